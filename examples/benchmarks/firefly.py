@@ -1,0 +1,56 @@
+"""Measure a `FireflyMH` step."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from examples.benchmarks.measurement import Measurement, smallest_ess
+from examples.benchmarks.problem import Problem
+
+
+class Clock:
+    """A callback of `pm.sample` that notes when each chain ends tuning and when it ends."""
+
+    def __init__(self) -> None:
+        self.began: dict[int, float] = {}
+        self.ended: dict[int, float] = {}
+
+    def __call__(self, trace: Any, draw: Any) -> None:
+        """Note the time of a draw."""
+        now = time.perf_counter()
+        if not draw.tuning:
+            self.began.setdefault(draw.chain, now)
+            self.ended[draw.chain] = now
+
+    def steady(self) -> float:
+        """Time of the slowest chain after tuning."""
+        return max(self.ended[chain] - self.began[chain] for chain in self.began)
+
+
+def measure(problem: Problem, seed: int, budget: float, **settings: Any) -> Measurement:
+    """Two chains on two cores, PyMC's default number of draws."""
+    import pymc as pm
+
+    from pymc_flymc import FireflyMH
+
+    with problem.model():
+        # Fill the compilation cache; nothing of this run is kept.
+        options = {"chains": 2, "cores": 2, "progressbar": False, "random_seed": seed}
+        pm.sample(step=FireflyMH(**settings), tune=10, draws=10, **options)
+
+        began = time.perf_counter()
+        step = FireflyMH(**settings)
+        ready = time.perf_counter()
+        clock = Clock()
+        idata = pm.sample(step=step, callback=clock, **options)
+        wall = time.perf_counter() - ready
+    ess = smallest_ess(idata.posterior["beta"].to_numpy())
+    rows = float(idata.sample_stats["likelihood_queries"].sum())
+    return Measurement(
+        setup=ready - began,
+        warmup=wall - clock.steady(),
+        rate=ess / clock.steady(),
+        rows=rows / ess,
+        ess=ess,
+    )

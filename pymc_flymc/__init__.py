@@ -1,0 +1,17 @@
+"""Exact Bayesian inference on tall data: Firefly Monte Carlo for PyMC."""
+
+from importlib.metadata import version
+
+from pymc_flymc.bounds import JaakkolaJordan
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling
+from pymc_flymc.step import FireflyMH
+
+__all__ = [
+    "ExplicitResampling",
+    "FireflyMH",
+    "ImplicitResampling",
+    "JaakkolaJordan",
+    "UnsupportedModelError",
+]
+__version__ = version("pymc-flymc")

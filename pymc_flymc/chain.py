@@ -1,0 +1,155 @@
+"""One chain of (theta, z): buffers, start, transitions, and a state that can be saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from pymc_flymc.brightness import make_brightness
+from pymc_flymc.kernels.conditional import Moves, kernels, make_chain
+from pymc_flymc.resampling import Resampling, make_plan
+from pymc_flymc.rows import make_scratch
+from pymc_flymc.target import Target
+
+__all__ = ["FireflyChain"]
+
+
+class FireflyChain:
+    """Mutable state of one chain over a `Target`, and the kernels that advance it.
+
+    Parameters
+    ----------
+    target : Target
+    resampling : ImplicitResampling or ExplicitResampling
+    moves : Moves
+        Proposals as a chain starts with them.
+    """
+
+    def __init__(self, target: Target, resampling: Resampling, moves: Moves) -> None:
+        self.target = target
+        rows, graph = target.data.rows, target.graph
+        n_rows, n_parameters = len(rows.X), len(target.geometry.centre)
+        self.plan = make_plan(
+            None if target.bound is None else resampling, n_rows, target.data.levels
+        )
+        self.bright = make_brightness(n_rows)
+        self.state = make_chain(n_parameters, graph.n_coefficients, n_rows)
+        self.scratch = make_scratch(rows.constants.shape[1])
+        self.moves = Moves(*(array.copy() for array in moves))
+        self.others = np.zeros(target.n_others)
+        self.statistics = np.concatenate([target.statistics, self.others])
+        self.started = False
+        self._begin, self._run = kernels(rows.X.dtype)
+
+    def log_density_at(self, v: np.ndarray) -> float:
+        """Log prior and collapsed bound at whitened parameters v; no row is read."""
+        geometry = self.target.geometry
+        theta = geometry.centre + geometry.factor @ v
+        return float(self.target.density(theta, self.statistics, self.state.w_new))
+
+    def start(self, rng: np.random.Generator, v: np.ndarray) -> float:
+        """Move to whitened parameters v and draw all of z afresh: O(N).
+
+        Returns
+        -------
+        float
+            Log density (prior and collapsed bound) at v; -inf outside the support.
+        """
+        self.state.v[:] = v
+        self._begin(rng, *self._target_arguments(), *self._state_arguments())
+        self.started = True
+        return float(self.state.log_density[0])
+
+    def start_at(self, rng: np.random.Generator, theta: np.ndarray) -> float:
+        """As `start`, from unconstrained parameters."""
+        geometry = self.target.geometry
+        v = solve_triangular(geometry.factor, theta - geometry.centre, lower=True)
+        log_density = self.start(rng, v)
+        self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
+        return log_density
+
+    def set_others(self, others: np.ndarray) -> None:
+        """Take over values of variables that belong to other step methods, if they changed."""
+        if self.statistics.size and not np.array_equal(others, self.others):
+            self.others[:] = others
+            self.statistics[len(self.target.statistics) :] = others
+            if self.started:
+                state = self.state
+                state.log_density[0] = self.target.density(
+                    state.theta, self.statistics, state.w_new
+                )
+
+    def advance(self, rng: np.random.Generator, n: int, gain: float) -> float:
+        """Make n transitions; return the mean acceptance probability.
+
+        Parameters
+        ----------
+        gain : float
+            Robbins-Monro gain of the adaptation of the scales; zero after tuning.
+        """
+        self.moves.gain[0] = gain
+        arguments = (*self._target_arguments(), self.moves, *self._state_arguments())
+        return float(self._run(rng, n, *arguments))
+
+    @property
+    def n_bright(self) -> int:
+        """Number of bright rows."""
+        return int(self.bright.count[0])
+
+    def take_queries(self) -> int:
+        """Likelihood queries since the last call."""
+        queries = int(self.scratch.queries[0])
+        self.scratch.queries[0] = 0
+        return queries
+
+    def _target_arguments(self) -> tuple[Any, ...]:
+        target = self.target
+        return (
+            target.density.address,
+            target.log_factor.address,
+            self.statistics,
+            self.plan,
+            target.data.rows,
+            target.geometry,
+        )
+
+    def _state_arguments(self) -> tuple[Any, ...]:
+        return self.state, self.bright, self.scratch
+
+    def save(self) -> dict[str, Any]:
+        """Copy of all that the next transition depends on: O(D + bright rows), never O(N)."""
+        n = self.n_bright
+        return {
+            "started": self.started,
+            "v": self.state.v.copy(),
+            "theta": self.state.theta.copy(),
+            "w": self.state.w.copy(),
+            "log_density": float(self.state.log_density[0]),
+            "others": self.others.copy(),
+            "bright": self.bright.index[:n].copy(),
+            "log_odds": self.bright.log_odds[:n].copy(),
+            "cursor": int(self.plan.cursor[0]),
+            "moves": [array.copy() for array in self.moves],
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Return to a saved state."""
+        self.started = saved["started"]
+        self.state.v[:] = saved["v"]
+        self.state.theta[:] = saved["theta"]
+        self.state.w[:] = saved["w"]
+        self.state.log_density[0] = saved["log_density"]
+        self.others[:] = saved["others"]
+        self.statistics[len(self.target.statistics) :] = saved["others"]
+        self.bright.slot[self.bright.index[: self.n_bright]] = 0
+        n = len(saved["bright"])
+        self.bright.index[:n] = saved["bright"]
+        self.bright.log_odds[:n] = saved["log_odds"]
+        self.bright.slot[saved["bright"]] = np.arange(1, n + 1)
+        self.bright.count[0] = n
+        self.plan.cursor[0] = saved["cursor"]
+        for array, value in zip(self.moves, saved["moves"], strict=True):
+            array[:] = value
+        self.scratch.queries[0] = 0

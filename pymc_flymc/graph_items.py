@@ -1,0 +1,74 @@
+"""What the walk through a linear predictor's graph carries from operation to operation.
+
+For each data-sized tensor T met, an item says what the predictor does with it:
+``eta_n = sum over T's other axes of weight * scale_n * T_n``, in which `weight` is a small graph
+(length 1 along the row axis) and `scale`, mostly absent, is an array of numbers. Steps turn the
+weight of an operation's result into weights of its arguments, as in reverse-mode differentiation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from pytensor.graph.basic import Apply, Variable
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.variable import TensorVariable
+
+
+class NotReadableError(Exception):
+    """An operation that cannot be walked through; the message completes "because ..."."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A tensor to be walked; see the module's docstring.
+
+    Attributes
+    ----------
+    var : TensorVariable
+        The tensor.
+    axis : int
+        Its axis of rows.
+    weight : TensorVariable or None
+        Broadcasts against `var`, length 1 along `axis`; None stands for ones.
+    scale : ndarray or None
+        Broadcasts against `var`; None stands for ones.
+    """
+
+    var: TensorVariable
+    axis: int
+    weight: TensorVariable | None = None
+    scale: np.ndarray | None = None
+
+
+IsFixed = Callable[[Variable], bool]
+Step = Callable[[Item, Apply, IsFixed], list[Item]]
+
+
+def kind_of(node: Apply) -> type:
+    """Return the type that stands for a node's operation in ``STEPS``."""
+    op: Any = node.op
+    if isinstance(op, Elemwise):
+        return type(op.scalar_op)
+    if isinstance(op, Blockwise):
+        return type(op.core_op)
+    return type(op)
+
+
+def carries(var: Variable, axis: int) -> bool:
+    """Return whether a tensor differs from row to row along an axis."""
+    return not var.type.broadcastable[axis]
+
+
+def times(a: TensorVariable | None, b: TensorVariable) -> TensorVariable:
+    """Multiply, where None stands for ones."""
+    return b if a is None else a * b
+
+
+def inputs_of(node: Apply) -> list[TensorVariable]:
+    """Return a node's arguments, which are tensors for the operations known here."""
+    return cast(list[TensorVariable], list(node.inputs))

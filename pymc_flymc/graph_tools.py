@@ -1,0 +1,176 @@
+"""Small tools for PyTensor graphs that hold data-sized constants.
+
+Nothing here runs PyTensor's rewrites on a whole graph: they would hash, fold and copy the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import cast
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
+from pytensor.compile.mode import Mode
+from pytensor.compile.rewriting import inline_ofg_node
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import graph_inputs, toposort
+from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.sharedvar import TensorSharedVariable
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorConstant, TensorVariable
+
+PLAIN_PYTHON = Mode(linker="py", optimizer=None)  # type: ignore[arg-type]
+
+
+def plain_function(
+    inputs: Sequence[Variable], outputs: Variable | Sequence[Variable]
+) -> pytensor.compile.Function:
+    """Return a function that runs each op of a graph once in Python, with no rewrites.
+
+    Parameters
+    ----------
+    inputs : sequence of Variable
+        Arguments of the function; those that `outputs` do not need are allowed.
+    outputs : Variable or sequence of Variable
+        Results of the function.
+    """
+    return pytensor.function(inputs, outputs, mode=PLAIN_PYTHON, on_unused_input="ignore")
+
+
+def evaluate(variable: Variable) -> np.ndarray:
+    """Return the value of a graph that needs no argument.
+
+    The memory of a constant or shared variable is returned itself, not a copy of it.
+    """
+    if isinstance(variable, Constant):
+        return np.asarray(variable.data)
+    if isinstance(variable, TensorSharedVariable):
+        return np.asarray(variable.get_value(borrow=True))
+    return np.asarray(plain_function([], variable)())
+
+
+def free_inputs(variables: Iterable[Variable]) -> list[Variable]:
+    """Return the inputs that are neither constants nor shared variables, each once."""
+    return [
+        v
+        for v in dict.fromkeys(graph_inputs(list(variables)))
+        if not isinstance(v, Constant | TensorSharedVariable)
+    ]
+
+
+def freeze(variable: TensorVariable, shapes: Mapping[Variable, tuple[int, ...]]) -> TensorVariable:
+    """Copy a graph with its data made constant, so that static shapes are as known as can be.
+
+    Shared variables become constants that use the same memory, symbolic shapes that have become
+    known become constants, functions written as ``OpFromGraph`` (``pt.einsum``) are written out.
+
+    Parameters
+    ----------
+    variable : TensorVariable
+        The graph.
+    shapes : mapping
+        Shapes of the graph's free inputs, for those whose type leaves them open.
+
+    Returns
+    -------
+    TensorVariable
+        A graph of the same value, with the same free inputs.
+    """
+    memo: dict[Variable, Variable] = {}
+
+    def leaf(v: Variable) -> Variable:
+        if isinstance(v, TensorSharedVariable):
+            data = v.get_value(borrow=True)
+            return TensorConstant(TensorType(v.type.dtype, data.shape), data, name=v.name)
+        if v in shapes and None in v.type.shape:
+            return pt.specify_shape(v, shapes[v])
+        return v
+
+    def copy(outputs: list[Variable]) -> None:
+        for node in toposort(outputs):
+            if node.outputs[0] in memo:
+                continue
+            inputs = [memo[v] if v in memo else memo.setdefault(v, leaf(v)) for v in node.inputs]
+            known = _known_shape(node.op, inputs[0]) if inputs else None
+            if known is not None:
+                memo[node.outputs[0]] = known
+            elif isinstance(node.op, OpFromGraph):
+                inner = inline_ofg_node(node)
+                copy(inner)
+                memo.update(zip(node.outputs, [memo[v] for v in inner], strict=True))
+            elif any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
+                new = node.clone_with_new_inputs(inputs, strict=False)
+                memo.update(zip(node.outputs, new.outputs, strict=True))
+            else:
+                memo.update(zip(node.outputs, node.outputs, strict=True))
+        for v in outputs:
+            memo.setdefault(v, leaf(v))
+
+    copy([variable])
+    return cast(TensorVariable, memo[variable])
+
+
+def _known_shape(op: object, source: Variable) -> Variable | None:
+    """Return the constant that a ``Shape`` or ``Shape_i`` node stands for, if it is known."""
+    static = getattr(source.type, "shape", None)
+    if isinstance(op, Shape) and static is not None and None not in static:
+        return pt.constant(np.asarray(static, dtype="int64"))
+    if isinstance(op, Shape_i) and static is not None and static[op.i] is not None:
+        return pt.constant(np.asarray(static[op.i], dtype="int64"))
+    return None
+
+
+def fold_constants(variable: TensorVariable) -> TensorVariable:
+    """Copy a graph with each largest part that needs no argument replaced by its value.
+
+    Meant for the small graph of the coefficients, in which such a part may still read the data
+    (``X.std(axis=0)``): it must be computed once, not at each evaluation.
+    """
+    fixed: dict[Variable, bool] = {}
+    memo: dict[Variable, Variable] = {}
+    nodes = list(toposort([variable]))
+    for node in nodes:
+        answer = all(fixed.setdefault(v, isinstance(v, Constant)) for v in node.inputs)
+        fixed.update(dict.fromkeys(node.outputs, answer))
+
+    def folded(v: Variable) -> Variable:
+        if v not in memo:
+            new = v
+            if v.owner is not None and fixed[v] and isinstance(v.type, TensorType):
+                value = evaluate(v)
+                new = TensorConstant(TensorType(v.type.dtype, value.shape), value, name=v.name)
+            memo[v] = new
+        return memo[v]
+
+    for node in nodes:
+        if not fixed[node.outputs[0]]:
+            inputs = [folded(v) for v in node.inputs]
+            if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
+                new = node.clone_with_new_inputs(inputs, strict=False)
+                memo.update(zip(node.outputs, new.outputs, strict=True))
+    return cast(TensorVariable, folded(variable))
+
+
+def first_equals(variable: Variable) -> dict[Variable, Variable]:
+    """Map each variable of a graph to the first one that is computed in the same way.
+
+    Large constants are the same if they are the same memory: nothing data-sized is compared.
+    """
+    first: dict[Variable, Variable] = {}
+    seen: dict[Hashable, Variable] = {}
+
+    def leaf(v: Variable) -> Variable:
+        key: Hashable = v
+        data = v.data if isinstance(v, Constant) else None
+        if isinstance(data, np.ndarray):
+            memory = data.tobytes() if data.nbytes <= 256 else data.__array_interface__["data"]
+            key = (v.type, data.strides, memory)
+        return first.setdefault(v, seen.setdefault(key, v))
+
+    for node in toposort([variable]):
+        inputs = tuple(first[v] if v in first else leaf(v) for v in node.inputs)
+        for i, out in enumerate(node.outputs):
+            first[out] = seen.setdefault((node.op, inputs, i), out)
+    return first

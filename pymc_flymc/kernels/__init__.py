@@ -1,0 +1,1 @@
+"""Native transition kernels. Each leaves the joint law of (theta, z) invariant."""

@@ -1,0 +1,211 @@
+"""Updates of the brightness variables z given theta.
+
+Each sweep visits rows one after the other (in random or fixed order) with a kernel that leaves the
+row's own conditional law, P(z_n = 1 | theta) = 1 - B_n/L_n, invariant. None does O(N) work, but for
+`gibbs_sweep`, which starts a chain.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, types
+
+from pymc_flymc.brightness import brighten, darken, is_bright
+from pymc_flymc.native import named_tuple_type, vector
+from pymc_flymc.rows import CHUNK, log_factors
+
+__all__ = [
+    "CYCLE",
+    "IMPLICIT",
+    "NONE",
+    "WITHOUT_REPLACEMENT",
+    "WITH_REPLACEMENT",
+    "Plan",
+    "gibbs_sweep",
+    "plan_type",
+    "sweep",
+]
+
+NONE, IMPLICIT, WITH_REPLACEMENT, WITHOUT_REPLACEMENT, CYCLE = range(5)
+
+
+class Plan(NamedTuple):
+    """How z is resampled; see `pymc_flymc.resampling`.
+
+    Attributes
+    ----------
+    scheme : int
+        One of the constants of this module.
+    size : int
+        Explicit schemes: rows visited in a sweep.
+    cursor : ndarray, shape (1,), int64
+        CYCLE: the next row to visit. Part of a chain's state.
+    stamp : ndarray, shape (N,) or (0,), int64
+        WITHOUT_REPLACEMENT: the last sweep that visited a row; ``stamp_now[0]`` is the current one.
+    stamp_now : ndarray, shape (1,), int64
+    q : ndarray, shape (L,), float64
+        IMPLICIT: probability of proposing a dark row, by level.
+    order : ndarray, shape (N,) or (0,), int32
+        IMPLICIT: rows sorted by level; level l has order[start[l]:start[l + 1]].
+    start : ndarray, shape (L + 1,), int64
+    level : ndarray, shape (N,) or (0,), uint8
+        IMPLICIT: level of each row.
+    candidates : ndarray, shape (CHUNK,), int32
+        Scratch.
+    log_odds : ndarray, shape (CHUNK,), float64
+        Scratch.
+    """
+
+    scheme: int
+    size: int
+    cursor: np.ndarray
+    stamp: np.ndarray
+    stamp_now: np.ndarray
+    q: np.ndarray
+    order: np.ndarray
+    start: np.ndarray
+    level: np.ndarray
+    candidates: np.ndarray
+    log_odds: np.ndarray
+
+
+def plan_type() -> types.Type:
+    """Numba type of `Plan`."""
+    return named_tuple_type(
+        Plan,
+        {
+            "scheme": types.int64,
+            "size": types.int64,
+            "cursor": vector(types.int64),
+            "stamp": vector(types.int64),
+            "stamp_now": vector(types.int64),
+            "q": vector(),
+            "order": types.Array(types.int32, 1, "C", readonly=True),
+            "start": vector(types.int64),
+            "level": types.Array(types.uint8, 1, "C", readonly=True),
+            "candidates": vector(types.int32),
+            "log_odds": vector(),
+        },
+    )
+
+
+@njit
+def sweep(rng, plan, rows, log_factor, w, bright, scratch):
+    """One update of z by the plan's scheme."""
+    if plan.scheme == IMPLICIT:
+        implicit_sweep(rng, plan, rows, log_factor, w, bright, scratch)
+    elif plan.scheme != NONE:
+        explicit_sweep(rng, plan, rows, log_factor, w, bright, scratch)
+
+
+@njit
+def implicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
+    """Metropolis-Hastings updates of all rows, in time proportional to the number of proposals.
+
+    Algorithm 2 of Maclaurin & Adams (2014) with a proposal probability q by level instead of one.
+    A row gets one kernel a sweep: those bright at its start may darken, those dark may brighten.
+    Had a row that just darkened another chance to brighten, its conditional law would not be
+    invariant. Hence the dark rows are visited first, and what they add stays beyond `n_bright`.
+    """
+    n_bright = bright.count[0]
+    pending = 0
+    for level in range(plan.q.shape[0]):
+        place = plan.start[level] - 1
+        stop = plan.start[level + 1]
+        while True:
+            # The distance to the next proposal is geometric: rows in between are never looked at.
+            place += rng.geometric(plan.q[level])
+            # A geometric variate can exceed the integers when q is tiny: then it wraps below zero.
+            if place >= stop or place < 0:
+                break
+            n = plan.order[place]
+            if not is_bright(bright, n):
+                plan.candidates[pending] = n
+                pending += 1
+                if pending == CHUNK:
+                    _brighten_candidates(rng, plan, pending, rows, log_factor, w, bright, scratch)
+                    pending = 0
+    _brighten_candidates(rng, plan, pending, rows, log_factor, w, bright, scratch)
+    # Backwards, so that the row which takes a darkened one's place is one that needs no more visit:
+    # one visited already, or one that brightened in this sweep.
+    for i in range(n_bright - 1, -1, -1):
+        q = plan.q[plan.level[bright.index[i]]]
+        # Bright -> dark is always proposed and accepted with min(1, q / (L/B - 1)).
+        if -rng.standard_exponential() < np.log(q) - bright.log_odds[i]:
+            darken(bright, i)
+
+
+@njit
+def _brighten_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
+    log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_odds, scratch)
+    for i in range(size):
+        n = plan.candidates[i]
+        q = plan.q[plan.level[n]]
+        # Dark -> bright was proposed with probability q: accepted with min(1, (L/B - 1) / q).
+        if -rng.standard_exponential() < plan.log_odds[i] - np.log(q):
+            brighten(bright, n, plan.log_odds[i])
+
+
+@njit
+def explicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
+    """Gibbs updates of a subset of the rows (Maclaurin & Adams 2014, Algorithm 1, lines 3 to 6)."""
+    n_rows = rows.X.shape[0]
+    plan.stamp_now[0] += 1
+    drawn = 0
+    while drawn < plan.size:
+        size = min(plan.size - drawn, CHUNK)
+        for i in range(size):
+            if plan.scheme == CYCLE:
+                n = plan.cursor[0]
+                plan.cursor[0] = (n + 1) % n_rows
+            elif plan.scheme == WITHOUT_REPLACEMENT:
+                # Floyd's algorithm: a uniform subset from exactly `size` draws, no rejections.
+                j = n_rows - plan.size + drawn + i
+                n = rng.integers(0, j + 1)
+                if plan.stamp[n] == plan.stamp_now[0]:
+                    n = j
+                plan.stamp[n] = plan.stamp_now[0]
+            else:
+                n = rng.integers(0, n_rows)
+            plan.candidates[i] = n
+        gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch)
+        drawn += size
+
+
+@njit
+def gibbs_sweep(rng, plan, rows, log_factor, w, bright, scratch):
+    """Draw every z_n from its conditional law: O(N), for the start of a chain.
+
+    Without a bound (scheme NONE) B = 0: all rows are bright, and their log factor is log L itself.
+    """
+    n_rows = rows.X.shape[0]
+    start = 0
+    while start < n_rows:
+        size = min(n_rows - start, CHUNK)
+        for i in range(size):
+            plan.candidates[i] = start + i
+        if plan.scheme == NONE:
+            log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_odds, scratch)
+            for i in range(size):
+                if is_bright(bright, start + i):
+                    darken(bright, bright.slot[start + i] - 1)
+                brighten(bright, start + i, plan.log_odds[i])
+        else:
+            gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch)
+        start += size
+
+
+@njit
+def gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
+    """Draw z_n afresh, one after the other, for the rows in plan.candidates[:size]."""
+    log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_odds, scratch)
+    for i in range(size):
+        n = plan.candidates[i]
+        # A row drawn twice is updated twice: what counts is whether it is bright now.
+        if is_bright(bright, n):
+            darken(bright, bright.slot[n] - 1)
+        # P(z_n = 1) = 1 - B/L = odds / (1 + odds).
+        if rng.random() < 1.0 / (1.0 + np.exp(-plan.log_odds[i])):
+            brighten(bright, n, plan.log_odds[i])

@@ -1,0 +1,257 @@
+"""Read a model: which observed variable Firefly takes over, and what everything else adds up to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pymc.initial_point import make_initial_point_expression
+from pymc.model.core import Model
+from pymc.util import get_value_vars_from_user_vars
+from pytensor.graph.basic import Variable
+from pytensor.scalar import basic as ps
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.variable import TensorVariable
+from pytensor.xtensor.vectorization import XRV
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graph_tools import evaluate, free_inputs, freeze, plain_function
+from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood
+from pymc_flymc.predictor import LinearPredictor, read_predictor
+
+# Other observed variables are evaluated in full at each step: say so above this share of the rows.
+_NOTABLE_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class ModelReading:
+    """A model, split into rows that Firefly subsamples and the rest.
+
+    Attributes
+    ----------
+    name : str
+        Name of the observed variable that has the rows.
+    likelihood : Likelihood
+        Its family.
+    observed : ndarray of shape (N,)
+        Its values, in a small dtype (int8 for Bernoulli).
+    predictor : LinearPredictor
+        Its linear predictor.
+    rest_logp : TensorVariable
+        Scalar: the model's log density without the rows - priors with the Jacobians of their
+        transforms, potentials, other observed variables - in terms of value variables.
+    vars : list of TensorVariable
+        Value variables that the step samples.
+    """
+
+    name: str
+    likelihood: Likelihood
+    observed: np.ndarray
+    predictor: LinearPredictor
+    rest_logp: TensorVariable
+    vars: list[TensorVariable]
+
+
+def read_model(
+    model: Model, vars: str | Variable | Sequence[str | Variable] | None = None
+) -> ModelReading:
+    """Read a model for a step method.
+
+    If several observed variables belong to a supported family, the one with the most values is
+    taken; all others stay in ``rest_logp``, which is evaluated in full.
+
+    Parameters
+    ----------
+    model : Model
+        The model. ``pm.Data`` and dimension lengths count with their values of now.
+    vars : variable, name, or sequence of them, optional
+        What the step samples: random variables, their names or value variables. All free
+        variables by default.
+
+    Returns
+    -------
+    ModelReading
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the model is not of a form that can be sampled exactly by Firefly.
+    ValueError
+        If `vars` names no variables of the model, or data are not valid.
+
+    Warns
+    -----
+    UserWarning
+        If a part of the model costs a pass over all rows at each draw nevertheless.
+    """
+    owned = _value_variables(model, vars)
+    rv, likelihood = _choose_observed(model)
+    name = str(rv.name)
+    observed = likelihood.read_observed(_observed_values(model, rv), name)
+    (eta,) = model.replace_rvs_by_values([likelihood.read(rv)])
+    _check_variables(model, owned, eta, name)
+    shapes = _value_shapes(model)
+    predictor = read_predictor(eta, len(observed), name, shapes)
+    factors = [v for v in model.basic_RVs + model.potentials if v is not rv]
+    _warn_of_full_passes(model, rv, len(observed), shapes)
+    return ModelReading(
+        name=name,
+        likelihood=likelihood,
+        observed=observed,
+        predictor=predictor,
+        rest_logp=model.logp(vars=factors),
+        vars=owned,
+    )
+
+
+def _value_variables(
+    model: Model, vars: str | Variable | Sequence[str | Variable] | None
+) -> list[TensorVariable]:
+    """Return the value variables that a user's `vars` stand for, and refuse discrete ones."""
+    if vars is None:
+        owned = list(model.value_vars)
+    else:
+        items = [vars] if isinstance(vars, str | Variable) else list(vars)
+        unknown = [v for v in items if isinstance(v, str) and v not in model.named_vars]
+        if unknown:
+            raise ValueError(f"the model has no variables {unknown}")
+        owned = get_value_vars_from_user_vars(
+            [model.named_vars[v] if isinstance(v, str) else v for v in items], model
+        )
+    discrete = _names(model, [v for v in owned if v.type.dtype[:5] != "float"])
+    if discrete:
+        raise UnsupportedModelError(
+            f"Firefly samples continuous variables only, and {discrete} are discrete: marginalize "
+            "them, or, if they enter only priors, leave them out of vars"
+        )
+    if not owned:
+        raise ValueError("there are no variables to sample")
+    return owned
+
+
+def _names(model: Model, values: Sequence[Variable]) -> list[str]:
+    """Return the names of random variables, given their value variables."""
+    return [str(model.values_to_rvs[v].name) for v in values]
+
+
+def _size(model: Model, rv: TensorVariable) -> int:
+    """Return the number of an observed variable's values."""
+    return evaluate(model.rvs_to_values[rv]).size
+
+
+def _choose_observed(model: Model) -> tuple[TensorVariable, Likelihood]:
+    """Return the largest observed variable of a supported family, and the family."""
+    found = [
+        (rv, family) for rv in model.observed_RVs for family in LIKELIHOODS if family.matches(rv)
+    ]
+    if not found:
+        listed = ", ".join(f"{rv.name} ({_distribution(rv)})" for rv in model.observed_RVs)
+        families = ", ".join(family.name for family in LIKELIHOODS)
+        raise UnsupportedModelError(
+            f"the model has no observed variable that Firefly supports. Observed are: "
+            f"{listed or 'none'}. Supported are: {families}"
+        )
+    rv, family = max(found, key=lambda pair: _size(model, pair[0]))
+    stem = rv.name.removesuffix("_observed")
+    if stem != rv.name and f"{stem}_unobserved" in model.named_vars:
+        raise UnsupportedModelError(
+            f"the observed variable {stem!r} has missing values, which PyMC samples as variables "
+            f"of their own; drop these rows from {stem!r} and from the design"
+        )
+    if rv.ndim != 1:
+        raise UnsupportedModelError(
+            f"the observed variable {rv.name!r} has {rv.ndim} dimensions; only vectors are "
+            "supported: flatten the observed values and the predictor"
+        )
+    return rv, family
+
+
+def _distribution(rv: TensorVariable) -> str:
+    """Return the name of a random variable's distribution."""
+    op = rv.owner.op
+    if isinstance(op, XRV):
+        return f"pymc.dims {type(op.core_op).__name__.removesuffix('RV')}"
+    return type(op).__name__.removesuffix("RV")
+
+
+def _observed_values(model: Model, rv: TensorVariable) -> np.ndarray:
+    """Return observed values as the user gave them: PyMC's cast to integers would hide 0.5."""
+    value = model.rvs_to_values[rv]
+    while (
+        value.owner is not None
+        and isinstance(value.owner.op, Elemwise)
+        and isinstance(value.owner.op.scalar_op, ps.Cast)
+    ):
+        (value,) = value.owner.inputs
+    return evaluate(value)
+
+
+def _check_variables(
+    model: Model, owned: list[TensorVariable], eta: TensorVariable, name: str
+) -> None:
+    """Refuse variables that the rows depend on and that the step cannot, or does not, sample."""
+    touched = [v for v in free_inputs([eta]) if v in model.values_to_rvs]
+    discrete = _names(model, [v for v in touched if v.type.dtype[:5] != "float"])
+    if discrete:
+        raise UnsupportedModelError(
+            f"the likelihood of {name!r} depends on the discrete variables {discrete}; "
+            "marginalize them"
+        )
+    missing = _names(model, [v for v in touched if v not in owned])
+    if missing:
+        raise UnsupportedModelError(
+            f"the likelihood of {name!r} depends on {missing}, which this step does not sample. "
+            "Another step method would see only the bright rows' part of it and the result would "
+            f"be wrong: add {missing} to vars"
+        )
+
+
+def _value_shapes(model: Model) -> dict[Variable, tuple[int, ...]]:
+    """Return the shapes of all value variables."""
+    open_rvs = [rv for rv in model.free_RVs if None in model.rvs_to_values[rv].type.shape]
+    shapes = {v: v.type.shape for v in model.value_vars}
+    if open_rvs:
+        # The values at the start have them; without compilation this takes milliseconds.
+        start = make_initial_point_expression(
+            free_rvs=model.free_RVs,
+            rvs_to_transforms=model.rvs_to_transforms,
+            initval_strategies=model.rvs_to_initial_values,
+            return_transformed=True,
+        )
+        wanted = [out for rv, out in zip(model.free_RVs, start, strict=True) if rv in open_rvs]
+        for rv, value in zip(open_rvs, plain_function([], wanted)(), strict=True):
+            shapes[model.rvs_to_values[rv]] = np.shape(value)
+    return shapes
+
+
+def _warn_of_full_passes(
+    model: Model, rv: TensorVariable, n_rows: int, shapes: Mapping[Variable, tuple[int, ...]]
+) -> None:
+    """Warn of parts of the model that read all rows at each draw."""
+    large = [
+        other.name
+        for other in model.observed_RVs
+        if other is not rv and _size(model, other) > _NOTABLE_SHARE * n_rows
+    ]
+    if large:
+        warnings.warn(
+            f"Firefly subsamples the rows of {rv.name!r} only: the observed variables {large} are "
+            "evaluated in full at each step",
+            stacklevel=3,
+        )
+    graphs = model.replace_rvs_by_values(model.deterministics)
+    tall = [
+        v.name
+        for v, graph in zip(model.deterministics, graphs, strict=True)
+        if n_rows in freeze(graph, shapes).type.shape
+    ]
+    if tall:
+        warnings.warn(
+            f"the Deterministic variables {tall} have a value for each of the {n_rows} rows: "
+            "PyMC computes and stores them at each draw, a full pass over the data. Leave them "
+            "out of the model (or of var_names in pm.sample) and use pm.compute_deterministics "
+            "after sampling",
+            stacklevel=3,
+        )

@@ -1,0 +1,204 @@
+"""Read a linear predictor: split its PyTensor graph into a design and a coefficient vector.
+
+The graph is walked from the predictor down (``graph_walk``); this module puts the pieces that the
+walk returns together and checks the outcome by evaluating both forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorConstant, TensorVariable
+
+from pymc_flymc.design import Design, count_bad_rows, gather
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graph_tools import fold_constants, free_inputs, freeze, plain_function
+from pymc_flymc.graph_walk import Block, Walk
+
+_N_CHECKS = 2
+_RTOL = 1e-9
+
+
+@dataclass(frozen=True)
+class LinearPredictor:
+    """A linear predictor, read from a model.
+
+    Attributes
+    ----------
+    design : Design
+        The rows: numbers only, frozen when they were read.
+    coefficients : TensorVariable
+        ``w(theta)``: float64 vector of length ``design.n_coefficients``, a graph of the model's
+        value variables that holds nothing of the size of the data.
+    """
+
+    design: Design
+    coefficients: TensorVariable
+
+
+def read_predictor(
+    eta: TensorVariable,
+    n_rows: int,
+    name: str,
+    shapes: Mapping[Variable, tuple[int, ...]] | None = None,
+) -> LinearPredictor:
+    """Split a linear predictor into a design and a coefficient vector.
+
+    Parameters
+    ----------
+    eta : TensorVariable
+        Vector of length N (or of length 1, or a scalar: the same for every row) in terms of value
+        variables. Shared variables count as constants with their value of now.
+    n_rows : int
+        N, the number of observed values.
+    name : str
+        Name of the observed variable, for messages.
+    shapes : mapping, optional
+        Shapes of the value variables. Needed for those whose type leaves its shape open.
+
+    Returns
+    -------
+    LinearPredictor
+        Its ``design.X`` is the user's own memory if the predictor has exactly one design matrix
+        (in C order, float64 or float32), else a new matrix that gathers all columns.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the predictor is not linear in data-sized terms, or is written in a way that this
+        release cannot read.
+    ValueError
+        If the design or the offset holds NaN or infinite values, or another number of rows.
+    """
+    shapes = shapes or {}
+    if eta.ndim > 1:
+        raise UnsupportedModelError(
+            f"the linear predictor of {name!r} has {eta.ndim} dimensions; only observed vectors "
+            "are supported: flatten the observed values and the predictor"
+        )
+    foreign = [v for v in free_inputs([eta]) if not isinstance(v.type, TensorType)]
+    if foreign:
+        raise UnsupportedModelError(
+            f"the linear predictor of {name!r} depends on {foreign[0]}: it is not a function of "
+            "the model's variables (a random variable made with .dist() is not one of them)"
+        )
+    walk = Walk(freeze(eta, shapes), n_rows, name)
+    predictor = _assemble(walk, name)
+    _check_finite(predictor.design, name)
+    _check_coefficients(predictor, name)
+    _check_values(predictor, eta, name, shapes)
+    return predictor
+
+
+def _assemble(walk: Walk, name: str) -> LinearPredictor:
+    """Gather what a walk found into one design matrix and one coefficient vector."""
+    merged = _merge(walk.blocks)
+    coefficients = [block.weight for block in merged]
+    offset = walk.offset
+    intercept = fold_constants(pt.add(0.0, *walk.intercepts))
+    if not isinstance(intercept, Constant):
+        coefficients.append(intercept.dimshuffle("x"))
+    elif intercept.data != 0:
+        # A plain number: no coefficient has to carry it.
+        offset = (offset if offset.size else np.zeros(walk.n_rows)) + float(intercept.data)
+    if not coefficients:
+        raise UnsupportedModelError(
+            f"the linear predictor of {name!r} depends on no free variable: nothing to sample"
+        )
+    w = coefficients[0] if len(coefficients) == 1 else pt.join(0, *coefficients)
+    design = Design(
+        X=gather([block.array for block in merged], walk.n_rows),
+        offset=offset,
+        intercept=not isinstance(intercept, Constant),
+    )
+    return LinearPredictor(design, fold_constants(w.astype("float64")))
+
+
+def _merge(found: list[Block]) -> list[Block]:
+    """Add up the coefficients of blocks that are the same memory: ``X @ a + X @ b``."""
+    merged: dict[Hashable, Block] = {}
+    for block in found:
+        array = block.array
+        key = (array.__array_interface__["data"], array.shape, array.strides, array.dtype)
+        if key in merged:
+            block = Block(array, merged[key].weight + block.weight)
+        merged[key] = block
+    return list(merged.values())
+
+
+def _check_finite(design: Design, name: str) -> None:
+    """Refuse rows that hold NaN or infinite values."""
+    for what, array in (("design", design.X), ("offset", design.offset)):
+        bad = count_bad_rows(array)
+        if bad:
+            raise ValueError(
+                f"the {what} of {name!r} has NaN or infinite values in {bad} of "
+                f"{design.n_rows} rows; drop or impute these rows"
+            )
+
+
+def _check_coefficients(predictor: LinearPredictor, name: str) -> None:
+    """Refuse a coefficient vector that would read all rows at each evaluation."""
+    n_rows = predictor.design.n_rows
+    if predictor.design.n_coefficients >= n_rows:
+        return
+    for v in ancestors([predictor.coefficients]):
+        if isinstance(v, TensorConstant) and n_rows in v.type.shape:
+            raise UnsupportedModelError(
+                f"a coefficient in the linear predictor of {name!r} is itself computed from all "
+                f"{n_rows} rows together with model variables (for instance a mean over rows of "
+                "X @ beta); centre the data before the model instead"
+            )
+
+
+def _check_values(
+    predictor: LinearPredictor,
+    eta: TensorVariable,
+    name: str,
+    shapes: Mapping[Variable, tuple[int, ...]],
+) -> None:
+    """Compare the model's own predictor with the one read, at random values of the variables."""
+    design = predictor.design
+    inputs = free_inputs([eta])
+    both = plain_function(inputs, [eta, predictor.coefficients])
+    rng = np.random.default_rng(20260101)
+    rtol = _RTOL
+    if any(v.type.dtype == "float32" for v in ancestors([eta]) if v.owner and v.type.ndim):
+        rtol = float(np.finfo(np.float32).eps) * max(64, design.n_coefficients)
+    checked = 0
+    for attempt in range(4 * _N_CHECKS):
+        # Smaller values if the graph overflows at larger ones (exp of exp).
+        spread = 0.5 ** (attempt // 2)
+        point = [
+            np.asarray(spread * rng.standard_normal(shapes.get(v, v.type.shape))).astype(
+                v.type.dtype
+            )
+            for v in inputs
+        ]
+        with np.errstate(all="ignore"):
+            expected, w = both(*point)
+        if not (np.isfinite(w).all() and np.isfinite(expected).all()):
+            continue
+        expected = np.broadcast_to(expected, (design.n_rows,))
+        # A row's rounding error scales with the terms that it may have met.
+        scale = design.magnitude(w)
+        error = np.abs(design.predictor(w) - expected)
+        if np.any(error > rtol * (scale + scale.mean())):
+            raise UnsupportedModelError(
+                f"the linear predictor of {name!r} was read wrongly: its value differs from the "
+                f"model's own by up to {error.max():.3g}. Please report this model; writing the "
+                "predictor as X @ beta + intercept avoids the problem"
+            )
+        checked += 1
+        if checked == _N_CHECKS:
+            return
+    raise UnsupportedModelError(
+        f"the linear predictor of {name!r} is not finite at random values of the model's "
+        "variables, so that its reading could not be checked"
+    )

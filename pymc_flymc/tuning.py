@@ -1,0 +1,84 @@
+"""What a chain learns while it tunes, and freezes when tuning stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pymc_flymc.kernels.conditional import Moves
+
+__all__ = ["Tuning"]
+
+#: Autocorrelation that neighbouring draws should have: about 0.7 effective draws a draw.
+TARGET_AUTOCORRELATION = 0.2
+MAX_TRANSITIONS = 2000
+#: Each proposal keeps this share, whatever its jumps: pCN alone mixes badly in heavy tails.
+MIN_WEIGHT = 0.1
+#: Ends of the tuning windows, as fractions of the tuning steps.
+WINDOWS = (0.1, 0.2, 0.35, 0.6, 1.0)
+
+
+@dataclass
+class Tuning:
+    """Schedule of one chain's adaptation. Deterministic: counts and draws go in, no clocks.
+
+    Parameters
+    ----------
+    steps : int
+        Number of tuning steps.
+    transitions : int
+        (theta, z) transitions in a step, to begin with.
+    adapt_transitions, adapt_weight : bool
+        Whether the number of transitions and the mixture of the proposals are learnt.
+    """
+
+    steps: int
+    transitions: int
+    adapt_transitions: bool
+    adapt_weight: bool
+    step: int = 0
+    transitions_done: int = 0
+    window: list[np.ndarray] = field(default_factory=list)
+
+    def gain(self) -> float:
+        """Robbins-Monro gain for the transitions of the next step; zero once tuning is over."""
+        if self.step >= self.steps:
+            return 0.0
+        # Per transition; the step size falls with the number of transitions seen.
+        return 0.5 / (1.0 + self.transitions_done / 10.0) ** 0.6
+
+    def record(self, v: np.ndarray, moves: Moves) -> None:
+        """Take note of a tuning step's draw `v` (whitened, shape (D,)); adapt at window ends."""
+        self.step += 1
+        self.transitions_done += self.transitions
+        self.window.append(v.copy())
+        if self.step in {round(f * self.steps) for f in WINDOWS}:
+            if self.adapt_weight and np.all(moves.tally[:, 0] > 0):
+                jumps = moves.tally[:, 2] / moves.tally[:, 0]
+                share = jumps[0] / max(jumps.sum(), np.finfo(float).tiny)
+                # Costs are alike, mixing goes with the squared jump: nearly all to the better one.
+                weight = np.clip(np.round(share), MIN_WEIGHT, 1.0 - MIN_WEIGHT)
+                moves.weight[:] = weight, 1.0 - weight
+            moves.tally[:] = 0.0
+            if self.adapt_transitions:
+                self.transitions = self._choose_transitions()
+            self.window = []
+
+    def _choose_transitions(self) -> int:
+        draws = np.asarray(self.window)
+        if len(draws) < 20:
+            return self.transitions
+        draws = draws - draws.mean(axis=0)
+        power = np.sum(draws[1:] ** 2, axis=0) + np.sum(draws[:-1] ** 2, axis=0)
+        power = np.maximum(power, np.finfo(float).tiny)
+        lag_one = 2.0 * np.sum(draws[1:] * draws[:-1], axis=0) / power
+        # The slowest coordinate decides, less the noise that the largest of many estimates carries.
+        noise = np.sqrt(2.0 * np.log(len(lag_one) + 1.0) / len(draws))
+        slowest = np.clip(np.max(lag_one) - noise, np.mean(lag_one), 0.98)
+        # An autocorrelation that decays as exp(-transitions / time):
+        time = -self.transitions / np.log(max(slowest, 0.02))
+        wanted = -time * np.log(TARGET_AUTOCORRELATION)
+        # One window's estimate is rough: at most a factor of five up or down.
+        low, high = self.transitions / 5.0, self.transitions * 5.0
+        return int(np.clip(np.ceil(np.clip(wanted, low, high)), 1, MAX_TRANSITIONS))

@@ -1,0 +1,1 @@
+"""Exact transition matrices of the kernels, by enumeration of their random choices."""

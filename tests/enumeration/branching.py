@@ -1,0 +1,90 @@
+"""Run a program that draws random numbers along every one of its branches.
+
+The kernels draw uniforms, exponentials, geometrics, integers and normals, and only ever compare
+the first two with a number. `BranchingGenerator` answers these calls so that each comparison is
+a branch of known probability; `enumerate_branches` walks the whole tree. With
+``NUMBA_DISABLE_JIT=1`` the kernels are plain Python: what is enumerated is their very code.
+"""
+
+import math
+
+
+class _Uniform:
+    def __init__(self, generator):
+        self.generator = generator
+
+    def __lt__(self, bound):
+        return self.generator.flip(min(max(float(bound), 0.0), 1.0))
+
+
+class _MinusExponential:
+    """-E is the log of a uniform: P(-E < x) = 1 - P(log U >= x)."""
+
+    def __init__(self, generator):
+        self.generator = generator
+
+    def __lt__(self, bound):
+        return self.generator.flip(0.0 if math.isnan(bound) else math.exp(min(float(bound), 0.0)))
+
+
+class _Exponential:
+    def __init__(self, generator):
+        self.generator = generator
+
+    def __neg__(self):
+        return _MinusExponential(self.generator)
+
+
+class BranchingGenerator:
+    """Stands in for a NumPy Generator along one path of choices."""
+
+    def __init__(self, script):
+        self.script = list(script)
+        self.taken = []
+        self.probability = 1.0
+
+    def choose(self, probabilities):
+        """Take the scripted branch, or the first possible one where the script has ended."""
+        i = len(self.taken)
+        possible = [k for k, p in enumerate(probabilities) if p > 0.0]
+        branch = self.script[i] if i < len(self.script) else possible[0]
+        rest = [k for k in possible if k > branch]
+        self.taken.append((branch, rest))
+        self.probability *= probabilities[branch]
+        return branch
+
+    def flip(self, p):
+        return self.choose([1.0 - p, p]) == 1
+
+    def random(self):
+        return _Uniform(self)
+
+    def standard_exponential(self):
+        return _Exponential(self)
+
+    def integers(self, low, high):
+        return low + self.choose([1.0 / (high - low)] * (high - low))
+
+    def geometric(self, q, longest=8):
+        """1, 2, ... `longest` - 1, and everything beyond lumped into `longest`."""
+        exact = [q * (1.0 - q) ** (k - 1) for k in range(1, longest)]
+        return 1 + self.choose([*exact, (1.0 - q) ** (longest - 1)])
+
+    def standard_normal(self):
+        """A symmetric law on two points: turns a random walk into one on a lattice."""
+        return -1.0 if self.choose([0.5, 0.5]) == 0 else 1.0
+
+
+def enumerate_branches(program):
+    """Yield (probability, result) of ``program(generator)`` for every path of its choices."""
+    script = []
+    while True:
+        generator = BranchingGenerator(script)
+        result = program(generator)
+        yield generator.probability, result
+        taken = generator.taken
+        while taken and not taken[-1][1]:
+            taken.pop()
+        if not taken:
+            return
+        script = [branch for branch, _ in taken[:-1]] + [taken[-1][1][0]]

@@ -1,0 +1,148 @@
+"""Enumerate the transition matrix over (theta, z) of a small logistic model; run by the tests.
+
+``NUMBA_DISABLE_JIT=1 python check.py SCHEME`` prints the largest violation of pi P = pi, the
+largest deviation of a row sum from one, and exits with 1 if either is beyond rounding.
+"""
+
+import itertools
+import os
+import sys
+
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+
+import numpy as np
+from branching import enumerate_branches
+
+from pymc_flymc.bounds import JaakkolaJordan
+from pymc_flymc.brightness import brighten, make_brightness
+from pymc_flymc.kernels.conditional import Geometry, Moves, make_chain, update_theta
+from pymc_flymc.kernels.sweeps import sweep
+from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling, Levels, make_plan
+from pymc_flymc.rows import Rows, make_scratch
+
+N = 3
+LATTICE = np.array([-0.7, 0.1, 0.9])  # equally spaced
+X = np.array([[1.0], [-0.4], [2.5]])
+OFFSET = np.array([0.3, 0.0, -0.2])
+Y = np.array([1.0, 0.0, 0.0])
+BOUND = JaakkolaJordan(xi=np.array([1.5, 0.2, 3.0]))
+SLACK = np.array([0.05, 0.3, 0.0])
+CONSTANTS = BOUND.constants(BOUND.xi, Y, SLACK)
+
+SCHEMES = {
+    "implicit-by-row": ImplicitResampling(),
+    "implicit-single-q": ImplicitResampling(q=0.3),
+    "with-replacement": ExplicitResampling(fraction=2 / 3, scheme="with_replacement"),
+    "without-replacement": ExplicitResampling(fraction=2 / 3, scheme="without_replacement"),
+    "full-sweep": ExplicitResampling(fraction=1.0, scheme="without_replacement"),
+    "cycle": ExplicitResampling(fraction=2 / 3, scheme="cycle"),
+}
+
+
+def log_likelihood(eta):
+    return Y * eta - np.logaddexp(0.0, eta)
+
+
+def log_bound(eta):
+    a, b, c = BOUND.coefficients(BOUND.xi, Y)
+    return c + b * eta - a * eta**2 - SLACK
+
+
+def log_prior(theta):
+    return -0.5 * theta**2
+
+
+def density(theta, statistics, w_out):
+    """Prior and bounds of all rows; -inf off the lattice, which makes the state space finite."""
+    w_out[:] = theta
+    if np.min(np.abs(LATTICE - theta[0])) > 1e-9:
+        return -np.inf
+    return log_prior(theta[0]) + np.sum(log_bound(X[:, 0] * theta[0] + OFFSET))
+
+
+def log_factor(eta, constants, out):
+    gap = constants[:, 0] * eta**2 + constants[:, 1]
+    gap -= 0.5 * np.abs(eta) + np.log1p(np.exp(-np.abs(eta)))
+    out[:] = np.log(np.expm1(gap))
+
+
+def augmented_law(states):
+    """p(theta, z | data) from the definition: prod (L - B)^z B^(1 - z)."""
+    log_p = []
+    for theta, z in states:
+        eta = X[:, 0] * theta + OFFSET
+        likelihood, bound = np.exp(log_likelihood(eta)), np.exp(log_bound(eta))
+        assert np.all(bound < likelihood)
+        factors = np.where(np.array(z), likelihood - bound, bound)
+        log_p.append(log_prior(theta) + np.sum(np.log(factors)))
+    p = np.exp(np.array(log_p) - max(log_p))
+    return p / p.sum()
+
+
+def transition(scheme, theta, z, cursor):
+    """Branches of one (theta, z) transition from a state: probability, new state."""
+    levels = None
+    if isinstance(scheme, ImplicitResampling):
+        q = np.array([0.25, 0.5, 1.0])
+        levels = Levels.by_row(q) if scheme.q is None else Levels.single(scheme.q, N)
+    rows = Rows(X, OFFSET, 0, CONSTANTS)
+    step = LATTICE[1] - LATTICE[0]
+
+    def program(rng):
+        plan = make_plan(scheme, N, levels)
+        plan.cursor[0] = cursor
+        geometry = Geometry(np.array([LATTICE[1]]), np.array([[step]]))
+        chain, bright, scratch = make_chain(1, 1, N), make_brightness(N), make_scratch(2)
+        chain.v[0] = (theta - LATTICE[1]) / step
+        chain.theta[0] = chain.w[0] = theta
+        chain.log_density[0] = density(chain.theta, None, chain.w)
+        odds = np.empty(N)
+        log_factor(X[:, 0] * theta + OFFSET, CONSTANTS, odds)
+        for n in range(N):
+            if z[n]:
+                brighten(bright, n, odds[n])
+        moves = Moves(
+            np.zeros(2), np.array([1.0, 0.0]), np.zeros(1), np.full(2, 0.234), np.zeros((2, 3))
+        )
+        update_theta(rng, density, log_factor, None, rows, geometry, moves, chain, bright, scratch)
+        sweep(rng, plan, rows, log_factor, chain.w, bright, scratch)
+        new_z = [0] * N
+        for i in range(bright.count[0]):
+            new_z[bright.index[i]] = 1
+            assert bright.slot[bright.index[i]] == i + 1
+        assert sum(new_z) == bright.count[0] == np.count_nonzero(bright.slot)
+        new_theta = LATTICE[np.argmin(np.abs(LATTICE - chain.theta[0]))]
+        # The cached density and odds must be those of the state that the chain is in.
+        np.testing.assert_allclose(
+            chain.log_density[0], density(chain.theta, None, chain.w), rtol=1e-12
+        )
+        log_factor(X[:, 0] * new_theta + OFFSET, CONSTANTS, odds)
+        np.testing.assert_allclose(
+            bright.log_odds[: bright.count[0]], odds[bright.index[: bright.count[0]]], rtol=1e-9
+        )
+        return new_theta, tuple(new_z)
+
+    return enumerate_branches(program)
+
+
+def violations(scheme, cursor=0):
+    """Largest |pi P - pi| and largest |sum of a row - 1|."""
+    states = list(itertools.product(LATTICE, itertools.product((0, 1), repeat=N)))
+    place = {state: i for i, state in enumerate(states)}
+    matrix = np.zeros((len(states), len(states)))
+    for i, (theta, z) in enumerate(states):
+        for probability, state in transition(scheme, theta, z, cursor):
+            matrix[i, place[state]] += probability
+    law = augmented_law(states)
+    return np.max(np.abs(law @ matrix - law)), np.max(np.abs(matrix.sum(axis=1) - 1.0)), matrix
+
+
+if __name__ == "__main__":
+    scheme = SCHEMES[sys.argv[1]]
+    for cursor in (0, 2) if sys.argv[1] == "cycle" else (0,):
+        invariance, row_sums, matrix = violations(scheme, cursor)
+        moved = 1.0 - np.mean(np.diag(matrix))
+        print(f"{sys.argv[1]}: |pi P - pi| = {invariance:.1e}, |P 1 - 1| = {row_sums:.1e}")
+        assert moved > 0.1, "the kernel hardly moves: nothing is tested"
+        if max(invariance, row_sums) > 1e-12:
+            sys.exit(1)

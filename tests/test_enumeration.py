@@ -1,0 +1,120 @@
+"""Transition matrices over (theta, z) leave the augmented law invariant; mutants do not."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pymc_flymc
+
+HERE = Path(__file__).parent / "enumeration"
+PACKAGE = Path(pymc_flymc.__file__).parent
+
+SCHEMES = [
+    "implicit-by-row",
+    "implicit-single-q",
+    "with-replacement",
+    "without-replacement",
+    "full-sweep",
+    "cycle",
+]
+
+# name: file, line as it is, line of the mutant, scheme under which it shows
+MUTANTS = {
+    "darkening accepted with the inverse ratio": (
+        "kernels/sweeps.py",
+        "np.log(q) - bright.log_odds[i]",
+        "bright.log_odds[i] - np.log(q)",
+        "implicit-single-q",
+    ),
+    "brightening accepted with the inverse ratio": (
+        "kernels/sweeps.py",
+        "plan.log_odds[i] - np.log(q)",
+        "np.log(q) - plan.log_odds[i]",
+        "implicit-single-q",
+    ),
+    "q left out of brightening": (
+        "kernels/sweeps.py",
+        "plan.log_odds[i] - np.log(q)",
+        "plan.log_odds[i]",
+        "implicit-by-row",
+    ),
+    "rows that just brightened may darken again": (
+        "kernels/sweeps.py",
+        "for i in range(n_bright - 1, -1, -1)",
+        "for i in range(bright.count[0] - 1, -1, -1)",
+        "implicit-single-q",
+    ),
+    "bright rows proposed to brighten": (
+        "kernels/sweeps.py",
+        "if not is_bright(bright, n):\n                plan.candidates",
+        "if True:\n                plan.candidates",
+        "implicit-single-q",
+    ),
+    "Gibbs update with odds inverted": (
+        "kernels/sweeps.py",
+        "1.0 / (1.0 + np.exp(-plan.log_odds[i]))",
+        "1.0 / (1.0 + np.exp(plan.log_odds[i]))",
+        "cycle",
+    ),
+    "Gibbs update of dark rows only": (
+        "kernels/sweeps.py",
+        "darken(bright, bright.slot[n] - 1)\n        # P(z_n",
+        "continue\n        # P(z_n",
+        "with-replacement",
+    ),
+    "cached odds kept on acceptance": (
+        "kernels/conditional.py",
+        "bright.log_odds[:n_bright] = chain.log_odds_new[:n_bright]",
+        "pass",
+        "implicit-single-q",
+    ),
+    "cached density kept on acceptance": (
+        "kernels/conditional.py",
+        "chain.log_density[0] = log_density\n        # The",
+        "pass\n        # The",
+        "implicit-single-q",
+    ),
+    "bright rows left out of the acceptance": (
+        "kernels/conditional.py",
+        "log_ratio += chain.log_odds_new[i] - bright.log_odds[i]",
+        "pass",
+        "with-replacement",
+    ),
+}
+
+
+def run_check(scheme: str, package_parent: Path) -> subprocess.CompletedProcess:
+    environment = dict(os.environ, NUMBA_DISABLE_JIT="1", PYTHONPATH=str(package_parent))
+    return subprocess.run(
+        [sys.executable, str(HERE / "check.py"), scheme],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_joint_law_is_invariant(scheme):
+    result = run_check(scheme, PACKAGE.parent)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_mutant_is_caught(mutant, tmp_path):
+    file, line, changed, scheme = MUTANTS[mutant]
+    shutil.copytree(PACKAGE, tmp_path / "pymc_flymc", ignore=shutil.ignore_patterns("__pycache__"))
+    path = tmp_path / "pymc_flymc" / file
+    source = path.read_text()
+    assert source.count(line) == 1, "the mutated line has changed: mend the mutant"
+    path.write_text(source.replace(line, changed))
+    result = run_check(scheme, tmp_path)
+    # 1 is the verdict of the check itself; a mutant that merely crashed would prove nothing.
+    # An IndexError is what a set of bright rows with more members than rows comes to.
+    verdicts = "AssertionError", "IndexError"
+    caught = "|pi P - pi|" in result.stdout or any(v in result.stderr for v in verdicts)
+    assert result.returncode == 1 and caught, result.stdout + result.stderr
