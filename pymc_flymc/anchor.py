@@ -36,6 +36,8 @@ class Anchor:
         Lower Cholesky factor of the Laplace covariance of theta.
     w_factor : ndarray, shape (P, D)
         w_factor w_factor' is the Laplace covariance of the coefficients, to first order.
+    information : ndarray, shape (P, P)
+        Minus the Hessian of the log-likelihood in the coefficients.
     passes : float
         Passes over the data that the search took.
     """
@@ -44,6 +46,7 @@ class Anchor:
     w: np.ndarray
     factor: np.ndarray
     w_factor: np.ndarray
+    information: np.ndarray
     passes: float
 
 
@@ -88,6 +91,7 @@ def find_anchor(
             surrogate, design, y, derivatives, theta, stride, passes, layout, name
         )
     expansion = likelihood_pass(design, y, derivatives, surrogate.coefficients(theta))
+    _check_proper(surrogate, expansion, theta, layout, name)
     return _laplace(surrogate, expansion, theta, passes + 1)
 
 
@@ -101,6 +105,32 @@ def anchor_at(
     """Anchor at a point given by the user."""
     expansion = likelihood_pass(design, y, derivatives, surrogate.coefficients(theta))
     return _laplace(surrogate, expansion, theta, 1.0)
+
+
+def _check_proper(
+    surrogate: Surrogate,
+    expansion: LikelihoodExpansion,
+    theta: np.ndarray,
+    layout: Layout,
+    name: str,
+) -> None:
+    """Refuse a mode at infinity: a likelihood close to one, flat together with the prior.
+
+    Under a flat prior separable data have no posterior; the search stops where the likelihood
+    cannot rise noticeably any more.
+    """
+    if expansion.value < -0.1:
+        return
+    empty = LikelihoodExpansion(
+        0.0, np.zeros_like(expansion.gradient), np.zeros_like(expansion.information), expansion.w
+    )
+    values, vectors = np.linalg.eigh(-surrogate.hessian(theta, empty.pack()))
+    if values[0] < 1e-8:
+        flat = layout.describe(int(np.argmax(np.abs(vectors[:, 0]))))
+        raise ValueError(
+            f"no posterior mode found: the predictors separate the outcomes of {name!r}, and the "
+            f"prior of {flat} is flat. Give it a proper prior"
+        )
 
 
 def _newton(
@@ -177,9 +207,11 @@ def _laplace(
     precision = -surrogate.hessian(theta, expansion.pack())
     if not np.all(np.isfinite(precision)):
         raise ValueError("the curvature of the log density at the anchor is not finite")
-    # Away from a mode (a funnel, a given anchor) the curvature can be negative or tiny somewhere.
+    # Away from a mode (a funnel, a given anchor) the curvature can vanish or be negative somewhere.
     # The Laplace covariance only guides proposals: there, any moderate scale will do.
-    values, vectors = np.linalg.eigh(precision)
-    values = np.maximum(values, 1e-2)
-    factor = np.linalg.cholesky((vectors / values) @ vectors.T)
-    return Anchor(theta, expansion.w, factor, surrogate.jacobian(theta) @ factor, passes)
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(precision)), 1e-8))
+    values, vectors = np.linalg.eigh(precision * np.outer(scale, scale))
+    values = np.where(values > 1e-10, values, 0.1)
+    factor = np.linalg.cholesky((vectors / values) @ vectors.T) * scale[:, None]
+    w_factor = surrogate.jacobian(theta) @ factor
+    return Anchor(theta, expansion.w, factor, w_factor, expansion.information, passes)

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from pymc_flymc.brightness import make_brightness
-from pymc_flymc.kernels.conditional import Moves, kernels, make_chain
+from pymc_flymc.kernels.conditional import Moves, make_chain
+from pymc_flymc.kernels.poisson import SPARE
 from pymc_flymc.resampling import Resampling, make_plan
 from pymc_flymc.rows import make_scratch
 from pymc_flymc.target import Target
@@ -31,17 +32,21 @@ class FireflyChain:
         self.target = target
         rows, graph = target.data.rows, target.graph
         n_rows, n_parameters = len(rows.X), len(target.geometry.centre)
-        self.plan = make_plan(
-            None if target.bound is None else resampling, n_rows, target.data.levels
-        )
+        self.cursor = np.zeros(1, np.int64)
+        self.plan: Any
+        if target.data.alias is not None:
+            self.plan = target.data.alias._replace(drawn=np.empty(n_rows + SPARE, np.int32))
+        else:
+            scheme = None if target.bound is None else resampling
+            self.plan = make_plan(scheme, n_rows, target.data.levels, self.cursor)
         self.bright = make_brightness(n_rows)
-        self.state = make_chain(n_parameters, graph.n_coefficients, n_rows)
+        self.state = make_chain(n_parameters, graph.n_coefficients + target.n_shared, n_rows)
         self.scratch = make_scratch(rows.constants.shape[1])
         self.moves = Moves(*(array.copy() for array in moves))
         self.others = np.zeros(target.n_others)
         self.statistics = np.concatenate([target.statistics, self.others])
         self.started = False
-        self._begin, self._run = kernels(rows.X.dtype)
+        self._begin, self._run = target.kernels()
 
     def log_density_at(self, v: np.ndarray) -> float:
         """Log prior and collapsed bound at whitened parameters v; no row is read."""
@@ -77,9 +82,11 @@ class FireflyChain:
             self.statistics[len(self.target.statistics) :] = others
             if self.started:
                 state = self.state
+                before = state.log_density[0]
                 state.log_density[0] = self.target.density(
                     state.theta, self.statistics, state.w_new
                 )
+                state.log_weight[0] += state.log_density[0] - before
 
     def advance(self, rng: np.random.Generator, n: int, gain: float) -> float:
         """Make n transitions; return the mean acceptance probability.
@@ -127,10 +134,11 @@ class FireflyChain:
             "theta": self.state.theta.copy(),
             "w": self.state.w.copy(),
             "log_density": float(self.state.log_density[0]),
+            "log_weight": float(self.state.log_weight[0]),
             "others": self.others.copy(),
             "bright": self.bright.index[:n].copy(),
             "log_odds": self.bright.log_odds[:n].copy(),
-            "cursor": int(self.plan.cursor[0]),
+            "cursor": int(self.cursor[0]),
             "moves": [array.copy() for array in self.moves],
         }
 
@@ -141,6 +149,7 @@ class FireflyChain:
         self.state.theta[:] = saved["theta"]
         self.state.w[:] = saved["w"]
         self.state.log_density[0] = saved["log_density"]
+        self.state.log_weight[0] = saved["log_weight"]
         self.others[:] = saved["others"]
         self.statistics[len(self.target.statistics) :] = saved["others"]
         self.bright.slot[self.bright.index[: self.n_bright]] = 0
@@ -149,7 +158,7 @@ class FireflyChain:
         self.bright.log_odds[:n] = saved["log_odds"]
         self.bright.slot[saved["bright"]] = np.arange(1, n + 1)
         self.bright.count[0] = n
-        self.plan.cursor[0] = saved["cursor"]
+        self.cursor[0] = saved["cursor"]
         for array, value in zip(self.moves, saved["moves"], strict=True):
             array[:] = value
         self.scratch.queries[0] = 0

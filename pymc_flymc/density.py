@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor
@@ -15,8 +15,11 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.bounds.quadratic import collapsed_quadratic
 from pymc_flymc.native import NativeFunction, compile_density
+from pymc_flymc.statistics import collapsed_quadratic
+
+if TYPE_CHECKING:
+    from pymc_flymc.bounds.base import Bound
 
 __all__ = ["DensityGraph", "Layout", "Surrogate", "flatten_model"]
 
@@ -105,13 +108,13 @@ class DensityGraph:
     coefficients: TensorVariable
     n_coefficients: int
 
-    def compile(self, collapse: bool, n_others: int) -> NativeFunction:
+    def compile(self, bound: Bound | None, n_others: int) -> NativeFunction:
         """Native ``density(theta, statistics, w_out)``: rest of the model and collapsed bound.
 
         Parameters
         ----------
-        collapse : bool
-            Whether there is a bound, whose statistics come first in `statistics`.
+        bound : Bound or None
+            Its statistics come first in `statistics`.
         n_others : int
             Length of `others`, which come last in `statistics`.
         """
@@ -121,9 +124,11 @@ class DensityGraph:
             tail = pt.specify_shape(statistics[statistics.shape[0] - n_others :], (n_others,))
             known: dict[Any, Any] = {self.others: tail}
             logp = graph_replace([logp], known, strict=False)[0]
-        if collapse:
-            logp = logp + collapsed_quadratic(self.coefficients, statistics, self.n_coefficients)
-        return compile_density(self.theta, statistics, logp, self.coefficients)
+        shared: Any = pt.zeros((0,))
+        if bound is not None:
+            log_bound, shared = bound.collapsed(self.coefficients, statistics, self.n_coefficients)
+            logp = logp + log_bound
+        return compile_density(self.theta, statistics, logp, self.coefficients, shared)
 
 
 def flatten_model(

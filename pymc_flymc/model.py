@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from pymc.initial_point import make_initial_point_expression
+from pymc.initial_point import make_initial_point_expression, make_initial_point_fn
 from pymc.model.core import Model
 from pymc.util import get_value_vars_from_user_vars
 from pytensor.graph.basic import Variable
@@ -86,8 +87,8 @@ def read_model(
     UserWarning
         If a part of the model costs a pass over all rows at each draw nevertheless.
     """
-    owned = _value_variables(model, vars)
     rv, likelihood = _choose_observed(model)
+    owned = _value_variables(model, vars)
     name = str(rv.name)
     observed = likelihood.read_observed(_observed_values(model, rv), name)
     (eta,) = model.replace_rvs_by_values([likelihood.read(rv)])
@@ -104,6 +105,36 @@ def read_model(
         rest_logp=model.logp(vars=factors),
         vars=owned,
     )
+
+
+def anchor_point(model: Model, anchor: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Return the unconstrained point of a user's anchor.
+
+    Parameters
+    ----------
+    anchor : dict
+        Values of free variables, by name, on the model's own scale; scalars are broadcast.
+        Variables that it does not name keep their initial values.
+
+    Raises
+    ------
+    ValueError
+        If a name is not that of a free variable, or a value has the wrong shape or is not finite.
+    """
+    names = {str(rv.name): rv for rv in model.free_RVs}
+    if unknown := sorted(set(anchor) - set(names)):
+        raise ValueError(f"anchor names {unknown}; the free variables are {sorted(names)}")
+    shapes = model.eval_rv_shapes()
+    for name, value in anchor.items():
+        if np.shape(value) not in ((), tuple(shapes[name])):
+            raise ValueError(
+                f"anchor[{name!r}] has shape {np.shape(value)}, the variable {shapes[name]}"
+            )
+        if not np.all(np.isfinite(np.asarray(value, dtype=np.float64))):
+            raise ValueError(f"anchor[{name!r}] is not finite")
+    values = {name: np.broadcast_to(v, shapes[name]) for name, v in anchor.items()}
+    overrides = {names[name]: value for name, value in values.items()}
+    return make_initial_point_fn(model=model, overrides=overrides)(0)
 
 
 def _value_variables(

@@ -45,10 +45,11 @@ def vector(dtype: types.Type = types.float64) -> types.Array:
 
 matrix = types.Array(types.float64, 2, "C")
 
-#: ``density(theta, statistics, w_out) -> log density``; writes the coefficients w(theta).
+#: ``density(theta, statistics, w_out) -> log density``; writes the coefficients w(theta), followed
+#: by what the bound shares with all rows at this theta (nothing, or a radius, say).
 DENSITY = types.float64(vector(), vector(), vector())
-#: ``log_factor(eta, constants, out)``; one value for each of the rows handed in.
-LOG_FACTOR = types.void(vector(), matrix, vector())
+#: ``log_factor(eta, constants, shared, out)``; one value for each of the rows handed in.
+LOG_FACTOR = types.void(vector(), matrix, vector(), vector())
 
 
 class NativeFunction:
@@ -143,7 +144,7 @@ def _compile(inputs: list[Variable], outputs: list[Variable]) -> Callable[..., A
 
 
 def compile_density(
-    theta: Variable, statistics: Variable, logp: Variable, w: Variable
+    theta: Variable, statistics: Variable, logp: Variable, w: Variable, shared: Variable
 ) -> NativeFunction:
     """Compile a log density and its coefficients into a native function of signature `DENSITY`.
 
@@ -154,21 +155,28 @@ def compile_density(
     logp : TensorVariable
         Scalar.
     w : TensorVariable
-        Vector of coefficients w(theta).
+        Vector of coefficients w(theta), shape (P,).
+    shared : TensorVariable
+        Vector of what the rows' bounds have in common, shape (S,).
     """
-    graph = _compile([theta, statistics], [logp, w])
+    graph = _compile([theta, statistics], [logp, w, shared])
 
     def density(theta, statistics, w_out):
-        logp, w = graph(theta, statistics)
+        logp, w, shared = graph(theta, statistics)
         # An array assignment would compile numba's whole shape-mismatch report: three seconds.
-        for j in range(w_out.shape[0]):
+        n = w.shape[0]
+        for j in range(n):
             w_out[j] = w[j]
+        for j in range(shared.shape[0]):
+            w_out[n + j] = shared[j]
         return np.float64(logp.item())
 
     return NativeFunction(density, DENSITY)
 
 
-def compile_log_factor(eta: Variable, constants: Variable, log_factor: Variable) -> NativeFunction:
+def compile_log_factor(
+    eta: Variable, constants: Variable, shared: Variable, log_factor: Variable
+) -> NativeFunction:
     """Compile a row-wise log factor into a native function of signature `LOG_FACTOR`.
 
     Parameters
@@ -177,13 +185,15 @@ def compile_log_factor(eta: Variable, constants: Variable, log_factor: Variable)
         Input: linear predictor of some rows, shape (n,).
     constants : TensorVariable
         Input: constants of the same rows, shape (n, R).
+    shared : TensorVariable
+        Input: what the bounds of all rows have in common, shape (S,).
     log_factor : TensorVariable
         Shape (n,).
     """
-    graph = _compile([eta, constants], [log_factor])
+    graph = _compile([eta, constants, shared], [log_factor])
 
-    def log_factors(eta, constants, out):
-        values = graph(eta, constants)[0]
+    def log_factors(eta, constants, shared, out):
+        values = graph(eta, constants, shared)[0]
         for i in range(out.shape[0]):
             out[i] = values[i]
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.quadratic import QuadraticStatistics
 from pymc_flymc.design import Design
 from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.statistics import QuadraticStatistics
 
 __all__ = ["BLOCK", "RowDerivatives", "iterate_blocks", "likelihood_pass"]
 
@@ -53,9 +53,18 @@ class RowDerivatives:
         value = likelihood.log_likelihood(eta, y)
         first: Any = pytensor.grad(value.sum(), eta)
         second: Any = pytensor.grad(first.sum(), eta)
+        self._inputs, self._second = (eta, y), second
+        self._third: Any = None
         self._function = pytensor.function(
             [eta, y], [value, first, second], mode="NUMBA", trust_input=True
         )
+
+    def third(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Third derivatives, shape (n,)."""
+        if self._third is None:
+            third: Any = pytensor.grad(self._second.sum(), self._inputs[0])
+            self._third = pytensor.function([*self._inputs], third, mode="NUMBA")
+        return np.asarray(self._third(eta, y.astype(np.float64)))
 
     def __call__(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values, first and second derivatives, each of shape (n,)."""

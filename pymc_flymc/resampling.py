@@ -108,7 +108,9 @@ class Levels:
         return cls(0.5 ** np.arange(n_levels), level, order, start.astype(np.int64))
 
 
-def make_plan(resampling: Resampling | None, n_rows: int, levels: Levels | None) -> sweeps.Plan:
+def make_plan(
+    resampling: Resampling | None, n_rows: int, levels: Levels | None, cursor: np.ndarray
+) -> sweeps.Plan:
     """Native form of a resampling scheme, with the buffers of one chain.
 
     Parameters
@@ -117,6 +119,8 @@ def make_plan(resampling: Resampling | None, n_rows: int, levels: Levels | None)
         None if there is no bound: all rows are bright.
     levels : Levels or None
         Needed by implicit resampling.
+    cursor : ndarray, shape (1,), int64
+        Where the "cycle" scheme has got to.
     """
     scheme, size, stamp = sweeps.NONE, 0, np.zeros(0, np.int64)
     if isinstance(resampling, ImplicitResampling):
@@ -135,7 +139,7 @@ def make_plan(resampling: Resampling | None, n_rows: int, levels: Levels | None)
     return sweeps.Plan(
         scheme=scheme,
         size=size,
-        cursor=np.zeros(1, np.int64),
+        cursor=cursor,
         stamp=stamp,
         stamp_now=np.zeros(1, np.int64),
         q=levels.q,

@@ -87,6 +87,7 @@ def log_factors(rows, log_factor, w, index, start, stop, out, scratch):
     """
     n_columns = rows.X.shape[1]
     n_constants = rows.constants.shape[1]
+    shared = w[n_columns + rows.intercept :]
     while start < stop:
         size = min(stop - start, CHUNK)
         for i in range(size):
@@ -100,7 +101,11 @@ def log_factors(rows, log_factor, w, index, start, stop, out, scratch):
             for r in range(n_constants):
                 scratch.constants[i, r] = rows.constants[n, r]
         call_log_factor(
-            log_factor, scratch.eta[:size], scratch.constants[:size], out[start : start + size]
+            log_factor,
+            scratch.eta[:size],
+            scratch.constants[:size],
+            shared,
+            out[start : start + size],
         )
         scratch.queries[0] += size
         start += size

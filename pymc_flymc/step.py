@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pymc.blocking import PointType, StatsType
-from pymc.initial_point import make_initial_point_fn
 from pymc.model import Model, modelcontext
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
@@ -19,11 +18,12 @@ from rich.progress import TextColumn
 from rich.table import Column
 
 from pymc_flymc.anchor import anchor_at, find_anchor
-from pymc_flymc.bounds import Bound, JaakkolaJordan
+from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
+from pymc_flymc.choice import choose_target
 from pymc_flymc.density import Layout, Surrogate, flatten_model
-from pymc_flymc.kernels.conditional import Moves
-from pymc_flymc.model import read_model
+from pymc_flymc.kernels.conditional import new_moves
+from pymc_flymc.model import anchor_point, read_model
 from pymc_flymc.passes import RowDerivatives
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target import build_target
@@ -36,12 +36,11 @@ _log = logging.getLogger("pymc.flymc")
 #: Starting points are this many posterior standard deviations around the anchor, so that R-hat can
 #: tell whether the chains have forgotten them.
 OVERDISPERSION = 2.0
-#: Transitions in a step before tuning has had its say.
-FIRST_TRANSITIONS = 20
-#: Optimal acceptance rate of a random walk (Roberts, Gelman & Gilks 1997); pCN, whose steps are
-#: not small, does best a little above.
-TARGET_ACCEPTANCE = (0.234, 0.3)
-_WEIGHTS = {"auto": (0.3, 0.7), "random_walk": (1.0, 0.0), "pcn": (0.0, 1.0)}
+#: Transitions in a step before tuning has had its say: conditional and joint.
+FIRST_TRANSITIONS = (20, 2)
+#: Mixtures of random walk, pCN and independent proposals: without and with joint moves.
+_CONDITIONAL = {"auto": (0.3, 0.7, 0.0), "random_walk": (1.0, 0.0, 0.0), "pcn": (0.0, 1.0, 0.0)}
+_JOINT = {**_CONDITIONAL, "auto": (0.05, 0.05, 0.9), "independent": (0.0, 0.0, 1.0)}
 
 
 @dataclass_state
@@ -65,13 +64,16 @@ class FireflyMH(BlockedStep):
         Variables to sample; all free variables by default. Every variable that the likelihood
         depends on must be among them.
     bound : Bound, "auto" or None
-        Lower bound on each row's likelihood. "auto" is ``JaakkolaJordan()``, tuned at the anchor.
-        None is regular MCMC: every transition reads all rows.
+        Lower bound on each row's likelihood. With ``Taylor()`` parameters and brightness are
+        updated together, with ``JaakkolaJordan()`` in turn. "auto" takes the one that promises
+        more effective draws for the rows read, and says so. None is regular MCMC: every
+        transition reads all rows.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled; ``ImplicitResampling()`` by default.
-    proposal : {"auto", "random_walk", "pcn"}
+    proposal : {"auto", "random_walk", "pcn", "independent"}
         Proposal for the parameters, in coordinates whitened at the anchor: a Gaussian random walk,
-        preconditioned Crank-Nicolson around the anchor, or a mixture learnt in tuning.
+        preconditioned Crank-Nicolson around the anchor, independent draws from the Laplace
+        approximation (joint moves only), or a mixture learnt in tuning.
     transitions : int, optional
         Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
         neighbouring draws are nearly independent.
@@ -135,15 +137,15 @@ class FireflyMH(BlockedStep):
         *,
         bound: Bound | Literal["auto"] | None = "auto",
         brightness: Resampling | None = None,
-        proposal: Literal["auto", "random_walk", "pcn"] = "auto",
+        proposal: Literal["auto", "random_walk", "pcn", "independent"] = "auto",
         transitions: int | None = None,
         anchor: dict[str, Any] | None = None,
         model: Model | None = None,
         rng: RandomGenerator = None,
         initial_point: PointType | None = None,
     ) -> None:
-        if proposal not in _WEIGHTS:
-            raise ValueError(f"proposal must be one of {', '.join(_WEIGHTS)}, not {proposal!r}")
+        if proposal not in _JOINT:
+            raise ValueError(f"proposal must be one of {', '.join(_JOINT)}, not {proposal!r}")
         if transitions is not None and not (
             isinstance(transitions, int | np.integer) and transitions >= 1
         ):
@@ -178,50 +180,54 @@ class FireflyMH(BlockedStep):
                 surrogate, design, y, derivatives, self._default_theta, self._layout, reading.name
             )
         else:
-            point = make_initial_point_fn(model=model, overrides=anchor)(0)
-            found = anchor_at(surrogate, design, y, derivatives, self._layout.ravel(point))
-        self.bound: Bound | None = JaakkolaJordan() if isinstance(bound, str) else bound
+            theta = self._layout.ravel(anchor_point(model, anchor))
+            found = anchor_at(surrogate, design, y, derivatives, theta)
         self.brightness = ImplicitResampling() if brightness is None else brightness
-        self.target = build_target(
-            graph,
-            reading.likelihood,
-            y,
-            design,
-            self.bound,
-            self.brightness,
-            found,
-            self._others_layout.size,
-        )
+        problem = Problem(design, y, reading.likelihood, derivatives, found)
+        others_values = self._others_layout.ravel(initial_point)
+        if isinstance(bound, str):
+            self.target = choose_target(graph, problem, self.brightness, others_values)
+        else:
+            self.target = build_target(graph, problem, bound, self.brightness, len(others_values))
+        if proposal not in self._mixtures():
+            raise ValueError(
+                f"proposal={proposal!r} needs joint moves, that is bound=Taylor(); "
+                f"without them it is one of {', '.join(self._mixtures())}"
+            )
         self._proposal = proposal
         self._transitions = transitions
         self.tuning: Tuning | None = None
         self._chain: FireflyChain | None = None
-        bound_name = "no" if self.bound is None else self.bound.name
         _log.info(
-            f"FireflyMH: {bound_name} bound on {reading.name!r}, anchor found in "
-            f"{found.passes:.1f} passes over the data, about {self.target.expected_bright:,.0f} of "
-            f"{design.n_rows:,} rows bright"
+            f"FireflyMH: {reading.name!r}, anchor found in {found.passes:.1f} passes over the data"
         )
+
+    @property
+    def bound(self) -> Bound | None:
+        """The bound in use."""
+        return self.target.bound
+
+    def _mixtures(self) -> dict[str, tuple[float, float, float]]:
+        return _JOINT if self.target.is_joint else _CONDITIONAL
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a new chain: nothing of an earlier one remains."""
         super().setup_chain(rng, tune, draws)
-        n_parameters = len(self._default_theta)
-        moves = Moves(
-            log_scale=np.log([2.38 / np.sqrt(n_parameters), 0.5]),
-            weight=np.array(_WEIGHTS[self._proposal]),
-            gain=np.zeros(1),
-            target=np.array(TARGET_ACCEPTANCE),
-            tally=np.zeros((2, 3)),
-        )
-        self._chain = FireflyChain(self.target, self.brightness, moves)
+        self._chain = self._new_chain()
         self.tune = tune > 0
+        first = FIRST_TRANSITIONS[self.target.is_joint]
         self.tuning = Tuning(
             steps=tune,
-            transitions=self._transitions or FIRST_TRANSITIONS,
+            transitions=self._transitions or first,
+            fewest=first if self.target.is_joint else 1,
             adapt_transitions=self._transitions is None,
             adapt_weight=self._proposal == "auto",
         )
+
+    def _new_chain(self) -> FireflyChain:
+        weight = np.array(self._mixtures()[self._proposal])
+        moves = new_moves(len(self._default_theta), weight)
+        return FireflyChain(self.target, self.brightness, moves)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make the transitions of one draw."""
@@ -276,8 +282,7 @@ class FireflyMH(BlockedStep):
             self._chain = None
             return
         if self._chain is None:
-            self.setup_chain(self.rng, 0, 1)
-        assert self._chain is not None
+            self._chain = self._new_chain()
         self._chain.restore(saved)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -308,7 +313,5 @@ def _rebuild(cls: type, state: dict[str, Any], chain_state: dict[str, Any] | Non
     step: FireflyMH = object.__new__(cls)
     step.__dict__.update(state)
     step._chain = None
-    tuning = step.tuning
     step.chain_state = chain_state
-    step.tuning = tuning
     return step

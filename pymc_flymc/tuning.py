@@ -10,11 +10,11 @@ from pymc_flymc.kernels.conditional import Moves
 
 __all__ = ["Tuning"]
 
-#: Autocorrelation that neighbouring draws should have: about 0.7 effective draws a draw.
-TARGET_AUTOCORRELATION = 0.2
+#: Autocorrelation that neighbouring draws should have: about 0.8 effective draws a draw.
+TARGET_AUTOCORRELATION = 0.1
 MAX_TRANSITIONS = 2000
 #: Each proposal keeps this share, whatever its jumps: pCN alone mixes badly in heavy tails.
-MIN_WEIGHT = 0.1
+MIN_WEIGHT = 0.05
 #: Ends of the tuning windows, as fractions of the tuning steps.
 WINDOWS = (0.1, 0.2, 0.35, 0.6, 1.0)
 
@@ -29,12 +29,15 @@ class Tuning:
         Number of tuning steps.
     transitions : int
         (theta, z) transitions in a step, to begin with.
+    fewest : int
+        Least number of transitions.
     adapt_transitions, adapt_weight : bool
         Whether the number of transitions and the mixture of the proposals are learnt.
     """
 
     steps: int
     transitions: int
+    fewest: int
     adapt_transitions: bool
     adapt_weight: bool
     step: int = 0
@@ -54,12 +57,12 @@ class Tuning:
         self.transitions_done += self.transitions
         self.window.append(v.copy())
         if self.step in {round(f * self.steps) for f in WINDOWS}:
-            if self.adapt_weight and np.all(moves.tally[:, 0] > 0):
-                jumps = moves.tally[:, 2] / moves.tally[:, 0]
-                share = jumps[0] / max(jumps.sum(), np.finfo(float).tiny)
-                # Costs are alike, mixing goes with the squared jump: nearly all to the better one.
-                weight = np.clip(np.round(share), MIN_WEIGHT, 1.0 - MIN_WEIGHT)
-                moves.weight[:] = weight, 1.0 - weight
+            used = moves.weight > 0.0
+            if self.adapt_weight and np.all(moves.tally[used, 0] > 0):
+                # Costs are alike, mixing goes with the squared jump: nearly all to the best.
+                jumps = moves.tally[:, 2] / np.maximum(moves.tally[:, 0], 1.0)
+                moves.weight[:] = np.where(used, MIN_WEIGHT, 0.0)
+                moves.weight[np.argmax(jumps)] += 1.0 - moves.weight.sum()
             moves.tally[:] = 0.0
             if self.adapt_transitions:
                 self.transitions = self._choose_transitions()
@@ -81,4 +84,4 @@ class Tuning:
         wanted = -time * np.log(TARGET_AUTOCORRELATION)
         # One window's estimate is rough: at most a factor of five up or down.
         low, high = self.transitions / 5.0, self.transitions * 5.0
-        return int(np.clip(np.ceil(np.clip(wanted, low, high)), 1, MAX_TRANSITIONS))
+        return int(np.clip(np.ceil(np.clip(wanted, low, high)), self.fewest, MAX_TRANSITIONS))

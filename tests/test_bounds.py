@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pymc_flymc.bounds import JaakkolaJordan, QuadraticStatistics, collapsed_quadratic, log_odds
+from pymc_flymc.bounds import JaakkolaJordan, log_odds
+from pymc_flymc.likelihoods import BernoulliLogit
+from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic
 
 predictors = st.floats(-1e3, 1e3, allow_nan=False)
 tightness = st.one_of(st.sampled_from([0.0, 1e-8, 1.5, 50.0, 800.0]), st.floats(0.0, 1e3))
@@ -27,7 +29,7 @@ def compile_py(inputs, output):
 def gap_functions():
     """gap(eta, constants) and log odds, as the model-independent graphs define them."""
     eta, constants = pt.dvector("eta"), pt.dmatrix("constants")
-    gap = JaakkolaJordan().gap(eta, constants)
+    gap = JaakkolaJordan().gap(BernoulliLogit(), eta, constants, pt.zeros((0,)))
     gradient = pytensor.grad(gap.sum(), eta)
     return (
         compile_py([eta, constants], gap),

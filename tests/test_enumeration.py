@@ -74,9 +74,41 @@ MUTANTS = {
     ),
     "cached density kept on acceptance": (
         "kernels/conditional.py",
-        "chain.log_density[0] = log_density\n        # The",
-        "pass\n        # The",
+        "chain.log_density[0] = log_density\n\n\n",
+        "pass\n\n\n",
         "implicit-single-q",
+    ),
+    "rate of the Poisson draws halved": (
+        "kernels/poisson.py",
+        "if rng.random() < -np.expm1(-rows.constants[n, column] * power):\n"
+        "            tables.drawn[count] = n\n            count += 1\n    rate",
+        "if rng.random() < -np.expm1(-0.5 * rows.constants[n, column] * power):\n"
+        "            tables.drawn[count] = n\n            count += 1\n    rate",
+        "independent",
+    ),
+    "probability of having been drawn left out": (
+        "kernels/joint.py",
+        "(o + np.log(-np.expm1(-o)))",
+        "np.log(o)",
+        "independent",
+    ),
+    "remainder of the bounds left in the weight": (
+        "kernels/joint.py",
+        "total = log_density + rate",
+        "total = log_density",
+        "independent",
+    ),
+    "constants of the near table beyond the limit": (
+        "kernels/joint.py",
+        "column = KAPPA + 1 if shared[1] > 0.5 else KAPPA",
+        "column = KAPPA",
+        "independent",
+    ),
+    "weight not renewed after a walk": (
+        "kernels/joint.py",
+        "chain.log_weight[0] = log_weight(",
+        "_ = log_weight(",
+        "walk",
     ),
     "bright rows left out of the acceptance": (
         "kernels/conditional.py",
@@ -87,10 +119,14 @@ MUTANTS = {
 }
 
 
+JOINT_MOVES = ["independent", "walk"]
+
+
 def run_check(scheme: str, package_parent: Path) -> subprocess.CompletedProcess:
+    script = "check_joint.py" if scheme in JOINT_MOVES else "check.py"
     environment = dict(os.environ, NUMBA_DISABLE_JIT="1", PYTHONPATH=str(package_parent))
     return subprocess.run(
-        [sys.executable, str(HERE / "check.py"), scheme],
+        [sys.executable, str(HERE / script), scheme],
         env=environment,
         capture_output=True,
         text=True,
@@ -98,7 +134,7 @@ def run_check(scheme: str, package_parent: Path) -> subprocess.CompletedProcess:
     )
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", SCHEMES + JOINT_MOVES)
 def test_joint_law_is_invariant(scheme):
     result = run_check(scheme, PACKAGE.parent)
     assert result.returncode == 0, result.stdout + result.stderr

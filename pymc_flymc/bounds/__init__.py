@@ -1,7 +1,7 @@
 """Lower bounds on a row's likelihood whose product over all rows collapses."""
 
-from pymc_flymc.bounds.base import Bound, log_odds
+from pymc_flymc.bounds.base import Bound, Preparation, Problem, log_odds
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
-from pymc_flymc.bounds.quadratic import QuadraticStatistics, collapsed_quadratic
+from pymc_flymc.bounds.taylor import Taylor
 
-__all__ = ["Bound", "JaakkolaJordan", "QuadraticStatistics", "collapsed_quadratic", "log_odds"]
+__all__ = ["Bound", "JaakkolaJordan", "Preparation", "Problem", "Taylor", "log_odds"]

@@ -2,42 +2,95 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-__all__ = ["Bound", "log_odds"]
+from pymc_flymc.anchor import Anchor
+from pymc_flymc.design import Design
+from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.native import NativeFunction
+from pymc_flymc.passes import RowDerivatives
+
+__all__ = ["Bound", "Preparation", "Problem", "log_odds"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A regression on many rows, with an anchor: what a bound is prepared for.
+
+    Attributes
+    ----------
+    design : Design
+    y : ndarray, shape (N,)
+    likelihood : Likelihood
+    derivatives : RowDerivatives
+    anchor : Anchor
+    """
+
+    design: Design
+    y: np.ndarray
+    likelihood: Likelihood
+    derivatives: RowDerivatives
+    anchor: Anchor
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What a bound gathers in one pass over the data.
+
+    Attributes
+    ----------
+    statistics : ndarray, float64
+        Sufficient statistics of the collapsed bound, packed into one vector.
+    constants : ndarray, shape (N, R), float64
+        What the gap of each row depends on beside its predictor.
+    bright : ndarray, shape (N,), float32
+        Probability that each row is bright, expected over the Laplace approximation.
+    """
+
+    statistics: np.ndarray
+    constants: np.ndarray
+    bright: np.ndarray
 
 
 class Bound(Protocol):
-    """A lower bound B_n on the likelihood L_n of each row, quadratic in its predictor.
-
-    ``log B_n = c_n + b_n eta_n - a_n eta_n^2 - slack_n``, with ``B_n <= L_n`` whatever eta_n.
-    The sum over rows then collapses to a quadratic form in the coefficients.
-    """
+    """A lower bound B_n <= L_n on the likelihood of each row whose product over rows collapses."""
 
     name: str
     #: Families (``Likelihood.name``) that the bound is valid for.
     families: tuple[str, ...]
-    #: Slack in units of a row's expected gap: every log B_n is lowered by this much.
-    slack: float
-    #: Columns of the table that `constants` returns.
+    #: Columns of the table of constants.
     n_constants: int
 
-    def tightness(self, eta_anchor: np.ndarray, rows: slice) -> np.ndarray:
-        """Where each row's bound touches: one parameter a row, shape (n,), float64."""
+    def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
+        """Compute the statistics and the rows' constants.
 
-    def coefficients(
-        self, tightness: np.ndarray, y: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Coefficients (a, b, c) of each row's log bound without slack, each of shape (n,)."""
+        Parameters
+        ----------
+        problem : Problem
+        log_factor : NativeFunction
+            Compiled log odds of a bright row, from the bound's own `gap`.
+        """
 
-    def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
-        """All that `gap` needs to know of each row, shape (n, R), float64."""
+    def collapsed(
+        self, w: TensorVariable, statistics: TensorVariable, n_coefficients: int
+    ) -> tuple[TensorVariable, TensorVariable]:
+        """Graphs of sum_n log B_n at coefficients w, and of what the rows share there, shape (S,).
 
-    def gap(self, eta: TensorVariable, constants: TensorVariable) -> TensorVariable:
+        Both take time independent of N. `statistics` may be longer than the packed vector.
+        """
+
+    def gap(
+        self,
+        likelihood: Likelihood,
+        eta: TensorVariable,
+        constants: TensorVariable,
+        shared: TensorVariable,
+    ) -> TensorVariable:
         """Graph of log L_n - log B_n >= 0 for rows with predictors (n,) and constants (n, R)."""
 
 

@@ -6,6 +6,12 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.bounds.base import Preparation, Problem
+from pymc_flymc.bounds.quadratic import prepare_quadratic
+from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.native import NativeFunction
+from pymc_flymc.statistics import collapsed_quadratic
+
 __all__ = ["JaakkolaJordan"]
 
 
@@ -59,10 +65,6 @@ class JaakkolaJordan:
             return np.abs(eta_anchor)
         if self.xi.ndim == 0:
             return np.full(eta_anchor.shape, float(self.xi))
-        if (n := rows.stop) > len(self.xi):
-            raise ValueError(
-                f"JaakkolaJordan: xi has {len(self.xi)} values, the model has at least {n} rows"
-            )
         return self.xi[rows]
 
     def coefficients(
@@ -79,7 +81,36 @@ class JaakkolaJordan:
         lam = _curvature(xi)
         return np.column_stack([lam, _log_2cosh_half(xi) - lam * xi**2 + slack])
 
-    def gap(self, eta: TensorVariable, constants: TensorVariable) -> TensorVariable:
+    def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
+        """Compute the statistics and the rows' constants in one pass over the data."""
+        n_rows = problem.design.n_rows
+        if self.xi is not None and self.xi.ndim == 1 and len(self.xi) != n_rows:
+            raise ValueError(f"JaakkolaJordan: xi has {len(self.xi)} values for {n_rows} rows")
+        return prepare_quadratic(self, problem, log_factor)
+
+    def expected_rows(self, problem: Problem, rows: slice, x: np.ndarray) -> float:
+        """Bright rows expected among these over the Laplace approximation, slack included."""
+        eta = x @ problem.anchor.w
+        if problem.design.offset.size:
+            eta += problem.design.offset[rows]
+        variance = np.sum((x @ problem.anchor.w_factor) ** 2, axis=1)
+        curvature = 2.0 * _curvature(np.abs(eta)) + problem.derivatives(eta, problem.y[rows])[2]
+        gap = 0.5 * np.maximum(curvature, 0.0) * variance
+        return float(-np.expm1(-(1.0 + self.slack) * gap).sum())
+
+    def collapsed(
+        self, w: TensorVariable, statistics: TensorVariable, n_coefficients: int
+    ) -> tuple[TensorVariable, TensorVariable]:
+        """Graph of the collapsed sum; the rows share nothing."""
+        return collapsed_quadratic(w, statistics, n_coefficients), pt.zeros((0,))
+
+    def gap(
+        self,
+        likelihood: Likelihood,
+        eta: TensorVariable,
+        constants: TensorVariable,
+        shared: TensorVariable,
+    ) -> TensorVariable:
         """Graph of the gap: log sigma(s) is s/2 - log 2cosh(s/2), so that the label cancels."""
         magnitude = pt.abs(eta)
         log_2cosh_half = 0.5 * magnitude + pt.log1p(pt.exp(-magnitude))

@@ -1,78 +1,66 @@
-"""Collapsed products of bounds that are quadratic in the predictor."""
+"""Bounds that are quadratic in the predictor: their collapsed product and its statistics."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-from pytensor.tensor.variable import TensorVariable
 
-__all__ = ["QuadraticStatistics", "collapsed_quadratic"]
+from pymc_flymc.bounds.base import Preparation, Problem
+from pymc_flymc.native import NativeFunction
+from pymc_flymc.passes import iterate_blocks
+from pymc_flymc.statistics import QuadraticStatistics
 
-
-@dataclass
-class QuadraticStatistics:
-    """Sufficient statistics of ``sum_n c_n + b_n eta_n - a_n eta_n^2``, eta_n = x_n . w + offset_n.
-
-    Kept around a centre: with u = w - centre the sum is ``constant + linear . u - u' curvature u``.
-    Near the posterior u is small, so that a sum over millions of rows loses no digits.
-
-    Parameters
-    ----------
-    centre : ndarray, shape (P,), float64
-        Coefficients at which `linear` is the gradient, normally the anchor.
-    """
-
-    centre: np.ndarray
-
-    def __post_init__(self) -> None:
-        n = len(self.centre)
-        self.constant = 0.0
-        self.linear = np.zeros(n)
-        self.curvature = np.zeros((n, n))
-
-    def add(
-        self, x: np.ndarray, eta: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray
-    ) -> None:
-        """Add rows.
-
-        Parameters
-        ----------
-        x : ndarray, shape (n, P), float64
-            Rows of the design, intercept column included.
-        eta : ndarray, shape (n,)
-            Their predictors at the centre, offset included.
-        a, b, c : ndarray, shape (n,)
-            Coefficients of each row's quadratic in eta; a >= 0.
-        """
-        self.constant += float(np.sum(c + b * eta - a * eta**2))
-        self.linear += x.T @ (b - 2.0 * a * eta)
-        root = x * np.sqrt(a)[:, None]
-        self.curvature += root.T @ root  # the same array twice: BLAS computes one triangle only
-
-    def pack(self) -> np.ndarray:
-        """All statistics as one float64 vector, the input `statistics` of `collapsed_quadratic`."""
-        return np.concatenate([[self.constant], self.centre, self.linear, self.curvature.ravel()])
-
-    @staticmethod
-    def size(n_coefficients: int) -> int:
-        """Length of the packed vector."""
-        return 1 + 2 * n_coefficients + n_coefficients**2
+__all__ = ["QuadraticBound", "prepare_quadratic"]
 
 
-def collapsed_quadratic(
-    w: TensorVariable, statistics: TensorVariable, n_coefficients: int
-) -> TensorVariable:
-    """Graph of the collapsed sum of log bounds at coefficients w, in time independent of N.
+class QuadraticBound(Protocol):
+    """``log B_n = c_n + b_n eta_n - a_n eta_n^2 - slack_n``."""
 
-    Parameters
-    ----------
-    w : TensorVariable, shape (P,)
-    statistics : TensorVariable, shape (1 + 2 P + P^2,) or longer
-        As packed by `QuadraticStatistics.pack`; what follows is not read.
-    """
-    p = n_coefficients
-    u = w - statistics[1 : 1 + p]
-    linear = statistics[1 + p : 1 + 2 * p]
-    curvature = statistics[1 + 2 * p : 1 + 2 * p + p * p].reshape((p, p))
-    return statistics[0] + linear @ u - u @ (curvature @ u)
+    #: Slack in units of a row's expected gap: every log B_n is lowered by this much.
+    slack: float
+    n_constants: int
+
+    def tightness(self, eta_anchor: np.ndarray, rows: slice) -> np.ndarray:
+        """Where each row's bound touches: one parameter a row, shape (n,), float64."""
+
+    def coefficients(
+        self, tightness: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Coefficients (a, b, c) of each row's log bound without slack, each of shape (n,)."""
+
+    def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
+        """All that the gap depends on beside the predictor, shape (n, R), float64."""
+
+
+def prepare_quadratic(
+    bound: QuadraticBound, problem: Problem, log_factor: NativeFunction
+) -> Preparation:
+    """Constants, expected brightness and statistics of all rows, in one pass over the data."""
+    design, y, anchor = problem.design, problem.y, problem.anchor
+
+    def gap(eta: np.ndarray, constants: np.ndarray) -> np.ndarray:
+        out = np.empty(len(eta))
+        log_factor(eta, constants, np.empty(0), out)
+        return np.logaddexp(0.0, out)  # log odds = log(exp(gap) - 1)
+
+    constants = np.empty((design.n_rows, bound.n_constants))
+    bright = np.empty(design.n_rows, np.float32)
+    statistics = QuadraticStatistics(anchor.w)
+    for rows, x in iterate_blocks(design):
+        eta = x @ anchor.w
+        if design.offset.size:
+            eta += design.offset[rows]
+        # Mean over the Laplace law of eta by Gauss-Hermite quadrature with three nodes.
+        reach = np.sqrt(3.0) * np.linalg.norm(x @ anchor.w_factor, axis=1)
+        tightness = bound.tightness(eta, rows)
+        tight = bound.constants(tightness, y[rows], np.zeros(len(eta)))
+        middle, ends = gap(eta, tight), (gap(eta - reach, tight), gap(eta + reach, tight))
+        spread = np.maximum(ends[0] + ends[1] - 2.0 * middle, 0.0) / 6.0
+        slack = bound.slack * spread
+        constants[rows] = bound.constants(tightness, y[rows], slack)
+        bright[rows] = -np.expm1(-(middle + spread + slack))
+        a, b, c = bound.coefficients(tightness, y[rows])
+        # The very slack that the rows carry: the collapsed sum must be the sum over the rows.
+        statistics.add(x, eta, a, b, c - slack)
+    return Preparation(statistics.pack(), constants, bright)

@@ -43,6 +43,18 @@ class Likelihood(Protocol):
         """
         ...
 
+    def derivative_bound(
+        self, order: int, low: np.ndarray | float, high: np.ndarray | float
+    ) -> np.ndarray:
+        """Return the largest ``|d^order log L / d eta^order|`` for eta between low and high.
+
+        Parameters
+        ----------
+        order : {3, 4}
+        low, high : float or ndarray of shape (n,)
+        """
+        ...
+
     def log_likelihood(self, eta: TensorVariable, y: TensorVariable) -> TensorVariable:
         """Return the graph of ``log L`` for predictors and observed values of one shape."""
         ...

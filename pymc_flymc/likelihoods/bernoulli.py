@@ -98,9 +98,35 @@ class BernoulliLogit:
             )
         return values.astype(np.int8)
 
+    def derivative_bound(
+        self, order: int, low: np.ndarray | float, high: np.ndarray | float
+    ) -> np.ndarray:
+        """Return the largest ``|d^order log L / d eta^order|`` for eta between low and high.
+
+        The derivatives depend on |eta| only, up to sign, and are monotone between their stationary
+        points: the supremum is at an end or at a stationary point inside. In s = p (1 - p) the
+        third is s sqrt(1 - 4 s), with a maximum of 1 / (6 sqrt 3) at s = 1/6; the fourth is
+        s (1 - 6 s), with extrema of -1/8 at s = 1/4 (eta = 0) and 1/24 at s = 1/12.
+        """
+        low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+        near = np.maximum(np.maximum(low, -high), 0.0)
+        far = np.maximum(np.abs(low), np.abs(high))
+        largest = np.maximum(_derivative(order, near), _derivative(order, far))
+        s = {3: 1 / 6, 4: 1 / 12}[order]
+        turn = np.asarray(2.0 * np.arctanh(np.sqrt(1.0 - 4.0 * s)))  # |eta| where p (1 - p) = s
+        inside = (near <= turn) & (turn <= far)
+        return np.where(inside, np.maximum(largest, _derivative(order, turn)), largest)
+
     def log_likelihood(self, eta: TensorVariable, y: TensorVariable) -> TensorVariable:
         """Return ``y * eta - log(1 + exp(eta))`` in a form that neither overflows nor cancels."""
         return y * eta - pt.softplus(eta)
+
+
+def _derivative(order: int, eta: np.ndarray) -> np.ndarray:
+    """Absolute third or fourth derivative of the log-likelihood."""
+    q = np.exp(-np.abs(eta))
+    s = q / (1.0 + q) ** 2
+    return s * (1.0 - q) / (1.0 + q) if order == 3 else s * np.abs(1.0 - 6.0 * s)
 
 
 def _elementwise_parts(p: TensorVariable) -> Iterator[TensorVariable]:

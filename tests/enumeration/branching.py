@@ -75,11 +75,11 @@ class BranchingGenerator:
         return -1.0 if self.choose([0.5, 0.5]) == 0 else 1.0
 
 
-def enumerate_branches(program):
+def enumerate_branches(program, kind=BranchingGenerator):
     """Yield (probability, result) of ``program(generator)`` for every path of its choices."""
     script = []
     while True:
-        generator = BranchingGenerator(script)
+        generator = kind(script)
         result = program(generator)
         yield generator.probability, result
         taken = generator.taken

@@ -15,7 +15,13 @@ from branching import enumerate_branches
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.brightness import brighten, make_brightness
-from pymc_flymc.kernels.conditional import Geometry, Moves, make_chain, update_theta
+from pymc_flymc.kernels.conditional import (
+    RANDOM_WALK,
+    Geometry,
+    make_chain,
+    new_moves,
+    update_theta,
+)
 from pymc_flymc.kernels.sweeps import sweep
 from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling, Levels, make_plan
 from pymc_flymc.rows import Rows, make_scratch
@@ -60,7 +66,7 @@ def density(theta, statistics, w_out):
     return log_prior(theta[0]) + np.sum(log_bound(X[:, 0] * theta[0] + OFFSET))
 
 
-def log_factor(eta, constants, out):
+def log_factor(eta, constants, shared, out):
     gap = constants[:, 0] * eta**2 + constants[:, 1]
     gap -= 0.5 * np.abs(eta) + np.log1p(np.exp(-np.abs(eta)))
     out[:] = np.log(np.expm1(gap))
@@ -89,22 +95,32 @@ def transition(scheme, theta, z, cursor):
     step = LATTICE[1] - LATTICE[0]
 
     def program(rng):
-        plan = make_plan(scheme, N, levels)
-        plan.cursor[0] = cursor
+        plan = make_plan(scheme, N, levels, np.array([cursor]))
         geometry = Geometry(np.array([LATTICE[1]]), np.array([[step]]))
         chain, bright, scratch = make_chain(1, 1, N), make_brightness(N), make_scratch(2)
         chain.v[0] = (theta - LATTICE[1]) / step
         chain.theta[0] = chain.w[0] = theta
         chain.log_density[0] = density(chain.theta, None, chain.w)
         odds = np.empty(N)
-        log_factor(X[:, 0] * theta + OFFSET, CONSTANTS, odds)
+        log_factor(X[:, 0] * theta + OFFSET, CONSTANTS, None, odds)
         for n in range(N):
             if z[n]:
                 brighten(bright, n, odds[n])
-        moves = Moves(
-            np.zeros(2), np.array([1.0, 0.0]), np.zeros(1), np.full(2, 0.234), np.zeros((2, 3))
+        moves = new_moves(1, np.array([1.0, 0.0, 0.0]))
+        moves.log_scale[:] = 0.0
+        update_theta(
+            rng,
+            RANDOM_WALK,
+            density,
+            log_factor,
+            None,
+            rows,
+            geometry,
+            moves,
+            chain,
+            bright,
+            scratch,
         )
-        update_theta(rng, density, log_factor, None, rows, geometry, moves, chain, bright, scratch)
         sweep(rng, plan, rows, log_factor, chain.w, bright, scratch)
         new_z = [0] * N
         for i in range(bright.count[0]):
@@ -116,7 +132,7 @@ def transition(scheme, theta, z, cursor):
         np.testing.assert_allclose(
             chain.log_density[0], density(chain.theta, None, chain.w), rtol=1e-12
         )
-        log_factor(X[:, 0] * new_theta + OFFSET, CONSTANTS, odds)
+        log_factor(X[:, 0] * new_theta + OFFSET, CONSTANTS, None, odds)
         np.testing.assert_allclose(
             bright.log_odds[: bright.count[0]], odds[bright.index[: bright.count[0]]], rtol=1e-9
         )

@@ -1,0 +1,209 @@
+"""Transitions that propose theta and z together: a pseudo-marginal method without memory.
+
+Maclaurin & Adams (2014), section 5, remark that Firefly Monte Carlo with theta and z updated
+together is one. With the Taylor bound, fresh brightness cancels the remainder of the bound, and
+what is left of the acceptance ratio is close to that of a sampler which reads all rows.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+from pymc_flymc.brightness import brightness_type
+from pymc_flymc.kernels.conditional import (
+    INDEPENDENT,
+    RANDOM_WALK,
+    accept_theta,
+    chain_type,
+    geometry_type,
+    moves_type,
+    pick,
+    propose_pcn,
+    unwhiten,
+    update_theta,
+)
+from pymc_flymc.kernels.poisson import KAPPA, draw_bright, tables_type
+from pymc_flymc.native import SOURCE_FINGERPRINT, call_density, vector
+from pymc_flymc.rows import log_factors, rows_type, scratch_type
+
+__all__ = ["kernels"]
+
+
+@njit
+def log_weight(rows, log_density, shared, v, index, log_odds, count):
+    """Log of W(theta, z): the augmented density over that of the proposal.
+
+    The augmented density is p(theta) prod B_n prod_bright (L_n/B_n - 1); the proposal's is
+    N(v; 0, I) prod_bright (1 - e^-o_n) prod_dark e^-o_n. The factors e^-o_n are in both: they are
+    the remainders of the bounds, and cancel.
+    """
+    power, rate = shared[0], shared[2]
+    column = KAPPA + 1 if shared[1] > 0.5 else KAPPA
+    total = log_density + rate
+    for j in range(v.shape[0]):
+        total += 0.5 * v[j] * v[j]
+    for i in range(count):
+        o = rows.constants[index[i], column] * power
+        total += log_odds[i] - (o + np.log(-np.expm1(-o)))
+    return total
+
+
+@njit
+def update_joint(
+    rng, beta, density, log_factor, statistics, tables, rows, geometry, chain, bright, scratch
+):
+    """One Metropolis-Hastings update of (theta, z). Returns its acceptance probability.
+
+    theta is proposed by pCN, reversible for the Laplace approximation: independent of the state for
+    beta = 1, equal to it for beta = 0, which leaves a refreshment of z alone.
+    """
+    propose_pcn(rng, beta, chain.v, chain.v_new)
+    unwhiten(geometry, chain.v_new, chain.theta_new)
+    log_density = call_density(density, chain.theta_new, statistics, chain.w_new)
+    if not log_density > -np.inf:
+        return 0.0
+    shared = chain.w_new[rows.X.shape[1] + rows.intercept :]
+    count = draw_bright(rng, tables, rows, shared)
+    log_factors(rows, log_factor, chain.w_new, tables.drawn, 0, count, chain.log_odds_new, scratch)
+    weight = log_weight(
+        rows, log_density, shared, chain.v_new, tables.drawn, chain.log_odds_new, count
+    )
+    log_ratio = weight - chain.log_weight[0]
+    if -rng.standard_exponential() < log_ratio:
+        accept_theta(chain, log_density)
+        chain.log_weight[0] = weight
+        for i in range(count):
+            bright.index[i] = tables.drawn[i]
+            bright.log_odds[i] = chain.log_odds_new[i]
+        bright.count[0] = count
+    return np.exp(min(0.0, log_ratio)) if log_ratio > -np.inf else 0.0
+
+
+@njit
+def transition(
+    rng, density, log_factor, statistics, tables, rows, geometry, moves, chain, bright, scratch
+):
+    """One transition: a joint update, or a random walk given z followed by a refreshment of z.
+
+    The walk keeps its reach where the posterior's tails are heavier than the Laplace
+    approximation's, in which joint updates would be stuck.
+    """
+    kind = pick(rng, moves.weight)
+    if kind == RANDOM_WALK:
+        accept = update_theta(
+            rng,
+            kind,
+            density,
+            log_factor,
+            statistics,
+            rows,
+            geometry,
+            moves,
+            chain,
+            bright,
+            scratch,
+        )
+        shared = chain.w[rows.X.shape[1] + rows.intercept :]
+        chain.log_weight[0] = log_weight(
+            rows,
+            chain.log_density[0],
+            shared,
+            chain.v,
+            bright.index,
+            bright.log_odds,
+            bright.count[0],
+        )
+        update_joint(
+            rng,
+            0.0,
+            density,
+            log_factor,
+            statistics,
+            tables,
+            rows,
+            geometry,
+            chain,
+            bright,
+            scratch,
+        )
+        return accept
+    # pCN with a step drawn at random: large ones for the bulk, small ones for the tails.
+    beta = 1.0 if kind == INDEPENDENT else rng.random()
+    accept = update_joint(
+        rng, beta, density, log_factor, statistics, tables, rows, geometry, chain, bright, scratch
+    )
+    moves.tally[kind, 0] += 1.0
+    moves.tally[kind, 1] += accept
+    # Expected squared jump: 2 (1 - rho) |v|^2 on average.
+    moves.tally[kind, 2] += accept * 2.0 * (1.0 - np.sqrt(1.0 - beta * beta)) * chain.v.shape[0]
+    return accept
+
+
+@functools.cache
+def kernels(dtype: np.dtype) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Compiled `begin` and `run`, as in `conditional`, with alias tables in place of a plan."""
+    fingerprint = SOURCE_FINGERPRINT  # see `native`: makes the sources part of the cache key
+    state = (chain_type(), brightness_type(), scratch_type())
+    target = (types.int64, types.int64, vector(), tables_type(), rows_type(dtype), geometry_type())
+
+    @njit(types.void(types.npy_rng, *target, *state), cache=True)
+    def begin(rng, density, log_factor, statistics, tables, rows, geometry, chain, bright, scratch):
+        _ = fingerprint
+        bright.count[0] = 0
+        chain.log_density[0] = chain.log_weight[0] = -np.inf
+        # Whatever z is possible at all may start a chain.
+        for _i in range(100):
+            if chain.log_weight[0] == -np.inf:
+                update_joint(
+                    rng,
+                    0.0,
+                    density,
+                    log_factor,
+                    statistics,
+                    tables,
+                    rows,
+                    geometry,
+                    chain,
+                    bright,
+                    scratch,
+                )
+
+    @njit(types.float64(types.npy_rng, types.int64, *target, moves_type(), *state), cache=True)
+    def run(
+        rng,
+        n,
+        density,
+        log_factor,
+        statistics,
+        tables,
+        rows,
+        geometry,
+        moves,
+        chain,
+        bright,
+        scratch,
+    ):
+        _ = fingerprint
+        total = 0.0
+        for _i in range(n):
+            total += transition(
+                rng,
+                density,
+                log_factor,
+                statistics,
+                tables,
+                rows,
+                geometry,
+                moves,
+                chain,
+                bright,
+                scratch,
+            )
+        return total / n
+
+    return begin, run

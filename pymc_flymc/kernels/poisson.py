@@ -1,0 +1,148 @@
+"""Fresh brightness: each row bright with probability 1 - exp(-kappa_n power), most unseen.
+
+Poisson(sum of rates) draws with probabilities proportional to the rates are independent Poisson
+counts of the rows; the rows drawn at least once are the bright ones. The few rows that would be
+drawn again and again, because they are bright nearly always, are visited one by one instead.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, types
+
+from pymc_flymc.native import named_tuple_type, vector
+
+__all__ = ["HEAVY", "KAPPA", "SPARE", "AliasTables", "alias_table", "draw_bright", "tables_type"]
+
+#: Columns of the table of constants that hold kappa, within the limit of the radius and beyond.
+KAPPA = 2
+#: Rows more often bright than this are visited one by one.
+HEAVY = 0.4
+#: Room for repeated draws beyond N: at most N/8 are expected where draws are made at all.
+SPARE = 4096
+
+
+class AliasTables(NamedTuple):
+    """Walker's alias tables of the two columns of kappa, and a buffer.
+
+    Attributes
+    ----------
+    heavy : ndarray, shape (H,), int32
+        Rows that are visited one by one. Their weight in the tables is zero.
+    total : ndarray, shape (2,), float64
+        Sum of kappa over all other rows, within the limit of the radius and beyond.
+    near_threshold, far_threshold : ndarray, shape (N,), float64
+    near_alias, far_alias : ndarray, shape (N,), int32
+    drawn : ndarray, shape (N + SPARE,), int32
+        Buffer of one chain.
+    """
+
+    heavy: np.ndarray
+    total: np.ndarray
+    near_threshold: np.ndarray
+    near_alias: np.ndarray
+    far_threshold: np.ndarray
+    far_alias: np.ndarray
+    drawn: np.ndarray
+
+
+def tables_type() -> types.Type:
+    """Numba type of `AliasTables`."""
+    threshold = types.Array(types.float64, 1, "C", readonly=True)
+    alias = types.Array(types.int32, 1, "C", readonly=True)
+    return named_tuple_type(
+        AliasTables,
+        {
+            "heavy": alias,
+            "total": vector(),
+            "near_threshold": threshold,
+            "near_alias": alias,
+            "far_threshold": threshold,
+            "far_alias": alias,
+            "drawn": vector(types.int32),
+        },
+    )
+
+
+@njit(
+    types.void(vector(), vector(), vector(types.int32)),
+    cache=True,
+)
+def alias_table(weights, threshold, alias):
+    """Fill Walker's alias table for the given weights, in O(N) (Vose 1991)."""
+    n = weights.shape[0]
+    mean = weights.sum() / n
+    small, large = np.empty(n, np.int32), np.empty(n, np.int32)
+    n_small = n_large = 0
+    for i in range(n):
+        threshold[i] = weights[i] / mean if mean > 0.0 else 1.0
+        alias[i] = i
+        if threshold[i] < 1.0:
+            small[n_small] = i
+            n_small += 1
+        else:
+            large[n_large] = i
+            n_large += 1
+    while n_small > 0 and n_large > 0:
+        n_small -= 1
+        less, more = small[n_small], large[n_large - 1]
+        alias[less] = more
+        threshold[more] -= 1.0 - threshold[less]
+        if threshold[more] < 1.0:
+            n_large -= 1
+            small[n_small] = more
+            n_small += 1
+    # What is left differs from one by rounding only, but for rows of weight zero that rounding has
+    # left over: these must never be drawn.
+    heaviest = np.argmax(weights)
+    for i in range(n_small):
+        if threshold[small[i]] < 0.5:
+            alias[small[i]] = heaviest
+        else:
+            threshold[small[i]] = 1.0
+    for i in range(n_large):
+        threshold[large[i]] = 1.0
+
+
+@njit
+def draw_bright(rng, tables, rows, shared):
+    """Write the bright rows to tables.drawn; return their number.
+
+    P(z_n = 1) = 1 - exp(-o_n) with o_n = kappa_n power, independently.
+    """
+    power, far = shared[0], shared[1] > 0.5
+    n_rows = rows.X.shape[0]
+    column = KAPPA + 1 if far else KAPPA
+    count = 0
+    for i in range(tables.heavy.shape[0]):
+        n = tables.heavy[i]
+        if rng.random() < -np.expm1(-rows.constants[n, column] * power):
+            tables.drawn[count] = n
+            count += 1
+    rate = tables.total[1 if far else 0] * power
+    if not rate <= n_rows / 8.0:  # far out: so many draws that it is cheaper to visit all rows
+        count = 0
+        for n in range(n_rows):
+            if rng.random() < -np.expm1(-rows.constants[n, column] * power):
+                tables.drawn[count] = n
+                count += 1
+        return count
+    total = rng.poisson(rate)
+    threshold = tables.far_threshold if far else tables.near_threshold
+    alias = tables.far_alias if far else tables.near_alias
+    light = count
+    for i in range(total):
+        n = rng.integers(0, n_rows)
+        if rng.random() >= threshold[n]:
+            n = alias[n]
+        tables.drawn[light + i] = n
+    if total > 1:
+        tables.drawn[light : light + total].sort()
+    for i in range(light, light + total):
+        # A row drawn twice is as bright as one drawn once.
+        if i == light or tables.drawn[i] != tables.drawn[count - 1]:
+            tables.drawn[count] = tables.drawn[i]
+            count += 1
+    return count

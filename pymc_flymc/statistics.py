@@ -1,0 +1,93 @@
+"""Collapsed sums of quadratics in the predictor, and their sufficient statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+__all__ = ["QuadraticStatistics", "collapsed_quadratic", "quadratic_terms"]
+
+#: Largest number of coefficients for which a quadratic form is written as one loop.
+FUSED = 24
+
+
+@dataclass
+class QuadraticStatistics:
+    """Sufficient statistics of ``sum_n c_n + b_n eta_n - a_n eta_n^2``, eta_n = x_n . w + offset_n.
+
+    Kept around a centre: with u = w - centre the sum is ``constant + linear . u - u' curvature u``.
+    Near the posterior u is small, so that a sum over millions of rows loses no digits.
+
+    Parameters
+    ----------
+    centre : ndarray, shape (P,), float64
+        Coefficients at which `linear` is the gradient, normally the anchor.
+    """
+
+    centre: np.ndarray
+
+    def __post_init__(self) -> None:
+        n = len(self.centre)
+        self.constant = 0.0
+        self.linear = np.zeros(n)
+        self.curvature = np.zeros((n, n))
+
+    def add(
+        self, x: np.ndarray, eta: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray
+    ) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n, P), float64
+            Rows of the design, intercept column included.
+        eta : ndarray, shape (n,)
+            Their predictors at the centre, offset included.
+        a, b, c : ndarray, shape (n,)
+            Coefficients of each row's quadratic in eta; a >= 0.
+        """
+        self.constant += float(np.sum(c + b * eta - a * eta**2))
+        self.linear += x.T @ (b - 2.0 * a * eta)
+        root = x * np.sqrt(a)[:, None]
+        self.curvature += root.T @ root  # the same array twice: BLAS computes one triangle only
+
+    def pack(self) -> np.ndarray:
+        """All statistics as one float64 vector, the input `statistics` of `collapsed_quadratic`."""
+        return np.concatenate([[self.constant], self.centre, self.linear, self.curvature.ravel()])
+
+    @staticmethod
+    def size(n_coefficients: int) -> int:
+        """Length of the packed vector."""
+        return 1 + 2 * n_coefficients + n_coefficients**2
+
+
+def collapsed_quadratic(
+    w: TensorVariable, statistics: TensorVariable, n_coefficients: int
+) -> TensorVariable:
+    """Graph of the collapsed sum of log bounds at coefficients w, in time independent of N.
+
+    Parameters
+    ----------
+    w : TensorVariable, shape (P,)
+    statistics : TensorVariable, shape (1 + 2 P + P^2,) or longer
+        As packed by `QuadraticStatistics.pack`; what follows is not read.
+    """
+    _, linear, form = quadratic_terms(w, statistics, n_coefficients)
+    return statistics[0] + linear - form
+
+
+def quadratic_terms(
+    w: TensorVariable, statistics: TensorVariable, n_coefficients: int
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Graphs of u = w - centre, linear . u and u' curvature u."""
+    p = n_coefficients
+    u = w - statistics[1 : 1 + p]
+    linear = statistics[1 + p : 1 + 2 * p]
+    curvature = statistics[1 + 2 * p : 1 + 2 * p + p * p].reshape((p, p))
+    # Calling BLAS costs more than a small form itself: there, one fused loop.
+    fused = p <= FUSED
+    form = pt.sum(curvature * u[:, None] * u[None, :]) if fused else u @ (curvature @ u)
+    return u, (pt.sum(linear * u) if fused else linear @ u), form

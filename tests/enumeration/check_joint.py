@@ -1,0 +1,165 @@
+"""Enumerate the transition matrix of the joint kernel under a Taylor bound; run by the tests.
+
+``NUMBA_DISABLE_JIT=1 python check_joint.py MOVE``: as `check`. Normal variates get a law
+on the lattice, in proportion to the normal density: the independence proposal is then in proportion
+to exp(-v^2/2), as the kernel assumes.
+"""
+
+import itertools
+import os
+import sys
+
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+
+import numpy as np
+from branching import BranchingGenerator, enumerate_branches
+
+from pymc_flymc.brightness import make_brightness
+from pymc_flymc.kernels.conditional import Geometry, make_chain, new_moves
+from pymc_flymc.kernels.joint import log_weight, transition
+from pymc_flymc.kernels.poisson import AliasTables
+from pymc_flymc.rows import Rows, make_scratch
+
+N = 3
+V = np.array([-1.0, 0.0, 1.0])  # lattice of the whitened parameter
+CENTRE, FACTOR = 0.2, 0.8
+ANCHOR, METRIC, LIMIT = 0.3, 0.7, 0.9
+X = np.array([1.0, -0.4, 2.5])
+Y = np.array([1.0, 0.0, 0.0])
+KAPPA = np.abs(METRIC * X) ** 3 / 6 / (6 * np.sqrt(3))
+KAPPA = np.column_stack([KAPPA, 1.5 * KAPPA])  # a valid bound for all, a looser one beyond LIMIT
+MOVES = {"independent": (0.0, 0.0, 1.0), "walk": (1.0, 0.0, 0.0)}
+
+
+def log_likelihood(eta):
+    return Y * eta - np.logaddexp(0.0, eta)
+
+
+def expansion(eta):
+    """Second-order Taylor expansion of each row's log-likelihood at the anchor."""
+    at = X * ANCHOR
+    p, u = 1.0 / (1.0 + np.exp(-at)), eta - at
+    return log_likelihood(at) + (Y - p) * u - 0.5 * p * (1.0 - p) * u**2
+
+
+def shared_at(theta):
+    radius = abs(theta - ANCHOR) / METRIC
+    far = radius > LIMIT
+    return np.array([radius**3, float(far), KAPPA[:, int(far)].sum() * radius**3])
+
+
+def log_bound(theta):
+    power, far, _ = shared_at(theta)
+    return expansion(X * theta) - KAPPA[:, int(far)] * power
+
+
+def density(theta, statistics, w_out):
+    w_out[0], w_out[1:] = theta[0], shared_at(theta[0])
+    if np.min(np.abs(CENTRE + FACTOR * V - theta[0])) > 1e-9:
+        return -np.inf
+    return -0.5 * theta[0] ** 2 + np.sum(log_bound(theta[0]))
+
+
+def log_factor(eta, constants, shared, out):
+    theta = eta / constants[:, 0]
+    for i, t in enumerate(theta):
+        n = int(np.argmin(np.abs(X - constants[i, 0])))
+        gap = (log_likelihood(X * t) - log_bound(t))[n]
+        assert gap > 0
+        out[i] = np.log(np.expm1(gap))
+
+
+class Generator(BranchingGenerator):
+    """Normals on the lattice: in proportion to their density, or steps of one for a walk."""
+
+    walk = False
+
+    def standard_normal(self):
+        if self.walk:
+            return super().standard_normal()
+        weights = np.exp(-0.5 * V**2)
+        return V[self.choose(list(weights / weights.sum()))]
+
+    def poisson(self, rate):
+        assert rate == 0.0  # all rows are visited one by one
+        return 0
+
+
+def law(states):
+    log_p = []
+    for v, z in states:
+        theta = CENTRE + FACTOR * v
+        bound, likelihood = np.exp(log_bound(theta)), np.exp(log_likelihood(X * theta))
+        assert np.all(bound < likelihood)
+        factors = np.where(np.array(z), likelihood - bound, bound)
+        log_p.append(-0.5 * theta**2 + np.sum(np.log(factors)))
+    p = np.exp(np.array(log_p) - max(log_p))
+    return p / p.sum()
+
+
+def branches(weights, v, z):
+    rows = Rows(X[:, None], np.empty(0), 0, np.column_stack([X, Y, KAPPA]))
+    geometry = Geometry(np.array([CENTRE]), np.array([[FACTOR]]))
+    heavy = np.arange(N, dtype=np.int32)
+    nothing, nobody = np.ones(N), np.zeros(N, np.int32)
+    tables = AliasTables(
+        heavy, np.zeros(2), nothing, nobody, nothing, nobody, np.empty(2 * N, np.int32)
+    )
+
+    def program(rng):
+        chain, bright, scratch = make_chain(1, 4, N), make_brightness(N), make_scratch(4)
+        chain.v[0], chain.theta[0] = v, CENTRE + FACTOR * v
+        chain.log_density[0] = density(chain.theta, None, chain.w)
+        members = [n for n in range(N) if z[n]]
+        k = bright.count[0] = len(members)
+        bright.index[:k] = members
+        eta = X[members] * chain.theta[0]
+        log_factor(eta, rows.constants[members], None, bright.log_odds[:k])
+        chain.log_weight[0] = log_weight(
+            rows, chain.log_density[0], chain.w[1:], chain.v, bright.index, bright.log_odds, k
+        )
+        moves = new_moves(1, np.array(weights))
+        moves.log_scale[:] = 0.0
+        transition(
+            rng,
+            density,
+            log_factor,
+            None,
+            tables,
+            rows,
+            geometry,
+            moves,
+            chain,
+            bright,
+            scratch,
+        )
+        new_z = [0] * N
+        for i in range(bright.count[0]):
+            new_z[bright.index[i]] = 1
+        place = int(np.argmin(np.abs(V - chain.v[0])))
+        k = bright.count[0]
+        weight = log_weight(
+            rows, chain.log_density[0], chain.w[1:], chain.v, bright.index, bright.log_odds, k
+        )
+        np.testing.assert_allclose(chain.log_weight[0], weight, rtol=1e-12)
+        return V[place], tuple(new_z)
+
+    return enumerate_branches(program, Generator)
+
+
+if __name__ == "__main__":
+    weights = MOVES[sys.argv[1]]
+    Generator.walk = sys.argv[1] == "walk"
+    states = list(itertools.product(V, itertools.product((0, 1), repeat=N)))
+    place = {state: i for i, state in enumerate(states)}
+    matrix = np.zeros((len(states), len(states)))
+    for i, (v, z) in enumerate(states):
+        for probability, state in branches(weights, v, z):
+            matrix[i, place[state]] += probability
+    pi = law(states)
+    invariance = np.max(np.abs(pi @ matrix - pi))
+    row_sums = np.max(np.abs(matrix.sum(axis=1) - 1.0))
+    print(f"{sys.argv[1]}: |pi P - pi| = {invariance:.1e}, |P 1 - 1| = {row_sums:.1e}")
+    assert np.mean(np.diag(matrix)) < 0.9, "the kernel hardly moves: nothing is tested"
+    if max(invariance, row_sums) > 1e-12:
+        sys.exit(1)
