@@ -45,7 +45,7 @@ def simulate(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw_figure(idata: Any, path: str) -> None:
-    """Posterior marginals with the values that simulated the data, and bright rows over draws."""
+    """Posterior marginals with the values that simulated the data, and the rows that draws read."""
     posterior = idata.posterior
     marginals = {"intercept": (posterior["alpha"], INTERCEPT)} | {
         name: (posterior["beta"].sel(predictor=name), truth) for name, truth in PREDICTORS.items()
@@ -71,19 +71,16 @@ def draw_figure(idata: Any, path: str) -> None:
     corner.legend(*axes.get_legend_handles_labels(), loc="center", frameon=False)
 
     axes = figure.add_subplot(grid[3, :])
-    n_bright = idata.sample_stats["n_bright"].to_numpy()
-    for chain, bright in enumerate(n_bright):
-        axes.plot(bright, lw=0.6, color=f"C{chain}", alpha=0.8, label=f"chain {chain}")
+    queries = idata.sample_stats["likelihood_queries"].to_numpy().ravel()
+    counts = np.bincount(queries)
+    axes.bar(np.arange(len(counts)), counts / counts.sum(), width=0.7, color="C0")
     axes.set(
-        title=f"Bright rows, of {N_ROWS:,}",
-        xlabel="draw",
-        ylabel="number of bright rows",
-        xlim=(0, n_bright.shape[1]),
-        ylim=(0, 1.25 * n_bright.max()),
+        title=f"What a draw costs: mean {queries.mean():.2f} rows read, of {N_ROWS:,}",
+        xlabel="rows whose likelihood was read for a draw",
+        ylabel="share of the draws",
     )
-    axes.locator_params(axis="y", integer=True)
+    axes.locator_params(axis="x", integer=True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, ncols=2, loc="upper right")
     figure.savefig(path, dpi=130)
 
 
@@ -101,10 +98,12 @@ def main() -> None:
         done = time.perf_counter()
 
     print(az.summary(idata))
-    queries = idata.sample_stats["likelihood_queries"].to_numpy().mean()
+    queries = idata.sample_stats["likelihood_queries"].to_numpy()
+    ess = min(float(values.min()) for values in az.ess(idata).data_vars.values())
     print(f"Set-up (anchor, bound, compilation): {ready - began:.1f} s")
     print(f"Sampling, tuning included:           {done - ready:.1f} s")
-    print(f"Rows read per draw, on average:      {queries:,.0f} of {N_ROWS:,}")
+    print(f"Rows read for {queries.size:,} draws:           {queries.sum():,} of {N_ROWS:,}")
+    print(f"Rows read for each effective draw:   {queries.sum() / ess:.2f}")
     draw_figure(idata, "quickstart.png")
     print("Figure saved to quickstart.png")
 

@@ -20,6 +20,8 @@ _log = logging.getLogger("pymc.flymc")
 #: The search ends when one more step would gain less than this in log density: then the anchor is
 #: within sqrt(2 * 1e-3) of a posterior standard deviation of the mode.
 TOLERANCE = 1e-3
+#: The modes of a subsample and of all rows differ by about one of its posterior sds anyway.
+SUBSAMPLE_TOLERANCE = 0.5
 MAX_STEPS = 100
 
 
@@ -30,8 +32,9 @@ class Anchor:
     Attributes
     ----------
     theta : ndarray, shape (D,)
+        Centre of the Laplace approximation.
     w : ndarray, shape (P,)
-        Coefficients at theta.
+        Coefficients at which bounds touch: those at theta, unless the user gave the anchor.
     factor : ndarray, shape (D, D)
         Lower Cholesky factor of the Laplace covariance of theta.
     w_factor : ndarray, shape (P, D)
@@ -87,12 +90,11 @@ def find_anchor(
     while stride > 1:
         strides.append(stride := stride // 8 or 1)
     for stride in strides:
-        theta, passes = _newton(
+        theta, passes, expansion = _newton(
             surrogate, design, y, derivatives, theta, stride, passes, layout, name
         )
-    expansion = likelihood_pass(design, y, derivatives, surrogate.coefficients(theta))
     _check_proper(surrogate, expansion, theta, layout, name)
-    return _laplace(surrogate, expansion, theta, passes + 1)
+    return _laplace(surrogate, expansion, theta, passes)
 
 
 def anchor_at(
@@ -104,7 +106,9 @@ def anchor_at(
 ) -> Anchor:
     """Anchor at a point given by the user."""
     expansion = likelihood_pass(design, y, derivatives, surrogate.coefficients(theta))
-    return _laplace(surrogate, expansion, theta, 1.0)
+    # Bounds touch at the given point; proposals are centred at the mode of the expansion there.
+    centre = _maximise(surrogate, expansion.pack(), theta)
+    return _laplace(surrogate, expansion, centre, 1.0)
 
 
 def _check_proper(
@@ -143,7 +147,7 @@ def _newton(
     passes: float,
     layout: Layout,
     name: str,
-) -> tuple[np.ndarray, float]:
+) -> tuple[np.ndarray, float, LikelihoodExpansion]:
     began = time.perf_counter()
 
     def expand(theta: np.ndarray) -> tuple[LikelihoodExpansion, float]:
@@ -161,8 +165,8 @@ def _newton(
         statistics = expansion.pack()
         proposal = _maximise(surrogate, statistics, theta)
         predicted = surrogate(proposal, statistics)[0] - value
-        if predicted < TOLERANCE:
-            return theta, passes
+        if predicted < (TOLERANCE if stride == 1 else SUBSAMPLE_TOLERANCE):
+            return theta, passes, expansion
         slope = surrogate(theta, statistics)[1] @ (proposal - theta)
         step = 1.0
         while True:
@@ -175,7 +179,7 @@ def _newton(
             shortfall = slope * step - (new_value - value) if np.isfinite(new_value) else np.inf
             step *= np.clip(0.5 * slope * step / shortfall, 0.05, 0.5)
             if step < 1e-6:  # rounding: no further progress is possible
-                return theta, passes
+                return theta, passes, expansion
         theta, expansion, value = candidate, new_expansion, new_value
         if time.perf_counter() - began > 2.0:
             _log.info(f"Anchor search: {passes:.1f} passes over {name}, log density {value:.6g}")

@@ -20,13 +20,12 @@ from rich.table import Column
 from pymc_flymc.anchor import anchor_at, find_anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
-from pymc_flymc.choice import choose_target
+from pymc_flymc.choice import choose_target, mixture
 from pymc_flymc.density import Layout, Surrogate, flatten_model
 from pymc_flymc.kernels.conditional import new_moves
 from pymc_flymc.model import anchor_point, read_model
 from pymc_flymc.passes import RowDerivatives
 from pymc_flymc.resampling import ImplicitResampling, Resampling
-from pymc_flymc.target import build_target
 from pymc_flymc.tuning import Tuning
 
 __all__ = ["FireflyMH"]
@@ -38,9 +37,6 @@ _log = logging.getLogger("pymc.flymc")
 OVERDISPERSION = 2.0
 #: Transitions in a step before tuning has had its say: conditional and joint.
 FIRST_TRANSITIONS = (20, 2)
-#: Mixtures of random walk, pCN and independent proposals: without and with joint moves.
-_CONDITIONAL = {"auto": (0.3, 0.7, 0.0), "random_walk": (1.0, 0.0, 0.0), "pcn": (0.0, 1.0, 0.0)}
-_JOINT = {**_CONDITIONAL, "auto": (0.05, 0.05, 0.9), "independent": (0.0, 0.0, 1.0)}
 
 
 @dataclass_state
@@ -69,7 +65,8 @@ class FireflyMH(BlockedStep):
         more effective draws for the rows read, and says so. None is regular MCMC: every
         transition reads all rows.
     brightness : ImplicitResampling or ExplicitResampling, optional
-        How the brightness of the rows is resampled; ``ImplicitResampling()`` by default.
+        How the brightness of the rows is resampled in conditional moves, which it calls for;
+        ``ImplicitResampling()`` by default.
     proposal : {"auto", "random_walk", "pcn", "independent"}
         Proposal for the parameters, in coordinates whitened at the anchor: a Gaussian random walk,
         preconditioned Crank-Nicolson around the anchor, independent draws from the Laplace
@@ -144,8 +141,6 @@ class FireflyMH(BlockedStep):
         rng: RandomGenerator = None,
         initial_point: PointType | None = None,
     ) -> None:
-        if proposal not in _JOINT:
-            raise ValueError(f"proposal must be one of {', '.join(_JOINT)}, not {proposal!r}")
         if transitions is not None and not (
             isinstance(transitions, int | np.integer) and transitions >= 1
         ):
@@ -185,15 +180,8 @@ class FireflyMH(BlockedStep):
         self.brightness = ImplicitResampling() if brightness is None else brightness
         problem = Problem(design, y, reading.likelihood, derivatives, found)
         others_values = self._others_layout.ravel(initial_point)
-        if isinstance(bound, str):
-            self.target = choose_target(graph, problem, self.brightness, others_values)
-        else:
-            self.target = build_target(graph, problem, bound, self.brightness, len(others_values))
-        if proposal not in self._mixtures():
-            raise ValueError(
-                f"proposal={proposal!r} needs joint moves, that is bound=Taylor(); "
-                f"without them it is one of {', '.join(self._mixtures())}"
-            )
+        self.target = choose_target(graph, problem, bound, brightness, proposal, others_values)
+        self._mixture = mixture(self.target, proposal)
         self._proposal = proposal
         self._transitions = transitions
         self.tuning: Tuning | None = None
@@ -206,9 +194,6 @@ class FireflyMH(BlockedStep):
     def bound(self) -> Bound | None:
         """The bound in use."""
         return self.target.bound
-
-    def _mixtures(self) -> dict[str, tuple[float, float, float]]:
-        return _JOINT if self.target.is_joint else _CONDITIONAL
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a new chain: nothing of an earlier one remains."""
@@ -225,8 +210,7 @@ class FireflyMH(BlockedStep):
         )
 
     def _new_chain(self) -> FireflyChain:
-        weight = np.array(self._mixtures()[self._proposal])
-        moves = new_moves(len(self._default_theta), weight)
+        moves = new_moves(len(self._default_theta), np.array(self._mixture))
         return FireflyChain(self.target, self.brightness, moves)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:

@@ -131,7 +131,10 @@ def test_given_anchor_costs_one_pass(searches):
     X, y, prior_sd = case("easy")
     values = np.array([0.1, -0.2, 0.3, 0.4])
     anchor = searches(logistic(X, y, prior_sd), anchor={"beta": values})
-    np.testing.assert_array_equal(anchor.theta, values)
+    np.testing.assert_array_equal(anchor.w, values)
+    distance, _ = distance_to_mode(X, y, anchor.theta, prior_sd)
+    # Proposals are centred a Newton step closer to the mode.
+    assert distance < 0.3 * distance_to_mode(X, y, values, prior_sd)[0]
     assert anchor.passes == 1.0
 
 

@@ -22,6 +22,7 @@ from scipy import stats
 
 from pymc_flymc import ExplicitResampling, FireflyMH, ImplicitResampling, JaakkolaJordan
 from pymc_flymc.chain import FireflyChain
+from pymc_flymc.choice import mixture
 from pymc_flymc.data import Data
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.conditional import Geometry, new_moves
@@ -111,6 +112,7 @@ def sampled(problems):
         step, point, levels = built(name, bound)
         # What the constructor would do with brightness=, proposal= and transitions=.
         step.brightness, step._proposal, step._transitions = SCHEMES[scheme], proposal, transitions
+        step._mixture = mixture(step.target, proposal)
         if bound is not None:
             q = getattr(SCHEMES[scheme], "q", None)
             n_rows = len(problems[name][0].y)

@@ -1,1 +1,1 @@
-"""Benchmarks: one table for a chosen problem, and measurements of memory and start-up time."""
+"""Benchmarks: tables for chosen problems, rows read against N, memory and start-up time."""

@@ -63,20 +63,22 @@ def parse_arguments() -> argparse.Namespace:
 
 def print_table(problem: Problem, names: list[str] | None, seed: int, budget: float) -> None:
     n_rows, n_columns = problem.X.shape
-    print(f"\nN = {n_rows:,}, D = {n_columns} (design: {problem.X.nbytes / 1e6:,.0f} MB)\n")
+    print(f"\n**N = {n_rows:,}, D = {n_columns} (design: {problem.X.nbytes / 1e6:,.0f} MB)**\n")
     print("| " + " | ".join(HEADER) + " |")
     print("|---" + "|---:" * (len(HEADER) - 1) + "|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         problem.save(Path(folder))
         for name in names or default_methods(n_rows):
+            label = METHODS[name][0]
             try:
                 peak = run("examples.benchmarks.worker", name, folder, str(seed), str(budget))
             except subprocess.CalledProcessError:
                 cells = ["failed"] + [""] * (len(HEADER) - 2)
             else:
-                result = json.loads(Path(folder, f"{name}.json").read_text())
-                cells = format_cells(Measurement(**result), peak)
-            print("| " + " | ".join([METHODS[name][0], *cells]) + " |", flush=True)
+                result = Measurement(**json.loads(Path(folder, f"{name}.json").read_text()))
+                label += f" → {result.chosen}" if result.chosen else ""
+                cells = format_cells(result, peak)
+            print("| " + " | ".join([label, *cells]) + " |", flush=True)
 
 
 def format_cells(measurement: Measurement, peak_bytes: int) -> list[str]:
@@ -91,8 +93,9 @@ def format_cells(measurement: Measurement, peak_bytes: int) -> list[str]:
 
 
 def three_digits(value: float) -> str:
-    """Three significant digits, no exponent."""
-    return f"{float(f'{value:.3g}'):,.{2 if value < 10 else 1 if value < 100 else 0}f}"
+    """Three significant digits, no exponent; below 1 three decimals."""
+    decimals = sum(value < limit for limit in (1, 10, 100))
+    return f"{float(f'{value:.3g}'):,.{decimals}f}"
 
 
 if __name__ == "__main__":

@@ -28,6 +28,13 @@ class Clock:
         return max(self.ended[chain] - self.began[chain] for chain in self.began)
 
 
+def measure_conditional(problem: Problem, seed: int, budget: float) -> Measurement:
+    """Measure the step with the bound that leads to conditional moves."""
+    from pymc_flymc import JaakkolaJordan
+
+    return measure(problem, seed, budget, bound=JaakkolaJordan())
+
+
 def measure(problem: Problem, seed: int, budget: float, **settings: Any) -> Measurement:
     """Two chains on two cores, PyMC's default number of draws."""
     import pymc as pm
@@ -53,4 +60,5 @@ def measure(problem: Problem, seed: int, budget: float, **settings: Any) -> Meas
         rate=ess / clock.steady(),
         rows=rows / ess,
         ess=ess,
+        chosen="" if settings or step.bound is None else step.bound.name,
     )

@@ -23,6 +23,7 @@ class Measurement:
     rows : rows whose likelihood was read after tuning, for each effective draw.
     ess : smallest bulk effective sample size of the run.
     extrapolated : whether the run was shorter than the method's default.
+    chosen : the bound that a step has chosen by itself.
     """
 
     setup: float
@@ -31,6 +32,7 @@ class Measurement:
     rows: float
     ess: float
     extrapolated: bool = False
+    chosen: str = ""
 
     @property
     def wall(self) -> float:

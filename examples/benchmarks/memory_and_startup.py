@@ -1,4 +1,4 @@
-"""Measure memory and start-up time: `python -m examples.benchmarks.memory_and_startup --help`.
+"""Table of memory and start-up time: `python -m examples.benchmarks.memory_and_startup --help`.
 
 Peak memory of a two-chain `FireflyMH` run, in multiples of the design in float64 that the user
 holds; and the time from starting Python to the first draw, imports included, with compilation
@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("--startup-rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=51)
     arguments = parser.parse_args()
+    print("| | |\n|---|---:|", flush=True)
     measure_startup(arguments.startup_rows, arguments.columns)
     measure_memory(arguments.memory_rows, arguments.columns)
 
@@ -39,8 +40,8 @@ def measure_startup(n_rows: int, n_columns: int) -> None:
             run("examples.benchmarks.first_draw", name, "20", "1", **caches)
             taken = float((folder / "first_draw.txt").read_text()) - began
             print(
-                f"Start of Python to first draw, N = {n_rows:,}, D = {n_columns}, "
-                f"{state} cache: {taken:.1f} s",
+                f"| start of Python to first draw, N = {n_rows:,}, D = {n_columns}, "
+                f"{state} compilation cache | {taken:.1f} s |",
                 flush=True,
             )
 
@@ -53,8 +54,8 @@ def measure_memory(n_rows: int, n_columns: int) -> None:
         del problem
         peak = run("examples.benchmarks.first_draw", name, "1000", "2")
         print(
-            f"Peak memory of two chains, N = {n_rows:,}, D = {n_columns}: {peak / 1e6:,.0f} MB, "
-            f"{peak / design:.2f} times the design ({design / 1e6:,.0f} MB, included)"
+            f"| peak memory of two chains, N = {n_rows:,}, D = {n_columns} | {peak / 1e6:,.0f} MB, "
+            f"{peak / design:.2f} times the design ({design / 1e6:,.0f} MB, included) |"
         )
 
 

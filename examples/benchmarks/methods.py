@@ -14,6 +14,7 @@ Method = Callable[[Problem, int, float], Measurement]
 
 METHODS: dict[str, tuple[str, Method]] = {
     "firefly": ("FireflyMH()", firefly.measure),
+    "conditional": ("FireflyMH(bound=JaakkolaJordan())", firefly.measure_conditional),
     "all-rows": ("FireflyMH(bound=None)", partial(firefly.measure, bound=None)),
     "nuts": ("pm.sample()", nuts.measure),
     "nuts-low-rank": (

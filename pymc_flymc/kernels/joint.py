@@ -94,8 +94,9 @@ def transition(
     approximation's, in which joint updates would be stuck.
     """
     kind = pick(rng, moves.weight)
+    walked = 0.0
     if kind == RANDOM_WALK:
-        accept = update_theta(
+        walked = update_theta(
             rng,
             kind,
             density,
@@ -109,34 +110,22 @@ def transition(
             scratch,
         )
         shared = chain.w[rows.X.shape[1] + rows.intercept :]
+        count = bright.count[0]
         chain.log_weight[0] = log_weight(
-            rows,
-            chain.log_density[0],
-            shared,
-            chain.v,
-            bright.index,
-            bright.log_odds,
-            bright.count[0],
+            rows, chain.log_density[0], shared, chain.v, bright.index, bright.log_odds, count
         )
-        update_joint(
-            rng,
-            0.0,
-            density,
-            log_factor,
-            statistics,
-            tables,
-            rows,
-            geometry,
-            chain,
-            bright,
-            scratch,
-        )
-        return accept
-    # pCN with a step drawn at random: large ones for the bulk, small ones for the tails.
-    beta = 1.0 if kind == INDEPENDENT else rng.random()
+        beta = 0.0
+    elif kind == INDEPENDENT:
+        beta = 1.0
+    else:
+        # pCN with a step drawn at random: large ones for the bulk, small ones for the tails.
+        beta = rng.random()
+    # (One call for all three: a second one would keep the compiler from inlining it.)
     accept = update_joint(
         rng, beta, density, log_factor, statistics, tables, rows, geometry, chain, bright, scratch
     )
+    if kind == RANDOM_WALK:
+        return walked
     moves.tally[kind, 0] += 1.0
     moves.tally[kind, 1] += accept
     # Expected squared jump: 2 (1 - rho) |v|^2 on average.

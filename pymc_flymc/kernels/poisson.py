@@ -122,7 +122,9 @@ def draw_bright(rng, tables, rows, shared):
             tables.drawn[count] = n
             count += 1
     rate = tables.total[1 if far else 0] * power
-    if not rate <= n_rows / 8.0:  # far out: so many draws that it is cheaper to visit all rows
+    # Far out: so many draws that it is cheaper to visit all rows, and that the buffer might not do.
+    # (It has room for the heavy rows and eight times the draws that are expected here.)
+    if not rate <= (n_rows - tables.heavy.shape[0]) / 8.0:
         count = 0
         for n in range(n_rows):
             if rng.random() < -np.expm1(-rows.constants[n, column] * power):

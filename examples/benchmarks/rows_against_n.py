@@ -1,0 +1,194 @@
+"""Rows read for each effective draw, against N: `python -m examples.benchmarks.rows_against_n`.
+
+Prints a Markdown table and draws a figure. Counts of rows do not depend on the machine, nor on what
+else it is doing. Where a method takes too long its count is extrapolated in proportion to N, which
+is marked with `*` in the table and by dashes in the figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from examples.benchmarks import nuts
+from examples.benchmarks.__main__ import three_digits
+from examples.benchmarks.measurement import smallest_ess
+from examples.benchmarks.problem import Problem, synthetic
+from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan
+
+FEWEST, MOST = 1_000, 10_000_000
+
+
+def firefly(problem: Problem, seed: int, **settings: Any) -> float:
+    """Rows for each effective draw of two chains of 1,000 draws."""
+    import pymc as pm
+
+    with problem.model():
+        step = FireflyMH(**settings)
+        idata = pm.sample(step=step, chains=2, cores=2, progressbar=False, random_seed=seed)
+    rows = float(idata.sample_stats["likelihood_queries"].sum())
+    return rows / smallest_ess(idata.posterior["beta"].to_numpy())
+
+
+def gradients(problem: Problem, seed: int) -> float:
+    """Rows for each effective draw of NUTS: a gradient reads all of them."""
+    return nuts.measure(problem, seed, budget=60.0).rows
+
+
+@dataclass(frozen=True)
+class Method:
+    """A curve of the figure.
+
+    Attributes
+    ----------
+    label : name in the table and in the figure.
+    colour : of the curve and its label.
+    rows_at : numbers of rows for which it is measured; None for all.
+    measure : takes a problem and a seed.
+    """
+
+    label: str
+    colour: str
+    rows_at: tuple[int, ...] | None
+    measure: Callable[[Problem, int], float]
+
+
+METHODS = (
+    Method(
+        "random-walk MH, all rows",
+        "C7",
+        (1_000, 10_000),
+        partial(firefly, bound=None, proposal="random_walk"),
+    ),
+    Method("NUTS, all rows", "C1", (2_000,), gradients),
+    Method(
+        "FlyMC as in the paper",
+        "C0",
+        (1_000, 10_000, 100_000),
+        partial(
+            firefly,
+            bound=JaakkolaJordan(slack=0),
+            brightness=ImplicitResampling(q=0.01),
+            proposal="random_walk",
+        ),
+    ),
+    Method("FireflyMH()", "C3", None, firefly),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.benchmarks.rows_against_n", description=__doc__
+    )
+    parser.add_argument("--columns", type=int, default=11, help="intercept included")
+    parser.add_argument(
+        "--most-rows",
+        type=int,
+        default=MOST,
+        help=f"largest N for which FireflyMH() is measured (default: {MOST:,})",
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, default=Path("docs/figures/rows_against_n.png"))
+    arguments = parser.parse_args()
+
+    counts = np.geomspace(FEWEST, MOST, 5).round().astype(int).tolist()
+    wanted = {n for method in METHODS for n in method.rows_at or counts}
+    wanted = {n for n in wanted if n <= arguments.most_rows}
+    measured: dict[str, dict[int, float]] = {method.label: {} for method in METHODS}
+    for n_rows in sorted(wanted):
+        problem = synthetic(n_rows, arguments.columns, arguments.seed)
+        for method in METHODS:
+            if n_rows in (method.rows_at or counts):
+                measured[method.label][n_rows] = method.measure(problem, arguments.seed)
+        del problem
+    print_table(counts, measured)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    draw_figure(counts, measured, arguments.columns, arguments.output)
+
+
+def at(method: Method, points: dict[int, float], n_rows: int) -> tuple[float, bool]:
+    """Rows for each effective draw, and whether they are extrapolated from the nearest count."""
+    if n_rows in points:
+        return points[n_rows], False
+    if method.rows_at is None or not points:  # not in proportion to N, or never measured
+        return np.nan, False
+    nearest = min(points, key=lambda n: abs(np.log(n / n_rows)))
+    return points[nearest] * n_rows / nearest, True
+
+
+def print_table(counts: list[int], measured: dict[str, dict[int, float]]) -> None:
+    print("\n| method | " + " | ".join(f"N = {n:,}" for n in counts) + " |")
+    print("|---" + "|---:" * len(counts) + "|")
+    for method in METHODS:
+        cells = [
+            "" if np.isnan(value) else three_digits(value) + "*" * extrapolated
+            for value, extrapolated in (at(method, measured[method.label], n) for n in counts)
+        ]
+        print(f"| {method.label} | " + " | ".join(cells) + " |")
+
+
+def draw_figure(
+    counts: list[int], measured: dict[str, dict[int, float]], n_columns: int, path: Path
+) -> None:
+    """Curves with their names at the right end, extrapolations dashed."""
+    figure, axes = plt.subplots(figsize=(8.5, 5.2), layout="constrained")
+    last = counts[-1]
+    labels = []
+    axes.plot([FEWEST, last], [FEWEST, last], color="0.4", lw=1, ls=":")
+    axes.text(4e5, 1e5, "each row once", color="0.4", va="top")
+    for method in METHODS:
+        if not (points := measured[method.label]):
+            continue
+        n = sorted(points if method.rows_at is None else {*counts, *points})
+        values, guessed = zip(*(at(method, points, i) for i in n), strict=True)
+        for i in range(len(n) - 1):
+            dashed = guessed[i] or guessed[i + 1]
+            axes.plot(
+                n[i : i + 2],
+                values[i : i + 2],
+                color=method.colour,
+                lw=2,
+                ls="--" if dashed else "-",
+            )
+        axes.plot(list(points), list(points.values()), "o", color=method.colour, ms=5)
+        labels.append((values[-1], method.label, method.colour))
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlim=(FEWEST * 0.8, last * 1.3),
+        xlabel="rows of data, N",
+        ylabel="rows read for each effective draw",
+        title=f"Logistic regression with {n_columns} coefficients",
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(which="major", color="0.9", lw=0.7)
+    axes.set_axisbelow(True)
+    low, high = np.log10(axes.get_ylim())
+    place, gap = -np.inf, 0.05 * (high - low)
+    for value, text, colour in sorted(labels):
+        place = max(np.log10(value), place + gap)  # labels of close curves make room
+        axes.annotate(
+            text,
+            (last, 10**place),
+            xytext=(12, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            annotation_clip=False,
+        )
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    main()
