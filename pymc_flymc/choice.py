@@ -15,7 +15,7 @@ from pymc_flymc.passes import iterate_blocks
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target import Target, build_target
 
-__all__ = ["choose_target", "mixture"]
+__all__ = ["check_settings", "choose_target", "mixture"]
 
 _log = logging.getLogger("pymc.flymc")
 
@@ -46,14 +46,31 @@ def mixture(target: Target, proposal: str) -> tuple[float, float, float]:
         If the target's moves do not include the proposal.
     """
     mixtures = _JOINT if target.is_joint else _CONDITIONAL
-    if proposal not in _JOINT:
-        raise ValueError(f"proposal must be one of {', '.join(_JOINT)}, not {proposal!r}")
     if proposal not in mixtures:
         raise ValueError(
             f"proposal={proposal!r} needs joint moves, that is bound=Taylor(); "
             f"without them it is one of {', '.join(mixtures)}"
         )
     return mixtures[proposal]
+
+
+def check_settings(bound: object, resampling: Resampling | None, proposal: str) -> None:
+    """Refuse settings that no model could be sampled with, before any work is done.
+
+    Raises
+    ------
+    ValueError
+        If a setting is unknown, or if settings contradict each other.
+    """
+    if isinstance(bound, str) and bound != "auto":
+        raise ValueError(f"bound must be a bound, such as Taylor(), None or 'auto', not {bound!r}")
+    if proposal not in _JOINT:
+        raise ValueError(f"proposal must be one of {', '.join(_JOINT)}, not {proposal!r}")
+    if isinstance(bound, Taylor) and resampling is not None:
+        raise ValueError(
+            "brightness= is for conditional moves; with bound=Taylor() brightness is drawn afresh "
+            "in every move"
+        )
 
 
 def choose_target(
@@ -71,16 +88,8 @@ def choose_target(
     gently where it is not. The cost of the latter is estimated from a sample of rows, that of
     the former measured by a short trial, with random numbers of its own.
 
-    Raises
-    ------
-    ValueError
-        If settings contradict each other.
+    The settings are those that `check_settings` lets pass.
     """
-    if isinstance(bound, Taylor) and resampling is not None:
-        raise ValueError(
-            "brightness= is for conditional moves; with bound=Taylor() brightness is drawn afresh "
-            "in every move"
-        )
     # Some settings leave no choice.
     if isinstance(bound, str) and resampling is not None:
         bound = JaakkolaJordan()

@@ -20,7 +20,7 @@ from rich.table import Column
 from pymc_flymc.anchor import anchor_at, find_anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
-from pymc_flymc.choice import choose_target, mixture
+from pymc_flymc.choice import check_settings, choose_target, mixture
 from pymc_flymc.density import Layout, Surrogate, flatten_model
 from pymc_flymc.kernels.conditional import new_moves
 from pymc_flymc.model import anchor_point, read_model
@@ -141,17 +141,15 @@ class FireflyMH(BlockedStep):
         rng: RandomGenerator = None,
         initial_point: PointType | None = None,
     ) -> None:
-        if transitions is not None and not (
-            isinstance(transitions, int | np.integer) and transitions >= 1
-        ):
+        check_settings(bound, brightness, proposal)
+        if transitions is not None and (transitions != int(transitions) or transitions < 1):
             raise ValueError(f"transitions must be a positive integer, not {transitions!r}")
         model = modelcontext(model)
         reading = read_model(model, vars)
         self.vars = list(reading.vars)
         self.rng = get_random_generator(rng)
         self.tune = True
-        if initial_point is None:
-            initial_point = model.initial_point()
+        initial_point = initial_point or model.initial_point()
         inputs = set(graph_inputs([reading.rest_logp]))
         others = [v for v in model.value_vars if v in inputs and v not in self.vars]
         self._layout = Layout.of(self.vars, initial_point)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor
+from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
 from pymc_flymc.kernels.poisson import SPARE, AliasTables, alias_table, draw_bright
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.native import read_only
@@ -256,6 +256,14 @@ def test_settings_are_checked():
     X, y = simulated(50, 2)
     with pytest.raises(ValueError, match="order must be 2 or 3"):
         Taylor(order=4)
+    with pytest.raises(ValueError, match="bound must be a bound"):
+        build(X, y, "taylor")
+    with pytest.raises(ValueError, match="proposal must be one of"):
+        build(X, y, "auto", proposal="nuts")
+    with pytest.raises(ValueError, match="brightness= is for conditional moves"):
+        build(X, y, Taylor(), brightness=ImplicitResampling())
+    with pytest.raises(ValueError, match="transitions must be a positive integer"):
+        build(X, y, "auto", transitions=0)
     with pytest.raises(ValueError, match="needs joint moves"):
         build(X, y, JaakkolaJordan(), proposal="independent")
     with pytest.raises(ValueError, match=r"anchor names \['bet'\]"):
