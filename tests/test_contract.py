@@ -458,7 +458,7 @@ def test_given_anchor(shared):
     model, _ = shared()
     anchor = np.array([0.3, 0.1, -0.2])
     step = build(model, anchor={"beta": anchor})
-    # The statistics are kept around the coefficients at which the bound touches: second in the pack.
+    # The statistics are kept around the coefficients at which the bound touches.
     np.testing.assert_array_equal(step.target.statistics[1:4], anchor)
 
 
