@@ -11,7 +11,6 @@ from pymc_flymc.bounds import Bound, JaakkolaJordan, Problem, Taylor
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.conditional import INDEPENDENT, new_moves
-from pymc_flymc.passes import iterate_blocks
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target import Target, build_target
 
@@ -107,7 +106,9 @@ def _cheaper(
     n_others, n_parameters = len(others), len(problem.anchor.theta)
     fallback = JaakkolaJordan()
     taylor = Taylor()
-    joint_rows, bright = _expected_rows(problem, taylor, fallback)
+    stride = max(1, problem.design.n_rows // SAMPLE_ROWS)
+    joint_rows = taylor.expected_rows(problem, stride)
+    bright = fallback.expected_rows(problem, stride)
     conditional = (OVERHEAD_ROWS + 2.0 * bright) * CONDITIONAL_TRANSITIONS * n_parameters
     reason = f"joint moves would read about {joint_rows:,.0f} rows each"
     if OVERHEAD_ROWS + joint_rows < conditional:  # if acceptance were perfect
@@ -133,17 +134,6 @@ def _cheaper(
         f"{target.expected_bright:,.0f} of {problem.design.n_rows:,} rows bright; {reason}"
     )
     return target
-
-
-def _expected_rows(
-    problem: Problem, taylor: Taylor, quadratic: JaakkolaJordan
-) -> tuple[float, float]:
-    """Rows a joint move reads and rows bright under the quadratic bound, from a sample of rows."""
-    stride = max(1, problem.design.n_rows // SAMPLE_ROWS)
-    totals = np.zeros(2)
-    for rows, x in iterate_blocks(problem.design, stride):
-        totals += taylor.expected_rows(problem, rows, x), quadratic.expected_rows(problem, rows, x)
-    return float(totals[0] * stride), float(totals[1] * stride)
 
 
 def _trial(target: Target, resampling: Resampling, others: np.ndarray) -> tuple[float, float]:

@@ -15,18 +15,22 @@ from typing import Any
 import numba
 import numpy as np
 import pytensor
+import pytensor.tensor as pt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.config import DISABLE_JIT  # type: ignore[attr-defined]
 from numba.extending import intrinsic
-from pytensor.graph.basic import Variable
+from numba.np.unsafe.ndarray import to_fixed_tuple
+from pytensor import scalar as ps
+from pytensor.tensor.variable import TensorVariable
 
 __all__ = [
     "DENSITY",
     "LOG_FACTOR",
     "SOURCE_FINGERPRINT",
     "NativeFunction",
+    "borrow",
     "call_density",
     "call_log_factor",
     "compile_density",
@@ -64,42 +68,84 @@ class NativeFunction:
         Of a function in the C calling convention.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: Any) -> None:
-        self.function = function
-        if DISABLE_JIT:
-            self.address: Any = function
-        else:
-            compiled = numba.njit(signature)(function)
-            result = compiled.get_compile_result(signature)
-            wrapper = result.fndesc.llvm_cfunc_wrapper_name
-            self.address = result.library.get_pointer_to_function(wrapper)
-            self.function = compiled
+    def __init__(self, function: Callable[..., Any], signature: Any, callee: Any = None) -> None:
+        self.function = numba.njit(function)
+        self._callee = callee  # kept alive, for it is called by its address
+        self.address, _ = _address(self.function, signature.args)
 
     def __call__(self, *args: Any) -> Any:
         """Call the function from Python."""
         return self.function(*args)
 
 
-def _caller(signature: Any) -> Callable[..., Any]:
-    """Make ``call(address, *args)``, usable in native code, for functions of a signature."""
+def _address(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, types.Type | None]:
+    """Compile for some types of arguments; return the C function's address and its return type."""
     if DISABLE_JIT:  # tests that enumerate a kernel's random choices run it as Python
+        return function, None
+    _, _, folded, _ = function.get_call_template(arguments, {})  # compiles, or loads
+    result = function.overloads[tuple(folded)]
+    wrapper = result.fndesc.llvm_cfunc_wrapper_name
+    return result.library.get_pointer_to_function(wrapper), result.signature.return_type
+
+
+def _caller(
+    arguments: tuple[types.Type, ...], returned: types.Type | None, as_tuple: bool = False
+) -> Callable[..., Any]:
+    """Make ``call(address, *args)``, usable in native code, for functions of given types.
+
+    The functions of PyTensor's numba linker are of the form ``f(*args)``: in machine code, they
+    take one tuple.
+    """
+    if DISABLE_JIT:
         return lambda function, *args: function(*args)
 
     def codegen(context, builder, sig, args):
-        values = [context.get_value_type(t) for t in signature.args]
-        function = ir.FunctionType(context.get_value_type(signature.return_type), values)
-        address, arguments = args[0], cgutils.unpack_tuple(builder, args[1])
-        return builder.call(builder.inttoptr(address, function.as_pointer()), arguments)
+        address, packed = args
+        values = [packed] if as_tuple else cgutils.unpack_tuple(builder, packed)
+        function = ir.FunctionType(context.get_value_type(returned), [v.type for v in values])
+        return builder.call(builder.inttoptr(address, function.as_pointer()), values)
 
     @intrinsic
-    def call(typingctx, address, *arguments):
-        return signature.return_type(types.int64, types.StarArgTuple(signature.args)), codegen
+    def call(typingctx, address, *arguments_):
+        return returned(types.int64, types.StarArgTuple(arguments)), codegen
 
     return call  # type: ignore[no-any-return]
 
 
-call_density = _caller(DENSITY)
-call_log_factor = _caller(LOG_FACTOR)
+call_density = _caller(DENSITY.args, DENSITY.return_type)
+call_log_factor = _caller(LOG_FACTOR.args, LOG_FACTOR.return_type)
+
+
+def _borrower() -> Callable[..., Any]:
+    """Make ``borrow(named_tuple)``, usable in native code."""
+    if DISABLE_JIT:
+        return lambda record: record
+
+    def codegen(context, builder, sig, args):
+        (kind,), (record,) = sig.args, args
+        for i, member in enumerate(kind):
+            if isinstance(member, types.Array):
+                make = context.make_array(member)
+                array = make(context, builder, value=builder.extract_value(record, i))
+                array.meminfo = cgutils.get_null_value(array.meminfo.type)
+                array.parent = cgutils.get_null_value(array.parent.type)
+                record = builder.insert_value(record, array._getvalue(), i)
+        return record
+
+    @intrinsic
+    def borrow(typingctx, record):
+        """Return the record, its arrays without their reference counts.
+
+        Numba counts references, atomically, to each array of each record whenever a record is
+        handed to a function: as long as all else in a transition together. The caller of a kernel
+        holds the arrays while it runs, so that nothing needs to be counted.
+        """
+        return record(record), codegen
+
+    return borrow  # type: ignore[no-any-return]
+
+
+borrow = _borrower()
 
 
 def _fingerprint() -> str:
@@ -132,7 +178,7 @@ def named_tuple_type(cls: type, fields: dict[str, types.Type]) -> types.Type:
     return types.NamedTuple(members, cls)
 
 
-def _compile(inputs: list[Variable], outputs: list[Variable]) -> Callable[..., Any]:
+def _compile(inputs: list[Any], outputs: list[Any]) -> Any:
     # PyTensor's numba mode reassociates floating-point sums by default. A gap is a difference of
     # nearly equal numbers: no reassociation here.
     with pytensor.config.change_flags(numba__fastmath=False, floatX="float64"):
@@ -144,7 +190,11 @@ def _compile(inputs: list[Variable], outputs: list[Variable]) -> Callable[..., A
 
 
 def compile_density(
-    theta: Variable, statistics: Variable, logp: Variable, w: Variable, shared: Variable
+    theta: TensorVariable,
+    statistics: TensorVariable,
+    logp: TensorVariable,
+    w: TensorVariable,
+    shared: TensorVariable,
 ) -> NativeFunction:
     """Compile a log density and its coefficients into a native function of signature `DENSITY`.
 
@@ -157,44 +207,60 @@ def compile_density(
     w : TensorVariable
         Vector of coefficients w(theta), shape (P,).
     shared : TensorVariable
-        Vector of what the rows' bounds have in common, shape (S,).
+        Vector of what the rows' bounds have in common, of a known shape (S,).
     """
-    graph = _compile([theta, statistics], [logp, w, shared])
+    (n_shared,) = shared.type.shape
+    # Scalars come back in registers: each array would be an allocation.
+    scalars = [pt.scalar_from_tensor(shared[i]) for i in range(n_shared)]
+    graph = _compile([theta, statistics], [pt.scalar_from_tensor(logp), w, *scalars])
+    # By its address, or else LLVM would optimise the whole graph again for each model.
+    address, returned = _address(graph, DENSITY.args[:2])
+    call = _caller(DENSITY.args[:2], returned, as_tuple=True)
 
     def density(theta, statistics, w_out):
-        logp, w, shared = graph(theta, statistics)
+        values = call(address, theta, statistics)
+        w = values[1]
         # An array assignment would compile numba's whole shape-mismatch report: three seconds.
         n = w.shape[0]
         for j in range(n):
             w_out[j] = w[j]
-        for j in range(shared.shape[0]):
-            w_out[n + j] = shared[j]
-        return np.float64(logp.item())
+        for j, value in enumerate(values[2:]):
+            w_out[n + j] = value
+        return values[0]
 
-    return NativeFunction(density, DENSITY)
+    return NativeFunction(density, DENSITY, graph)
 
 
 def compile_log_factor(
-    eta: Variable, constants: Variable, shared: Variable, log_factor: Variable
+    log_factor: Callable[[Any, Any, Any], TensorVariable], n_constants: int, n_shared: int
 ) -> NativeFunction:
     """Compile a row-wise log factor into a native function of signature `LOG_FACTOR`.
 
     Parameters
     ----------
-    eta : TensorVariable
-        Input: linear predictor of some rows, shape (n,).
-    constants : TensorVariable
-        Input: constants of the same rows, shape (n, R).
-    shared : TensorVariable
-        Input: what the bounds of all rows have in common, shape (S,).
-    log_factor : TensorVariable
-        Shape (n,).
+    log_factor : callable
+        From the graphs of the predictors of some rows, shape (n,), of their constants (n, R) and of
+        what the bounds of all rows have in common (S,), to the graph of the log factors (n,).
+    n_constants, n_shared : int
+        R and S.
     """
-    graph = _compile([eta, constants, shared], [log_factor])
+    # A graph of one row's scalars: without arrays inside the loop a row costs what its
+    # transcendental functions cost.
+    eta = ps.float64("eta")
+    constants = [ps.float64(f"constant_{i}") for i in range(n_constants)]
+    shared = [ps.float64(f"shared_{i}") for i in range(n_shared)]
+    row = log_factor(_vector([eta]), _vector(constants)[None, :], _vector(shared))
+    graph = _compile([eta, *constants, *shared], [pt.scalar_from_tensor(row[0])])
 
     def log_factors(eta, constants, shared, out):
-        values = graph(eta, constants, shared)[0]
+        common = to_fixed_tuple(shared, n_shared)
         for i in range(out.shape[0]):
-            out[i] = values[i]
+            out[i] = graph(eta[i], *to_fixed_tuple(constants[i], n_constants), *common)[0]
 
     return NativeFunction(log_factors, LOG_FACTOR)
+
+
+def _vector(scalars: list[Any]) -> TensorVariable:
+    if not scalars:
+        return pt.zeros((0,))
+    return pt.stack([pt.tensor_from_scalar(scalar) for scalar in scalars])

@@ -14,30 +14,39 @@ from pymc_flymc.design import Design
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.statistics import QuadraticStatistics
 
-__all__ = ["BLOCK", "RowDerivatives", "iterate_blocks", "likelihood_pass"]
+__all__ = ["BLOCK", "RowDerivatives", "iterate_rows", "likelihood_pass"]
 
 #: Rows in a block.
 BLOCK = 8192
 
 
-def iterate_blocks(design: Design, stride: int = 1) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield ``(rows, x)``: a slice of row numbers and these rows in float64, shape (n, P).
+def iterate_rows(
+    design: Design, w: np.ndarray, stride: int = 1
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Yield ``(rows, x, eta)``: a slice of row numbers, these rows and their predictors at w.
 
-    The intercept's column of ones is included in x, which is overwritten by the next block.
+    The rows are in float64, shape (n, P), with the intercept's column of ones. Whatever is done to
+    x lasts until the next block only.
 
     Parameters
     ----------
     design : Design
+    w : ndarray, shape (P,)
+        Coefficients.
     stride : int
         Take every stride-th row only.
     """
-    buffer = np.ones((BLOCK, design.n_coefficients))
+    buffer = np.empty((BLOCK, design.n_coefficients))
     for start in range(0, design.n_rows, BLOCK * stride):
         rows = slice(start, min(start + BLOCK * stride, design.n_rows), stride)
         part = design.X[rows]
         x = buffer[: len(part)]
         x[:, : part.shape[1]] = part
-        yield rows, x
+        x[:, part.shape[1] :] = 1.0
+        eta = x @ w
+        if design.offset.size:
+            eta += design.offset[rows]
+        yield rows, x, eta
 
 
 class RowDerivatives:
@@ -113,15 +122,11 @@ def likelihood_pass(
     n = design.n_coefficients
     value, gradient, information = 0.0, np.zeros(n), np.zeros((n, n))
     scale = design.n_rows / len(range(0, design.n_rows, stride))
-    for rows, x in iterate_blocks(design, stride):
-        eta = x @ w
-        if design.offset.size:
-            eta += design.offset[rows]
+    for rows, x, eta in iterate_rows(design, w, stride):
         phi, first, second = derivatives(eta, y[rows])
         value += float(phi.sum())
         gradient += first @ x
         # Rows that are all but certain underflow to subnormal numbers, on which products crawl.
         x *= np.sqrt(np.where(second < -1e-200, -second, 0.0))[:, None]
         information += x.T @ x
-        x[:, design.X.shape[1] :] = 1.0
     return LikelihoodExpansion(value * scale, gradient * scale, information * scale, w)

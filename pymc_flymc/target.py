@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pytensor.tensor as pt
 
 from pymc_flymc.bounds import Bound, Problem, Taylor, log_odds
 from pymc_flymc.data import Data
@@ -71,7 +70,7 @@ class Target:
     @property
     def n_shared(self) -> int:
         """Numbers that the density appends to the coefficients."""
-        return 3 if self.is_joint else 0
+        return 0 if self.bound is None else self.bound.n_shared
 
     def kernels(self) -> Any:
         """Compiled `begin` and `run`."""
@@ -143,14 +142,15 @@ def build_target(
 
 def compile_factor(likelihood: Likelihood, bound: Bound | None) -> NativeFunction:
     """Native log factor of a bright row: log(L/B - 1), or log L where there is no bound."""
-    eta, shared = pt.vector("eta", dtype="float64"), pt.vector("shared", dtype="float64")
-    n_constants = 1 if bound is None else bound.n_constants
-    constants = pt.matrix("constants", dtype="float64", shape=(None, n_constants))
     if bound is None:
-        factor = likelihood.log_likelihood(eta, constants[:, 0])
-    else:
-        factor = log_odds(bound.gap(likelihood, eta, constants, shared))
-    return compile_log_factor(eta, constants, shared, factor)
+        return compile_log_factor(
+            lambda eta, constants, shared: likelihood.log_likelihood(eta, constants[:, 0]), 1, 0
+        )
+    return compile_log_factor(
+        lambda eta, constants, shared: log_odds(bound.gap(likelihood, eta, constants, shared)),
+        bound.n_constants,
+        bound.n_shared,
+    )
 
 
 def _alias_tables(constants: np.ndarray, bright: np.ndarray) -> AliasTables:

@@ -65,6 +65,8 @@ class Bound(Protocol):
     families: tuple[str, ...]
     #: Columns of the table of constants.
     n_constants: int
+    #: Numbers that the bounds of all rows have in common at given parameters.
+    n_shared: int
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants.

@@ -10,6 +10,7 @@ from pymc_flymc.bounds.base import Preparation, Problem
 from pymc_flymc.bounds.quadratic import prepare_quadratic
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.native import NativeFunction
+from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import collapsed_quadratic
 
 __all__ = ["JaakkolaJordan"]
@@ -46,6 +47,7 @@ class JaakkolaJordan:
     name = "Jaakkola-Jordan"
     families: tuple[str, ...] = ("bernoulli-logit",)
     n_constants = 2
+    n_shared = 0
 
     def __init__(self, xi: float | np.ndarray | None = None, *, slack: float = 2.0) -> None:
         if xi is not None:
@@ -88,15 +90,15 @@ class JaakkolaJordan:
             raise ValueError(f"JaakkolaJordan: xi has {len(self.xi)} values for {n_rows} rows")
         return prepare_quadratic(self, problem, log_factor)
 
-    def expected_rows(self, problem: Problem, rows: slice, x: np.ndarray) -> float:
-        """Bright rows expected among these over the Laplace approximation, slack included."""
-        eta = x @ problem.anchor.w
-        if problem.design.offset.size:
-            eta += problem.design.offset[rows]
-        variance = np.sum((x @ problem.anchor.w_factor) ** 2, axis=1)
-        curvature = 2.0 * _curvature(np.abs(eta)) + problem.derivatives(eta, problem.y[rows])[2]
-        gap = 0.5 * np.maximum(curvature, 0.0) * variance
-        return float(-np.expm1(-(1.0 + self.slack) * gap).sum())
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """Bright rows expected over the Laplace approximation, from every stride-th row."""
+        anchor, total = problem.anchor, 0.0
+        for rows, x, eta in iterate_rows(problem.design, anchor.w, stride):
+            variance = np.sum((x @ anchor.w_factor) ** 2, axis=1)
+            curvature = 2.0 * _curvature(np.abs(eta)) + problem.derivatives(eta, problem.y[rows])[2]
+            gap = 0.5 * np.maximum(curvature, 0.0) * variance
+            total -= float(np.expm1(-(1.0 + self.slack) * gap).sum())
+        return total * stride
 
     def collapsed(
         self, w: TensorVariable, statistics: TensorVariable, n_coefficients: int

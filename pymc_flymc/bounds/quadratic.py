@@ -8,7 +8,7 @@ import numpy as np
 
 from pymc_flymc.bounds.base import Preparation, Problem
 from pymc_flymc.native import NativeFunction
-from pymc_flymc.passes import iterate_blocks
+from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import QuadraticStatistics
 
 __all__ = ["QuadraticBound", "prepare_quadratic"]
@@ -47,10 +47,7 @@ def prepare_quadratic(
     constants = np.empty((design.n_rows, bound.n_constants))
     bright = np.empty(design.n_rows, np.float32)
     statistics = QuadraticStatistics(anchor.w)
-    for rows, x in iterate_blocks(design):
-        eta = x @ anchor.w
-        if design.offset.size:
-            eta += design.offset[rows]
+    for rows, x, eta in iterate_rows(design, anchor.w):
         # Mean over the Laplace law of eta by Gauss-Hermite quadrature with three nodes.
         reach = np.sqrt(3.0) * np.linalg.norm(x @ anchor.w_factor, axis=1)
         tightness = bound.tightness(eta, rows)

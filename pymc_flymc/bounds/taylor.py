@@ -15,7 +15,7 @@ from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds.base import Preparation, Problem
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.native import NativeFunction
-from pymc_flymc.passes import iterate_blocks
+from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import QuadraticStatistics, quadratic_terms
 
 __all__ = ["Taylor"]
@@ -53,6 +53,7 @@ class Taylor:
     name = "Taylor"
     families: tuple[str, ...] = ("bernoulli-logit",)
     n_constants = 4
+    n_shared = 3
 
     def __init__(self, order: int = 2) -> None:
         if order not in (2, 3):
@@ -68,10 +69,7 @@ class Taylor:
         statistics = QuadraticStatistics(anchor.w)
         cubic = np.zeros((p, p * (p + 1) // 2)) if self.order == 3 else None
         constants = np.empty((design.n_rows, self.n_constants))
-        for rows, x in iterate_blocks(design):
-            eta = x @ anchor.w
-            if design.offset.size:
-                eta += design.offset[rows]
+        for rows, x, eta in iterate_rows(design, anchor.w):
             value, first, second = problem.derivatives(eta, y[rows])
             constants[rows, 0], constants[rows, 1] = eta, y[rows]
             constants[rows, 2], constants[rows, 3] = self._remainders(problem, eta, x, metric)
@@ -89,13 +87,15 @@ class Taylor:
         bright = -np.expm1(-constants[:, 2] * float(chi.moment(power, p)))
         return Preparation(np.concatenate(packed), constants, bright.astype(np.float32))
 
-    def expected_rows(self, problem: Problem, rows: slice, x: np.ndarray) -> float:
-        """Rows among these that a joint move is expected to read, by the local constants."""
-        eta = x @ problem.anchor.w
-        if problem.design.offset.size:
-            eta += problem.design.offset[rows]
-        kappa = self._remainders(problem, eta, x, _metric(problem.anchor)[0])[0]
-        return float(-np.expm1(-kappa * chi.moment(self.order + 1, x.shape[1])).sum())
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """Rows that a joint move is expected to read, by the local constants of every stride-th."""
+        anchor, total = problem.anchor, 0.0
+        metric = _metric(anchor)[0]
+        moment = float(chi.moment(self.order + 1, problem.design.n_coefficients))
+        for _rows, x, eta in iterate_rows(problem.design, anchor.w, stride):
+            kappa = self._remainders(problem, eta, x, metric)[0]
+            total -= float(np.expm1(-kappa * moment).sum())
+        return total * stride
 
     def _remainders(
         self, problem: Problem, eta: np.ndarray, x: np.ndarray, metric: np.ndarray

@@ -14,7 +14,7 @@ from numba import njit, types
 
 from pymc_flymc.brightness import brightness_type
 from pymc_flymc.kernels.sweeps import gibbs_sweep, plan_type, sweep
-from pymc_flymc.native import SOURCE_FINGERPRINT, call_density, named_tuple_type, vector
+from pymc_flymc.native import SOURCE_FINGERPRINT, borrow, call_density, named_tuple_type, vector
 from pymc_flymc.rows import log_factors, rows_type, scratch_type
 
 __all__ = ["Chain", "Geometry", "Moves", "kernels", "make_chain"]
@@ -251,6 +251,8 @@ def kernels(dtype: np.dtype) -> tuple[Callable[..., Any], Callable[..., Any]]:
         rng, n, density, log_factor, statistics, plan, rows, geometry, moves, chain, bright, scratch
     ):
         _ = fingerprint
+        plan, rows, geometry, moves = borrow(plan), borrow(rows), borrow(geometry), borrow(moves)
+        chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         total = 0.0
         for _i in range(n):
             kind = pick(rng, moves.weight)

@@ -28,7 +28,7 @@ from pymc_flymc.kernels.conditional import (
     update_theta,
 )
 from pymc_flymc.kernels.poisson import KAPPA, draw_bright, tables_type
-from pymc_flymc.native import SOURCE_FINGERPRINT, call_density, vector
+from pymc_flymc.native import SOURCE_FINGERPRINT, borrow, call_density, vector
 from pymc_flymc.rows import log_factors, rows_type, scratch_type
 
 __all__ = ["kernels"]
@@ -178,6 +178,13 @@ def kernels(dtype: np.dtype) -> tuple[Callable[..., Any], Callable[..., Any]]:
         scratch,
     ):
         _ = fingerprint
+        tables, rows, geometry, moves = (
+            borrow(tables),
+            borrow(rows),
+            borrow(geometry),
+            borrow(moves),
+        )
+        chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         total = 0.0
         for _i in range(n):
             total += transition(
