@@ -211,22 +211,22 @@ def compile_density(
     """
     (n_shared,) = shared.type.shape
     # Scalars come back in registers: each array would be an allocation.
-    scalars = [pt.scalar_from_tensor(shared[i]) for i in range(n_shared)]
-    graph = _compile([theta, statistics], [pt.scalar_from_tensor(logp), w, *scalars])
+    numbers = [logp.astype("float64"), *(shared[i] for i in range(n_shared))]
+    graph = _compile([theta, statistics], [w, *(pt.scalar_from_tensor(x) for x in numbers)])
     # By its address, or else LLVM would optimise the whole graph again for each model.
     address, returned = _address(graph, DENSITY.args[:2])
     call = _caller(DENSITY.args[:2], returned, as_tuple=True)
 
     def density(theta, statistics, w_out):
         values = call(address, theta, statistics)
-        w = values[1]
+        w, numbers = values[0], values[1:]
         # An array assignment would compile numba's whole shape-mismatch report: three seconds.
         n = w.shape[0]
         for j in range(n):
             w_out[j] = w[j]
-        for j, value in enumerate(values[2:]):
-            w_out[n + j] = value
-        return values[0]
+        for j in range(n_shared):
+            w_out[n + j] = numbers[1 + j]
+        return numbers[0]
 
     return NativeFunction(density, DENSITY, graph)
 
