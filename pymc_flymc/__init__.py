@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from pymc_flymc.bounds import JaakkolaJordan, Taylor
+from pymc_flymc.bounds import JaakkolaJordan, Tangent, Taylor
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling
 from pymc_flymc.step import FireflyMH
@@ -12,6 +12,7 @@ __all__ = [
     "FireflyMH",
     "ImplicitResampling",
     "JaakkolaJordan",
+    "Tangent",
     "Taylor",
     "UnsupportedModelError",
 ]

@@ -41,7 +41,7 @@ class FireflyChain:
             self.plan = make_plan(scheme, n_rows, target.data.levels, self.cursor)
         self.bright = make_brightness(n_rows)
         self.state = make_chain(n_parameters, graph.n_coefficients + target.n_shared, n_rows)
-        self.scratch = make_scratch(rows.constants.shape[1])
+        self.scratch = make_scratch(rows.offset.shape[1], rows.constants.shape[1])
         self.moves = Moves(*(array.copy() for array in moves))
         self.others = np.zeros(target.n_others)
         self.statistics = np.concatenate([target.statistics, self.others])

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 from arviz_stats.base import array_stats
 
-from pymc_flymc.bounds import Bound, JaakkolaJordan, Problem, Taylor
+from pymc_flymc.bounds import Bound, JaakkolaJordan, Problem, Tangent, Taylor
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.conditional import INDEPENDENT, new_moves
@@ -90,10 +90,13 @@ def choose_target(
     The settings are those that `check_settings` lets pass.
     """
     # Some settings leave no choice.
-    if isinstance(bound, str) and resampling is not None:
-        bound = JaakkolaJordan()
-    if isinstance(bound, str) and proposal == "independent":
-        bound = Taylor()
+    if isinstance(bound, str):
+        if Tangent().supports(problem.likelihood):
+            bound = Tangent()
+        elif resampling is not None:
+            bound = JaakkolaJordan()
+        elif proposal == "independent":
+            bound = Taylor()
     resampling = resampling or ImplicitResampling()
     if isinstance(bound, str):
         return _cheaper(graph, problem, resampling, others)
@@ -130,7 +133,7 @@ def _cheaper(
         )
     target = build_target(graph, problem, fallback, resampling, n_others)
     _log.info(
-        f"FireflyMH: conditional moves with a Jaakkola-Jordan bound, about "
+        f"FireflyMH: conditional moves with a {fallback.name} bound, about "
         f"{target.expected_bright:,.0f} of {problem.design.n_rows:,} rows bright; {reason}"
     )
     return target

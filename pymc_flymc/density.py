@@ -20,6 +20,7 @@ from pymc_flymc.statistics import collapsed_quadratic
 
 if TYPE_CHECKING:
     from pymc_flymc.bounds.base import Bound
+    from pymc_flymc.likelihoods import Likelihood
 
 __all__ = ["DensityGraph", "Layout", "Surrogate", "flatten_model"]
 
@@ -108,13 +109,14 @@ class DensityGraph:
     coefficients: TensorVariable
     n_coefficients: int
 
-    def compile(self, bound: Bound | None, n_others: int) -> NativeFunction:
+    def compile(self, bound: Bound | None, likelihood: Likelihood, n_others: int) -> NativeFunction:
         """Native ``density(theta, statistics, w_out)``: rest of the model and collapsed bound.
 
         Parameters
         ----------
         bound : Bound or None
             Its statistics come first in `statistics`.
+        likelihood : Likelihood
         n_others : int
             Length of `others`, which come last in `statistics`.
         """
@@ -126,7 +128,9 @@ class DensityGraph:
             logp = graph_replace([logp], known, strict=False)[0]
         shared: Any = pt.zeros((0,))
         if bound is not None:
-            log_bound, shared = bound.collapsed(self.coefficients, statistics, self.n_coefficients)
+            log_bound, shared = bound.collapsed(
+                likelihood, self.coefficients, statistics, self.n_coefficients
+            )
             logp = logp + log_bound
         return compile_density(self.theta, statistics, logp, self.coefficients, shared)
 

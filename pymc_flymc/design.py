@@ -14,22 +14,28 @@ _EXACT_IN_FLOAT32 = ("bool", "int8", "uint8", "int16", "uint16", "float16", "flo
 
 @dataclass(frozen=True)
 class Design:
-    """Rows of the linear predictor ``eta_n = X[n] @ w[:P] + (w[P] if intercept) + offset_n``.
+    """The arguments of each row's likelihood, as a function of coefficients w.
+
+    Predictor k of row n is ``X[n] @ w_k[:P] + (w_k[P] if intercept) + offset[n, k]``; the
+    coefficients w are those of all predictors, one after the other, and then the nuisance
+    parameters, which are the same for all rows.
 
     Attributes
     ----------
     X : ndarray of shape (N, P)
         float64 or float32, C-contiguous; the user's own memory where that is possible. float32
         values stand for exact numbers: sums over them are taken in float64.
-    offset : ndarray of shape (N,) or (0,)
+    offset : ndarray of shape (N, K) or (0, K)
         float64; empty when there is none.
     intercept : bool
-        Whether there is one more coefficient, ``w[P]``, that multiplies 1 in each row.
+        Whether each predictor has one more coefficient, which multiplies 1 in each row.
+    n_nuisances : int
     """
 
     X: np.ndarray
     offset: np.ndarray
     intercept: bool
+    n_nuisances: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -37,12 +43,22 @@ class Design:
         return self.X.shape[0]
 
     @property
-    def n_coefficients(self) -> int:
-        """Length of the coefficient vector: P, and one more if there is an intercept."""
+    def n_predictors(self) -> int:
+        """Number of predictors, K."""
+        return self.offset.shape[1]
+
+    @property
+    def width(self) -> int:
+        """Number of coefficients of a predictor: P, and one more if there is an intercept."""
         return self.X.shape[1] + int(self.intercept)
 
+    @property
+    def n_coefficients(self) -> int:
+        """Length of the coefficient vector."""
+        return self.n_predictors * self.width + self.n_nuisances
+
     def predictor(self, w: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Evaluate the linear predictor in float64.
+        """Evaluate the linear predictors in float64.
 
         Parameters
         ----------
@@ -53,14 +69,14 @@ class Design:
 
         Returns
         -------
-        ndarray of shape (len(rows),)
+        ndarray of shape (len(rows), K)
             float64.
         """
         return self._combine(self.X[rows], self.offset, w, rows)
 
     def magnitude(self, w: np.ndarray) -> np.ndarray:
-        """Return the sum of the absolute values of each row's terms, shape (N,)."""
-        out = np.empty(self.n_rows)
+        """Return the sum of the absolute values of each predictor's terms, shape (N, K)."""
+        out = np.empty((self.n_rows, self.n_predictors))
         for block in blocks(self.X):
             out[block] = self._combine(np.abs(self.X[block]), np.abs(self.offset), np.abs(w), block)
         return out
@@ -72,12 +88,13 @@ class Design:
         w = np.asarray(w, dtype=np.float64)
         if w.shape != (self.n_coefficients,):
             raise ValueError(f"w has shape {w.shape}, expected ({self.n_coefficients},)")
-        width = self.X.shape[1]
-        out = np.empty(X.shape[0])
+        width, n_columns = self.width, self.X.shape[1]
+        weights = w[: self.n_predictors * width].reshape(self.n_predictors, width).T
+        out = np.empty((X.shape[0], self.n_predictors))
         for block in blocks(X):
-            out[block] = X[block].astype(np.float64, copy=False) @ w[:width]
+            out[block] = X[block].astype(np.float64, copy=False) @ weights[:n_columns]
         if self.intercept:
-            out += w[width]
+            out += weights[n_columns]
         if offset.size:
             out += offset[rows]
         return out

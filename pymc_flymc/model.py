@@ -19,8 +19,8 @@ from pytensor.xtensor.vectorization import XRV
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graph_tools import evaluate, free_inputs, freeze, plain_function
-from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood
-from pymc_flymc.predictor import LinearPredictor, read_predictor
+from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
+from pymc_flymc.predictor import LinearPredictor, read_parameters
 
 # Other observed variables are evaluated in full at each step: say so above this share of the rows.
 _NOTABLE_SHARE = 0.1
@@ -91,10 +91,13 @@ def read_model(
     owned = _value_variables(model, vars)
     name = str(rv.name)
     observed = likelihood.read_observed(_observed_values(model, rv), name)
-    (eta,) = model.replace_rvs_by_values([likelihood.read(rv)])
-    _check_variables(model, owned, eta, name)
+    parameters = likelihood.read(rv)
+    n_predictors = len(parameters.predictors)
+    graphs = model.replace_rvs_by_values(parameters.predictors + parameters.nuisances)
+    _check_variables(model, owned, graphs, name)
     shapes = _value_shapes(model)
-    predictor = read_predictor(eta, len(observed), name, shapes)
+    parameters = RowParameters(graphs[:n_predictors], graphs[n_predictors:])
+    predictor = read_parameters(parameters, len(observed), name, shapes)
     factors = [v for v in model.basic_RVs + model.potentials if v is not rv]
     _warn_of_full_passes(model, rv, len(observed), shapes)
     return ModelReading(
@@ -220,10 +223,10 @@ def _observed_values(model: Model, rv: TensorVariable) -> np.ndarray:
 
 
 def _check_variables(
-    model: Model, owned: list[TensorVariable], eta: TensorVariable, name: str
+    model: Model, owned: list[TensorVariable], graphs: list[TensorVariable], name: str
 ) -> None:
     """Refuse variables that the rows depend on and that the step cannot, or does not, sample."""
-    touched = [v for v in free_inputs([eta]) if v in model.values_to_rvs]
+    touched = [v for v in free_inputs(graphs) if v in model.values_to_rvs]
     discrete = _names(model, [v for v in touched if v.type.dtype[:5] != "float"])
     if discrete:
         raise UnsupportedModelError(

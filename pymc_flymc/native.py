@@ -52,8 +52,9 @@ matrix = types.Array(types.float64, 2, "C")
 #: ``density(theta, statistics, w_out) -> log density``; writes the coefficients w(theta), followed
 #: by what the bound shares with all rows at this theta (nothing, or a radius, say).
 DENSITY = types.float64(vector(), vector(), vector())
-#: ``log_factor(eta, constants, shared, out)``; one value for each of the rows handed in.
-LOG_FACTOR = types.void(vector(), matrix, vector(), vector())
+#: ``log_factor(eta, constants, shared, out)``; one value for each of the rows handed in, from their
+#: predictors and constants, a row each, and what all rows share.
+LOG_FACTOR = types.void(matrix, matrix, vector(), vector())
 
 
 class NativeFunction:
@@ -232,30 +233,38 @@ def compile_density(
 
 
 def compile_log_factor(
-    log_factor: Callable[[Any, Any, Any], TensorVariable], n_constants: int, n_shared: int
+    log_factor: Callable[[list[Any], Any, Any], TensorVariable],
+    n_predictors: int,
+    n_nuisances: int,
+    n_constants: int,
+    n_shared: int,
 ) -> NativeFunction:
     """Compile a row-wise log factor into a native function of signature `LOG_FACTOR`.
 
     Parameters
     ----------
     log_factor : callable
-        From the graphs of the predictors of some rows, shape (n,), of their constants (n, R) and of
-        what the bounds of all rows have in common (S,), to the graph of the log factors (n,).
-    n_constants, n_shared : int
-        R and S.
+        From the graphs of the arguments of some rows, each of shape (n,), of the rows' constants
+        (n, R) and of what their bounds have in common (S,), to the graph of the log factors (n,).
+    n_predictors, n_nuisances, n_constants, n_shared : int
     """
     # A graph of one row's scalars: without arrays inside the loop a row costs what its
     # transcendental functions cost.
-    eta = ps.float64("eta")
+    arguments = [ps.float64(f"argument_{i}") for i in range(n_predictors + n_nuisances)]
     constants = [ps.float64(f"constant_{i}") for i in range(n_constants)]
     shared = [ps.float64(f"shared_{i}") for i in range(n_shared)]
-    row = log_factor(_vector([eta]), _vector(constants)[None, :], _vector(shared))
-    graph = _compile([eta, *constants, *shared], [pt.scalar_from_tensor(row[0])])
+    each = [_vector([argument]) for argument in arguments]
+    row = log_factor(each, _vector(constants)[None, :], _vector(shared))
+    # In the order of the native function: the nuisance parameters come with what is shared.
+    inputs = [*arguments[:n_predictors], *constants, *arguments[n_predictors:], *shared]
+    graph = _compile(inputs, [pt.scalar_from_tensor(row[0])])
+    n_common = n_nuisances + n_shared
 
     def log_factors(eta, constants, shared, out):
-        common = to_fixed_tuple(shared, n_shared)
+        common = to_fixed_tuple(shared, n_common)
         for i in range(out.shape[0]):
-            out[i] = graph(eta[i], *to_fixed_tuple(constants[i], n_constants), *common)[0]
+            row = to_fixed_tuple(eta[i], n_predictors)
+            out[i] = graph(*row, *to_fixed_tuple(constants[i], n_constants), *common)[0]
 
     return NativeFunction(log_factors, LOG_FACTOR)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor
@@ -23,62 +24,129 @@ BLOCK = 8192
 def iterate_rows(
     design: Design, w: np.ndarray, stride: int = 1
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield ``(rows, x, eta)``: a slice of row numbers, these rows and their predictors at w.
+    """Yield ``(rows, x, arguments)``: row numbers, these rows and their arguments at w.
 
-    The rows are in float64, shape (n, P), with the intercept's column of ones. Whatever is done to
-    x lasts until the next block only.
+    The rows are in float64, shape (n, P), with the intercept's column of ones. The arguments are
+    predictors and nuisance parameters, shape (K + S, n). Whatever is done to either lasts until
+    the next block only.
 
     Parameters
     ----------
     design : Design
-    w : ndarray, shape (P,)
+    w : ndarray, shape (K P + S,)
         Coefficients.
     stride : int
         Take every stride-th row only.
     """
-    buffer = np.empty((BLOCK, design.n_coefficients))
+    k, width = design.n_predictors, design.width
+    weights, nuisances = w[: k * width].reshape(k, width), w[k * width :]
+    buffer = np.empty((BLOCK, width))
     for start in range(0, design.n_rows, BLOCK * stride):
         rows = slice(start, min(start + BLOCK * stride, design.n_rows), stride)
         part = design.X[rows]
         x = buffer[: len(part)]
         x[:, : part.shape[1]] = part
         x[:, part.shape[1] :] = 1.0
-        eta = x @ w
+        arguments = np.empty((k + len(nuisances), len(part)))
+        np.matmul(weights, x.T, out=arguments[:k])
         if design.offset.size:
-            eta += design.offset[rows]
-        yield rows, x, eta
+            arguments[:k] += design.offset[rows].T
+        arguments[k:] = nuisances[:, None]
+        yield rows, x, arguments
+
+
+class Derivatives(NamedTuple):
+    """Log-likelihoods of n rows, and their derivatives in K predictors and S nuisance parameters.
+
+    Attributes
+    ----------
+    value : ndarray, shape (n,)
+    first : ndarray, shape (K, n)
+    second : ndarray, shape (K, K, n)
+    mixed : ndarray, shape (K, S, n)
+    nuisance_first : ndarray, shape (S,)
+        Summed over rows, like the next.
+    nuisance_second : ndarray, shape (S, S)
+    """
+
+    value: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    mixed: np.ndarray
+    nuisance_first: np.ndarray
+    nuisance_second: np.ndarray
 
 
 class RowDerivatives:
-    """Log-likelihood of each row with its first two derivatives in the predictor.
+    """Log-likelihood of each row with its first two derivatives in the row's arguments.
 
     The derivatives come from the likelihood's own graph; PyTensor compiles them for a family, not
     for a model, and keeps them on disk.
     """
 
     def __init__(self, likelihood: Likelihood) -> None:
-        eta = pt.vector("eta", dtype="float64")
+        self._sizes = k, s = likelihood.n_predictors, len(likelihood.nuisances)
+        etas = [pt.vector(f"eta_{i}", dtype="float64") for i in range(k)]
+        # One number for all rows: what depends on nuisance parameters alone is computed once.
+        nuisances = [pt.vector(f"nuisance_{i}", dtype="float64", shape=(1,)) for i in range(s)]
         y = pt.vector("y", dtype="float64")
-        value = likelihood.log_likelihood(eta, y)
-        first: Any = pytensor.grad(value.sum(), eta)
-        second: Any = pytensor.grad(first.sum(), eta)
-        self._inputs, self._second = (eta, y), second
+        value = likelihood.log_likelihood([*etas, *nuisances], y)
+        first: Any = pytensor.grad(value.sum(), [*etas, *nuisances])
+
+        def second(i: int, j: int) -> Any:
+            wrt = (etas + nuisances)[j]
+            return pytensor.grad(first[i].sum(), wrt, disconnected_inputs="ignore")
+
+        outputs = [value, *first]
+        outputs += [second(i, j) for i in range(k) for j in range(i, k)]
+        outputs += [second(k + j, i) for i in range(k) for j in range(s)]
+        outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
+        self._inputs, self._outputs = [*etas, *nuisances, y], outputs
         self._third: Any = None
-        self._function = pytensor.function(
-            [eta, y], [value, first, second], mode="NUMBA", trust_input=True
-        )
+        with warnings.catch_warnings():  # of the trigamma function, which numba does not know
+            warnings.filterwarnings("ignore", message="Numba will use object mode")
+            self._function = pytensor.function(
+                self._inputs, outputs, mode="NUMBA", trust_input=True
+            )
 
-    def third(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Third derivatives, shape (n,)."""
+    def third(self, arguments: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Third derivatives of a likelihood with one argument, shape (n,)."""
         if self._third is None:
-            third: Any = pytensor.grad(self._second.sum(), self._inputs[0])
-            self._third = pytensor.function([*self._inputs], third, mode="NUMBA")
-        return np.asarray(self._third(eta, y.astype(np.float64)))
+            third: Any = pytensor.grad(self._outputs[-1].sum(), self._inputs[0])
+            self._third = pytensor.function(self._inputs, third, mode="NUMBA")
+        return np.asarray(self._third(*arguments, y.astype(np.float64)))
 
-    def __call__(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Values, first and second derivatives, each of shape (n,)."""
-        value, first, second = self._function(eta, y.astype(np.float64))
-        return value, first, second
+    def __call__(self, arguments: np.ndarray, y: np.ndarray) -> Derivatives:
+        """Evaluate for arguments of shape (K + S, n), the last S rows of which are constant."""
+        k, s = self._sizes
+        n = len(y)
+        values = iter(
+            self._function(
+                *arguments[:k], *(v[:1] for v in arguments[k:]), y.astype(np.float64, copy=False)
+            )
+        )
+        out = Derivatives(
+            next(values),
+            np.empty((k, n)),
+            np.empty((k, k, n)),
+            np.empty((k, s, n)),
+            np.empty(s),
+            np.empty((s, s)),
+        )
+        for i in range(k):
+            out.first[i] = next(values)
+        for j in range(s):
+            out.nuisance_first[j] = next(values)[0]
+        for i in range(k):
+            for j in range(i, k):
+                out.second[i, j] = out.second[j, i] = next(values)
+        for i in range(k):
+            for j in range(s):
+                out.mixed[i, j] = next(values)
+        for i in range(s):
+            for j in range(s):
+                out.nuisance_second[i, j] = next(values)[0]
+        return out
 
 
 @dataclass(frozen=True)
@@ -114,19 +182,37 @@ def likelihood_pass(
 ) -> LikelihoodExpansion:
     """Expand the log-likelihood around w in one pass over the data.
 
+    Where it is not concave the curvature is the nearest that is, so that the quadratic has a
+    maximum: it guides the search for the mode, and proposals.
+
     Parameters
     ----------
     stride : int
         Use every stride-th row, and scale up.
     """
-    n = design.n_coefficients
+    k, width, n = design.n_predictors, design.width, design.n_coefficients
     value, gradient, information = 0.0, np.zeros(n), np.zeros((n, n))
     scale = design.n_rows / len(range(0, design.n_rows, stride))
-    for rows, x, eta in iterate_rows(design, w, stride):
-        phi, first, second = derivatives(eta, y[rows])
-        value += float(phi.sum())
-        gradient += first @ x
-        # Rows that are all but certain underflow to subnormal numbers, on which products crawl.
-        x *= np.sqrt(np.where(second < -1e-200, -second, 0.0))[:, None]
-        information += x.T @ x
+    spans = [slice(i * width, (i + 1) * width) for i in range(k)]
+    for rows, x, arguments in iterate_rows(design, w, stride):
+        of = derivatives(arguments, y[rows])
+        value += float(of.value.sum())
+        gradient[: k * width] += (of.first @ x).ravel()
+        gradient[k * width :] += of.nuisance_first
+        information[k * width :, k * width :] -= of.nuisance_second
+        for i, a in enumerate(spans):
+            information[a, k * width :] -= x.T @ of.mixed[i].T
+            for j in range(i + 1, k):
+                information[a, spans[j]] -= x.T @ (x * of.second[i, j][:, None])
+        for i, a in enumerate(spans):
+            # Rows that are all but certain underflow to subnormal numbers, on which products
+            # crawl. The same array twice: BLAS computes one triangle only.
+            curvature = -of.second[i, i]
+            root = x * np.sqrt(np.where(curvature > 1e-200, curvature, 0.0))[:, None]
+            information[a, a] += root.T @ root
+    upper = np.triu(information)
+    information = upper + np.triu(information, 1).T
+    if n > width and np.all(np.isfinite(information)):
+        values, vectors = np.linalg.eigh(information)
+        information = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return LikelihoodExpansion(value * scale, gradient * scale, information * scale, w)

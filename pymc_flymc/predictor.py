@@ -7,7 +7,7 @@ walk returns together and checks the outcome by evaluating both forms.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytensor.tensor as pt
@@ -20,6 +20,7 @@ from pymc_flymc.design import Design, count_bad_rows, gather
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graph_tools import fold_constants, free_inputs, freeze, plain_function
 from pymc_flymc.graph_walk import Block, Walk
+from pymc_flymc.likelihoods import RowParameters
 
 _N_CHECKS = 2
 _RTOL = 1e-9
@@ -40,6 +41,28 @@ class LinearPredictor:
 
     design: Design
     coefficients: TensorVariable
+
+
+def read_parameters(
+    parameters: RowParameters,
+    n_rows: int,
+    name: str,
+    shapes: Mapping[Variable, tuple[int, ...]] | None = None,
+) -> LinearPredictor:
+    """Read the parameters of an observed variable: its predictor and its nuisance parameters.
+
+    Arguments, result and errors are those of `read_predictor`. The nuisance parameters are the
+    last elements of the coefficients.
+    """
+    (eta,) = parameters.predictors
+    predictor = read_predictor(eta, n_rows, name, shapes)
+    if not parameters.nuisances:
+        return predictor
+    nuisances = [
+        fold_constants(freeze(nuisance, shapes or {})) for nuisance in parameters.nuisances
+    ]
+    w = pt.join(0, predictor.coefficients, pt.stack(nuisances).astype("float64"))
+    return LinearPredictor(replace(predictor.design, n_nuisances=len(nuisances)), w)
 
 
 def read_predictor(
@@ -114,7 +137,7 @@ def _assemble(walk: Walk, name: str) -> LinearPredictor:
     w = coefficients[0] if len(coefficients) == 1 else pt.join(0, *coefficients)
     design = Design(
         X=gather([block.array for block in merged], walk.n_rows),
-        offset=offset,
+        offset=offset[:, None] if offset.size else np.empty((0, 1)),
         intercept=not isinstance(intercept, Constant),
     )
     return LinearPredictor(design, fold_constants(w.astype("float64")))
@@ -185,7 +208,7 @@ def _check_values(
             expected, w = both(*point)
         if not (np.isfinite(w).all() and np.isfinite(expected).all()):
             continue
-        expected = np.broadcast_to(expected, (design.n_rows,))
+        expected = np.broadcast_to(expected, (design.n_rows,))[:, None]
         # A row's rounding error scales with the terms that it may have met.
         scale = design.magnitude(w)
         error = np.abs(design.predictor(w) - expected)

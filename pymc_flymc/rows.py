@@ -22,9 +22,10 @@ class Rows(NamedTuple):
     ----------
     X : ndarray, shape (N, P), float64 or float32
         Dense part of the design.
-    offset : ndarray, shape (N,) or (0,), float64
+    offset : ndarray, shape (N, K) or (0, K), float64
+        K is the number of predictors.
     intercept : int
-        1 if w has a further coefficient that multiplies one, else 0.
+        1 if each predictor has a further coefficient that multiplies one, else 0.
     constants : ndarray, shape (N, R), float64
         What the row's bound needs to know beside its predictor.
     """
@@ -36,16 +37,20 @@ class Rows(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Buffers of one chain, and its counter of likelihood queries (one int64)."""
+    """Buffers of one chain, and its counter of likelihood queries (one int64).
+
+    The predictors of some rows are in `eta`, shape (CHUNK, K).
+    """
 
     eta: np.ndarray
     constants: np.ndarray
     queries: np.ndarray
 
 
-def make_scratch(n_constants: int) -> Scratch:
-    """Buffers for rows that have `n_constants` constants each."""
-    return Scratch(np.empty(CHUNK), np.empty((CHUNK, n_constants)), np.zeros(1, np.int64))
+def make_scratch(n_predictors: int, n_constants: int) -> Scratch:
+    """Buffers for rows with so many predictors and constants each."""
+    eta, constants = np.empty((CHUNK, n_predictors)), np.empty((CHUNK, n_constants))
+    return Scratch(eta, constants, np.zeros(1, np.int64))
 
 
 def rows_type(dtype: np.dtype) -> types.Type:
@@ -56,7 +61,7 @@ def rows_type(dtype: np.dtype) -> types.Type:
         Rows,
         {
             "X": types.Array(element, 2, "C", readonly=True),
-            "offset": types.Array(types.float64, 1, "C", readonly=True),
+            "offset": types.Array(types.float64, 2, "C", readonly=True),
             "intercept": types.int64,
             "constants": types.Array(types.float64, 2, "C", readonly=True),
         },
@@ -66,17 +71,23 @@ def rows_type(dtype: np.dtype) -> types.Type:
 def scratch_type() -> types.Type:
     """Numba type of `Scratch`."""
     return named_tuple_type(
-        Scratch, {"eta": vector(), "constants": matrix, "queries": vector(types.int64)}
+        Scratch, {"eta": matrix, "constants": matrix, "queries": vector(types.int64)}
     )
 
 
 @njit(fastmath={"reassoc", "contract", "nsz"})
-def dot(x, w, n):
-    """x[:n] . w[:n] in double precision; the order of summation is left to the vector unit."""
+def dot(x, w, start, n):
+    """x[:n] . w[start:][:n] in double precision, in whatever order suits the vector unit."""
     total = 0.0
     for j in range(n):
-        total += x[j] * w[j]
+        total += x[j] * w[start + j]
     return total
+
+
+@njit
+def shared_part(rows, w):
+    """Return what all rows share, behind the coefficients: nuisance parameters, bound's own."""
+    return w[rows.offset.shape[1] * (rows.X.shape[1] + rows.intercept) :]
 
 
 @njit
@@ -86,18 +97,20 @@ def log_factors(rows, log_factor, w, index, start, stop, out, scratch):
     Every likelihood that any kernel reads is read here, so that no caller can forget to count it.
     """
     n_columns = rows.X.shape[1]
-    n_constants = rows.constants.shape[1]
-    shared = w[n_columns + rows.intercept :]
+    n_predictors, n_constants = rows.offset.shape[1], rows.constants.shape[1]
+    shared = shared_part(rows, w)
     while start < stop:
         size = min(stop - start, CHUNK)
         for i in range(size):
             n = index[start + i]
-            eta = dot(rows.X[n], w, n_columns)
-            if rows.intercept == 1:
-                eta += w[n_columns]
-            if rows.offset.shape[0] > 0:
-                eta += rows.offset[n]
-            scratch.eta[i] = eta
+            for k in range(n_predictors):
+                place = k * (n_columns + rows.intercept)
+                eta = dot(rows.X[n], w, place, n_columns)
+                if rows.intercept == 1:
+                    eta += w[place + n_columns]
+                if rows.offset.shape[0] > 0:
+                    eta += rows.offset[n, k]
+                scratch.eta[i, k] = eta
             for r in range(n_constants):
                 scratch.constants[i, r] = rows.constants[n, r]
         call_log_factor(

@@ -59,7 +59,7 @@ class Target:
     log_factor: NativeFunction
 
     def __post_init__(self) -> None:
-        self.density = self.graph.compile(self.bound, self.n_others)
+        self.density = self.graph.compile(self.bound, self.likelihood, self.n_others)
         self.kernels()  # loaded here, they are there in every forked chain
 
     @property
@@ -102,10 +102,10 @@ def build_target(
         If the bound is not valid for the likelihood, or has settings for another number of rows.
     """
     likelihood, design = problem.likelihood, problem.design
-    if bound is not None and likelihood.name not in bound.families:
+    if bound is not None and not bound.supports(likelihood):
         raise ValueError(
-            f"the {bound.name} bound is for {', '.join(bound.families)} likelihoods, "
-            f"not for {likelihood.name}"
+            f"the {bound.name} bound is not one on {likelihood.name} likelihoods; bound='auto' "
+            "takes one that is"
         )
     log_factor = compile_factor(likelihood, bound)
     levels, alias = None, None
@@ -142,14 +142,15 @@ def build_target(
 
 def compile_factor(likelihood: Likelihood, bound: Bound | None) -> NativeFunction:
     """Native log factor of a bright row: log(L/B - 1), or log L where there is no bound."""
-    if bound is None:
-        return compile_log_factor(
-            lambda eta, constants, shared: likelihood.log_likelihood(eta, constants[:, 0]), 1, 0
-        )
+
+    def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
+        if bound is None:
+            return likelihood.log_likelihood(arguments, constants[:, 0])
+        return log_odds(bound.gap(likelihood, arguments, constants, shared))
+
+    sizes = (1, 0) if bound is None else (bound.n_constants, bound.n_shared)
     return compile_log_factor(
-        lambda eta, constants, shared: log_odds(bound.gap(likelihood, eta, constants, shared)),
-        bound.n_constants,
-        bound.n_shared,
+        log_factor, likelihood.n_predictors, len(likelihood.nuisances), *sizes
     )
 
 

@@ -114,9 +114,9 @@ def test_passes_are_counted(searches, monkeypatch):
     rows = []
     original = pymc_flymc.passes.RowDerivatives.__call__
 
-    def counting(self, eta, y):
-        rows.append(len(eta))
-        return original(self, eta, y)
+    def counting(self, arguments, y):
+        rows.append(len(y))
+        return original(self, arguments, y)
 
     monkeypatch.setattr(pymc_flymc.passes.RowDerivatives, "__call__", counting)
     for name in ("easy", "many-rows"):

@@ -182,7 +182,7 @@ def test_bright_frequencies(frozen, name):
     scheme, n_rows = SCHEMES[name], len(y)
     target, by_row = step.target, step.target.data.levels
     eta = X @ theta
-    a, b, c = step.bound.coefficients(np.full(n_rows, 0.5), y.astype(float))
+    a, b, c = step.bound.coefficients(np.full(n_rows, 0.5), y.astype(float), 0.0)
     log_likelihood = log_sigmoid(np.where(y, eta, -eta))
     # The slack is read off the second constant of each row, where the bound's own part is known.
     slack = (
@@ -322,18 +322,18 @@ def joint_target():
         0,
         np.zeros(QuadraticStatistics.size(2)),
         Geometry(np.array([0.3, -0.2]), np.array([[0.8, 0.0], [0.3, 0.6]])),
-        Data(Rows(JOINT_X, np.empty(0), 0, np.zeros((N_ROWS, 2))), None),
+        Data(Rows(JOINT_X, np.empty((0, 1)), 0, np.zeros((N_ROWS, 2))), None),
         float(N_ROWS),
         compile_factor(likelihood, bound),
     )
 
     def make(y, scheme, tilt=0.0):
         statistics = QuadraticStatistics(np.array([0.1, 0.2]))
-        a, b, c = bound.coefficients(JOINT_XI, y)
+        a, b, c = bound.coefficients(JOINT_XI, y, 0.0)
         statistics.add(JOINT_X, JOINT_X @ statistics.centre, a * (1.0 + tilt), b, c - JOINT_SLACK)
         rows = Rows(
             read_only(JOINT_X),
-            read_only(np.empty(0)),
+            read_only(np.empty((0, 1))),
             0,
             read_only(bound.constants(JOINT_XI, y, JOINT_SLACK)),
         )
@@ -464,7 +464,7 @@ def test_few_rows_on_mnist(data, xi):
 
 def expected_bright(X, y, thetas, xi):
     """Sum over rows of 1 - B/L at each theta."""
-    a, b, c = JaakkolaJordan().coefficients(xi, y.astype(float))
+    a, b, c = JaakkolaJordan().coefficients(xi, y.astype(float), 0.0)
     out = []
     for part in np.array_split(thetas, max(1, len(thetas) // 50)):
         eta = part @ X.T

@@ -35,8 +35,9 @@ def check_reading(model, point, vars=None):
     reading = read_model(model, vars)
     point = {k: np.asarray(v, dtype=float) for k, v in point.items()}
     rv = model[reading.name]
-    eta = reading.predictor.design.predictor(value_of(reading.predictor.coefficients, point))
-    graph = LIKELIHOODS[0].log_likelihood(pt.constant(eta), pt.constant(reading.observed))
+    w = value_of(reading.predictor.coefficients, point)
+    (eta,) = reading.predictor.design.predictor(w).T
+    graph = LIKELIHOODS[0].log_likelihood([pt.constant(eta)], pt.constant(reading.observed))
     value = plain_function([], graph)()
     np.testing.assert_allclose(value, value_of(model.logp(vars=[rv], sum=False)[0], point))
     others = [v for v in model.basic_RVs + model.potentials if v is not rv]
@@ -227,7 +228,7 @@ def test_bernoulli_observed_values():
 
 def test_bernoulli_log_likelihood():
     eta = np.array([-800.0, -3.0, 0.0, 2.0, 800.0])
-    graph = BernoulliLogit().log_likelihood(pt.constant(eta), pt.constant([1.0, 0, 1, 1, 1]))
+    graph = BernoulliLogit().log_likelihood([pt.constant(eta)], pt.constant([1.0, 0, 1, 1, 1]))
     value = plain_function([], graph)()
     expected = [-800, np.log1p(-expit(-3.0)), np.log(0.5), np.log(expit(2.0)), 0]
     np.testing.assert_allclose(value, expected, rtol=1e-14)

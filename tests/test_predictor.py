@@ -46,7 +46,7 @@ def evaluate(reading):
         *[THETA[v.name].astype(v.dtype) for v in inputs]
     )
     assert w.shape == (reading.design.n_coefficients,)
-    return reading.design.predictor(w), w
+    return reading.design.predictor(w)[:, 0], w
 
 
 # name: (predictor, its value, rows of X are the user's memory)
@@ -130,21 +130,21 @@ def test_spelling(name):
     assert own == shared
     assert design.X.flags.c_contiguous
     assert reading.coefficients.type.dtype == "float64"
-    assert design.offset.shape in ((0,), (N,))
+    assert design.offset.shape in ((0, 1), (N, 1))
 
 
 def test_pieces():
     reading = read(c + X @ b - 1 + s[0] + OFFSET)
     _, w = evaluate(reading)
     np.testing.assert_allclose(w, [*beta, const - 1 + one[0]], rtol=1e-14)
-    np.testing.assert_array_equal(reading.design.offset, OFFSET)
+    np.testing.assert_array_equal(reading.design.offset, OFFSET[:, None])
     assert reading.design.intercept
 
 
 def test_constant_intercept_is_an_offset():
     design = read(X @ b - 1.5).design
     assert not design.intercept
-    np.testing.assert_array_equal(design.offset, np.full(N, -1.5))
+    np.testing.assert_array_equal(design.offset, np.full((N, 1), -1.5))
 
 
 def test_coefficients_hold_no_data():
@@ -205,9 +205,9 @@ def test_float32_graph():
 
 @pytest.mark.parametrize("rows", [slice(None), slice(3, 9), np.array([4, 4, 0])])
 def test_design_predictor(rows):
-    design = Design(X32, OFFSET, True)
+    design = Design(X32, OFFSET[:, None], True)
     w = np.array([1.0, 2.0, 3.0, 4.0])
-    expected = X32.astype(np.float64)[rows] @ w[:3] + 4.0 + OFFSET[rows]
+    expected = (X32.astype(np.float64)[rows] @ w[:3] + 4.0 + OFFSET[rows])[:, None]
     np.testing.assert_allclose(design.predictor(w, rows), expected, rtol=1e-14)
     assert (design.n_rows, design.n_coefficients) == (N, 4)
     with pytest.raises(ValueError, match=r"w has shape \(3,\), expected \(4,\)"):
@@ -219,9 +219,10 @@ def test_blocked_passes(monkeypatch):
     bad = X.copy()
     bad[[2, 2, 17], [0, 1, 2]] = [np.nan, np.inf, -np.inf]
     assert count_bad_rows(bad) == 2
-    design = Design(X, OFFSET, False)
-    np.testing.assert_allclose(design.predictor(beta), X @ beta + OFFSET)
-    np.testing.assert_allclose(design.magnitude(beta), np.abs(X) @ np.abs(beta) + np.abs(OFFSET))
+    design = Design(X, OFFSET[:, None], False)
+    np.testing.assert_allclose(design.predictor(beta)[:, 0], X @ beta + OFFSET)
+    magnitude = np.abs(X) @ np.abs(beta) + np.abs(OFFSET)
+    np.testing.assert_allclose(design.magnitude(beta)[:, 0], magnitude)
 
 
 per_row = pt.vector("u", shape=(N,))

@@ -161,7 +161,7 @@ def test_rows_are_bright_with_the_right_probability(power, far):
     tables = _alias_tables(constants, (-np.expm1(-near * 0.02)).astype(np.float32))
     assert len(tables.heavy) == 4
     assert isinstance(tables, AliasTables) and len(tables.drawn) == n + SPARE
-    rows = Rows(read_only(np.zeros((n, 1))), read_only(np.empty(0)), 0, read_only(constants))
+    rows = Rows(read_only(np.zeros((n, 1))), read_only(np.empty((0, 1))), 0, read_only(constants))
     kappa = constants[:, 3 if far else 2]
     shared = np.array([power, far, kappa.sum() * power])
     counts, pairs = np.zeros(n), 0

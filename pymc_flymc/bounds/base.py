@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,12 +62,13 @@ class Bound(Protocol):
     """A lower bound B_n <= L_n on the likelihood of each row whose product over rows collapses."""
 
     name: str
-    #: Families (``Likelihood.name``) that the bound is valid for.
-    families: tuple[str, ...]
     #: Columns of the table of constants.
     n_constants: int
     #: Numbers that the bounds of all rows have in common at given parameters.
     n_shared: int
+
+    def supports(self, likelihood: Likelihood) -> bool:
+        """Whether this is a bound on the likelihood."""
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants.
@@ -79,7 +81,11 @@ class Bound(Protocol):
         """
 
     def collapsed(
-        self, w: TensorVariable, statistics: TensorVariable, n_coefficients: int
+        self,
+        likelihood: Likelihood,
+        w: TensorVariable,
+        statistics: TensorVariable,
+        n_coefficients: int,
     ) -> tuple[TensorVariable, TensorVariable]:
         """Graphs of sum_n log B_n at coefficients w, and of what the rows share there, shape (S,).
 
@@ -89,11 +95,14 @@ class Bound(Protocol):
     def gap(
         self,
         likelihood: Likelihood,
-        eta: TensorVariable,
+        arguments: Sequence[TensorVariable],
         constants: TensorVariable,
         shared: TensorVariable,
     ) -> TensorVariable:
-        """Graph of log L_n - log B_n >= 0 for rows with predictors (n,) and constants (n, R)."""
+        """Graph of log L_n - log B_n >= 0 for rows with constants (n, R), element by element.
+
+        Each of the arguments of the likelihood has the shape (n,).
+        """
 
 
 def log_odds(gap: TensorVariable) -> TensorVariable:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem
 from pymc_flymc.bounds.quadratic import prepare_quadratic
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods import BernoulliLogit, Likelihood
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import collapsed_quadratic
@@ -45,7 +47,6 @@ class JaakkolaJordan:
     """
 
     name = "Jaakkola-Jordan"
-    families: tuple[str, ...] = ("bernoulli-logit",)
     n_constants = 2
     n_shared = 0
 
@@ -61,21 +62,29 @@ class JaakkolaJordan:
         self.xi = xi
         self.slack = float(slack)
 
-    def tightness(self, eta_anchor: np.ndarray, rows: slice) -> np.ndarray:
+    def supports(self, likelihood: Likelihood) -> bool:
+        """Whether the likelihood is logistic."""
+        return isinstance(likelihood, BernoulliLogit)
+
+    def tightness(
+        self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
+    ) -> np.ndarray:
         """Each row's xi, shape (n,)."""
         if self.xi is None:
-            return np.abs(eta_anchor)
-        if self.xi.ndim == 0:
-            return np.full(eta_anchor.shape, float(self.xi))
-        return self.xi[rows]
+            return np.abs(arguments[0])
+        return np.full(len(y), self.xi if self.xi.ndim == 0 else self.xi[rows])
 
     def coefficients(
-        self, tightness: np.ndarray, y: np.ndarray
+        self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Coefficients (a, b, c) of ``log B = c + b eta - a eta^2`` for labels y in {0, 1}."""
         xi = tightness
         lam = _curvature(xi)
-        return lam, y - 0.5, lam * xi**2 - _log_2cosh_half(xi)
+        return lam, y - 0.5, lam * xi**2 - _log_2cosh_half(xi) - slack
+
+    def features(self, tightness: np.ndarray, slack: np.ndarray) -> np.ndarray:
+        """No further sums are needed."""
+        return np.empty((0, len(tightness)))
 
     def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
         """Columns lambda(xi) and the part of the gap that does not depend on eta."""
@@ -95,13 +104,18 @@ class JaakkolaJordan:
         anchor, total = problem.anchor, 0.0
         for rows, x, eta in iterate_rows(problem.design, anchor.w, stride):
             variance = np.sum((x @ anchor.w_factor) ** 2, axis=1)
-            curvature = 2.0 * _curvature(np.abs(eta)) + problem.derivatives(eta, problem.y[rows])[2]
+            second = problem.derivatives(eta, problem.y[rows]).second[0, 0]
+            curvature = 2.0 * _curvature(np.abs(eta[0])) + second
             gap = 0.5 * np.maximum(curvature, 0.0) * variance
             total -= float(np.expm1(-(1.0 + self.slack) * gap).sum())
         return total * stride
 
     def collapsed(
-        self, w: TensorVariable, statistics: TensorVariable, n_coefficients: int
+        self,
+        likelihood: Likelihood,
+        w: TensorVariable,
+        statistics: TensorVariable,
+        n_coefficients: int,
     ) -> tuple[TensorVariable, TensorVariable]:
         """Graph of the collapsed sum; the rows share nothing."""
         return collapsed_quadratic(w, statistics, n_coefficients), pt.zeros((0,))
@@ -109,11 +123,12 @@ class JaakkolaJordan:
     def gap(
         self,
         likelihood: Likelihood,
-        eta: TensorVariable,
+        arguments: Sequence[TensorVariable],
         constants: TensorVariable,
         shared: TensorVariable,
     ) -> TensorVariable:
         """Graph of the gap: log sigma(s) is s/2 - log 2cosh(s/2), so that the label cancels."""
+        (eta,) = arguments
         magnitude = pt.abs(eta)
         log_2cosh_half = 0.5 * magnitude + pt.log1p(pt.exp(-magnitude))
         return constants[:, 0] * eta**2 + constants[:, 1] - log_2cosh_half

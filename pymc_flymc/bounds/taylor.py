@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import factorial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytensor
@@ -13,7 +14,7 @@ from scipy.stats import chi
 
 from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds.base import Preparation, Problem
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import QuadraticStatistics, quadratic_terms
@@ -51,7 +52,6 @@ class Taylor:
     """
 
     name = "Taylor"
-    families: tuple[str, ...] = ("bernoulli-logit",)
     n_constants = 4
     n_shared = 3
 
@@ -59,6 +59,10 @@ class Taylor:
         if order not in (2, 3):
             raise ValueError(f"Taylor: order must be 2 or 3, not {order!r}")
         self.order = order
+
+    def supports(self, likelihood: Likelihood) -> bool:
+        """Whether the likelihood is smooth, with bounded derivatives."""
+        return isinstance(likelihood, SmoothLikelihood)
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Expand all rows at the anchor, in one pass over the data."""
@@ -69,15 +73,16 @@ class Taylor:
         statistics = QuadraticStatistics(anchor.w)
         cubic = np.zeros((p, p * (p + 1) // 2)) if self.order == 3 else None
         constants = np.empty((design.n_rows, self.n_constants))
-        for rows, x, eta in iterate_rows(design, anchor.w):
-            value, first, second = problem.derivatives(eta, y[rows])
+        for rows, x, arguments in iterate_rows(design, anchor.w):
+            (eta,) = arguments
+            value, (first,), ((second,),), *_ = problem.derivatives(arguments, y[rows])
             constants[rows, 0], constants[rows, 1] = eta, y[rows]
             constants[rows, 2], constants[rows, 3] = self._remainders(problem, eta, x, metric)
             # The expansion as a quadratic a, b, c in eta itself, around the centre of `statistics`.
             a = np.maximum(-0.5 * second, 0.0)
             statistics.add(x, eta, a, first + 2.0 * a * eta, value - first * eta - a * eta**2)
             if cubic is not None:
-                third = problem.derivatives.third(eta, y[rows])
+                third = problem.derivatives.third(arguments, y[rows])
                 cubic += (x * third[:, None]).T @ _products(x)
         totals = constants[:, 2].sum(), constants[:, 3].sum()
         packed: list[Any] = [statistics.pack(), ridge, [*totals, _limit(p)]]
@@ -92,8 +97,8 @@ class Taylor:
         anchor, total = problem.anchor, 0.0
         metric = _metric(anchor)[0]
         moment = float(chi.moment(self.order + 1, problem.design.n_coefficients))
-        for _rows, x, eta in iterate_rows(problem.design, anchor.w, stride):
-            kappa = self._remainders(problem, eta, x, metric)[0]
+        for _rows, x, arguments in iterate_rows(problem.design, anchor.w, stride):
+            kappa = self._remainders(problem, arguments[0], x, metric)[0]
             total -= float(np.expm1(-kappa * moment).sum())
         return total * stride
 
@@ -101,14 +106,19 @@ class Taylor:
         self, problem: Problem, eta: np.ndarray, x: np.ndarray, metric: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return kappa within the limit of the radius and beyond, each of shape (n,)."""
-        power, bound = self.order + 1, problem.likelihood.derivative_bound
+        power = self.order + 1
+        bound = cast(SmoothLikelihood, problem.likelihood).derivative_bound
         c = np.linalg.norm(x @ metric, axis=1)
         reach = _limit(x.shape[1]) * c
         scale = c**power / factorial(power)
         return bound(power, eta - reach, eta + reach) * scale, bound(power, -np.inf, np.inf) * scale
 
     def collapsed(
-        self, w: TensorVariable, statistics: TensorVariable, n_coefficients: int
+        self,
+        likelihood: Likelihood,
+        w: TensorVariable,
+        statistics: TensorVariable,
+        n_coefficients: int,
     ) -> tuple[TensorVariable, TensorVariable]:
         """Graph of the sum of log bounds.
 
@@ -136,15 +146,15 @@ class Taylor:
     def gap(
         self,
         likelihood: Likelihood,
-        eta: TensorVariable,
+        arguments: Sequence[TensorVariable],
         constants: TensorVariable,
         shared: TensorVariable,
     ) -> TensorVariable:
         """Graph of the remainder of the expansion plus its bound."""
         anchor, y = constants[:, 0], constants[:, 1]
-        u = eta - anchor
-        value = likelihood.log_likelihood(anchor, y)
-        remainder = likelihood.log_likelihood(eta, y) - value
+        u = arguments[0] - anchor
+        value = likelihood.log_likelihood([anchor], y)
+        remainder = likelihood.log_likelihood(arguments, y) - value
         term: Any = pt.ones_like(u)
         derivative: Any = value
         for k in range(1, self.order + 1):

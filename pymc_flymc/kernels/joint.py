@@ -29,7 +29,7 @@ from pymc_flymc.kernels.conditional import (
 )
 from pymc_flymc.kernels.poisson import KAPPA, draw_bright, tables_type
 from pymc_flymc.native import SOURCE_FINGERPRINT, borrow, call_density, vector
-from pymc_flymc.rows import log_factors, rows_type, scratch_type
+from pymc_flymc.rows import log_factors, rows_type, scratch_type, shared_part
 
 __all__ = ["kernels"]
 
@@ -67,7 +67,7 @@ def update_joint(
     log_density = call_density(density, chain.theta_new, statistics, chain.w_new)
     if not log_density > -np.inf:
         return 0.0
-    shared = chain.w_new[rows.X.shape[1] + rows.intercept :]
+    shared = shared_part(rows, chain.w_new)
     count = draw_bright(rng, tables, rows, shared)
     log_factors(rows, log_factor, chain.w_new, tables.drawn, 0, count, chain.log_odds_new, scratch)
     weight = log_weight(
@@ -109,7 +109,7 @@ def transition(
             bright,
             scratch,
         )
-        shared = chain.w[rows.X.shape[1] + rows.intercept :]
+        shared = shared_part(rows, chain.w)
         count = bright.count[0]
         chain.log_weight[0] = log_weight(
             rows, chain.log_density[0], shared, chain.v, bright.index, bright.log_odds, count

@@ -1,8 +1,16 @@
 """Families of likelihoods that Firefly can sample: one module and one list entry for each."""
 
-from pymc_flymc.likelihoods.base import Likelihood
+from pymc_flymc.likelihoods.base import Likelihood, RowParameters, SmoothLikelihood
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.location_scale import StudentT
 
-LIKELIHOODS: list[Likelihood] = [BernoulliLogit()]
+LIKELIHOODS: list[Likelihood] = [BernoulliLogit(), StudentT()]
 
-__all__ = ["LIKELIHOODS", "BernoulliLogit", "Likelihood"]
+__all__ = [
+    "LIKELIHOODS",
+    "BernoulliLogit",
+    "Likelihood",
+    "RowParameters",
+    "SmoothLikelihood",
+    "StudentT",
+]

@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
+__all__ = ["Likelihood", "RowParameters", "SmoothLikelihood"]
+
+
+@dataclass(frozen=True)
+class RowParameters:
+    """Parameters of an observed variable, as graphs.
+
+    Attributes
+    ----------
+    predictors : list of TensorVariable
+        Linear predictors: vectors with a value for each row.
+    nuisances : list of TensorVariable
+        Scalars that all rows share, on the unconstrained scale.
+    """
+
+    predictors: list[TensorVariable]
+    nuisances: list[TensorVariable] = field(default_factory=list)
+
 
 class Likelihood(Protocol):
-    """One family of row likelihoods ``L_n = f(y_n, eta_n)`` with a linear predictor ``eta_n``.
+    """One family of row likelihoods ``L_n = f(y_n, eta_n, nuisances)``.
+
+    The *arguments* of a row are its predictors eta_n, each linear in coefficients, and the
+    nuisance parameters, in this order.
 
     Attributes
     ----------
     name : str
-        Name of the family. Bounds list the names of the families that they are valid for.
+        Name of the family.
+    n_predictors : int
+    nuisances : tuple of str
+        Names of the nuisance parameters.
     """
 
     name: str
+    n_predictors: int
+    nuisances: tuple[str, ...]
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable has this family's distribution."""
         ...
 
-    def read(self, rv: TensorVariable) -> TensorVariable:
-        """Return the predictor of a random variable that ``matches``, in the same graph.
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return the parameters of a random variable that ``matches``, in the same graph.
 
         Raises
         ------
@@ -43,6 +71,17 @@ class Likelihood(Protocol):
         """
         ...
 
+    def log_likelihood(
+        self, arguments: Sequence[TensorVariable], y: TensorVariable
+    ) -> TensorVariable:
+        """Return the graph of ``log L``, element by element, for arguments and y of one shape."""
+        ...
+
+
+@runtime_checkable
+class SmoothLikelihood(Likelihood, Protocol):
+    """A likelihood of one predictor, without nuisance parameters, whose derivatives are bounded."""
+
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float
     ) -> np.ndarray:
@@ -53,8 +92,4 @@ class Likelihood(Protocol):
         order : {3, 4}
         low, high : float or ndarray of shape (n,)
         """
-        ...
-
-    def log_likelihood(self, eta: TensorVariable, y: TensorVariable) -> TensorVariable:
-        """Return the graph of ``log L`` for predictors and observed values of one shape."""
         ...

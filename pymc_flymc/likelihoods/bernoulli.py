@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graph_tools import first_equals, plain_function
+from pymc_flymc.likelihoods.base import RowParameters
 
 # How p may depend on the variable found: p = sigmoid(slope * v).
 _SLOPES = (1, -1, 2, -2)
@@ -33,12 +34,14 @@ class BernoulliLogit:
     """Observed 0/1 with ``P(y_n = 1) = sigmoid(eta_n)``."""
 
     name = "bernoulli-logit"
+    n_predictors = 1
+    nuisances: tuple[str, ...] = ()
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable is ``pm.Bernoulli``."""
         return rv.owner is not None and isinstance(rv.owner.op, BernoulliRV)
 
-    def read(self, rv: TensorVariable) -> TensorVariable:
+    def read(self, rv: TensorVariable) -> RowParameters:
         """Return the log odds, found inside the graph of p.
 
         Each part v of the graph of p is tried from the top down. If p is a function of v alone,
@@ -52,8 +55,8 @@ class BernoulliLogit:
 
         Returns
         -------
-        TensorVariable
-            The predictor: scalar or of p's dimensions.
+        RowParameters
+            Its one predictor is a scalar or of p's dimensions.
 
         Raises
         ------
@@ -68,7 +71,7 @@ class BernoulliLogit:
             if slope is not None:
                 # What p's operations drop are axes of length 1, for the rows are a vector.
                 eta = candidate.flatten() if candidate.ndim > 1 else candidate
-                return eta if slope == 1 else slope * eta
+                return RowParameters([eta if slope == 1 else slope * eta])
         raise UnsupportedModelError(
             f"cannot read the observed variable {rv.name!r}: its p is not the logistic function of "
             "a linear predictor. Use pm.Bernoulli(logit_p=eta) or p=pm.math.sigmoid(eta), without "
@@ -117,8 +120,11 @@ class BernoulliLogit:
         inside = (near <= turn) & (turn <= far)
         return np.where(inside, np.maximum(largest, _derivative(order, turn)), largest)
 
-    def log_likelihood(self, eta: TensorVariable, y: TensorVariable) -> TensorVariable:
+    def log_likelihood(
+        self, arguments: Sequence[TensorVariable], y: TensorVariable
+    ) -> TensorVariable:
         """Return ``y * eta - log(1 + exp(eta))`` in a form that neither overflows nor cancels."""
+        (eta,) = arguments
         return y * eta - pt.softplus(eta)
 
 

@@ -50,7 +50,7 @@ def log_likelihood(eta):
 
 
 def log_bound(eta):
-    a, b, c = BOUND.coefficients(BOUND.xi, Y)
+    a, b, c = BOUND.coefficients(BOUND.xi, Y, 0.0)
     return c + b * eta - a * eta**2 - SLACK
 
 
@@ -67,6 +67,7 @@ def density(theta, statistics, w_out):
 
 
 def log_factor(eta, constants, shared, out):
+    eta = eta[:, 0]
     gap = constants[:, 0] * eta**2 + constants[:, 1]
     gap -= 0.5 * np.abs(eta) + np.log1p(np.exp(-np.abs(eta)))
     out[:] = np.log(np.expm1(gap))
@@ -91,18 +92,18 @@ def transition(scheme, theta, z, cursor):
     if isinstance(scheme, ImplicitResampling):
         q = np.array([0.25, 0.5, 1.0])
         levels = Levels.by_row(q) if scheme.q is None else Levels.single(scheme.q, N)
-    rows = Rows(X, OFFSET, 0, CONSTANTS)
+    rows = Rows(X, OFFSET[:, None], 0, CONSTANTS)
     step = LATTICE[1] - LATTICE[0]
 
     def program(rng):
         plan = make_plan(scheme, N, levels, np.array([cursor]))
         geometry = Geometry(np.array([LATTICE[1]]), np.array([[step]]))
-        chain, bright, scratch = make_chain(1, 1, N), make_brightness(N), make_scratch(2)
+        chain, bright, scratch = make_chain(1, 1, N), make_brightness(N), make_scratch(1, 2)
         chain.v[0] = (theta - LATTICE[1]) / step
         chain.theta[0] = chain.w[0] = theta
         chain.log_density[0] = density(chain.theta, None, chain.w)
         odds = np.empty(N)
-        log_factor(X[:, 0] * theta + OFFSET, CONSTANTS, None, odds)
+        log_factor(X * theta + OFFSET[:, None], CONSTANTS, None, odds)
         for n in range(N):
             if z[n]:
                 brighten(bright, n, odds[n])
@@ -132,7 +133,7 @@ def transition(scheme, theta, z, cursor):
         np.testing.assert_allclose(
             chain.log_density[0], density(chain.theta, None, chain.w), rtol=1e-12
         )
-        log_factor(X[:, 0] * new_theta + OFFSET, CONSTANTS, None, odds)
+        log_factor(X * new_theta + OFFSET[:, None], CONSTANTS, None, odds)
         np.testing.assert_allclose(
             bright.log_odds[: bright.count[0]], odds[bright.index[: bright.count[0]]], rtol=1e-9
         )

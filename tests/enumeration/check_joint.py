@@ -61,7 +61,7 @@ def density(theta, statistics, w_out):
 
 
 def log_factor(eta, constants, shared, out):
-    theta = eta / constants[:, 0]
+    theta = eta[:, 0] / constants[:, 0]
     for i, t in enumerate(theta):
         n = int(np.argmin(np.abs(X - constants[i, 0])))
         gap = (log_likelihood(X * t) - log_bound(t))[n]
@@ -98,7 +98,7 @@ def law(states):
 
 
 def branches(weights, v, z):
-    rows = Rows(X[:, None], np.empty(0), 0, np.column_stack([X, Y, KAPPA]))
+    rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([X, Y, KAPPA]))
     geometry = Geometry(np.array([CENTRE]), np.array([[FACTOR]]))
     heavy = np.arange(N, dtype=np.int32)
     nothing, nobody = np.ones(N), np.zeros(N, np.int32)
@@ -107,13 +107,13 @@ def branches(weights, v, z):
     )
 
     def program(rng):
-        chain, bright, scratch = make_chain(1, 4, N), make_brightness(N), make_scratch(4)
+        chain, bright, scratch = make_chain(1, 4, N), make_brightness(N), make_scratch(1, 4)
         chain.v[0], chain.theta[0] = v, CENTRE + FACTOR * v
         chain.log_density[0] = density(chain.theta, None, chain.w)
         members = [n for n in range(N) if z[n]]
         k = bright.count[0] = len(members)
         bright.index[:k] = members
-        eta = X[members] * chain.theta[0]
+        eta = X[members, None] * chain.theta[0]
         log_factor(eta, rows.constants[members], None, bright.log_odds[:k])
         chain.log_weight[0] = log_weight(
             rows, chain.log_density[0], chain.w[1:], chain.v, bright.index, bright.log_odds, k
