@@ -2,12 +2,13 @@
 
 from importlib.metadata import version
 
-from pymc_flymc.bounds import JaakkolaJordan, Tangent, Taylor
+from pymc_flymc.bounds import Bohning, JaakkolaJordan, Tangent, Taylor
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling
 from pymc_flymc.step import FireflyMH
 
 __all__ = [
+    "Bohning",
     "ExplicitResampling",
     "FireflyMH",
     "ImplicitResampling",

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 from arviz_stats.base import array_stats
 
-from pymc_flymc.bounds import Bound, JaakkolaJordan, Problem, Tangent, Taylor
+from pymc_flymc.bounds import Bohning, Bound, JaakkolaJordan, Problem, Tangent, Taylor
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.conditional import INDEPENDENT, new_moves
@@ -91,8 +91,9 @@ def choose_target(
     """
     # Some settings leave no choice.
     if isinstance(bound, str):
-        if Tangent().supports(problem.likelihood):
-            bound = Tangent()
+        if not Taylor().supports(problem.likelihood):
+            only: tuple[Bound, ...] = (Bohning(), Tangent())
+            bound = next(b for b in only if b.supports(problem.likelihood))
         elif resampling is not None:
             bound = JaakkolaJordan()
         elif proposal == "independent":

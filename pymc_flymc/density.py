@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -187,10 +187,14 @@ class Surrogate:
         value: Any = graph_replace([logp], known, strict=False)[0]
         gradient: Any = pytensor.grad(value, graph.theta, disconnected_inputs="ignore")
         mode = Mode(linker="py", optimizer="fast_compile")
-        self._function = pytensor.function(
-            [graph.theta, statistics], [value, gradient], mode=mode, on_unused_input="ignore"
-        )
+        inputs = [graph.theta, statistics]
+        options: dict[str, Any] = {"mode": mode, "on_unused_input": "ignore"}
+        self._function = pytensor.function(inputs, [value, gradient], **options)
+        self._hessian = pytensor.function(inputs, _jacobian(gradient, graph.theta), **options)
         self._coefficients = pytensor.function([graph.theta], graph.coefficients, mode=mode)
+        self._jacobian = pytensor.function(
+            [graph.theta], _jacobian(graph.coefficients, graph.theta), **options
+        )
         self.n_coefficients = graph.n_coefficients
 
     def __call__(self, theta: np.ndarray, statistics: np.ndarray) -> tuple[float, np.ndarray]:
@@ -203,22 +207,14 @@ class Surrogate:
         return np.array(self._coefficients(theta))
 
     def hessian(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
-        """Hessian, shape (D, D), by central differences: it only guides proposals."""
-        columns = _differences(lambda t: self(t, statistics)[1], theta)
-        return 0.5 * (columns + columns.T)
+        """Hessian, shape (D, D)."""
+        hessian = np.array(self._hessian(theta, statistics))
+        return 0.5 * (hessian + hessian.T)
 
     def jacobian(self, theta: np.ndarray) -> np.ndarray:
-        """Jacobian of w, shape (P, D), by central differences."""
-        return _differences(self.coefficients, theta)
+        """Jacobian of w, shape (P, D)."""
+        return np.array(self._jacobian(theta))
 
 
-def _differences(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
-    columns = []
-    for j in range(len(x)):
-        # The step at which rounding and truncation balance for central differences.
-        step = np.finfo(float).eps ** (1 / 3) * max(1.0, abs(x[j]))
-        up, down = x.copy(), x.copy()
-        up[j] += step
-        down[j] -= step
-        columns.append((function(up) - function(down)) / (up[j] - down[j]))
-    return np.stack(columns, axis=1)
+def _jacobian(of: TensorVariable, wrt: TensorVariable) -> Any:
+    return pytensor.gradient.jacobian(of, wrt, vectorize=True, disconnected_inputs="ignore")

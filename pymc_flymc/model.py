@@ -19,7 +19,7 @@ from pytensor.xtensor.vectorization import XRV
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graph_tools import evaluate, free_inputs, freeze, plain_function
-from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
+from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters, Softmax
 from pymc_flymc.predictor import LinearPredictor, read_parameters
 
 # Other observed variables are evaluated in full at each step: say so above this share of the rows.
@@ -90,14 +90,15 @@ def read_model(
     rv, likelihood = _choose_observed(model)
     owned = _value_variables(model, vars)
     name = str(rv.name)
-    observed = likelihood.read_observed(_observed_values(model, rv), name)
+    values = _observed_values(model, rv)
     parameters = likelihood.read(rv)
-    n_predictors = len(parameters.predictors)
-    graphs = model.replace_rvs_by_values(parameters.predictors + parameters.nuisances)
+    graphs = model.replace_rvs_by_values([parameters.predictors, *parameters.nuisances])
     _check_variables(model, owned, graphs, name)
     shapes = _value_shapes(model)
-    parameters = RowParameters(graphs[:n_predictors], graphs[n_predictors:])
-    predictor = read_parameters(parameters, len(observed), name, shapes)
+    predictor = read_parameters(RowParameters(graphs[0], graphs[1:]), len(values), name, shapes)
+    if isinstance(likelihood, Softmax):
+        likelihood = Softmax(predictor.design.n_predictors)
+    observed = likelihood.read_observed(values, name)
     factors = [v for v in model.basic_RVs + model.potentials if v is not rv]
     _warn_of_full_passes(model, rv, len(observed), shapes)
     return ModelReading(

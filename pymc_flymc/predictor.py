@@ -54,8 +54,7 @@ def read_parameters(
     Arguments, result and errors are those of `read_predictor`. The nuisance parameters are the
     last elements of the coefficients.
     """
-    (eta,) = parameters.predictors
-    predictor = read_predictor(eta, n_rows, name, shapes)
+    predictor = read_predictor(parameters.predictors, n_rows, name, shapes)
     if not parameters.nuisances:
         return predictor
     nuisances = [
@@ -76,8 +75,9 @@ def read_predictor(
     Parameters
     ----------
     eta : TensorVariable
-        Vector of length N (or of length 1, or a scalar: the same for every row) in terms of value
-        variables. Shared variables count as constants with their value of now.
+        Vector of length N (or of length 1, or a scalar: the same for every row), or matrix with a
+        column for each predictor, in terms of value variables. Shared variables count as
+        constants with their value of now.
     n_rows : int
         N, the number of observed values.
     name : str
@@ -100,50 +100,56 @@ def read_predictor(
         If the design or the offset holds NaN or infinite values, or another number of rows.
     """
     shapes = shapes or {}
-    if eta.ndim > 1:
-        raise UnsupportedModelError(
-            f"the linear predictor of {name!r} has {eta.ndim} dimensions; only observed vectors "
-            "are supported: flatten the observed values and the predictor"
-        )
     foreign = [v for v in free_inputs([eta]) if not isinstance(v.type, TensorType)]
     if foreign:
         raise UnsupportedModelError(
             f"the linear predictor of {name!r} depends on {foreign[0]}: it is not a function of "
             "the model's variables (a random variable made with .dist() is not one of them)"
         )
-    walk = Walk(freeze(eta, shapes), n_rows, name)
-    predictor = _assemble(walk, name)
+    frozen = freeze(eta, shapes)
+    if frozen.ndim > 1 and frozen.type.shape[1] is None:
+        raise UnsupportedModelError(f"the number of columns of the predictor of {name!r} is open")
+    columns = [frozen[:, k] for k in range(frozen.type.shape[1])] if frozen.ndim > 1 else [frozen]
+    walks = [Walk(column, n_rows, name) for column in columns]
+    predictor = _assemble(walks, name)
     _check_finite(predictor.design, name)
     _check_coefficients(predictor, name)
     _check_values(predictor, eta, name, shapes)
     return predictor
 
 
-def _assemble(walk: Walk, name: str) -> LinearPredictor:
-    """Gather what a walk found into one design matrix and one coefficient vector."""
-    merged = _merge(walk.blocks)
-    coefficients = [block.weight for block in merged]
-    offset = walk.offset
-    intercept = fold_constants(pt.add(0.0, *walk.intercepts))
-    if not isinstance(intercept, Constant):
-        coefficients.append(intercept.dimshuffle("x"))
-    elif intercept.data != 0:
-        # A plain number: no coefficient has to carry it.
-        offset = (offset if offset.size else np.zeros(walk.n_rows)) + float(intercept.data)
+def _assemble(walks: list[Walk], name: str) -> LinearPredictor:
+    """Gather what was found into one design matrix and one coefficient vector."""
+    merged = [_merge(walk.blocks) for walk in walks]
+    arrays = {key: block.array for found in merged for key, block in found.items()}
+    sums = [fold_constants(pt.add(0.0, *walk.intercepts)) for walk in walks]
+    has_intercept = any(not isinstance(intercept, Constant) for intercept in sums)
+    offsets: list[np.ndarray] = []
+    coefficients: list[TensorVariable] = []
+    for walk, found, intercept in zip(walks, merged, sums, strict=True):
+        offset = walk.offset if walk.offset.size else np.zeros(walk.n_rows)
+        for key, array in arrays.items():
+            missing = key not in found
+            coefficients.append(pt.zeros(array.shape[1]) if missing else found[key].weight)
+        if has_intercept:
+            coefficients.append(intercept.dimshuffle("x"))
+        elif isinstance(intercept, Constant) and intercept.data != 0:
+            # A plain number: no coefficient has to carry it.
+            offset = offset + float(intercept.data)
+        offsets.append(offset)
     if not coefficients:
         raise UnsupportedModelError(
             f"the linear predictor of {name!r} depends on no free variable: nothing to sample"
         )
     w = coefficients[0] if len(coefficients) == 1 else pt.join(0, *coefficients)
-    design = Design(
-        X=gather([block.array for block in merged], walk.n_rows),
-        offset=offset[:, None] if offset.size else np.empty((0, 1)),
-        intercept=not isinstance(intercept, Constant),
-    )
+    offset = np.stack(offsets, axis=1)
+    if not offset.any():
+        offset = np.empty((0, len(walks)))
+    design = Design(gather(list(arrays.values()), walks[0].n_rows), offset, has_intercept)
     return LinearPredictor(design, fold_constants(w.astype("float64")))
 
 
-def _merge(found: list[Block]) -> list[Block]:
+def _merge(found: list[Block]) -> dict[Hashable, Block]:
     """Add up the coefficients of blocks that are the same memory: ``X @ a + X @ b``."""
     merged: dict[Hashable, Block] = {}
     for block in found:
@@ -152,7 +158,7 @@ def _merge(found: list[Block]) -> list[Block]:
         if key in merged:
             block = Block(array, merged[key].weight + block.weight)
         merged[key] = block
-    return list(merged.values())
+    return merged
 
 
 def _check_finite(design: Design, name: str) -> None:
@@ -208,7 +214,8 @@ def _check_values(
             expected, w = both(*point)
         if not (np.isfinite(w).all() and np.isfinite(expected).all()):
             continue
-        expected = np.broadcast_to(expected, (design.n_rows,))[:, None]
+        if expected.ndim < 2:
+            expected = np.broadcast_to(expected, (design.n_rows,))[:, None]
         # A row's rounding error scales with the terms that it may have met.
         scale = design.magnitude(w)
         error = np.abs(design.predictor(w) - expected)

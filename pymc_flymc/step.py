@@ -62,8 +62,9 @@ class FireflyMH(BlockedStep):
     bound : Bound, "auto" or None
         Lower bound on each row's likelihood. With ``Taylor()`` parameters and brightness are
         updated together, with ``JaakkolaJordan()`` in turn. For logistic likelihoods "auto" takes
-        the one that promises more effective draws for the rows read, and says so; for Student-t
-        ones it is ``Tangent()``. None is regular MCMC: every transition reads all rows.
+        the one that promises more effective draws for the rows read, and says so; for softmax
+        ones it is ``Bohning()``, for Student-t ones ``Tangent()``. None is regular MCMC: every
+        transition reads all rows.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled in conditional moves, which it calls for;
         ``ImplicitResampling()`` by default.

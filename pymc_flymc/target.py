@@ -148,7 +148,7 @@ def compile_factor(likelihood: Likelihood, bound: Bound | None) -> NativeFunctio
             return likelihood.log_likelihood(arguments, constants[:, 0])
         return log_odds(bound.gap(likelihood, arguments, constants, shared))
 
-    sizes = (1, 0) if bound is None else (bound.n_constants, bound.n_shared)
+    sizes = (1, 0) if bound is None else (bound.n_constants(likelihood), bound.n_shared)
     return compile_log_factor(
         log_factor, likelihood.n_predictors, len(likelihood.nuisances), *sizes
     )

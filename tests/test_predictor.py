@@ -244,7 +244,6 @@ REFUSED = {
     "joined rows": (lambda: pt.concatenate([X[:9] @ b, X[9:] @ b]), "joins rows of several terms"),
     "real reshape": (lambda: (X[:10, :2] @ B[:2]).reshape((N,)), "a reshape other than"),
     "matrix scale": (lambda: (X * (X8 @ B @ B.T)).sum(1), "multiplies term by term by a matrix"),
-    "matrix": (lambda: X * b, "has 2 dimensions; only observed vectors are supported"),
     "cast": (lambda: (X @ b).astype("int64"), "which rounds"),
     "no variables": (lambda: pt.as_tensor(x1) + 1, "depends on no free variable"),
     "complex": (lambda: (X * 1j) @ b, "complex128"),

@@ -227,7 +227,7 @@ def test_joint_and_conditional_moves_agree(data, name, rows):
         X, y = np.delete(X, [13, 28, 53], axis=1), (y == 1).astype(int)
     X = standardised(X)
     samples = []
-    for bound, n_draws in ((Taylor(), 4000), (JaakkolaJordan(), 2000)):
+    for bound, n_draws in ((Taylor(), 4000), (JaakkolaJordan(), 4000)):
         model, step = build(X, y, bound)
         draws, _ = drive(step, model.initial_point(), tune=300, draws=n_draws, chains=2)
         samples.append(draws)

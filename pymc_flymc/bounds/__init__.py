@@ -1,8 +1,18 @@
 """Lower bounds on a row's likelihood whose product over all rows collapses."""
 
 from pymc_flymc.bounds.base import Bound, Preparation, Problem, log_odds
+from pymc_flymc.bounds.bohning import Bohning
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
 from pymc_flymc.bounds.tangent import Tangent
 from pymc_flymc.bounds.taylor import Taylor
 
-__all__ = ["Bound", "JaakkolaJordan", "Preparation", "Problem", "Tangent", "Taylor", "log_odds"]
+__all__ = [
+    "Bohning",
+    "Bound",
+    "JaakkolaJordan",
+    "Preparation",
+    "Problem",
+    "Tangent",
+    "Taylor",
+    "log_odds",
+]

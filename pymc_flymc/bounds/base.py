@@ -16,7 +16,7 @@ from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import RowDerivatives
 
-__all__ = ["Bound", "Preparation", "Problem", "log_odds"]
+__all__ = ["Bound", "Preparation", "Problem", "check_slack", "log_odds"]
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,14 @@ class Bound(Protocol):
     """A lower bound B_n <= L_n on the likelihood of each row whose product over rows collapses."""
 
     name: str
-    #: Columns of the table of constants.
-    n_constants: int
     #: Numbers that the bounds of all rows have in common at given parameters.
     n_shared: int
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether this is a bound on the likelihood."""
+
+    def n_constants(self, likelihood: Likelihood) -> int:
+        """Columns of the table of constants."""
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants.
@@ -113,3 +114,16 @@ def log_odds(gap: TensorVariable) -> TensorVariable:
     """
     gap = pt.maximum(gap, 0.0)
     return gap + pt.log(-pt.expm1(-gap))
+
+
+def check_slack(name: str, slack: float) -> float:
+    """Return a bound's slack as a float.
+
+    Raises
+    ------
+    ValueError
+        If it is negative or not finite.
+    """
+    if not (np.isfinite(slack) and slack >= 0):
+        raise ValueError(f"{name}: slack must be finite and >= 0, not {slack}")
+    return float(slack)

@@ -8,7 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.bounds.base import Preparation, Problem
+from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.quadratic import prepare_quadratic
 from pymc_flymc.likelihoods import BernoulliLogit, Likelihood
 from pymc_flymc.native import NativeFunction
@@ -47,7 +47,6 @@ class JaakkolaJordan:
     """
 
     name = "Jaakkola-Jordan"
-    n_constants = 2
     n_shared = 0
 
     def __init__(self, xi: float | np.ndarray | None = None, *, slack: float = 2.0) -> None:
@@ -57,14 +56,16 @@ class JaakkolaJordan:
                 raise ValueError(
                     "JaakkolaJordan: xi must be a finite, non-negative number or one a row"
                 )
-        if not (np.isfinite(slack) and slack >= 0):
-            raise ValueError(f"JaakkolaJordan: slack must be finite and >= 0, not {slack}")
         self.xi = xi
-        self.slack = float(slack)
+        self.slack = check_slack("JaakkolaJordan", slack)
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is logistic."""
         return isinstance(likelihood, BernoulliLogit)
+
+    def n_constants(self, likelihood: Likelihood) -> int:
+        """Curvature, and the part of the gap that does not depend on the predictor."""
+        return 2
 
     def tightness(
         self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray

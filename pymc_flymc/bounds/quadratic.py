@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from pymc_flymc.bounds.base import Preparation, Problem
+from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import QuadraticStatistics
@@ -23,7 +24,9 @@ class QuadraticBound(Protocol):
 
     #: Slack in units of a row's expected gap: every log B_n is lowered by this much.
     slack: float
-    n_constants: int
+
+    def n_constants(self, likelihood: Likelihood) -> int:
+        """Columns of the table of constants."""
 
     def tightness(
         self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
@@ -61,7 +64,7 @@ def prepare_quadratic(
         log_factor(eta[:, None], constants, nuisances, out)
         return np.logaddexp(0.0, out)  # log odds = log(exp(gap) - 1)
 
-    constants = np.empty((design.n_rows, bound.n_constants))
+    constants = np.empty((design.n_rows, bound.n_constants(problem.likelihood)))
     bright = np.empty(design.n_rows, np.float32)
     statistics = QuadraticStatistics(anchor.w[:width])
     sums: list[np.ndarray] = []

@@ -9,7 +9,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.bounds.base import Preparation, Problem
+from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.quadratic import prepare_quadratic
 from pymc_flymc.likelihoods import Likelihood, StudentT
 from pymc_flymc.native import NativeFunction
@@ -40,17 +40,18 @@ class Tangent:
     """
 
     name = "tangent"
-    n_constants = 4
     n_shared = 0
 
     def __init__(self, *, slack: float = 2.0) -> None:
-        if not (np.isfinite(slack) and slack >= 0):
-            raise ValueError(f"Tangent: slack must be finite and >= 0, not {slack}")
-        self.slack = float(slack)
+        self.slack = check_slack("Tangent", slack)
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is log-convex in the squared residual."""
         return isinstance(likelihood, StudentT)
+
+    def n_constants(self, likelihood: Likelihood) -> int:
+        """Outcome, slack, slope and its logarithm."""
+        return 4
 
     def tightness(
         self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray

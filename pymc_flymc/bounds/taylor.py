@@ -52,7 +52,6 @@ class Taylor:
     """
 
     name = "Taylor"
-    n_constants = 4
     n_shared = 3
 
     def __init__(self, order: int = 2) -> None:
@@ -64,6 +63,10 @@ class Taylor:
         """Whether the likelihood is smooth, with bounded derivatives."""
         return isinstance(likelihood, SmoothLikelihood)
 
+    def n_constants(self, likelihood: Likelihood) -> int:
+        """Predictor at the anchor, outcome, and two remainders."""
+        return 4
+
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Expand all rows at the anchor, in one pass over the data."""
         design, y, anchor = problem.design, problem.y, problem.anchor
@@ -72,7 +75,7 @@ class Taylor:
         p = design.n_coefficients
         statistics = QuadraticStatistics(anchor.w)
         cubic = np.zeros((p, p * (p + 1) // 2)) if self.order == 3 else None
-        constants = np.empty((design.n_rows, self.n_constants))
+        constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
         for rows, x, arguments in iterate_rows(design, anchor.w):
             (eta,) = arguments
             value, (first,), ((second,),), *_ = problem.derivatives(arguments, y[rows])

@@ -3,8 +3,9 @@
 from pymc_flymc.likelihoods.base import Likelihood, RowParameters, SmoothLikelihood
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.location_scale import StudentT
+from pymc_flymc.likelihoods.softmax import Softmax
 
-LIKELIHOODS: list[Likelihood] = [BernoulliLogit(), StudentT()]
+LIKELIHOODS: list[Likelihood] = [BernoulliLogit(), Softmax(), StudentT()]
 
 __all__ = [
     "LIKELIHOODS",
@@ -12,5 +13,6 @@ __all__ = [
     "Likelihood",
     "RowParameters",
     "SmoothLikelihood",
+    "Softmax",
     "StudentT",
 ]

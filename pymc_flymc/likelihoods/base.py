@@ -18,13 +18,13 @@ class RowParameters:
 
     Attributes
     ----------
-    predictors : list of TensorVariable
-        Linear predictors: vectors with a value for each row.
+    predictors : TensorVariable
+        Linear predictors: a vector with a value for each row, or a matrix, shape (N, K).
     nuisances : list of TensorVariable
         Scalars that all rows share, on the unconstrained scale.
     """
 
-    predictors: list[TensorVariable]
+    predictors: TensorVariable
     nuisances: list[TensorVariable] = field(default_factory=list)
 
 
@@ -39,13 +39,19 @@ class Likelihood(Protocol):
     name : str
         Name of the family.
     n_predictors : int
+        Zero for a family in which the model decides.
     nuisances : tuple of str
         Names of the nuisance parameters.
     """
 
-    name: str
-    n_predictors: int
-    nuisances: tuple[str, ...]
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def n_predictors(self) -> int: ...  # noqa: D102
+
+    @property
+    def nuisances(self) -> tuple[str, ...]: ...  # noqa: D102
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable has this family's distribution."""

@@ -71,7 +71,7 @@ class BernoulliLogit:
             if slope is not None:
                 # What p's operations drop are axes of length 1, for the rows are a vector.
                 eta = candidate.flatten() if candidate.ndim > 1 else candidate
-                return RowParameters([eta if slope == 1 else slope * eta])
+                return RowParameters(eta if slope == 1 else slope * eta)
         raise UnsupportedModelError(
             f"cannot read the observed variable {rv.name!r}: its p is not the logistic function of "
             "a linear predictor. Use pm.Bernoulli(logit_p=eta) or p=pm.math.sigmoid(eta), without "

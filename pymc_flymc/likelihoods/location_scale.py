@@ -46,7 +46,7 @@ class StudentT:
         else:
             nu, mu, sigma = parameters
         scalars = [_scalar(nu, "nu", rv), _scalar(sigma, "sigma", rv)]
-        return RowParameters([mu], [pt.log(scalar) for scalar in scalars])
+        return RowParameters(mu, [pt.log(scalar) for scalar in scalars])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check that observed values are finite, and return them as float64.

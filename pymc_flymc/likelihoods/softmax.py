@@ -1,0 +1,100 @@
+"""Several classes: categorical variables with a softmax link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.compile.ops import ViewOp
+from pytensor.gradient import disconnected_grad
+from pytensor.tensor.random.basic import CategoricalRV
+from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.special import Softmax as SoftmaxOp
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.likelihoods.base import RowParameters
+
+__all__ = ["Softmax"]
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Observed classes with ``P(y_n = k) = exp(eta_nk) / sum_l exp(eta_nl)``.
+
+    Parameters
+    ----------
+    n_predictors : int
+        Number of classes, K.
+    """
+
+    n_predictors: int = 0
+    name = "softmax"
+    nuisances: tuple[str, ...] = ()
+
+    def matches(self, rv: TensorVariable) -> bool:
+        """Return whether a random variable is ``pm.Categorical``."""
+        return rv.owner is not None and isinstance(rv.owner.op, CategoricalRV)
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return the argument of the softmax, a matrix with a column for each class.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If the probabilities are not a softmax over the last axis.
+        """
+        (p,) = rv.owner.op.dist_params(rv.owner)
+        while p.owner is not None and isinstance(p.owner.op, ViewOp | SpecifyShape):
+            p = p.owner.inputs[0]
+        softmax = p.owner is not None and isinstance(p.owner.op, SoftmaxOp)
+        if not softmax or p.ndim != 2 or p.owner.op.axis not in ((1,), (-1,), 1, -1):
+            raise UnsupportedModelError(
+                f"cannot read the observed variable {rv.name!r}: its p is not the softmax of a "
+                "matrix of predictors, over its last axis. Use pm.Categorical(logit_p=eta) or "
+                "p=pm.math.softmax(eta, axis=-1), eta with one row for each observed value"
+            )
+        return RowParameters(p.owner.inputs[0])
+
+    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Check that observed values are 0, ..., K - 1, and return them in a small dtype.
+
+        Raises
+        ------
+        ValueError
+            If there are other values, NaN included.
+        """
+        good = (values == np.floor(values)) & (values >= 0) & (values < self.n_predictors)
+        bad = np.flatnonzero(~good)
+        if bad.size:
+            raise ValueError(
+                f"{name} has {bad.size} values other than the classes 0 to "
+                f"{self.n_predictors - 1}, first in row {bad[0]}: {values[bad[0]]}; recode them "
+                "or drop these rows"
+            )
+        return values.astype(np.int16)
+
+    def log_likelihood(
+        self, arguments: Sequence[TensorVariable], y: TensorVariable
+    ) -> TensorVariable:
+        """Return ``eta_y - log sum exp eta``, which neither overflows nor cancels."""
+        chosen: Any = 0.0
+        for k, eta in enumerate(arguments):
+            chosen = chosen + pt.switch(pt.eq(y, float(k)), eta, 0.0)
+        return chosen - log_sum_exp(arguments)
+
+
+def log_sum_exp(arguments: Sequence[TensorVariable]) -> Any:
+    """Graph of ``log sum_k exp(arguments[k])``, element by element."""
+    largest: Any = arguments[0]
+    for eta in arguments[1:]:
+        largest = pt.maximum(largest, eta)
+    # Whatever is subtracted, the value is the same: its derivative is zero.
+    largest = disconnected_grad(largest)
+    total: Any = 0.0
+    for eta in arguments:
+        total = total + pt.exp(eta - largest)
+    return largest + pt.log(total)
