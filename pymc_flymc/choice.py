@@ -65,10 +65,14 @@ def check_settings(bound: object, resampling: Resampling | None, proposal: str) 
         raise ValueError(f"bound must be a bound, such as Taylor(), None or 'auto', not {bound!r}")
     if proposal not in _JOINT:
         raise ValueError(f"proposal must be one of {', '.join(_JOINT)}, not {proposal!r}")
+    _check_resampling(bound, resampling)
+
+
+def _check_resampling(bound: object, resampling: Resampling | None) -> None:
     if isinstance(bound, Taylor) and resampling is not None:
         raise ValueError(
-            "brightness= is for conditional moves; with bound=Taylor() brightness is drawn afresh "
-            "in every move"
+            "brightness= is for conditional moves; with the bound Taylor(), the only one for some "
+            "likelihoods, brightness is drawn afresh in every move"
         )
 
 
@@ -91,9 +95,11 @@ def choose_target(
     """
     # Some settings leave no choice.
     if isinstance(bound, str):
-        if not Taylor().supports(problem.likelihood):
-            only: tuple[Bound, ...] = (Bohning(), Tangent())
-            bound = next(b for b in only if b.supports(problem.likelihood))
+        kinds: tuple[Bound, ...] = (JaakkolaJordan(), Bohning(), Tangent(), Taylor())
+        valid = [kind for kind in kinds if kind.supports(problem.likelihood)]
+        if len(valid) == 1:
+            (bound,) = valid
+            _check_resampling(bound, resampling)
         elif resampling is not None:
             bound = JaakkolaJordan()
         elif proposal == "independent":

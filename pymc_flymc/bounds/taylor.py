@@ -37,7 +37,8 @@ class Taylor:
     :math:`M_n \ge \sup |\varphi_n^{(k+1)}|` and :math:`\kappa_n = M_n c_n^{k+1} / (k+1)!`, the
     expansion of order k less :math:`\kappa_n r^{k+1}` is a lower bound, and the sum of the
     remainders is :math:`r^{k+1} \sum_n \kappa_n`. The M_n are local suprema as long as r is below
-    a limit that posterior draws hardly ever exceed, and global ones beyond.
+    a limit that posterior draws hardly ever exceed, and global ones beyond. Where there is none,
+    as for counts, the remainder grows exponentially with r there.
 
     Parameters
     ----------
@@ -76,11 +77,14 @@ class Taylor:
         statistics = QuadraticStatistics(anchor.w)
         cubic = np.zeros((p, p * (p + 1) // 2)) if self.order == 3 else None
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
+        growth = 0.0
         for rows, x, arguments in iterate_rows(design, anchor.w):
             (eta,) = arguments
             value, (first,), ((second,),), *_ = problem.derivatives(arguments, y[rows])
             constants[rows, 0], constants[rows, 1] = eta, y[rows]
-            constants[rows, 2], constants[rows, 3] = self._remainders(problem, eta, x, metric)
+            near, far, fastest = self._remainders(problem, eta, x, y[rows], metric)
+            constants[rows, 2], constants[rows, 3] = near, far
+            growth = max(growth, fastest)
             # The expansion as a quadratic a, b, c in eta itself, around the centre of `statistics`.
             a = np.maximum(-0.5 * second, 0.0)
             statistics.add(x, eta, a, first + 2.0 * a * eta, value - first * eta - a * eta**2)
@@ -88,7 +92,7 @@ class Taylor:
                 third = problem.derivatives.third(arguments, y[rows])
                 cubic += (x * third[:, None]).T @ _products(x)
         totals = constants[:, 2].sum(), constants[:, 3].sum()
-        packed: list[Any] = [statistics.pack(), ridge, [*totals, _limit(p)]]
+        packed: list[Any] = [statistics.pack(), ridge, [*totals, _limit(p), growth]]
         if cubic is not None:
             packed.append(cubic.ravel() / 6.0)
         # At the mean of r^(k+1) over the Laplace approximation.
@@ -100,21 +104,28 @@ class Taylor:
         anchor, total = problem.anchor, 0.0
         metric = _metric(anchor)[0]
         moment = float(chi.moment(self.order + 1, problem.design.n_coefficients))
-        for _rows, x, arguments in iterate_rows(problem.design, anchor.w, stride):
-            kappa = self._remainders(problem, arguments[0], x, metric)[0]
+        for rows, x, (eta,) in iterate_rows(problem.design, anchor.w, stride):
+            kappa = self._remainders(problem, eta, x, problem.y[rows], metric)[0]
             total -= float(np.expm1(-kappa * moment).sum())
         return total * stride
 
     def _remainders(
-        self, problem: Problem, eta: np.ndarray, x: np.ndarray, metric: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return kappa within the limit of the radius and beyond, each of shape (n,)."""
+        self, problem: Problem, eta: np.ndarray, x: np.ndarray, y: np.ndarray, metric: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return kappa within the limit of the radius and beyond, each of shape (n,).
+
+        With them comes the largest rate at which remainders beyond the limit grow with the radius.
+        """
         power = self.order + 1
-        bound = cast(SmoothLikelihood, problem.likelihood).derivative_bound
+        likelihood = cast(SmoothLikelihood, problem.likelihood)
         c = np.linalg.norm(x @ metric, axis=1)
         reach = _limit(x.shape[1]) * c
         scale = c**power / factorial(power)
-        return bound(power, eta - reach, eta + reach) * scale, bound(power, -np.inf, np.inf) * scale
+        near = likelihood.derivative_bound(power, eta - reach, eta + reach, y) * scale
+        if likelihood.growth == 0.0:
+            return near, likelihood.derivative_bound(power, -np.inf, np.inf, y) * scale, 0.0
+        far = likelihood.derivative_bound(power, eta, eta, y) * scale
+        return near, far, likelihood.growth * float(c.max())
 
     def collapsed(
         self,
@@ -125,16 +136,17 @@ class Taylor:
     ) -> tuple[TensorVariable, TensorVariable]:
         """Graph of the sum of log bounds.
 
-        The rows share r^(k+1), whether r is beyond the limit (0 or 1), and sum kappa r^(k+1).
+        The rows share r^(k+1), which beyond the limit of r may come with an exponential function,
+        whether r is beyond it (0 or 1), and the product of the former with sum kappa.
         """
         p = n_coefficients
         u, linear, form = quadratic_terms(w, statistics, p)
         start = QuadraticStatistics.size(p)
         ridge = statistics[start : start + p]
-        local, everywhere, limit = (statistics[start + p + i] for i in range(3))
+        local, everywhere, limit, growth = (statistics[start + p + i] for i in range(4))
         expansion = statistics[0] + linear - form
         if self.order == 3:
-            start += p + 3
+            start += p + 4
             pairs = p * (p + 1) // 2
             cubic = statistics[start : start + p * pairs].reshape((p, pairs))
             i, j = np.triu_indices(p)
@@ -142,7 +154,7 @@ class Taylor:
         # The metric's precision is that of the data, twice the curvature, plus a diagonal.
         radius = pt.sqrt(2.0 * form + pt.sum(ridge * u**2))
         far = pt.gt(radius, limit)
-        power = radius ** (self.order + 1)
+        power = radius ** (self.order + 1) * pt.switch(far, pt.exp(growth * radius), 1.0)
         rate = pt.switch(far, everywhere, local) * power
         return expansion - rate, pt.stack([power, far.astype("float64"), rate])
 

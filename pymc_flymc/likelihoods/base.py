@@ -86,10 +86,20 @@ class Likelihood(Protocol):
 
 @runtime_checkable
 class SmoothLikelihood(Likelihood, Protocol):
-    """A likelihood of one predictor, without nuisance parameters, whose derivatives are bounded."""
+    """A log-concave likelihood of one predictor whose higher derivatives are known to be bounded.
+
+    Attributes
+    ----------
+    growth : float
+        Far from any eta, at eta + u, the third and fourth derivative are at most
+        ``exp(growth |u|)`` times ``derivative_bound(order, -inf, inf, y)`` if growth is zero, and
+        times ``derivative_bound(order, eta, eta, y)`` otherwise.
+    """
+
+    growth: float
 
     def derivative_bound(
-        self, order: int, low: np.ndarray | float, high: np.ndarray | float
+        self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
     ) -> np.ndarray:
         """Return the largest ``|d^order log L / d eta^order|`` for eta between low and high.
 
@@ -97,5 +107,7 @@ class SmoothLikelihood(Likelihood, Protocol):
         ----------
         order : {3, 4}
         low, high : float or ndarray of shape (n,)
+        y : ndarray, shape (n,)
+            Observed values.
         """
         ...

@@ -1,0 +1,143 @@
+"""Find a predictor inside the graph of a parameter, however the model writes the link."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.compile.ops import ViewOp
+from pytensor.graph.basic import Constant, Variable
+from pytensor.scalar import basic as ps
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.graph_tools import first_equals, plain_function
+
+__all__ = ["find_predictor"]
+
+# How the parameter may depend on the variable found: inverse_link(slope * v).
+_SLOPES = (1, -1, 2, -2)
+_GRID = np.linspace(-36.0, 36.0, 289)
+# Candidates tried before a graph is given up; a link is a few operations deep.
+_MAX_CANDIDATES = 60
+_WRAPPERS = (ViewOp, SpecifyShape, DimShuffle, Alloc)
+_CUTS = (ps.Clip, ps.Maximum, ps.Minimum)
+
+
+def find_predictor(
+    parameter: TensorVariable, inverse_link: Callable[[np.ndarray], np.ndarray]
+) -> TensorVariable | None:
+    """Return the predictor of which a parameter is the inverse link, or None.
+
+    Each part v of the parameter's graph is tried from the top down. If the parameter is a function
+    of v alone, element by element, and that function is the inverse link on a grid of values, v is
+    the predictor: this accepts every way to write the link, and nothing else.
+
+    Returns
+    -------
+    TensorVariable or None
+        Of the parameter's dimensions, or a scalar.
+    """
+    # exp(X @ b) / (1 + exp(X @ b)) holds its predictor twice.
+    first = first_equals(parameter)
+    for candidate in _elementwise_parts(parameter):
+        slope = _slope(parameter, candidate, first, inverse_link)
+        if slope is not None:
+            # What the operations drop are axes of length 1, for the rows are a vector.
+            eta = candidate.flatten() if candidate.ndim > 1 else candidate
+            return eta if slope == 1 else slope * eta
+    return None
+
+
+def _elementwise_parts(p: TensorVariable) -> Iterator[TensorVariable]:
+    """Yield the parts of p that only elementwise operations separate from it, top first."""
+    queue, seen = deque([p]), {p}
+    for _ in range(_MAX_CANDIDATES):
+        if not queue:
+            return
+        v = queue.popleft()
+        yield v
+        if v.owner is None or not isinstance(v.owner.op, (Elemwise, *_WRAPPERS)):
+            continue
+        for parent in v.owner.inputs:
+            if parent not in seen and not isinstance(parent, Constant):
+                seen.add(parent)
+                queue.append(parent)
+
+
+def _slope(
+    p: TensorVariable,
+    v: TensorVariable,
+    first: dict[Variable, Variable],
+    inverse_link: Callable[[np.ndarray], np.ndarray],
+) -> int | None:
+    """Return the slope for which ``p = inverse_link(slope * v)`` as a function of v, or None."""
+    if v is p or "float" not in v.type.dtype:
+        return None
+    probe = pt.vector("probe", dtype=v.type.dtype)
+    function = _as_function(p, v, probe, first)
+    if function is None or "float" not in function.type.dtype:
+        return None
+    with np.errstate(all="ignore"):
+        values = plain_function([probe], function)(_GRID.astype(v.type.dtype))
+        if values.shape != _GRID.shape:
+            return None
+        for slope in _SLOPES:
+            expected = inverse_link(slope * _GRID)
+            error = np.abs(values - expected) / np.maximum(1.0, expected)
+            if error.max() <= 64 * np.finfo(values.dtype).eps:
+                return slope
+    return None
+
+
+def _as_function(
+    p: TensorVariable, v: TensorVariable, probe: Variable, first: dict[Variable, Variable]
+) -> TensorVariable | None:
+    """Rebuild p on a probe vector in place of v; None if p depends on anything else.
+
+    Only the operations between v and p are rebuilt, element by element: no data is touched.
+    """
+    memo: dict[Variable, Any] = {first.get(v, v): probe}
+    pending = [first.get(p, p)]
+    while pending:
+        u = pending[-1]
+        if u in memo:
+            pending.pop()
+            continue
+        needed = _arguments(u)
+        if needed is None:
+            memo[u] = None
+            if isinstance(u, Constant) and np.size(u.data) == 1:
+                memo[u] = pt.constant(np.ravel(u.data)[0])
+            continue
+        needed = [first.get(w, w) for w in needed]
+        missing = [w for w in needed if w not in memo]
+        if missing:
+            pending.extend(missing)
+            continue
+        inputs = [memo[w] for w in needed]
+        if any(w is None for w in inputs):
+            memo[u] = None
+        elif isinstance(u.owner.op, Elemwise) and not isinstance(u.owner.op.scalar_op, ps.Second):
+            memo[u] = u.owner.op(*inputs)
+        else:
+            (memo[u],) = inputs
+    return memo[first.get(p, p)]
+
+
+def _arguments(u: Variable) -> list[Variable] | None:
+    """Return what the elements of u are computed from, None at the end of what is understood."""
+    if u.owner is None:
+        return None
+    op = u.owner.op
+    if isinstance(op, Elemwise):
+        # Cutting p off changes it only where a grid may not look.
+        if isinstance(op.scalar_op, _CUTS):
+            return None
+        return u.owner.inputs[1:] if isinstance(op.scalar_op, ps.Second) else u.owner.inputs
+    return u.owner.inputs[:1] if isinstance(op, _WRAPPERS) else None
