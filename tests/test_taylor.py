@@ -217,17 +217,17 @@ def test_posterior_by_quadrature(problems, name, proposal, order):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "rows"), [("adult", 20_000), ("skin", None), ("covtype_92k", None)]
+    ("name", "n_draws"), [("adult", 4000), ("skin", 4000), ("covtype_92k", 2500)]
 )
-def test_joint_and_conditional_moves_agree(data, name, rows):
+def test_joint_and_conditional_moves_agree(data, name, n_draws):
     """Two kernels that share nothing but the likelihood sample the same posterior."""
     arrays = data(name)
-    X, y = arrays["X"][:rows], arrays["y"][:rows]
+    X, y = arrays["X"], arrays["y"]
     if name == "covtype_92k":  # one column of each indicator set, and the constant one, dropped
         X, y = np.delete(X, [13, 28, 53], axis=1), (y == 1).astype(int)
     X = standardised(X)
     samples = []
-    for bound, n_draws in ((Taylor(), 4000), (JaakkolaJordan(), 4000)):
+    for bound in (Taylor(), JaakkolaJordan()):
         model, step = build(X, y, bound)
         draws, _ = drive(step, model.initial_point(), tune=300, draws=n_draws, chains=2)
         samples.append(draws)
