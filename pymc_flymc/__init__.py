@@ -3,7 +3,9 @@
 from importlib.metadata import version
 
 from pymc_flymc.bounds import Bohning, JaakkolaJordan, Tangent, Taylor
+from pymc_flymc.checks import check_bound
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.likelihoods import register_likelihood
 from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling
 from pymc_flymc.step import FireflyMH
 
@@ -16,5 +18,7 @@ __all__ = [
     "Tangent",
     "Taylor",
     "UnsupportedModelError",
+    "check_bound",
+    "register_likelihood",
 ]
 __version__ = version("pymc-flymc")

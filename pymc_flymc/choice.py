@@ -93,21 +93,32 @@ def choose_target(
 
     The settings are those that `check_settings` lets pass.
     """
-    # Some settings leave no choice.
-    if isinstance(bound, str):
-        kinds: tuple[Bound, ...] = (JaakkolaJordan(), Bohning(), Tangent(), Taylor())
-        valid = [kind for kind in kinds if kind.supports(problem.likelihood)]
-        if len(valid) == 1:
-            (bound,) = valid
-            _check_resampling(bound, resampling)
-        elif resampling is not None:
-            bound = JaakkolaJordan()
-        elif proposal == "independent":
-            bound = Taylor()
-    resampling = resampling or ImplicitResampling()
-    if isinstance(bound, str):
-        return _cheaper(graph, problem, resampling, others)
-    return build_target(graph, problem, bound, resampling, len(others))
+    scheme = resampling or ImplicitResampling()
+    if not isinstance(bound, str):
+        return build_target(graph, problem, bound, scheme, len(others))
+    kinds: tuple[Bound, ...] = (JaakkolaJordan(), Bohning(), Tangent(), Taylor())
+    valid = [kind for kind in kinds if kind.supports(problem.likelihood)]
+    if not valid:
+        raise ValueError(
+            f"no bound of this package is one on {problem.likelihood.name} likelihoods; give "
+            "FireflyMH a bound="
+        )
+    # Some likelihoods and settings leave no choice.
+    if len(valid) == 1:
+        (only,) = valid
+    elif resampling is not None:
+        only = JaakkolaJordan()
+    elif proposal == "independent":
+        only = Taylor()
+    else:
+        return _cheaper(graph, problem, scheme, others)
+    _check_resampling(only, resampling)
+    target = build_target(graph, problem, only, scheme, len(others))
+    _log.info(
+        f"FireflyMH: {'joint' if target.is_joint else 'conditional'} moves with a {only.name} "
+        f"bound, about {target.expected_bright:,.1f} of {problem.design.n_rows:,} rows bright"
+    )
+    return target
 
 
 def _cheaper(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,11 +88,11 @@ def read_model(
     UserWarning
         If a part of the model costs a pass over all rows at each draw nevertheless.
     """
-    rv, likelihood = _choose_observed(model)
+    rv, families = _choose_observed(model)
     owned = _value_variables(model, vars)
     name = str(rv.name)
     values = _observed_values(model, rv)
-    parameters = likelihood.read(rv)
+    likelihood, parameters = _read_parameters(rv, families)
     graphs = model.replace_rvs_by_values([parameters.predictors, *parameters.nuisances])
     _check_variables(model, owned, graphs, name)
     shapes = _value_shapes(model)
@@ -176,11 +177,19 @@ def _size(model: Model, rv: TensorVariable) -> int:
     return evaluate(model.rvs_to_values[rv]).size
 
 
-def _choose_observed(model: Model) -> tuple[TensorVariable, Likelihood]:
-    """Return the largest observed variable of a supported family, and the family."""
-    found = [
-        (rv, family) for rv in model.observed_RVs for family in LIKELIHOODS if family.matches(rv)
-    ]
+def _read_parameters(
+    rv: TensorVariable, families: list[Likelihood]
+) -> tuple[Likelihood, RowParameters]:
+    """Return the first family that can read an observed variable, and what it has read."""
+    for family in families[:-1]:
+        with suppress(UnsupportedModelError):
+            return family, family.read(rv)
+    return families[-1], families[-1].read(rv)
+
+
+def _choose_observed(model: Model) -> tuple[TensorVariable, list[Likelihood]]:
+    """Return the largest observed variable of supported families, and these."""
+    found = [rv for rv in model.observed_RVs if any(family.matches(rv) for family in LIKELIHOODS)]
     if not found:
         listed = ", ".join(f"{rv.name} ({_distribution(rv)})" for rv in model.observed_RVs)
         families = ", ".join(family.name for family in LIKELIHOODS)
@@ -188,7 +197,7 @@ def _choose_observed(model: Model) -> tuple[TensorVariable, Likelihood]:
             f"the model has no observed variable that Firefly supports. Observed are: "
             f"{listed or 'none'}. Supported are: {families}"
         )
-    rv, family = max(found, key=lambda pair: _size(model, pair[0]))
+    rv = max(found, key=lambda rv: _size(model, rv))
     stem = rv.name.removesuffix("_observed")
     if stem != rv.name and f"{stem}_unobserved" in model.named_vars:
         raise UnsupportedModelError(
@@ -200,7 +209,7 @@ def _choose_observed(model: Model) -> tuple[TensorVariable, Likelihood]:
             f"the observed variable {rv.name!r} has {rv.ndim} dimensions; only vectors are "
             "supported: flatten the observed values and the predictor"
         )
-    return rv, family
+    return rv, [family for family in LIKELIHOODS if family.matches(rv)]
 
 
 def _distribution(rv: TensorVariable) -> str:

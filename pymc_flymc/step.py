@@ -63,8 +63,8 @@ class FireflyMH(BlockedStep):
         Lower bound on each row's likelihood. With ``Taylor()`` parameters and brightness are
         updated together, with ``JaakkolaJordan()`` in turn. For logistic likelihoods "auto" takes
         the one that promises more effective draws for the rows read, and says so; for softmax
-        ones it is ``Bohning()``, for Student-t ones ``Tangent()``. None is regular MCMC: every
-        transition reads all rows.
+        ones it is ``Bohning()``, for Student-t ones ``Tangent()``, for counts ``Taylor()``. None is
+        regular MCMC: every transition reads all rows.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled in conditional moves, which it calls for;
         ``ImplicitResampling()`` by default.

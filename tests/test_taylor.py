@@ -217,7 +217,7 @@ def test_posterior_by_quadrature(problems, name, proposal, order):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "n_draws"), [("adult", 4000), ("skin", 4000), ("covtype_92k", 2500)]
+    ("name", "n_draws"), [("adult", 8000), ("skin", 8000), ("covtype_92k", 4000)]
 )
 def test_joint_and_conditional_moves_agree(data, name, n_draws):
     """Two kernels that share nothing but the likelihood sample the same posterior."""

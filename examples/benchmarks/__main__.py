@@ -10,7 +10,7 @@ from pathlib import Path
 
 from examples.benchmarks.measurement import TARGET_ESS, Measurement
 from examples.benchmarks.methods import METHODS, default_methods
-from examples.benchmarks.problem import Problem, from_file, synthetic
+from examples.benchmarks.problem import LIKELIHOODS, Problem, from_file, synthetic
 from examples.benchmarks.subprocesses import run
 
 HEADER = (
@@ -28,7 +28,12 @@ def main() -> None:
     problems = (
         [from_file(arguments.data)]
         if arguments.data
-        else (synthetic(n, d, arguments.seed) for d in arguments.columns for n in arguments.rows)
+        else (
+            synthetic(n, d, arguments.seed, likelihood)
+            for likelihood in arguments.likelihood
+            for d in arguments.columns
+            for n in arguments.rows
+        )
     )
     for problem in problems:
         print_table(problem, arguments.methods, arguments.seed, arguments.budget)
@@ -37,14 +42,17 @@ def main() -> None:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m examples.benchmarks",
-        description="Compare samplers on a logistic regression, each in a fresh process with two "
+        description="Compare samplers on a regression, each in a fresh process with two "
         "chains and BLAS pinned to one thread. Peak memory is measured on Linux only.",
     )
     parser.add_argument("--rows", type=int, nargs="+", default=[12_214], metavar="N")
     parser.add_argument(
         "--columns", type=int, nargs="+", default=[51], metavar="D", help="intercept included"
     )
-    parser.add_argument("--data", type=Path, help="npz file with X and y, in place of simulation")
+    parser.add_argument("--likelihood", nargs="+", choices=LIKELIHOODS, default=["logistic"])
+    parser.add_argument(
+        "--data", type=Path, help="npz file with X and binary y, in place of a simulation"
+    )
     parser.add_argument(
         "--methods",
         nargs="+",
@@ -63,12 +71,13 @@ def parse_arguments() -> argparse.Namespace:
 
 def print_table(problem: Problem, names: list[str] | None, seed: int, budget: float) -> None:
     n_rows, n_columns = problem.X.shape
-    print(f"\n**N = {n_rows:,}, D = {n_columns} (design: {problem.X.nbytes / 1e6:,.0f} MB)**\n")
+    size = f"N = {n_rows:,}, D = {n_columns} (design: {problem.X.nbytes / 1e6:,.0f} MB)"
+    print(f"\n**{problem.likelihood}, {size}**\n")
     print("| " + " | ".join(HEADER) + " |")
     print("|---" + "|---:" * (len(HEADER) - 1) + "|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         problem.save(Path(folder))
-        for name in names or default_methods(n_rows):
+        for name in names or default_methods(n_rows, problem.likelihood):
             label = METHODS[name][0]
             try:
                 peak = run("examples.benchmarks.worker", name, folder, str(seed), str(budget))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from examples.benchmarks.measurement import Measurement, smallest_ess
+from examples.benchmarks.measurement import Measurement, draws_of, smallest_ess
 from examples.benchmarks.problem import Problem
 
 
@@ -52,7 +52,7 @@ def measure(problem: Problem, seed: int, budget: float, **settings: Any) -> Meas
         clock = Clock()
         idata = pm.sample(step=step, callback=clock, **options)
         wall = time.perf_counter() - ready
-    ess = smallest_ess(idata.posterior["beta"].to_numpy())
+    ess = smallest_ess(draws_of(idata))
     rows = float(idata.sample_stats["likelihood_queries"].sum())
     return Measurement(
         setup=ready - began,

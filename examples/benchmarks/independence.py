@@ -94,6 +94,6 @@ def measure(problem: Problem, seed: int, budget: float) -> Measurement:
     steady = time.perf_counter() - began
     for chain in chains:
         chain.join()
-    ess = smallest_ess(beta)
+    ess = smallest_ess({"beta": beta})
     rows = 2 * draws * len(problem.y) / ess
     return Measurement(setup=setup, warmup=0.0, rate=ess / steady, rows=rows, ess=ess)

@@ -44,9 +44,14 @@ class Measurement:
         return asdict(self)
 
 
-def smallest_ess(draws: np.ndarray) -> float:
-    """Smallest bulk effective sample size, draws of shape (chains, draws, D)."""
+def smallest_ess(draws: dict[str, np.ndarray]) -> float:
+    """Smallest bulk effective sample size of variables of shape (chains, draws, ...)."""
     import arviz as az
 
-    ess = az.ess(az.from_dict({"posterior": {"beta": draws}}), method="bulk")
-    return float(ess["beta"].min())
+    ess = az.ess(az.from_dict({"posterior": draws}), method="bulk")
+    return min(float(ess[name].min()) for name in draws)
+
+
+def draws_of(idata: Any) -> dict[str, np.ndarray]:
+    """Return the draws of all variables."""
+    return {str(name): values.to_numpy() for name, values in idata.posterior.data_vars.items()}

@@ -27,5 +27,11 @@ METHODS: dict[str, tuple[str, Method]] = {
 MOST_ROWS = {"all-rows": 20_000, "nuts": 200_000, "nuts-low-rank": 200_000}
 
 
-def default_methods(n_rows: int) -> list[str]:
-    return [name for name in METHODS if n_rows <= MOST_ROWS.get(name, n_rows)]
+#: Methods that know logistic regression only.
+LOGISTIC_ONLY = ("conditional", "independence")
+
+
+def default_methods(n_rows: int, likelihood: str) -> list[str]:
+    logistic = likelihood == "logistic"
+    names = [name for name in METHODS if logistic or name not in LOGISTIC_ONLY]
+    return [name for name in names if n_rows <= MOST_ROWS.get(name, n_rows)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from examples.benchmarks.measurement import Measurement, smallest_ess
+from examples.benchmarks.measurement import Measurement, draws_of, smallest_ess
 from examples.benchmarks.problem import Problem
 
 #: PyMC's defaults.
@@ -48,7 +48,7 @@ def measure(problem: Problem, seed: int, budget: float, **nuts: Any) -> Measurem
     before = idata.warmup_sample_stats["n_steps"].to_numpy().sum(axis=1)
     after = idata.sample_stats["n_steps"].to_numpy().sum(axis=1)
     seconds_per_gradient = sampling / (before + after).max()
-    ess = smallest_ess(idata.posterior["beta"].to_numpy())
+    ess = smallest_ess(draws_of(idata))
     steady = seconds_per_gradient * after.max()
     return Measurement(
         setup=wall - sampling,

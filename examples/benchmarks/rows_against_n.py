@@ -23,7 +23,7 @@ import numpy as np
 
 from examples.benchmarks import nuts
 from examples.benchmarks.__main__ import three_digits
-from examples.benchmarks.measurement import smallest_ess
+from examples.benchmarks.measurement import draws_of, smallest_ess
 from examples.benchmarks.problem import Problem, synthetic
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan
 
@@ -38,7 +38,7 @@ def firefly(problem: Problem, seed: int, **settings: Any) -> float:
         step = FireflyMH(**settings)
         idata = pm.sample(step=step, chains=2, cores=2, progressbar=False, random_seed=seed)
     rows = float(idata.sample_stats["likelihood_queries"].sum())
-    return rows / smallest_ess(idata.posterior["beta"].to_numpy())
+    return rows / smallest_ess(draws_of(idata))
 
 
 def gradients(problem: Problem, seed: int) -> float:

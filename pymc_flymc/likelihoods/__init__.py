@@ -2,11 +2,26 @@
 
 from pymc_flymc.likelihoods.base import Likelihood, RowParameters, SmoothLikelihood
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import StudentT
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.softmax import Softmax
 
 LIKELIHOODS: list[Likelihood] = [BernoulliLogit(), PoissonLog(), Softmax(), StudentT()]
+
+
+def register_likelihood(likelihood: Likelihood) -> None:
+    """Let steps sample a further family of likelihoods.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Tried before all others on the observed variables that it matches. If it is a
+        `SmoothLikelihood`, the Taylor bound is valid for it; otherwise give ``FireflyMH`` a bound
+        that supports it.
+    """
+    LIKELIHOODS.insert(0, likelihood)
+
 
 __all__ = [
     "LIKELIHOODS",
@@ -17,4 +32,6 @@ __all__ = [
     "SmoothLikelihood",
     "Softmax",
     "StudentT",
+    "find_predictor",
+    "register_likelihood",
 ]

@@ -30,13 +30,23 @@ _CUTS = (ps.Clip, ps.Maximum, ps.Minimum)
 
 
 def find_predictor(
-    parameter: TensorVariable, inverse_link: Callable[[np.ndarray], np.ndarray]
+    parameter: TensorVariable,
+    inverse_link: Callable[[np.ndarray], np.ndarray],
+    rtol: float = 64 * np.finfo(np.float64).eps,
 ) -> TensorVariable | None:
     """Return the predictor of which a parameter is the inverse link, or None.
 
     Each part v of the parameter's graph is tried from the top down. If the parameter is a function
     of v alone, element by element, and that function is the inverse link on a grid of values, v is
     the predictor: this accepts every way to write the link, and nothing else.
+
+    Parameters
+    ----------
+    parameter : TensorVariable
+    inverse_link : callable
+        From an array of predictors to the parameter's values.
+    rtol : float
+        Rounding errors allowed in a graph of double precision, relative to values above one.
 
     Returns
     -------
@@ -46,7 +56,7 @@ def find_predictor(
     # exp(X @ b) / (1 + exp(X @ b)) holds its predictor twice.
     first = first_equals(parameter)
     for candidate in _elementwise_parts(parameter):
-        slope = _slope(parameter, candidate, first, inverse_link)
+        slope = _slope(parameter, candidate, first, inverse_link, rtol)
         if slope is not None:
             # What the operations drop are axes of length 1, for the rows are a vector.
             eta = candidate.flatten() if candidate.ndim > 1 else candidate
@@ -75,6 +85,7 @@ def _slope(
     v: TensorVariable,
     first: dict[Variable, Variable],
     inverse_link: Callable[[np.ndarray], np.ndarray],
+    rtol: float,
 ) -> int | None:
     """Return the slope for which ``p = inverse_link(slope * v)`` as a function of v, or None."""
     if v is p or "float" not in v.type.dtype:
@@ -90,7 +101,7 @@ def _slope(
         for slope in _SLOPES:
             expected = inverse_link(slope * _GRID)
             error = np.abs(values - expected) / np.maximum(1.0, expected)
-            if error.max() <= 64 * np.finfo(values.dtype).eps:
+            if error.max() <= max(rtol, 64 * np.finfo(values.dtype).eps):
                 return slope
     return None
 

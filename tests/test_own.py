@@ -1,0 +1,146 @@
+"""A likelihood from outside the package, as the documentation shows it, and `check_bound`."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from conftest import assert_matches, drive, quadrature
+from scipy import stats
+from scipy.special import log_ndtr
+
+from pymc_flymc import Bohning, FireflyMH, JaakkolaJordan, Tangent, Taylor, check_bound
+from pymc_flymc.likelihoods import LIKELIHOODS, BernoulliLogit, PoissonLog, Softmax, StudentT
+
+PAGE = Path(__file__).parents[1] / "docs" / "own_likelihood.md"
+RNG = np.random.default_rng(0)
+BINARY = RNG.integers(0, 2, 300)
+CASES = [
+    (JaakkolaJordan(), BernoulliLogit(), BINARY, ()),
+    (JaakkolaJordan(xi=1.5, slack=0.0), BernoulliLogit(), BINARY, ()),
+    (Taylor(2), BernoulliLogit(), BINARY, ()),
+    (Taylor(3), BernoulliLogit(), BINARY, ()),
+    (Taylor(2), PoissonLog(), RNG.poisson(2.0, 300), ()),
+    (Taylor(3), PoissonLog(), RNG.poisson(2.0, 300), ()),
+    (Tangent(), StudentT(), RNG.standard_t(2.0, 300), (1.0, -0.5)),
+    (Bohning(), Softmax(5), RNG.integers(0, 5, 300), ()),
+    (Bohning(tuned=False), Softmax(2), BINARY, ()),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0].name}-{c[1].name}")
+def test_bounds_of_the_package_pass(case):
+    bound, likelihood, y, nuisances = case
+    check_bound(bound, likelihood, y, nuisances=nuisances)
+
+
+class LooseCurvature(JaakkolaJordan):
+    """A tenth less curvature than the bound needs, in gap and sum alike."""
+
+    def coefficients(self, tightness, y, slack):
+        a, b, c = super().coefficients(tightness, y, slack)
+        return 0.9 * a, b, c
+
+    def gap(self, likelihood, arguments, constants, shared):
+        gap = super().gap(likelihood, arguments, constants, shared)
+        return gap - 0.1 * constants[:, 0] * arguments[0] ** 2
+
+
+class ForgottenSlack(Tangent):
+    """Slack in the rows, and not in the sum."""
+
+    def features(self, tightness, slack):
+        return super().features(tightness, 0.0 * slack)
+
+
+class SmallRemainder(PoissonLog):
+    """A third derivative half as large as it is."""
+
+    def derivative_bound(self, order, low, high, y):
+        return 0.5 * super().derivative_bound(order, low, high, y)
+
+
+class OneClassForgotten(Bohning):
+    """Curvature for one class too many."""
+
+    def collapsed(self, likelihood, w, statistics, n_coefficients):
+        total, shared = super().collapsed(likelihood, w, statistics, n_coefficients)
+        return total + 1e-6 * pt.sum((w - statistics[1 : 1 + n_coefficients]) ** 2), shared
+
+
+def test_wrong_bounds_are_caught():
+    with pytest.raises(AssertionError, match="is no lower bound on bernoulli-logit"):
+        check_bound(LooseCurvature(slack=0.0), BernoulliLogit(), BINARY)
+    with pytest.raises(AssertionError, match="is no lower bound on poisson-log"):
+        check_bound(Taylor(), SmallRemainder(), RNG.poisson(2.0, 300))
+    with pytest.raises(AssertionError, match="the collapsed sum of tangent is"):
+        check_bound(ForgottenSlack(), StudentT(), RNG.standard_t(2.0, 300), nuisances=(1.0, 0.0))
+    with pytest.raises(AssertionError, match="the collapsed sum of Boehning is"):
+        check_bound(OneClassForgotten(), Softmax(3), RNG.integers(0, 3, 300))
+    with pytest.raises(ValueError, match="tangent does not support bernoulli-logit"):
+        check_bound(Tangent(), BernoulliLogit(), BINARY)
+
+
+@pytest.fixture
+def page():
+    """Definitions of the documentation's page; what it registers is taken back."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    before = list(LIKELIHOODS)
+    names: dict = {}
+    for block in blocks[:2]:
+        exec(compile(block, str(PAGE), "exec"), names)
+    yield names
+    LIKELIHOODS[:] = before
+
+
+def test_probit_of_the_documentation(page):
+    rng = np.random.default_rng(5)
+    X = np.column_stack([np.ones(40), rng.normal(size=40)])
+    y = rng.random(40) < stats.norm.cdf(X @ [0.3, 0.8])
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 1.0, shape=2)
+        pm.Bernoulli("y", p=pm.math.invprobit(X @ beta), observed=y)
+        step = FireflyMH(transitions=30)
+    assert isinstance(step.target.likelihood, page["BernoulliProbit"])
+    signed = X * (2.0 * y - 1.0)[:, None]
+
+    def log_density(points):
+        return log_ndtr(points @ signed.T).sum(axis=1) - 0.5 * np.sum(points**2, axis=1)
+
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
+    assert_matches(draws, quadrature(log_density, [-6, -6], [6, 6]))
+    # Other links are still read by the families that know them.
+    with pm.Model():
+        beta = pm.Normal("beta", 0.0, 1.0, shape=2)
+        pm.Bernoulli("y", logit_p=X @ beta, observed=y)
+        assert isinstance(FireflyMH().target.likelihood, BernoulliLogit)
+
+
+def test_likelihood_without_a_bound(page):
+    class Rough:
+        """All that a likelihood must have, and no limit on its derivatives."""
+
+        def __getattr__(self, name):
+            if name in ("derivative_bound", "growth"):
+                raise AttributeError(name)
+            return getattr(page["BernoulliProbit"](), name)
+
+    LIKELIHOODS.insert(0, Rough())
+    with pm.Model():
+        beta = pm.Normal("beta", 0.0, 1.0)
+        pm.Bernoulli("y", p=pm.math.invprobit(beta * np.ones(300)), observed=BINARY)
+        with pytest.raises(ValueError, match="no bound of this package is one on bernoulli-probit"):
+            FireflyMH()
+
+
+def test_limit_on_the_derivatives_of_probit(page):
+    z = np.linspace(-8.0, 8.0, 160_001)
+    ratio = np.exp(stats.norm.logpdf(z) - log_ndtr(z))
+    third = ratio * ((z + ratio) * (z + 2.0 * ratio) - 1.0)
+    fourth = np.gradient(third, z)
+    probit = page["BernoulliProbit"]()
+    for order, derivative in ((3, third), (4, fourth)):
+        largest, limit = np.abs(derivative).max(), probit.derivative_bound(order, 0, 0, z)[0]
+        assert 0.999 * limit < largest <= limit
