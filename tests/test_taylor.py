@@ -252,6 +252,27 @@ def test_conditional_moves_where_it_is_not():
     assert isinstance(build(X, y, "auto", prior_sd=3.0)[1].bound, JaakkolaJordan)
 
 
+def test_conditional_moves_for_rare_categories():
+    """Indicators of a few rows, all of one outcome: skewed tails, where joint moves stick."""
+    X, y = simulated(20_000, 4)
+    rare = np.zeros((20_000, 20))
+    for j in range(20):
+        rare[10 * j : 10 * j + 8, j] = 1.0
+    y[:200] = 1
+    assert isinstance(
+        build(np.column_stack([X, rare]), y, "auto", prior_sd=5.0)[1].bound, JaakkolaJordan
+    )
+
+
+def test_conditional_moves_for_a_funnel():
+    X, y = simulated(20_000, 6)
+    with pm.Model():
+        sigma = pm.HalfNormal("sigma", 1.0)
+        raw = pm.Normal("raw", 0.0, 1.0, shape=6)
+        pm.Bernoulli("y", logit_p=X @ (sigma * raw), observed=y)
+        assert isinstance(FireflyMH().bound, JaakkolaJordan)
+
+
 def test_settings_are_checked():
     X, y = simulated(50, 2)
     with pytest.raises(ValueError, match="order must be 2 or 3"):
