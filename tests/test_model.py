@@ -284,10 +284,10 @@ def test_no_supported_observed():
     with pm.Model() as model:
         b = pm.Normal("b", shape=3)
         pm.Normal("z", X @ b, 1, observed=Y)
-        pm.Poisson("k", 3, observed=Y)
+        pm.Geometric("k", 0.3, observed=Y + 1)
     with pytest.raises(
         UnsupportedModelError,
-        match=r"Observed are: z \(Normal\), k \(Poisson\). Supported are: bernoulli-logit",
+        match=r"Observed are: z \(Normal\), k \(Geometric\). Supported are: bernoulli-logit",
     ):
         read_model(model)
     with pm.Model() as model:

@@ -216,22 +216,21 @@ def test_posterior_by_quadrature(problems, name, proposal, order):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "n_draws"), [("adult", 8000), ("skin", 8000), ("covtype_92k", 4000)]
-)
-def test_joint_and_conditional_moves_agree(data, name, n_draws):
-    """Two kernels that share nothing but the likelihood sample the same posterior."""
+@pytest.mark.parametrize("name", ["adult", "covtype_92k"])
+def test_joint_moves_against_nuts(data, name):
+    """Quantitative predictors only: with rare categories joint moves are not what "auto" takes."""
     arrays = data(name)
     X, y = arrays["X"], arrays["y"]
-    if name == "covtype_92k":  # one column of each indicator set, and the constant one, dropped
-        X, y = np.delete(X, [13, 28, 53], axis=1), (y == 1).astype(int)
-    X = standardised(X)
-    samples = []
-    for bound in (Taylor(), JaakkolaJordan()):
-        model, step = build(X, y, bound)
-        draws, _ = drive(step, model.initial_point(), tune=300, draws=n_draws, chains=2)
-        samples.append(draws)
-    assert_matches(samples[0], reference_from_draws(samples[1]))
+    X = standardised(X[:, [len(np.unique(column)) > 10 for column in X.T]])
+    model, step = build(X, (y == 1).astype(int), Taylor())
+    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=3)
+    ours = pm.sample(step=step, tune=500, draws=6000, **options)
+    theirs = pm.sample(
+        tune=700, draws=2500, nuts_sampler="pymc", init="jitter+adapt_full", **options
+    )
+    assert_matches(
+        ours.posterior["beta"].to_numpy(), reference_from_draws(theirs.posterior["beta"].to_numpy())
+    )
 
 
 # --- choice -----------------------------------------------------------------------------------
