@@ -100,14 +100,13 @@ def read_model(
     if isinstance(likelihood, Softmax):
         likelihood = Softmax(predictor.design.n_predictors)
     observed = likelihood.read_observed(values, name)
-    factors = [v for v in model.basic_RVs + model.potentials if v is not rv]
     _warn_of_full_passes(model, rv, len(observed), shapes)
     return ModelReading(
         name=name,
         likelihood=likelihood,
         observed=observed,
         predictor=predictor,
-        rest_logp=model.logp(vars=factors),
+        rest_logp=model.logp(vars=[v for v in model.basic_RVs + model.potentials if v is not rv]),
         vars=owned,
     )
 
