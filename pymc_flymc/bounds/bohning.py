@@ -155,5 +155,5 @@ def _expansion(eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _form(u: np.ndarray) -> np.ndarray:
-    """U' A u for each column of u, shape (K, n)."""
+    """Quadratic form u' A u of each column of u, shape (K, n)."""
     return 0.5 * np.sum((u - u.mean(axis=0)) ** 2, axis=0)
