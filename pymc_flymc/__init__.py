@@ -7,12 +7,15 @@ from pymc_flymc.checks import check_bound
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import register_likelihood
 from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling
-from pymc_flymc.step import FireflyMH
+from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 
 __all__ = [
     "Bohning",
     "ExplicitResampling",
+    "FireflyHMC",
+    "FireflyMALA",
     "FireflyMH",
+    "FireflySlice",
     "ImplicitResampling",
     "JaakkolaJordan",
     "Tangent",

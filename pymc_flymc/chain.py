@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from pymc_flymc.brightness import make_brightness
-from pymc_flymc.kernels.conditional import Moves, make_chain
+from pymc_flymc.geometry import Geometry, unwhiten, whiten
 from pymc_flymc.kernels.poisson import SPARE
+from pymc_flymc.kernels.posterior import make_chain
 from pymc_flymc.resampling import Resampling, make_plan
 from pymc_flymc.rows import make_scratch
 from pymc_flymc.target import Target
@@ -24,11 +24,12 @@ class FireflyChain:
     ----------
     target : Target
     resampling : ImplicitResampling or ExplicitResampling
-    moves : Moves
-        Proposals as a chain starts with them.
+    moves : NamedTuple
+        Settings of the target's kernel as a chain starts with them. Those that are arrays may be
+        adapted; the kernel adapts them itself while ``moves.gain[0]`` is not zero.
     """
 
-    def __init__(self, target: Target, resampling: Resampling, moves: Moves) -> None:
+    def __init__(self, target: Target, resampling: Resampling, moves: Any) -> None:
         self.target = target
         rows, graph = target.data.rows, target.graph
         n_rows, n_parameters = len(rows.X), len(target.geometry.centre)
@@ -42,7 +43,8 @@ class FireflyChain:
         self.bright = make_brightness(n_rows)
         self.state = make_chain(n_parameters, graph.n_coefficients + target.n_shared, n_rows)
         self.scratch = make_scratch(rows.offset.shape[1], rows.constants.shape[1])
-        self.moves = Moves(*(array.copy() for array in moves))
+        self.moves = _copy(moves)
+        self.geometry = target.geometry
         self.others = np.zeros(target.n_others)
         self.statistics = np.concatenate([target.statistics, self.others])
         self.started = False
@@ -50,9 +52,9 @@ class FireflyChain:
 
     def log_density_at(self, v: np.ndarray) -> float:
         """Log prior and collapsed bound at whitened parameters v; no row is read."""
-        geometry = self.target.geometry
-        theta = geometry.centre + geometry.factor @ v
-        return float(self.target.density(theta, self.statistics, self.state.w_new))
+        state = self.state
+        unwhiten(self.geometry, v, state.theta_new)
+        return float(self.target.density(state.theta_new, self.statistics, state.w_new))
 
     def start(self, rng: np.random.Generator, v: np.ndarray) -> float:
         """Move to whitened parameters v and draw all of z afresh: O(N).
@@ -69,11 +71,14 @@ class FireflyChain:
 
     def start_at(self, rng: np.random.Generator, theta: np.ndarray) -> float:
         """As `start`, from unconstrained parameters."""
-        geometry = self.target.geometry
-        v = solve_triangular(geometry.factor, theta - geometry.centre, lower=True)
-        log_density = self.start(rng, v)
+        log_density = self.start(rng, whiten(self.geometry, theta))
         self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
         return log_density
+
+    def set_geometry(self, geometry: Geometry) -> None:
+        """Go on in other whitened coordinates, at the same parameters."""
+        self.geometry = geometry
+        self.state.v[:] = whiten(geometry, self.state.theta)
 
     def set_others(self, others: np.ndarray) -> None:
         """Take over values of variables that belong to other step methods, if they changed."""
@@ -112,15 +117,7 @@ class FireflyChain:
         return queries
 
     def _target_arguments(self) -> tuple[Any, ...]:
-        target = self.target
-        return (
-            target.density.address,
-            target.log_factor.address,
-            self.statistics,
-            self.plan,
-            target.data.rows,
-            target.geometry,
-        )
+        return self.target.posterior(self.statistics, self.geometry), self.plan
 
     def _state_arguments(self) -> tuple[Any, ...]:
         return self.state, self.bright, self.scratch
@@ -139,7 +136,8 @@ class FireflyChain:
             "bright": self.bright.index[:n].copy(),
             "log_odds": self.bright.log_odds[:n].copy(),
             "cursor": int(self.cursor[0]),
-            "moves": [array.copy() for array in self.moves],
+            "moves": _copy(self.moves),
+            "geometry": self.geometry,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -159,6 +157,11 @@ class FireflyChain:
         self.bright.slot[saved["bright"]] = np.arange(1, n + 1)
         self.bright.count[0] = n
         self.cursor[0] = saved["cursor"]
-        for array, value in zip(self.moves, saved["moves"], strict=True):
-            array[:] = value
+        self.moves = _copy(saved["moves"])
+        self.geometry = saved["geometry"]
         self.scratch.queries[0] = 0
+
+
+def _copy(record: Any) -> Any:
+    """Copy of a named tuple with copies of its arrays."""
+    return type(record)(*(x.copy() if isinstance(x, np.ndarray) else x for x in record))

@@ -10,10 +10,11 @@ import pytensor.tensor as pt
 
 from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
+from pymc_flymc.compilation import compile_log_factor
 from pymc_flymc.design import Design
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.passes import RowDerivatives, likelihood_pass
-from pymc_flymc.target import compile_factor
+from pymc_flymc.target import row_factor
 
 __all__ = ["check_bound"]
 
@@ -67,7 +68,7 @@ def check_bound(
     factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(len(w)))).T
     anchor = Anchor(w, w, np.linalg.cholesky(factor @ factor.T), factor, information, 1.0)
     problem = Problem(design, y, likelihood, derivatives, anchor)
-    prepared = bound.prepare(problem, compile_factor(likelihood, bound))
+    prepared = bound.prepare(problem, compile_log_factor(row_factor(likelihood, bound)))
     evaluate = _evaluator(bound, likelihood, len(w))
     for scale in SCALES:
         w_new = w + scale * (factor @ rng.standard_normal(len(w)))

@@ -15,7 +15,7 @@ from pymc_flymc.kernels.conditional import INDEPENDENT, new_moves
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target import Target, build_target
 
-__all__ = ["check_settings", "choose_target", "mixture"]
+__all__ = ["check_settings", "choose_target", "conditional_target", "mixture"]
 
 _log = logging.getLogger("pymc.flymc")
 
@@ -61,11 +61,16 @@ def check_settings(bound: object, resampling: Resampling | None, proposal: str) 
     ValueError
         If a setting is unknown, or if settings contradict each other.
     """
-    if isinstance(bound, str) and bound != "auto":
-        raise ValueError(f"bound must be a bound, such as Taylor(), None or 'auto', not {bound!r}")
+    check_bound_setting(bound)
     if proposal not in _JOINT:
         raise ValueError(f"proposal must be one of {', '.join(_JOINT)}, not {proposal!r}")
     _check_resampling(bound, resampling)
+
+
+def check_bound_setting(bound: object) -> None:
+    """Refuse names other than "auto"."""
+    if isinstance(bound, str) and bound != "auto":
+        raise ValueError(f"bound must be a bound, such as Taylor(), None or 'auto', not {bound!r}")
 
 
 def _check_resampling(bound: object, resampling: Resampling | None) -> None:
@@ -95,30 +100,57 @@ def choose_target(
     """
     scheme = resampling or ImplicitResampling()
     if not isinstance(bound, str):
-        return build_target(graph, problem, bound, scheme, len(others))
-    kinds: tuple[Bound, ...] = (JaakkolaJordan(), Bohning(), Tangent(), Taylor())
-    valid = [kind for kind in kinds if kind.supports(problem.likelihood)]
-    if not valid:
-        raise ValueError(
-            f"no bound of this package is one on {problem.likelihood.name} likelihoods; give "
-            "FireflyMH a bound="
-        )
+        kernel = "joint" if isinstance(bound, Taylor) else "metropolis"
+        return build_target(graph, problem, bound, scheme, len(others), kernel)
+    valid = _valid_bounds(problem)
     # Some likelihoods and settings leave no choice.
     if len(valid) == 1:
         (only,) = valid
     elif resampling is not None:
-        only = JaakkolaJordan()
+        only = valid[0]
     elif proposal == "independent":
-        only = Taylor()
+        only = valid[-1]
     else:
         return _cheaper(graph, problem, scheme, others)
     _check_resampling(only, resampling)
-    target = build_target(graph, problem, only, scheme, len(others))
+    kernel = "joint" if isinstance(only, Taylor) else "metropolis"
+    target = build_target(graph, problem, only, scheme, len(others), kernel)
     _log.info(
         f"FireflyMH: {'joint' if target.is_joint else 'conditional'} moves with a {only.name} "
         f"bound, about {target.expected_bright:,.1f} of {problem.design.n_rows:,} rows bright"
     )
     return target
+
+
+def conditional_target(
+    graph: DensityGraph,
+    problem: Problem,
+    bound: Bound | str | None,
+    resampling: Resampling,
+    kernel: str,
+    n_others: int,
+) -> Target:
+    """Build the target of a kernel that updates theta given z, by default with a tangent bound."""
+    chosen = _valid_bounds(problem)[0] if isinstance(bound, str) else bound
+    target = build_target(graph, problem, chosen, resampling, n_others, kernel)
+    if chosen is not None:
+        _log.info(
+            f"Firefly, {kernel} moves with a {chosen.name} bound: about "
+            f"{target.expected_bright:,.1f} of {problem.design.n_rows:,} rows bright"
+        )
+    return target
+
+
+def _valid_bounds(problem: Problem) -> list[Bound]:
+    """Bounds of this package on a likelihood, those for conditional moves first."""
+    kinds: tuple[Bound, ...] = (JaakkolaJordan(), Bohning(), Tangent(), Taylor())
+    valid = [kind for kind in kinds if kind.supports(problem.likelihood)]
+    if not valid:
+        raise ValueError(
+            f"no bound of this package is one on {problem.likelihood.name} likelihoods; give the "
+            "step a bound="
+        )
+    return valid
 
 
 def _cheaper(
@@ -133,7 +165,7 @@ def _cheaper(
     conditional = (OVERHEAD_ROWS + 2.0 * bright) * CONDITIONAL_TRANSITIONS * n_parameters
     reason = f"joint moves would read about {joint_rows:,.0f} rows each"
     if OVERHEAD_ROWS + joint_rows < conditional:  # if acceptance were perfect
-        target = build_target(graph, problem, taylor, resampling, n_others)
+        target = build_target(graph, problem, taylor, resampling, n_others, "joint")
         trial = _trial(target, resampling, others)
         joint = (OVERHEAD_ROWS + trial.rows) * trial.autocorrelation_time
         if not trial.heavy_tails and joint < conditional:
@@ -147,7 +179,7 @@ def _cheaper(
             f"{trial.autocorrelation_time:,.0f} for an effective draw"
             f"{' or more, tails being heavy' * trial.heavy_tails}"
         )
-    target = build_target(graph, problem, fallback, resampling, n_others)
+    target = build_target(graph, problem, fallback, resampling, n_others, "metropolis")
     _log.info(
         f"FireflyMH: conditional moves with a {fallback.name} bound, about "
         f"{target.expected_bright:,.0f} of {problem.design.n_rows:,} rows bright; {reason}"

@@ -15,7 +15,6 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.native import NativeFunction, compile_density
 from pymc_flymc.statistics import collapsed_quadratic
 
 if TYPE_CHECKING:
@@ -109,8 +108,10 @@ class DensityGraph:
     coefficients: TensorVariable
     n_coefficients: int
 
-    def compile(self, bound: Bound | None, likelihood: Likelihood, n_others: int) -> NativeFunction:
-        """Native ``density(theta, statistics, w_out)``: rest of the model and collapsed bound.
+    def with_bound(
+        self, bound: Bound | None, likelihood: Likelihood, n_others: int
+    ) -> tuple[TensorVariable, ...]:
+        """Graphs of the rest of the model and the collapsed bound.
 
         Parameters
         ----------
@@ -119,6 +120,13 @@ class DensityGraph:
         likelihood : Likelihood
         n_others : int
             Length of `others`, which come last in `statistics`.
+
+        Returns
+        -------
+        theta, statistics : TensorVariable
+            Inputs.
+        logp, coefficients, shared : TensorVariable
+            Log density, w(theta), and what the rows' bounds have in common.
         """
         statistics = pt.vector("statistics", dtype="float64")
         logp: Any = self.rest
@@ -132,7 +140,7 @@ class DensityGraph:
                 likelihood, self.coefficients, statistics, self.n_coefficients
             )
             logp = logp + log_bound
-        return compile_density(self.theta, statistics, logp, self.coefficients, shared)
+        return self.theta, statistics, logp, self.coefficients, shared
 
 
 def flatten_model(

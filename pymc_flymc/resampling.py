@@ -26,13 +26,24 @@ class ImplicitResampling:
     q : float, optional
         The same probability for all rows, 0 < q <= 1, as in the paper. By default each row has its
         own, in proportion to the probability of being bright that is expected over the posterior.
+    ratio : float, default 0.5
+        The rows' own q in units of that probability. Below one, a sweep costs fewer queries than
+        there are bright rows; the mixing of the parameters is hardly touched.
+    sweeps : int, default 1
+        Sweeps after each update of the parameters.
     """
 
     q: float | None = None
+    ratio: float = 0.5
+    sweeps: int = 1
 
     def __post_init__(self) -> None:
         if self.q is not None and not 0 < self.q <= 1:
             raise ValueError(f"ImplicitResampling: q must be in (0, 1], not {self.q}")
+        if not 0 < self.ratio < np.inf:
+            raise ValueError(f"ImplicitResampling: ratio must be positive, not {self.ratio}")
+        if self.sweeps != int(self.sweeps) or self.sweeps < 1:
+            raise ValueError(f"ImplicitResampling: sweeps must be at least 1, not {self.sweeps}")
 
 
 @dataclass(frozen=True)
@@ -122,9 +133,9 @@ def make_plan(
     cursor : ndarray, shape (1,), int64
         Where the "cycle" scheme has got to.
     """
-    scheme, size, stamp = sweeps.NONE, 0, np.zeros(0, np.int64)
+    scheme, size, stamp, repeats = sweeps.NONE, 0, np.zeros(0, np.int64), 1
     if isinstance(resampling, ImplicitResampling):
-        scheme = sweeps.IMPLICIT
+        scheme, repeats = sweeps.IMPLICIT, resampling.sweeps
     elif isinstance(resampling, ExplicitResampling):
         scheme = _SCHEMES[resampling.scheme]
         size = max(1, round(resampling.fraction * n_rows))
@@ -138,6 +149,7 @@ def make_plan(
         )
     return sweeps.Plan(
         scheme=scheme,
+        sweeps=repeats,
         size=size,
         cursor=cursor,
         stamp=stamp,

@@ -7,9 +7,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, types
 
-from pymc_flymc.native import call_log_factor, matrix, named_tuple_type, vector
+from pymc_flymc.native import (
+    call_log_factor,
+    call_log_factor_gradient,
+    matrix,
+    named_tuple_type,
+    vector,
+)
 
-__all__ = ["CHUNK", "Rows", "Scratch", "log_factors", "make_scratch", "rows_type", "scratch_type"]
+__all__ = [
+    "CHUNK",
+    "Rows",
+    "Scratch",
+    "log_factor_gradients",
+    "log_factors",
+    "make_scratch",
+    "rows_type",
+    "scratch_type",
+    "shared_part",
+]
 
 #: Rows handed to a bound in one call: large enough to hide the call, small enough for the L1 cache.
 CHUNK = 256
@@ -39,18 +55,20 @@ class Rows(NamedTuple):
 class Scratch(NamedTuple):
     """Buffers of one chain, and its counter of likelihood queries (one int64).
 
-    The predictors of some rows are in `eta`, shape (CHUNK, K).
+    The predictors of some rows are in `eta`, shape (CHUNK, K), the derivatives of their factors in
+    `slopes`.
     """
 
     eta: np.ndarray
     constants: np.ndarray
+    slopes: np.ndarray
     queries: np.ndarray
 
 
 def make_scratch(n_predictors: int, n_constants: int) -> Scratch:
     """Buffers for rows with so many predictors and constants each."""
     eta, constants = np.empty((CHUNK, n_predictors)), np.empty((CHUNK, n_constants))
-    return Scratch(eta, constants, np.zeros(1, np.int64))
+    return Scratch(eta, constants, np.empty_like(eta), np.zeros(1, np.int64))
 
 
 def rows_type(dtype: np.dtype) -> types.Type:
@@ -71,7 +89,13 @@ def rows_type(dtype: np.dtype) -> types.Type:
 def scratch_type() -> types.Type:
     """Numba type of `Scratch`."""
     return named_tuple_type(
-        Scratch, {"eta": matrix, "constants": matrix, "queries": vector(types.int64)}
+        Scratch,
+        {
+            "eta": matrix,
+            "constants": matrix,
+            "slopes": matrix,
+            "queries": vector(types.int64),
+        },
     )
 
 
@@ -91,28 +115,51 @@ def shared_part(rows, w):
 
 
 @njit
-def log_factors(rows, log_factor, w, index, start, stop, out, scratch):
-    """Write the log factors of rows index[start:stop] to out[start:stop], and count the queries.
+def row_predictor(rows, n, k, w):
+    """Predictor k of row n at coefficients w."""
+    n_columns = rows.X.shape[1]
+    place = k * (n_columns + rows.intercept)
+    eta = dot(rows.X[n], w, place, n_columns)
+    if rows.intercept == 1:
+        eta += w[place + n_columns]
+    if rows.offset.shape[0] > 0:
+        eta += rows.offset[n, k]
+    return eta
+
+
+@njit(fastmath={"reassoc", "contract", "nsz"})
+def add_row(rows, n, k, slope, gradient):
+    """Add slope times the gradient of predictor k of row n in the coefficients."""
+    n_columns = rows.X.shape[1]
+    place = k * (n_columns + rows.intercept)
+    for j in range(n_columns):
+        gradient[place + j] += slope * rows.X[n, j]
+    if rows.intercept == 1:
+        gradient[place + n_columns] += slope
+
+
+@njit
+def gather_rows(rows, w, index, start, size, scratch):
+    """Collect what the factors of rows index[start:start + size] need; count the queries.
 
     Every likelihood that any kernel reads is read here, so that no caller can forget to count it.
     """
-    n_columns = rows.X.shape[1]
-    n_predictors, n_constants = rows.offset.shape[1], rows.constants.shape[1]
+    for i in range(size):
+        n = index[start + i]
+        for k in range(rows.offset.shape[1]):
+            scratch.eta[i, k] = row_predictor(rows, n, k, w)
+        for r in range(rows.constants.shape[1]):
+            scratch.constants[i, r] = rows.constants[n, r]
+    scratch.queries[0] += size
+
+
+@njit
+def log_factors(rows, log_factor, w, index, start, stop, out, scratch):
+    """Write the log factors of rows index[start:stop] to out[start:stop]."""
     shared = shared_part(rows, w)
     while start < stop:
         size = min(stop - start, CHUNK)
-        for i in range(size):
-            n = index[start + i]
-            for k in range(n_predictors):
-                place = k * (n_columns + rows.intercept)
-                eta = dot(rows.X[n], w, place, n_columns)
-                if rows.intercept == 1:
-                    eta += w[place + n_columns]
-                if rows.offset.shape[0] > 0:
-                    eta += rows.offset[n, k]
-                scratch.eta[i, k] = eta
-            for r in range(n_constants):
-                scratch.constants[i, r] = rows.constants[n, r]
+        gather_rows(rows, w, index, start, size, scratch)
         call_log_factor(
             log_factor,
             scratch.eta[:size],
@@ -120,5 +167,31 @@ def log_factors(rows, log_factor, w, index, start, stop, out, scratch):
             shared,
             out[start : start + size],
         )
-        scratch.queries[0] += size
         start += size
+
+
+@njit
+def log_factor_gradients(rows, log_factor_gradient, w, index, stop, out, gradient, scratch):
+    """As `log_factors`, from row index[0] on; writes the gradient of their sum in w, too.
+
+    One pass over the rows: each is read once, its row of the design while it is in the cache.
+    """
+    shared = shared_part(rows, w)
+    for j in range(w.shape[0]):
+        gradient[j] = 0.0
+    slope = shared_part(rows, gradient)
+    for start in range(0, stop, CHUNK):
+        size = min(stop - start, CHUNK)
+        gather_rows(rows, w, index, start, size, scratch)
+        call_log_factor_gradient(
+            log_factor_gradient,
+            scratch.eta[:size],
+            scratch.constants[:size],
+            shared,
+            out[start : start + size],
+            scratch.slopes[:size],
+            slope,
+        )
+        for i in range(size):
+            for k in range(rows.offset.shape[1]):
+                add_row(rows, index[start + i], k, scratch.slopes[i, k], gradient)

@@ -7,22 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.bounds import Bound, Problem, Taylor, log_odds
+from pymc_flymc.bounds import Bound, Problem, log_odds
+from pymc_flymc.compilation import (
+    RowFactor,
+    compile_density,
+    compile_density_gradient,
+    compile_log_factor,
+    compile_log_factor_gradient,
+)
 from pymc_flymc.data import Data
 from pymc_flymc.density import DensityGraph
-from pymc_flymc.kernels import conditional, joint
-from pymc_flymc.kernels.conditional import Geometry
+from pymc_flymc.geometry import Geometry, dense_geometry
+from pymc_flymc.kernels import conditional, hamiltonian, joint, slice
 from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
+from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods import Likelihood
-from pymc_flymc.native import NativeFunction, compile_log_factor, read_only
+from pymc_flymc.native import NativeFunction, read_only
 from pymc_flymc.resampling import ImplicitResampling, Levels, Resampling
 from pymc_flymc.rows import Rows
 
-__all__ = ["Target", "build_target", "compile_factor"]
+__all__ = ["Target", "build_target", "row_factor"]
 
-#: Proposal probability of a dark row, in units of the probability that it is bright. Below one, a
-#: sweep costs fewer queries than there are bright rows; the mixing of theta is hardly touched.
-Q_PER_BRIGHT = 0.5
+#: How theta is updated: with z, or given z.
+KERNELS: dict[str, Any] = {
+    "joint": joint,
+    "metropolis": conditional,
+    "hamiltonian": hamiltonian,
+    "slice": slice,
+}
 
 
 @dataclass
@@ -42,10 +54,8 @@ class Target:
     data : Data
     expected_bright : float
         Bright rows expected over the Laplace approximation.
-    log_factor : NativeFunction
-        From `compile_factor`.
-    density : NativeFunction
-        Log prior and collapsed bound.
+    kernel : str
+        One of `KERNELS`.
     """
 
     graph: DensityGraph
@@ -56,34 +66,47 @@ class Target:
     geometry: Geometry
     data: Data
     expected_bright: float
-    log_factor: NativeFunction
+    kernel: str = "metropolis"
 
     def __post_init__(self) -> None:
-        self.density = self.graph.compile(self.bound, self.likelihood, self.n_others)
+        factor = row_factor(self.likelihood, self.bound)
+        graphs = self.graph.with_bound(self.bound, self.likelihood, self.n_others)
+        self.log_factor = compile_log_factor(factor)
+        self.density = compile_density(*graphs)
+        self.gradients: tuple[NativeFunction, ...] = ()
+        if self.kernel == "hamiltonian":
+            self.gradients = compile_density_gradient(*graphs), compile_log_factor_gradient(factor)
         self.kernels()  # loaded here, they are there in every forked chain
 
     @property
     def is_joint(self) -> bool:
         """Whether theta and z are updated together."""
-        return self.data.alias is not None
+        return self.kernel == "joint"
 
     @property
     def n_shared(self) -> int:
         """Numbers that the density appends to the coefficients."""
         return 0 if self.bound is None else self.bound.n_shared
 
-    def kernels(self) -> Any:
+    def kernels(self) -> tuple[Any, Any]:
         """Compiled `begin` and `run`."""
-        module = joint if self.is_joint else conditional
-        return module.kernels(self.data.rows.X.dtype)
+        dtype = self.data.rows.X.dtype
+        start = joint if self.is_joint else conditional
+        return start.begin_kernel(dtype), KERNELS[self.kernel].run_kernel(dtype)
+
+    def posterior(self, statistics: np.ndarray, geometry: Geometry) -> Posterior:
+        """Native form, for one chain's own statistics and geometry."""
+        gradients = [function.address for function in self.gradients] or [0, 0]
+        addresses = self.density.address, self.log_factor.address, gradients[0], gradients[1]
+        return Posterior(*addresses, statistics, self.data.rows, geometry)
 
     def __getstate__(self) -> dict[str, Any]:
         """Graphs travel to other processes, machine code does not."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("density", "log_factor")}
+        native = "density", "log_factor", "gradients"
+        return {k: v for k, v in self.__dict__.items() if k not in native}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.log_factor = compile_factor(self.likelihood, self.bound)
         self.__post_init__()
 
 
@@ -93,6 +116,7 @@ def build_target(
     bound: Bound | None,
     resampling: Resampling,
     n_others: int,
+    kernel: str,
 ) -> Target:
     """Compute the statistics of a bound and the constants of all rows, in one pass over the data.
 
@@ -107,20 +131,19 @@ def build_target(
             f"the {bound.name} bound is not one on {likelihood.name} likelihoods; bound='auto' "
             "takes one that is"
         )
-    log_factor = compile_factor(likelihood, bound)
     levels, alias = None, None
     statistics, expected_bright = np.empty(0), float(design.n_rows)
     if bound is None:
         constants = np.asarray(problem.y, dtype=np.float64)[:, None]
     else:
-        prepared = bound.prepare(problem, log_factor)
+        prepared = bound.prepare(problem, compile_log_factor(row_factor(likelihood, bound)))
         statistics, constants = prepared.statistics, prepared.constants
         expected_bright = float(prepared.bright.sum(dtype=np.float64))
-        if isinstance(bound, Taylor):
+        if kernel == "joint":
             alias = _alias_tables(constants, prepared.bright)
         elif isinstance(resampling, ImplicitResampling):
             levels = (
-                Levels.by_row(Q_PER_BRIGHT * prepared.bright)
+                Levels.by_row(resampling.ratio * prepared.bright)
                 if resampling.q is None
                 else Levels.single(resampling.q, design.n_rows)
             )
@@ -133,15 +156,15 @@ def build_target(
         bound,
         n_others,
         statistics,
-        Geometry(problem.anchor.theta, problem.anchor.factor),
+        dense_geometry(problem.anchor.theta, problem.anchor.factor),
         Data(rows, levels, alias),
         expected_bright,
-        log_factor,
+        kernel,
     )
 
 
-def compile_factor(likelihood: Likelihood, bound: Bound | None) -> NativeFunction:
-    """Native log factor of a bright row: log(L/B - 1), or log L where there is no bound."""
+def row_factor(likelihood: Likelihood, bound: Bound | None) -> RowFactor:
+    """Log factor of a bright row: log(L/B - 1), or log L where there is no bound."""
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
         if bound is None:
@@ -149,9 +172,7 @@ def compile_factor(likelihood: Likelihood, bound: Bound | None) -> NativeFunctio
         return log_odds(bound.gap(likelihood, arguments, constants, shared))
 
     sizes = (1, 0) if bound is None else (bound.n_constants(likelihood), bound.n_shared)
-    return compile_log_factor(
-        log_factor, likelihood.n_predictors, len(likelihood.nuisances), *sizes
-    )
+    return RowFactor(log_factor, likelihood.n_predictors, len(likelihood.nuisances), *sizes)
 
 
 def _alias_tables(constants: np.ndarray, bright: np.ndarray) -> AliasTables:

@@ -6,15 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pymc_flymc.kernels.conditional import Moves
-
 __all__ = ["Tuning"]
 
 #: Autocorrelation that neighbouring draws should have: about 0.8 effective draws a draw.
 TARGET_AUTOCORRELATION = 0.1
 MAX_TRANSITIONS = 2000
-#: Each proposal keeps this share, whatever its jumps: pCN alone mixes badly in heavy tails.
-MIN_WEIGHT = 0.05
 #: Ends of the tuning windows, as fractions of the tuning steps.
 WINDOWS = (0.1, 0.2, 0.35, 0.6, 1.0)
 
@@ -31,15 +27,14 @@ class Tuning:
         (theta, z) transitions in a step, to begin with.
     fewest : int
         Least number of transitions.
-    adapt_transitions, adapt_weight : bool
-        Whether the number of transitions and the mixture of the proposals are learnt.
+    adapt_transitions : bool
+        Whether the number of transitions is learnt.
     """
 
     steps: int
     transitions: int
     fewest: int
     adapt_transitions: bool
-    adapt_weight: bool
     step: int = 0
     transitions_done: int = 0
     window: list[np.ndarray] = field(default_factory=list)
@@ -51,27 +46,30 @@ class Tuning:
         # Per transition; the step size falls with the number of transitions seen.
         return 0.5 / (1.0 + self.transitions_done / 10.0) ** 0.6
 
-    def record(self, v: np.ndarray, moves: Moves) -> None:
-        """Take note of a tuning step's draw `v` (whitened, shape (D,)); adapt at window ends."""
+    @property
+    def is_over(self) -> bool:
+        """Whether all tuning steps have been made."""
+        return self.step >= self.steps
+
+    def record(self, v: np.ndarray) -> np.ndarray | None:
+        """Take note of a tuning step's draw `v` (whitened, shape (D,)).
+
+        Returns
+        -------
+        ndarray or None
+            The draws of the window that ends with this step, if one does.
+        """
         self.step += 1
         self.transitions_done += self.transitions
         self.window.append(v.copy())
-        if self.step in {round(f * self.steps) for f in WINDOWS}:
-            used = moves.weight > 0.0
-            if self.adapt_weight and np.all(moves.tally[used, 0] > 0):
-                # Costs are alike, mixing goes with the squared jump: nearly all to the best.
-                jumps = moves.tally[:, 2] / np.maximum(moves.tally[:, 0], 1.0)
-                moves.weight[:] = np.where(used, MIN_WEIGHT, 0.0)
-                moves.weight[np.argmax(jumps)] += 1.0 - moves.weight.sum()
-            moves.tally[:] = 0.0
-            if self.adapt_transitions:
-                self.transitions = self._choose_transitions()
-            self.window = []
+        if self.step not in {round(f * self.steps) for f in WINDOWS}:
+            return None
+        draws, self.window = np.asarray(self.window), []
+        if self.adapt_transitions and len(draws) >= 20:
+            self.transitions = self._choose_transitions(draws)
+        return draws
 
-    def _choose_transitions(self) -> int:
-        draws = np.asarray(self.window)
-        if len(draws) < 20:
-            return self.transitions
+    def _choose_transitions(self, draws: np.ndarray) -> int:
         draws = draws - draws.mean(axis=0)
         power = np.sum(draws[1:] ** 2, axis=0) + np.sum(draws[:-1] ** 2, axis=0)
         power = np.maximum(power, np.finfo(float).tiny)

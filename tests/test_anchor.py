@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 from conftest import log_sigmoid, standardised
 
-import pymc_flymc.step
+import pymc_flymc.steps.metropolis
 from pymc_flymc import FireflyMH
 from pymc_flymc.anchor import TOLERANCE
 
@@ -22,7 +22,7 @@ def searches(monkeypatch):
     class _Found(Exception):
         pass
 
-    monkeypatch.setattr(pymc_flymc.step, "choose_target", record)
+    monkeypatch.setattr(pymc_flymc.steps.metropolis, "choose_target", record)
 
     def search(model, **settings):
         with model, pytest.raises(_Found):

@@ -13,28 +13,24 @@ import numpy as np
 from numba import njit, types
 
 from pymc_flymc.brightness import brightness_type
+from pymc_flymc.geometry import unwhiten
+from pymc_flymc.kernels.posterior import (
+    accept_given_z,
+    chain_type,
+    log_density_at,
+    log_ratio_at,
+    posterior_type,
+)
 from pymc_flymc.kernels.sweeps import gibbs_sweep, plan_type, sweep
 from pymc_flymc.native import SOURCE_FINGERPRINT, borrow, call_density, named_tuple_type, vector
-from pymc_flymc.rows import log_factors, rows_type, scratch_type
+from pymc_flymc.rows import scratch_type
 
-__all__ = ["Chain", "Geometry", "Moves", "kernels", "make_chain"]
+__all__ = ["Moves", "begin_kernel", "favour_best", "new_moves", "run_kernel"]
 
 RANDOM_WALK, PCN, INDEPENDENT = 0, 1, 2
 KINDS = 3
-
-
-class Geometry(NamedTuple):
-    """Whitened coordinates v: theta = centre + factor v.
-
-    Attributes
-    ----------
-    centre : ndarray, shape (D,)
-    factor : ndarray, shape (D, D)
-        Lower-triangular; factor factor' is about the posterior covariance.
-    """
-
-    centre: np.ndarray
-    factor: np.ndarray
+#: Each proposal keeps this share, whatever its jumps: pCN alone mixes badly in heavy tails.
+MIN_WEIGHT = 0.05
 
 
 class Moves(NamedTuple):
@@ -77,63 +73,20 @@ def new_moves(n_parameters: int, weight: np.ndarray) -> Moves:
     )
 
 
-class Chain(NamedTuple):
-    """State of one chain beside its brightness, and buffers for a proposal.
-
-    Attributes
-    ----------
-    v, theta : ndarray, shape (D,)
-        Whitened and unconstrained parameters.
-    w : ndarray, shape (P,)
-        Coefficients at theta.
-    log_density : ndarray, shape (1,)
-        Log prior and collapsed bound at theta.
-    log_weight : ndarray, shape (1,)
-        Joint kernel only: log of the augmented density over the proposal's.
-    v_new, theta_new, w_new, log_odds_new : ndarray
-        Buffers.
-    """
-
-    v: np.ndarray
-    theta: np.ndarray
-    w: np.ndarray
-    log_density: np.ndarray
-    log_weight: np.ndarray
-    v_new: np.ndarray
-    theta_new: np.ndarray
-    w_new: np.ndarray
-    log_odds_new: np.ndarray
-
-
-def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
-    """Buffers of one chain; the last one is committed as it is touched."""
-    d, p = n_parameters, n_coefficients
-    state = np.zeros(d), np.zeros(d), np.zeros(p), np.zeros(1), np.zeros(1)
-    return Chain(*state, np.zeros(d), np.zeros(d), np.zeros(p), np.empty(n_rows))
-
-
-def chain_type() -> types.Type:
-    return named_tuple_type(Chain, {field: vector() for field in Chain._fields})
-
-
-def geometry_type() -> types.Type:
-    matrix = types.Array(types.float64, 2, "C")
-    return named_tuple_type(Geometry, {"centre": vector(), "factor": matrix})
-
-
 def moves_type() -> types.Type:
     fields: dict[str, types.Type] = {field: vector() for field in Moves._fields[:-1]}
     return named_tuple_type(Moves, fields | {"tally": types.Array(types.float64, 2, "C")})
 
 
-@njit(fastmath={"reassoc", "contract", "nsz"})
-def unwhiten(geometry, v, theta):
-    """Write theta = centre + factor v."""
-    for i in range(v.shape[0]):
-        total = 0.0
-        for j in range(i + 1):
-            total += geometry.factor[i, j] * v[j]
-        theta[i] = geometry.centre[i] + total
+def favour_best(moves: Moves, adapt: bool) -> None:
+    """Give the proposal that jumps farthest nearly all of the mixture, and start a new tally."""
+    used = moves.weight > 0.0
+    if adapt and np.all(moves.tally[used, 0] > 0):
+        # Costs are alike, mixing goes with the squared jump.
+        jumps = moves.tally[:, 2] / np.maximum(moves.tally[:, 0], 1.0)
+        moves.weight[:] = np.where(used, MIN_WEIGHT, 0.0)
+        moves.weight[np.argmax(jumps)] += 1.0 - moves.weight.sum()
+    moves.tally[:] = 0.0
 
 
 @njit
@@ -176,33 +129,11 @@ def propose(rng, kind, log_scale, v, v_new):
 
 
 @njit
-def accept_theta(chain, log_density):
-    """Make the proposed parameters those of the chain."""
-    # Loops, for numba copies slices slowly.
-    for j in range(chain.v.shape[0]):
-        chain.v[j] = chain.v_new[j]
-        chain.theta[j] = chain.theta_new[j]
-    for j in range(chain.w.shape[0]):
-        chain.w[j] = chain.w_new[j]
-    chain.log_density[0] = log_density
-
-
-@njit
-def update_theta(
-    rng, kind, density, log_factor, statistics, rows, geometry, moves, chain, bright, scratch
-):
+def update_theta(rng, kind, posterior, moves, chain, bright, scratch):
     """One Metropolis-Hastings update of theta given z. Returns its acceptance probability."""
     log_ratio = propose(rng, kind, moves.log_scale[kind], chain.v, chain.v_new)
-    unwhiten(geometry, chain.v_new, chain.theta_new)
-    log_density = call_density(density, chain.theta_new, statistics, chain.w_new)
-    log_ratio += log_density - chain.log_density[0]
-    n_bright = bright.count[0]
-    if log_ratio > -np.inf:  # outside the support (or NaN): no row needs to be read
-        log_factors(
-            rows, log_factor, chain.w_new, bright.index, 0, n_bright, chain.log_odds_new, scratch
-        )
-        for i in range(n_bright):
-            log_ratio += chain.log_odds_new[i] - bright.log_odds[i]
+    log_density = log_density_at(posterior, chain)
+    log_ratio += log_ratio_at(posterior, log_density, chain, bright, scratch)
     # NaN compares false: a proposal whose density cannot be evaluated is rejected.
     accept = 0.0
     if log_ratio > -np.inf:
@@ -214,9 +145,7 @@ def update_theta(
     moves.tally[kind, 1] += accept
     moves.tally[kind, 2] += accept * jump
     if -rng.standard_exponential() < log_ratio:
-        accept_theta(chain, log_density)
-        # The cached odds belong to the theta of the chain: replaced on acceptance only.
-        bright.log_odds[:n_bright] = chain.log_odds_new[:n_bright]
+        accept_given_z(chain, log_density, bright)
     if moves.gain[0] > 0.0:
         step = moves.gain[0] * (accept - moves.target[kind])
         moves.log_scale[kind] += step
@@ -226,50 +155,51 @@ def update_theta(
 
 
 @functools.cache
-def kernels(dtype: np.dtype) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Compiled `begin` and `run` for a design of the given dtype.
+def begin_kernel(dtype: np.dtype) -> Callable[..., Any]:
+    """Compiled ``begin(rng, posterior, plan, chain, bright, scratch)``, by dtype of the design.
 
-    ``begin(rng, density, log_factor, statistics, plan, rows, geometry, chain, bright, scratch)``
-    evaluates the state at chain.v and draws all of z: O(N).
-
-    ``run(rng, n, ...)``, with `moves` after `geometry`, makes n transitions; returns the mean
-    acceptance probability.
+    Evaluates the state at chain.v and draws all of z: O(N).
     """
     fingerprint = SOURCE_FINGERPRINT  # see `native`: makes the sources part of the cache key
     state = (chain_type(), brightness_type(), scratch_type())
-    target = (types.int64, types.int64, vector(), plan_type(), rows_type(dtype), geometry_type())
 
-    @njit(types.void(types.npy_rng, *target, *state), cache=True)
-    def begin(rng, density, log_factor, statistics, plan, rows, geometry, chain, bright, scratch):
+    @njit(types.void(types.npy_rng, posterior_type(dtype), plan_type(), *state), cache=True)
+    def begin(rng, posterior, plan, chain, bright, scratch):
         _ = fingerprint
-        unwhiten(geometry, chain.v, chain.theta)
-        chain.log_density[0] = call_density(density, chain.theta, statistics, chain.w)
-        gibbs_sweep(rng, plan, rows, log_factor, chain.w, bright, scratch)
+        unwhiten(posterior.geometry, chain.v, chain.theta)
+        chain.log_density[0] = call_density(
+            posterior.density, chain.theta, posterior.statistics, chain.w
+        )
+        gibbs_sweep(rng, plan, posterior.rows, posterior.log_factor, chain.w, bright, scratch)
 
-    @njit(types.float64(types.npy_rng, types.int64, *target, moves_type(), *state), cache=True)
-    def run(
-        rng, n, density, log_factor, statistics, plan, rows, geometry, moves, chain, bright, scratch
-    ):
+    return begin  # type: ignore[no-any-return]
+
+
+@functools.cache
+def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
+    """Compiled ``run(rng, n, posterior, plan, moves, chain, bright, scratch)``.
+
+    Makes n transitions; returns the mean acceptance probability.
+    """
+    fingerprint = SOURCE_FINGERPRINT
+    state = (chain_type(), brightness_type(), scratch_type())
+
+    @njit(
+        types.float64(
+            types.npy_rng, types.int64, posterior_type(dtype), plan_type(), moves_type(), *state
+        ),
+        cache=True,
+    )
+    def run(rng, n, posterior, plan, moves, chain, bright, scratch):
         _ = fingerprint
-        plan, rows, geometry, moves = borrow(plan), borrow(rows), borrow(geometry), borrow(moves)
+        posterior, plan, moves = borrow(posterior), borrow(plan), borrow(moves)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         total = 0.0
         for _i in range(n):
             kind = pick(rng, moves.weight)
-            total += update_theta(
-                rng,
-                kind,
-                density,
-                log_factor,
-                statistics,
-                rows,
-                geometry,
-                moves,
-                chain,
-                bright,
-                scratch,
-            )
-            sweep(rng, plan, rows, log_factor, chain.w, bright, scratch)
+            total += update_theta(rng, kind, posterior, moves, chain, bright, scratch)
+            for _j in range(plan.sweeps):
+                sweep(rng, plan, posterior.rows, posterior.log_factor, chain.w, bright, scratch)
         return total / n
 
-    return begin, run
+    return run  # type: ignore[no-any-return]

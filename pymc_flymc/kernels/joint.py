@@ -18,20 +18,17 @@ from pymc_flymc.brightness import brightness_type
 from pymc_flymc.kernels.conditional import (
     INDEPENDENT,
     RANDOM_WALK,
-    accept_theta,
-    chain_type,
-    geometry_type,
     moves_type,
     pick,
     propose_pcn,
-    unwhiten,
     update_theta,
 )
 from pymc_flymc.kernels.poisson import KAPPA, draw_bright, tables_type
-from pymc_flymc.native import SOURCE_FINGERPRINT, borrow, call_density, vector
-from pymc_flymc.rows import log_factors, rows_type, scratch_type, shared_part
+from pymc_flymc.kernels.posterior import accept_theta, chain_type, log_density_at, posterior_type
+from pymc_flymc.native import SOURCE_FINGERPRINT, borrow
+from pymc_flymc.rows import log_factors, scratch_type, shared_part
 
-__all__ = ["kernels"]
+__all__ = ["begin_kernel", "run_kernel"]
 
 
 @njit
@@ -54,22 +51,29 @@ def log_weight(rows, log_density, shared, v, index, log_odds, count):
 
 
 @njit
-def update_joint(
-    rng, beta, density, log_factor, statistics, tables, rows, geometry, chain, bright, scratch
-):
+def update_joint(rng, beta, posterior, tables, chain, bright, scratch):
     """One Metropolis-Hastings update of (theta, z). Returns its acceptance probability.
 
     theta is proposed by pCN, reversible for the Laplace approximation: independent of the state for
     beta = 1, equal to it for beta = 0, which leaves a refreshment of z alone.
     """
     propose_pcn(rng, beta, chain.v, chain.v_new)
-    unwhiten(geometry, chain.v_new, chain.theta_new)
-    log_density = call_density(density, chain.theta_new, statistics, chain.w_new)
+    log_density = log_density_at(posterior, chain)
     if not log_density > -np.inf:
         return 0.0
+    rows = posterior.rows
     shared = shared_part(rows, chain.w_new)
     count = draw_bright(rng, tables, rows, shared)
-    log_factors(rows, log_factor, chain.w_new, tables.drawn, 0, count, chain.log_odds_new, scratch)
+    log_factors(
+        rows,
+        posterior.log_factor,
+        chain.w_new,
+        tables.drawn,
+        0,
+        count,
+        chain.log_odds_new,
+        scratch,
+    )
     weight = log_weight(
         rows, log_density, shared, chain.v_new, tables.drawn, chain.log_odds_new, count
     )
@@ -85,9 +89,7 @@ def update_joint(
 
 
 @njit
-def transition(
-    rng, density, log_factor, statistics, tables, rows, geometry, moves, chain, bright, scratch
-):
+def transition(rng, posterior, tables, moves, chain, bright, scratch):
     """One transition: a joint update, or a random walk given z followed by a refreshment of z.
 
     The walk keeps its reach where the posterior's tails are heavier than the Laplace
@@ -96,19 +98,8 @@ def transition(
     kind = pick(rng, moves.weight)
     walked = 0.0
     if kind == RANDOM_WALK:
-        walked = update_theta(
-            rng,
-            kind,
-            density,
-            log_factor,
-            statistics,
-            rows,
-            geometry,
-            moves,
-            chain,
-            bright,
-            scratch,
-        )
+        walked = update_theta(rng, kind, posterior, moves, chain, bright, scratch)
+        rows = posterior.rows
         shared = shared_part(rows, chain.w)
         count = bright.count[0]
         chain.log_weight[0] = log_weight(
@@ -121,9 +112,7 @@ def transition(
         # pCN with a step drawn at random: large ones for the bulk, small ones for the tails.
         beta = rng.random()
     # (One call for all three: a second one would keep the compiler from inlining it.)
-    accept = update_joint(
-        rng, beta, density, log_factor, statistics, tables, rows, geometry, chain, bright, scratch
-    )
+    accept = update_joint(rng, beta, posterior, tables, chain, bright, scratch)
     if kind == RANDOM_WALK:
         return walked
     moves.tally[kind, 0] += 1.0
@@ -134,72 +123,43 @@ def transition(
 
 
 @functools.cache
-def kernels(dtype: np.dtype) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Compiled `begin` and `run`, as in `conditional`, with alias tables in place of a plan."""
+def begin_kernel(dtype: np.dtype) -> Callable[..., Any]:
+    """Compiled `begin`, as in `conditional`, with alias tables in place of a plan."""
     fingerprint = SOURCE_FINGERPRINT  # see `native`: makes the sources part of the cache key
     state = (chain_type(), brightness_type(), scratch_type())
-    target = (types.int64, types.int64, vector(), tables_type(), rows_type(dtype), geometry_type())
 
-    @njit(types.void(types.npy_rng, *target, *state), cache=True)
-    def begin(rng, density, log_factor, statistics, tables, rows, geometry, chain, bright, scratch):
+    @njit(types.void(types.npy_rng, posterior_type(dtype), tables_type(), *state), cache=True)
+    def begin(rng, posterior, tables, chain, bright, scratch):
         _ = fingerprint
         bright.count[0] = 0
         chain.log_density[0] = chain.log_weight[0] = -np.inf
         # Whatever z is possible at all may start a chain.
         for _i in range(100):
             if chain.log_weight[0] == -np.inf:
-                update_joint(
-                    rng,
-                    0.0,
-                    density,
-                    log_factor,
-                    statistics,
-                    tables,
-                    rows,
-                    geometry,
-                    chain,
-                    bright,
-                    scratch,
-                )
+                update_joint(rng, 0.0, posterior, tables, chain, bright, scratch)
 
-    @njit(types.float64(types.npy_rng, types.int64, *target, moves_type(), *state), cache=True)
-    def run(
-        rng,
-        n,
-        density,
-        log_factor,
-        statistics,
-        tables,
-        rows,
-        geometry,
-        moves,
-        chain,
-        bright,
-        scratch,
-    ):
+    return begin  # type: ignore[no-any-return]
+
+
+@functools.cache
+def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
+    """Compiled `run`, as in `conditional`."""
+    fingerprint = SOURCE_FINGERPRINT
+    state = (chain_type(), brightness_type(), scratch_type())
+
+    @njit(
+        types.float64(
+            types.npy_rng, types.int64, posterior_type(dtype), tables_type(), moves_type(), *state
+        ),
+        cache=True,
+    )
+    def run(rng, n, posterior, tables, moves, chain, bright, scratch):
         _ = fingerprint
-        tables, rows, geometry, moves = (
-            borrow(tables),
-            borrow(rows),
-            borrow(geometry),
-            borrow(moves),
-        )
+        posterior, tables, moves = borrow(posterior), borrow(tables), borrow(moves)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         total = 0.0
         for _i in range(n):
-            total += transition(
-                rng,
-                density,
-                log_factor,
-                statistics,
-                tables,
-                rows,
-                geometry,
-                moves,
-                chain,
-                bright,
-                scratch,
-            )
+            total += transition(rng, posterior, tables, moves, chain, bright, scratch)
         return total / n
 
-    return begin, run
+    return run  # type: ignore[no-any-return]

@@ -38,6 +38,8 @@ class Plan(NamedTuple):
     ----------
     scheme : int
         One of the constants of this module.
+    sweeps : int
+        Sweeps after each update of theta.
     size : int
         Explicit schemes: rows visited in a sweep.
     cursor : ndarray, shape (1,), int64
@@ -59,6 +61,7 @@ class Plan(NamedTuple):
     """
 
     scheme: int
+    sweeps: int
     size: int
     cursor: np.ndarray
     stamp: np.ndarray
@@ -77,6 +80,7 @@ def plan_type() -> types.Type:
         Plan,
         {
             "scheme": types.int64,
+            "sweeps": types.int64,
             "size": types.int64,
             "cursor": vector(types.int64),
             "stamp": vector(types.int64),

@@ -15,13 +15,9 @@ from branching import enumerate_branches
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.brightness import brighten, make_brightness
-from pymc_flymc.kernels.conditional import (
-    RANDOM_WALK,
-    Geometry,
-    make_chain,
-    new_moves,
-    update_theta,
-)
+from pymc_flymc.geometry import dense_geometry
+from pymc_flymc.kernels.conditional import RANDOM_WALK, new_moves, update_theta
+from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.sweeps import sweep
 from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling, Levels, make_plan
 from pymc_flymc.rows import Rows, make_scratch
@@ -97,7 +93,8 @@ def transition(scheme, theta, z, cursor):
 
     def program(rng):
         plan = make_plan(scheme, N, levels, np.array([cursor]))
-        geometry = Geometry(np.array([LATTICE[1]]), np.array([[step]]))
+        geometry = dense_geometry(np.array([LATTICE[1]]), np.array([[step]]))
+        posterior = Posterior(density, log_factor, None, None, None, rows, geometry)
         chain, bright, scratch = make_chain(1, 1, N), make_brightness(N), make_scratch(1, 2)
         chain.v[0] = (theta - LATTICE[1]) / step
         chain.theta[0] = chain.w[0] = theta
@@ -109,19 +106,7 @@ def transition(scheme, theta, z, cursor):
                 brighten(bright, n, odds[n])
         moves = new_moves(1, np.array([1.0, 0.0, 0.0]))
         moves.log_scale[:] = 0.0
-        update_theta(
-            rng,
-            RANDOM_WALK,
-            density,
-            log_factor,
-            None,
-            rows,
-            geometry,
-            moves,
-            chain,
-            bright,
-            scratch,
-        )
+        update_theta(rng, RANDOM_WALK, posterior, moves, chain, bright, scratch)
         sweep(rng, plan, rows, log_factor, chain.w, bright, scratch)
         new_z = [0] * N
         for i in range(bright.count[0]):

@@ -15,9 +15,11 @@ import numpy as np
 from branching import BranchingGenerator, enumerate_branches
 
 from pymc_flymc.brightness import make_brightness
-from pymc_flymc.kernels.conditional import Geometry, make_chain, new_moves
+from pymc_flymc.geometry import dense_geometry
+from pymc_flymc.kernels.conditional import new_moves
 from pymc_flymc.kernels.joint import log_weight, transition
 from pymc_flymc.kernels.poisson import AliasTables
+from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.rows import Rows, make_scratch
 
 N = 3
@@ -99,7 +101,8 @@ def law(states):
 
 def branches(weights, v, z):
     rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([X, Y, KAPPA]))
-    geometry = Geometry(np.array([CENTRE]), np.array([[FACTOR]]))
+    geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
+    posterior = Posterior(density, log_factor, None, None, None, rows, geometry)
     heavy = np.arange(N, dtype=np.int32)
     nothing, nobody = np.ones(N), np.zeros(N, np.int32)
     tables = AliasTables(
@@ -120,19 +123,7 @@ def branches(weights, v, z):
         )
         moves = new_moves(1, np.array(weights))
         moves.log_scale[:] = 0.0
-        transition(
-            rng,
-            density,
-            log_factor,
-            None,
-            tables,
-            rows,
-            geometry,
-            moves,
-            chain,
-            bright,
-            scratch,
-        )
+        transition(rng, posterior, tables, moves, chain, bright, scratch)
         new_z = [0] * N
         for i in range(bright.count[0]):
             new_z[bright.index[i]] = 1

@@ -1,0 +1,249 @@
+"""Hamiltonian updates of theta given z, then z given theta.
+
+A single leapfrog step is the Metropolis-adjusted Langevin algorithm.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+
+from pymc_flymc.brightness import brightness_type
+from pymc_flymc.geometry import pull_back
+from pymc_flymc.kernels.posterior import (
+    accept_given_z,
+    chain_type,
+    log_density_at,
+    posterior_type,
+)
+from pymc_flymc.kernels.sweeps import plan_type, sweep
+from pymc_flymc.native import (
+    SOURCE_FINGERPRINT,
+    borrow,
+    call_density_gradient,
+    named_tuple_type,
+    vector,
+)
+from pymc_flymc.rows import log_factor_gradients, scratch_type
+
+__all__ = [
+    "Dynamics",
+    "freeze_step",
+    "new_dynamics",
+    "restart_adaptation",
+    "run_kernel",
+]
+
+#: Leapfrog steps in a trajectory, at most: reached only while the step size is far from tuned.
+MAX_STEPS = 256
+#: Constants of dual averaging (Hoffman & Gelman 2014, section 3.2.1).
+GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
+
+
+class Dynamics(NamedTuple):
+    """Step size, length of trajectories, and buffers.
+
+    Attributes
+    ----------
+    log_step : ndarray, shape (1,)
+        Log of the leapfrog step size, in posterior standard deviations.
+    length : ndarray, shape (1,)
+        Largest length of a trajectory; zero for single steps.
+    target : ndarray, shape (1,)
+        Acceptance rate aimed at.
+    gain : ndarray, shape (1,)
+        Whether the step size is being adapted (0 or 1).
+    averaging : ndarray, shape (4,)
+        State of dual averaging: centre of the shrinkage, updates made, mean error, averaged log
+        step.
+    tally : ndarray, shape (1,)
+        Leapfrog steps made.
+    momentum, slope, theta_slope, force : ndarray
+        Buffers: (D,), (P,), (D,), (D,).
+    """
+
+    log_step: np.ndarray
+    length: np.ndarray
+    target: np.ndarray
+    gain: np.ndarray
+    averaging: np.ndarray
+    tally: np.ndarray
+    momentum: np.ndarray
+    slope: np.ndarray
+    theta_slope: np.ndarray
+    force: np.ndarray
+
+
+def new_dynamics(n_parameters: int, n_coefficients: int, length: float, target: float) -> Dynamics:
+    """Return dynamics as a chain starts with them; n_coefficients is the length of chain.w."""
+    d = n_parameters
+    log_step = np.log([d**-0.25])  # optimal scaling of HMC (Beskos et al. 2013)
+    dynamics = Dynamics(
+        log_step=log_step,
+        length=np.array([length]),
+        target=np.array([target]),
+        gain=np.zeros(1),
+        averaging=np.zeros(4),
+        tally=np.zeros(1),
+        momentum=np.zeros(d),
+        slope=np.zeros(n_coefficients),
+        theta_slope=np.zeros(d),
+        force=np.zeros(d),
+    )
+    restart_adaptation(dynamics)
+    return dynamics
+
+
+def restart_adaptation(dynamics: Dynamics) -> None:
+    """Forget what dual averaging has seen, and start from the present step size."""
+    log_step = dynamics.log_step[0]
+    dynamics.averaging[:] = log_step + np.log(2.0), 0.0, 0.0, log_step
+
+
+def freeze_step(dynamics: Dynamics) -> None:
+    """Take the averaged step size: the end of adaptation."""
+    dynamics.log_step[0] = dynamics.averaging[3]
+
+
+def dynamics_type() -> types.Type:
+    """Numba type of `Dynamics`."""
+    return named_tuple_type(Dynamics, {field: vector() for field in Dynamics._fields})
+
+
+@njit
+def log_odds_and_force(posterior, theta, w, dynamics, out, bright, scratch):
+    """Return the sum of the bright rows' log odds at theta; write these and the force.
+
+    The force is the gradient in v of log p(theta, z): prior and collapsed bounds, of which the
+    graphs know the gradient, and the bright rows.
+    """
+    n_bright = bright.count[0]
+    log_factor_gradients(
+        posterior.rows,
+        posterior.log_factor_gradient,
+        w,
+        bright.index,
+        n_bright,
+        out,
+        dynamics.slope,
+        scratch,
+    )
+    call_density_gradient(
+        posterior.density_gradient,
+        theta,
+        posterior.statistics,
+        dynamics.slope,
+        dynamics.theta_slope,
+    )
+    pull_back(posterior.geometry, dynamics.theta_slope, dynamics.force)
+    total = 0.0
+    for i in range(n_bright):
+        total += out[i]
+    return total
+
+
+@njit
+def kinetic_energy(momentum):
+    """|p|^2 / 2: momenta are N(0, I) in whitened coordinates."""
+    total = 0.0
+    for j in range(momentum.shape[0]):
+        total += 0.5 * momentum[j] * momentum[j]
+    return total
+
+
+@njit
+def update_theta(rng, posterior, dynamics, chain, bright, scratch):
+    """One Hamiltonian update of theta given z. Returns its acceptance probability."""
+    n_parameters = chain.v.shape[0]
+    step = np.exp(dynamics.log_step[0])
+    # The number of steps is random, against trajectories that return to where they began. It may
+    # not depend on the state: the way back must be as probable as the way there.
+    n_steps = 1
+    if dynamics.length[0] > 0.0:
+        n_steps = int(min(np.ceil(rng.random() * dynamics.length[0] / step), float(MAX_STEPS)))
+        n_steps = max(n_steps, 1)
+    momentum, force = dynamics.momentum, dynamics.force
+    for j in range(n_parameters):
+        momentum[j] = rng.standard_normal()
+        chain.v_new[j] = chain.v[j]
+    # z has changed since the last update, and the force with it.
+    log_odds = log_odds_and_force(
+        posterior, chain.theta, chain.w, dynamics, chain.log_odds_new, bright, scratch
+    )
+    before = chain.log_density[0] + log_odds - kinetic_energy(momentum)
+    log_density = -np.inf
+    log_ratio = -np.inf
+    for i in range(n_steps):
+        for j in range(n_parameters):
+            momentum[j] += 0.5 * step * force[j]
+            chain.v_new[j] += step * momentum[j]
+        log_density = log_density_at(posterior, chain)
+        # Outside the support, or NaN: rejected. The way back would meet the same point, so that
+        # stopping here keeps the reversibility (a limit on the energy error would not).
+        if not -np.inf < log_density < np.inf:
+            break
+        dynamics.tally[0] += 1.0
+        log_odds = log_odds_and_force(
+            posterior, chain.theta_new, chain.w_new, dynamics, chain.log_odds_new, bright, scratch
+        )
+        for j in range(n_parameters):
+            momentum[j] += 0.5 * step * force[j]
+        if i == n_steps - 1:
+            log_ratio = log_density + log_odds - kinetic_energy(momentum) - before
+    accept = 0.0
+    if log_ratio > -np.inf:  # NaN compares false
+        accept = np.exp(min(0.0, log_ratio))
+    if -rng.standard_exponential() < log_ratio:
+        accept_given_z(chain, log_density, bright)
+    if dynamics.gain[0] > 0.0:
+        average(dynamics, accept)
+    return accept
+
+
+@njit
+def average(dynamics, accept):
+    """Adapt the step size by dual averaging (Hoffman & Gelman 2014, equation 6)."""
+    state = dynamics.averaging
+    state[1] += 1.0
+    weight = 1.0 / (state[1] + T0)
+    state[2] += weight * (dynamics.target[0] - accept - state[2])
+    dynamics.log_step[0] = state[0] - np.sqrt(state[1]) / GAMMA * state[2]
+    state[3] += state[1] ** -KAPPA * (dynamics.log_step[0] - state[3])
+
+
+@functools.cache
+def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
+    """Compiled ``run(rng, n, posterior, plan, dynamics, chain, bright, scratch)``.
+
+    Makes n transitions; returns the mean acceptance probability.
+    """
+    fingerprint = SOURCE_FINGERPRINT  # see `native`: makes the sources part of the cache key
+    state = (chain_type(), brightness_type(), scratch_type())
+
+    @njit(
+        types.float64(
+            types.npy_rng,
+            types.int64,
+            posterior_type(dtype),
+            plan_type(),
+            dynamics_type(),
+            *state,
+        ),
+        cache=True,
+    )
+    def run(rng, n, posterior, plan, dynamics, chain, bright, scratch):
+        _ = fingerprint
+        posterior, plan, dynamics = borrow(posterior), borrow(plan), borrow(dynamics)
+        chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        total = 0.0
+        for _i in range(n):
+            total += update_theta(rng, posterior, dynamics, chain, bright, scratch)
+            for _j in range(plan.sweeps):
+                sweep(rng, plan, posterior.rows, posterior.log_factor, chain.w, bright, scratch)
+        return total / n
+
+    return run  # type: ignore[no-any-return]

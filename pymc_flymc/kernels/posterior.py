@@ -1,0 +1,148 @@
+"""The augmented density p(theta, z | data) as kernels see it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, types
+
+from pymc_flymc.geometry import Geometry, geometry_type, unwhiten
+from pymc_flymc.native import call_density, named_tuple_type, vector
+from pymc_flymc.rows import Rows, log_factors, rows_type
+
+__all__ = [
+    "Chain",
+    "Posterior",
+    "accept_given_z",
+    "accept_theta",
+    "chain_type",
+    "log_density_at",
+    "log_ratio_at",
+    "make_chain",
+    "posterior_type",
+]
+
+
+class Posterior(NamedTuple):
+    """What kernels read and never write.
+
+    Attributes
+    ----------
+    density, log_factor, density_gradient, log_factor_gradient : int
+        Addresses of native functions; see `native`. The gradients are zero for kernels that need
+        none.
+    statistics : ndarray
+        Of the collapsed bound; foreign parameters follow.
+    rows : Rows
+    geometry : Geometry
+    """
+
+    density: int
+    log_factor: int
+    density_gradient: int
+    log_factor_gradient: int
+    statistics: np.ndarray
+    rows: Rows
+    geometry: Geometry
+
+
+def posterior_type(dtype: np.dtype) -> types.Type:
+    """Numba type of `Posterior` for a design of the given dtype."""
+    addresses = dict.fromkeys(Posterior._fields[:4], types.int64)
+    return named_tuple_type(
+        Posterior,
+        addresses | {"statistics": vector(), "rows": rows_type(dtype), "geometry": geometry_type()},
+    )
+
+
+class Chain(NamedTuple):
+    """State of one chain beside its brightness, and buffers for a proposal.
+
+    Attributes
+    ----------
+    v, theta : ndarray, shape (D,)
+        Whitened and unconstrained parameters.
+    w : ndarray, shape (P,)
+        Coefficients at theta, and what all rows share.
+    log_density : ndarray, shape (1,)
+        Log prior and collapsed bound at theta.
+    log_weight : ndarray, shape (1,)
+        Joint kernel only: log of the augmented density over the proposal's.
+    v_new, theta_new, w_new, log_odds_new : ndarray
+        Buffers.
+    """
+
+    v: np.ndarray
+    theta: np.ndarray
+    w: np.ndarray
+    log_density: np.ndarray
+    log_weight: np.ndarray
+    v_new: np.ndarray
+    theta_new: np.ndarray
+    w_new: np.ndarray
+    log_odds_new: np.ndarray
+
+
+def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
+    """Buffers of one chain; the last one is committed as it is touched."""
+    d, p = n_parameters, n_coefficients
+    state = np.zeros(d), np.zeros(d), np.zeros(p), np.zeros(1), np.zeros(1)
+    return Chain(*state, np.zeros(d), np.zeros(d), np.zeros(p), np.empty(n_rows))
+
+
+def chain_type() -> types.Type:
+    """Numba type of `Chain`."""
+    return named_tuple_type(Chain, {field: vector() for field in Chain._fields})
+
+
+@njit
+def log_density_at(posterior, chain):
+    """Log prior and collapsed bound at chain.v_new; writes theta_new and w_new."""
+    unwhiten(posterior.geometry, chain.v_new, chain.theta_new)
+    return call_density(posterior.density, chain.theta_new, posterior.statistics, chain.w_new)
+
+
+@njit
+def log_ratio_at(posterior, log_density, chain, bright, scratch):
+    """Log of p(theta_new, z) / p(theta, z), given the log density at theta_new.
+
+    Writes the log odds of the bright rows. NaN if the density cannot be evaluated.
+    """
+    log_ratio = log_density - chain.log_density[0]
+    if log_ratio > -np.inf:  # outside the support (or NaN): no row needs to be read
+        n_bright = bright.count[0]
+        log_factors(
+            posterior.rows,
+            posterior.log_factor,
+            chain.w_new,
+            bright.index,
+            0,
+            n_bright,
+            chain.log_odds_new,
+            scratch,
+        )
+        for i in range(n_bright):
+            log_ratio += chain.log_odds_new[i] - bright.log_odds[i]
+    return log_ratio
+
+
+@njit
+def accept_theta(chain, log_density):
+    """Make the proposed parameters those of the chain."""
+    # Loops, for numba copies slices slowly.
+    for j in range(chain.v.shape[0]):
+        chain.v[j] = chain.v_new[j]
+        chain.theta[j] = chain.theta_new[j]
+    for j in range(chain.w.shape[0]):
+        chain.w[j] = chain.w_new[j]
+    chain.log_density[0] = log_density
+
+
+@njit
+def accept_given_z(chain, log_density, bright):
+    """Make the proposed parameters those of the chain, and their odds those of the bright rows."""
+    accept_theta(chain, log_density)
+    # The cached odds belong to the theta of the chain: replaced on acceptance only.
+    for i in range(bright.count[0]):
+        bright.log_odds[i] = chain.log_odds_new[i]

@@ -1,0 +1,155 @@
+"""Slice updates of theta given z, then z given theta (Neal 2003)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+
+from pymc_flymc.brightness import brightness_type
+from pymc_flymc.kernels.posterior import (
+    accept_given_z,
+    chain_type,
+    log_density_at,
+    log_ratio_at,
+    posterior_type,
+)
+from pymc_flymc.kernels.sweeps import plan_type, sweep
+from pymc_flymc.native import SOURCE_FINGERPRINT, borrow, named_tuple_type, vector
+from pymc_flymc.rows import scratch_type
+
+__all__ = ["Slices", "new_slices", "run_kernel"]
+
+#: Steps by which an interval may be extended in one update.
+MAX_EXTENSIONS = 100
+
+
+class Slices(NamedTuple):
+    """Directions of updates, and the intervals they start from.
+
+    Attributes
+    ----------
+    width : ndarray, shape (D,) or (1,)
+        First width of the interval, for each whitened coordinate or for all random directions.
+    random : int
+        Whether a transition updates along one random direction (1), or along each coordinate in
+        turn (0).
+    gain : ndarray, shape (1,)
+        Gain of the adaptation of widths; zero outside tuning.
+    direction : ndarray, shape (D,)
+        Buffer.
+    """
+
+    width: np.ndarray
+    random: int
+    gain: np.ndarray
+    direction: np.ndarray
+
+
+def new_slices(n_parameters: int, random: bool) -> Slices:
+    """Return settings as a chain starts with them."""
+    # Three standard deviations: about the length of the average slice of a normal law.
+    width = np.full(1 if random else n_parameters, 3.0)
+    return Slices(width, int(random), np.zeros(1), np.zeros(n_parameters))
+
+
+def slices_type() -> types.Type:
+    """Numba type of `Slices`."""
+    return named_tuple_type(
+        Slices,
+        {"width": vector(), "random": types.int64, "gain": vector(), "direction": vector()},
+    )
+
+
+@njit
+def log_ratio_along(posterior, slices, t, chain, bright, scratch):
+    """Log of p(theta, z) at t along the direction, over the chain's; and the log density there."""
+    for j in range(chain.v.shape[0]):
+        chain.v_new[j] = chain.v[j] + t * slices.direction[j]
+    log_density = log_density_at(posterior, chain)
+    return log_ratio_at(posterior, log_density, chain, bright, scratch), log_density
+
+
+@njit
+def update_along(rng, width, posterior, slices, chain, bright, scratch):
+    """Move along the direction by stepping out and shrinkage; return the length it shrank to.
+
+    Neal (2003), figures 3 and 5. The limit on the extensions is shared out at random between the
+    two ends, as is needed for the update to be reversible.
+    """
+    level = -rng.standard_exponential()  # log of a uniform height below the present density
+    low = -width * rng.random()
+    high = low + width
+    left = int(rng.random() * MAX_EXTENSIONS)
+    right = MAX_EXTENSIONS - 1 - left
+    # NaN compares false: what cannot be evaluated is outside the slice.
+    while left > 0 and log_ratio_along(posterior, slices, low, chain, bright, scratch)[0] > level:
+        low -= width
+        left -= 1
+    while right > 0 and log_ratio_along(posterior, slices, high, chain, bright, scratch)[0] > level:
+        high += width
+        right -= 1
+    while True:
+        t = low + (high - low) * rng.random()
+        log_ratio, log_density = log_ratio_along(posterior, slices, t, chain, bright, scratch)
+        if log_ratio > level:
+            accept_given_z(chain, log_density, bright)
+            return high - low
+        # Shrunk to the present point itself, which rounding may put outside the slice: stay.
+        if high - low < 1e-12 * width:
+            return high - low
+        if t < 0.0:
+            low = t
+        else:
+            high = t
+
+
+@njit
+def update_theta(rng, posterior, slices, chain, bright, scratch):
+    """One update of theta given z: along each coordinate, or along one random direction."""
+    n_parameters = chain.v.shape[0]
+    if slices.random == 1:
+        norm = 0.0
+        for j in range(n_parameters):
+            slices.direction[j] = rng.standard_normal()
+            norm += slices.direction[j] ** 2
+        for j in range(n_parameters):
+            slices.direction[j] /= np.sqrt(norm)
+    for i in range(slices.width.shape[0]):
+        if slices.random == 0:
+            for j in range(n_parameters):
+                slices.direction[j] = 0.0
+            slices.direction[i] = 1.0
+        length = update_along(rng, slices.width[i], posterior, slices, chain, bright, scratch)
+        slices.width[i] += slices.gain[0] * (length - slices.width[i])
+
+
+@functools.cache
+def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
+    """Compiled ``run(rng, n, posterior, plan, slices, chain, bright, scratch)``.
+
+    Makes n transitions; returns the acceptance probability, one.
+    """
+    fingerprint = SOURCE_FINGERPRINT  # see `native`: makes the sources part of the cache key
+    state = (chain_type(), brightness_type(), scratch_type())
+
+    @njit(
+        types.float64(
+            types.npy_rng, types.int64, posterior_type(dtype), plan_type(), slices_type(), *state
+        ),
+        cache=True,
+    )
+    def run(rng, n, posterior, plan, slices, chain, bright, scratch):
+        _ = fingerprint
+        posterior, plan, slices = borrow(posterior), borrow(plan), borrow(slices)
+        chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        for _i in range(n):
+            update_theta(rng, posterior, slices, chain, bright, scratch)
+            for _j in range(plan.sweeps):
+                sweep(rng, plan, posterior.rows, posterior.log_factor, chain.w, bright, scratch)
+        return 1.0
+
+    return run  # type: ignore[no-any-return]

@@ -1,0 +1,57 @@
+"""Whitened coordinates learnt from a chain's draws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pymc_flymc.geometry import Geometry
+
+__all__ = ["diagonal_geometry", "learn_geometry"]
+
+
+def diagonal_geometry(geometry: Geometry) -> Geometry:
+    """Coordinates scaled by each parameter's standard deviation, without correlations."""
+    d = len(geometry.centre)
+    scale = np.empty(d)
+    scale[geometry.dense] = np.linalg.norm(geometry.factor, axis=1)
+    reach = np.linalg.norm(geometry.coupling @ geometry.factor, axis=1)
+    scale[geometry.wide] = np.hypot(geometry.scale, reach)
+    empty = np.empty(0, np.int64)
+    return Geometry(geometry.centre, np.empty((0, 0)), empty, np.arange(d), scale, np.empty((d, 0)))
+
+
+def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
+    """Coordinates in which draws would be about N(0, I).
+
+    Parameters
+    ----------
+    geometry : Geometry
+        The coordinates of the draws.
+    draws : ndarray, shape (n, D)
+        A chain's whitened parameters while it tuned.
+    """
+    m = len(geometry.dense)
+    draws = draws - draws.mean(axis=0)
+    variance = np.mean(draws[:, m:] ** 2, axis=0)
+    n = len(draws)
+    # A few draws say little about a variance: as if five more had confirmed the old coordinates.
+    scale = geometry.scale * np.sqrt((n * variance + 5.0) / (n + 5.0))
+    if m == 0:
+        return geometry._replace(scale=scale)
+    factor = geometry.factor @ np.linalg.cholesky(_shrunk_covariance(draws[:, :m]))
+    return geometry._replace(factor=np.ascontiguousarray(factor), scale=scale)
+
+
+def _shrunk_covariance(draws: np.ndarray) -> np.ndarray:
+    """Covariance of n centred draws, shape (n, m), shrunk towards the identity's shape.
+
+    The oracle approximating estimator of Chen, Wiesel, Eldar & Hero (2010, equation 23): the less
+    the draws contradict the old coordinates, the more it stays with them.
+    """
+    n, m = draws.shape
+    sample = draws.T @ draws / n
+    squared, trace = float(np.sum(sample**2)), float(np.trace(sample))
+    spread = squared - trace**2 / m
+    numerator = (1.0 - 2.0 / m) * squared + trace**2
+    weight = min(1.0, numerator / ((n + 1.0 - 2.0 / m) * spread)) if spread > 0.0 else 1.0
+    return (1.0 - weight) * sample + weight * trace / m * np.eye(m)

@@ -1,0 +1,214 @@
+"""Firefly Monte Carlo with gradients: Hamiltonian and Langevin updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pymc.blocking import PointType
+from pymc.model import Model
+from pymc.util import RandomGenerator
+
+from pymc_flymc.bounds import Bound, Problem
+from pymc_flymc.chain import FireflyChain
+from pymc_flymc.choice import check_bound_setting, conditional_target
+from pymc_flymc.density import DensityGraph
+from pymc_flymc.kernels.hamiltonian import Dynamics, freeze_step, new_dynamics, restart_adaptation
+from pymc_flymc.metric import diagonal_geometry, learn_geometry
+from pymc_flymc.resampling import Resampling
+from pymc_flymc.steps.base import FireflyStep
+from pymc_flymc.target import Target
+
+__all__ = ["FireflyHMC", "FireflyMALA"]
+
+METRICS = ("auto", "dense", "diagonal")
+
+
+class FireflyHMC(FireflyStep):
+    r"""Firefly Monte Carlo with Hamiltonian updates of the parameters.
+
+    The gradient of :math:`\log p(\theta, z)` comes from the graphs of the prior and the collapsed
+    bound, and from the bright rows alone. For posteriors with many parameters, or of a shape that
+    random walks explore slowly.
+
+    Parameters
+    ----------
+    vars : sequence of variables, optional
+        Variables to sample; all free variables by default. Every variable that the likelihood
+        depends on must be among them.
+    bound : Bound, "auto" or None
+        Lower bound on each row's likelihood; "auto" takes one that fits the likelihood. None is
+        regular MCMC: every transition reads all rows.
+    brightness : ImplicitResampling or ExplicitResampling, optional
+        How the brightness of the rows is resampled; ``ImplicitResampling()`` by default.
+    path_length : float, default pi
+        Largest length of a trajectory, in posterior standard deviations. Each has a length drawn
+        uniformly up to it: with pi, successive draws from a normal law are uncorrelated.
+    target_accept : float, default 0.8
+        Mean acceptance probability that the step size is tuned to, by dual averaging.
+    metric : {"auto", "dense", "diagonal"}
+        Mass matrix. It starts from the Laplace approximation and is estimated anew from each
+        tuning window's draws. "auto" is dense up to a few hundred parameters; beyond, elements
+        of large variables have a variance each, and covariances with the others.
+    transitions : int, optional
+        Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
+        neighbouring draws are nearly independent.
+    anchor, model, rng, initial_point
+        As in `FireflyMH`.
+
+    Raises
+    ------
+    UnsupportedModelError, ValueError
+        As in `FireflyMH`.
+
+    Notes
+    -----
+    Statistics of each draw: ``n_bright``, ``likelihood_queries`` and ``transitions`` as in
+    `FireflyMH`; ``accept``, mean acceptance probability; ``step_size``, in posterior standard
+    deviations; ``n_steps``, leapfrog steps made.
+
+    References
+    ----------
+    Neal, R. M. (2011). MCMC using Hamiltonian dynamics. Handbook of Markov Chain Monte Carlo.
+    Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. JMLR 15, 1593-1623.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pm.sample(step=FireflyHMC())
+    """
+
+    name = "firefly_hmc"
+    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
+        **FireflyStep.common_stats,
+        "step_size": (np.float64, []),
+        "n_steps": (np.int64, []),
+    }
+
+    def __init__(
+        self,
+        vars: Sequence[Any] | None = None,
+        *,
+        bound: Bound | Literal["auto"] | None = "auto",
+        brightness: Resampling | None = None,
+        path_length: float = np.pi,
+        target_accept: float = 0.8,
+        metric: Literal["auto", "dense", "diagonal"] = "auto",
+        transitions: int | None = None,
+        anchor: dict[str, Any] | None = None,
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        initial_point: PointType | None = None,
+    ) -> None:
+        if not 0 < path_length < np.inf:
+            raise ValueError(f"path_length must be positive, not {path_length}")
+        self._prepare(bound, float(path_length), target_accept, metric)
+        self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
+
+    def _prepare(self, bound: Any, length: float, target_accept: float, metric: str) -> None:
+        """Check and keep settings."""
+        check_bound_setting(bound)
+        if not 0 < target_accept < 1:
+            raise ValueError(f"target_accept must be between 0 and 1, not {target_accept}")
+        if metric not in METRICS:
+            raise ValueError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
+        self._bound_setting, self._metric = bound, metric
+        self._length, self._target_accept = length, float(target_accept)
+
+    def _choose(self, graph: DensityGraph, problem: Problem, others: np.ndarray) -> Target:
+        target = conditional_target(
+            graph, problem, self._bound_setting, self.brightness, "hamiltonian", len(others)
+        )
+        wide = len(target.geometry.wide)
+        if self._metric == "dense" and wide:
+            raise ValueError(
+                f"metric='dense' is not for {len(self._default_theta):,} parameters; 'auto' is "
+                "dense for all but large variables"
+            )
+        return target
+
+    def _new_moves(self) -> Dynamics:
+        n_slopes = self.target.graph.n_coefficients + self.target.n_shared
+        return new_dynamics(len(self._default_theta), n_slopes, self._length, self._target_accept)
+
+    def _started(self, chain: FireflyChain) -> None:
+        if self._metric == "diagonal":
+            chain.set_geometry(diagonal_geometry(chain.geometry))
+
+    def _end_window(self, chain: FireflyChain, draws: np.ndarray) -> None:
+        assert self.tuning is not None
+        if not self.tuning.is_over:  # the step size needs a window for the last metric
+            chain.set_geometry(learn_geometry(chain.geometry, draws))
+            restart_adaptation(chain.moves)
+
+    def _end_tuning(self, chain: FireflyChain) -> None:
+        freeze_step(chain.moves)
+
+    def _statistics(self, chain: FireflyChain) -> dict[str, Any]:
+        n_steps = int(chain.moves.tally[0])
+        chain.moves.tally[0] = 0.0
+        return {"step_size": float(np.exp(chain.moves.log_step[0])), "n_steps": n_steps}
+
+
+class FireflyMALA(FireflyHMC):
+    r"""Firefly Monte Carlo with Metropolis-adjusted Langevin updates of the parameters.
+
+    A trajectory of `FireflyHMC` of a single step: one gradient for each proposal. As in the
+    experiments of Maclaurin & Adams (2014).
+
+    Parameters
+    ----------
+    vars : sequence of variables, optional
+        Variables to sample; all free variables by default. Every variable that the likelihood
+        depends on must be among them.
+    bound : Bound, "auto" or None
+        Lower bound on each row's likelihood; "auto" takes one that fits the likelihood. None is
+        regular MCMC: every transition reads all rows.
+    brightness : ImplicitResampling or ExplicitResampling, optional
+        How the brightness of the rows is resampled; ``ImplicitResampling()`` by default.
+    target_accept : float, default 0.574
+        Mean acceptance probability that the step size is tuned to; optimal for many
+        parameters (Roberts & Rosenthal 1998).
+    metric : {"auto", "dense", "diagonal"}
+        As in `FireflyHMC`.
+    transitions : int, optional
+        Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
+        neighbouring draws are nearly independent.
+    anchor, model, rng, initial_point
+        As in `FireflyMH`.
+
+    Raises
+    ------
+    UnsupportedModelError, ValueError
+        As in `FireflyMH`.
+
+    Notes
+    -----
+    Statistics of each draw: those of `FireflyHMC`.
+
+    References
+    ----------
+    Roberts, G. O. and Rosenthal, J. S. (1998). Optimal scaling of discrete approximations to
+    Langevin diffusions. JRSS B 60, 255-268.
+    """
+
+    name = "firefly_mala"
+    first_transitions = 20
+
+    def __init__(
+        self,
+        vars: Sequence[Any] | None = None,
+        *,
+        bound: Bound | Literal["auto"] | None = "auto",
+        brightness: Resampling | None = None,
+        target_accept: float = 0.574,
+        metric: Literal["auto", "dense", "diagonal"] = "auto",
+        transitions: int | None = None,
+        anchor: dict[str, Any] | None = None,
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        initial_point: PointType | None = None,
+    ) -> None:
+        self._prepare(bound, 0.0, target_accept, metric)
+        self._build(vars, brightness, transitions, anchor, model, rng, initial_point)

@@ -1,0 +1,134 @@
+"""Firefly Monte Carlo with Metropolis-Hastings updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pymc.blocking import PointType
+from pymc.model import Model
+from pymc.util import RandomGenerator
+
+from pymc_flymc.bounds import Bound, Problem
+from pymc_flymc.chain import FireflyChain
+from pymc_flymc.choice import check_settings, choose_target, mixture
+from pymc_flymc.density import DensityGraph
+from pymc_flymc.kernels.conditional import Moves, favour_best, new_moves
+from pymc_flymc.resampling import Resampling
+from pymc_flymc.steps.base import FireflyStep
+from pymc_flymc.target import Target
+
+__all__ = ["FireflyMH"]
+
+#: Transitions in a step before tuning has had its say: conditional and joint.
+FIRST_TRANSITIONS = (20, 2)
+
+
+class FireflyMH(FireflyStep):
+    r"""Firefly Monte Carlo with Metropolis-Hastings updates of the parameters.
+
+    Samples the exact posterior of a model whose likelihood is a regression on many rows, reading
+    only the few rows that are bright at the time.
+
+    Parameters
+    ----------
+    vars : sequence of variables, optional
+        Variables to sample; all free variables by default. Every variable that the likelihood
+        depends on must be among them.
+    bound : Bound, "auto" or None
+        Lower bound on each row's likelihood. With ``Taylor()`` parameters and brightness are
+        updated together, with ``JaakkolaJordan()`` in turn. For logistic likelihoods "auto" takes
+        the one that promises more effective draws for the rows read, and says so; for softmax
+        ones it is ``Bohning()``, for Student-t ones ``Tangent()``, for counts ``Taylor()``. None is
+        regular MCMC: every transition reads all rows.
+    brightness : ImplicitResampling or ExplicitResampling, optional
+        How the brightness of the rows is resampled in conditional moves, which it calls for;
+        ``ImplicitResampling()`` by default.
+    proposal : {"auto", "random_walk", "pcn", "independent"}
+        Proposal for the parameters, in coordinates whitened at the anchor: a Gaussian random walk,
+        preconditioned Crank-Nicolson around the anchor, independent draws from the Laplace
+        approximation (joint moves only), or a mixture learnt in tuning.
+    transitions : int, optional
+        Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
+        neighbouring draws are nearly independent.
+    anchor : dict, optional
+        Values of the free variables, by name, on the scale on which the model defines them: the
+        point at which the bound is tuned. By default the posterior mode is searched for.
+    model : Model, optional
+        Taken from the context if not given.
+    rng : RandomGenerator, optional
+        ``pm.sample`` hands each chain a generator of its own.
+    initial_point : dict, optional
+        Default starting point of the model on the unconstrained scale.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the model has no likelihood that the method knows, or not in a form it can read, if it
+        has discrete free variables, or if a variable of the likelihood is not among `vars`.
+    ValueError
+        If data or settings are invalid, or if the posterior has no mode.
+
+    Notes
+    -----
+    Statistics of each draw: ``n_bright``, bright rows at its end; ``likelihood_queries``, rows
+    whose likelihood was evaluated in it, for parameters and brightness together; ``accept``, mean
+    acceptance probability of its parameter updates; ``random_walk_scale`` and ``pcn_scale``, step
+    sizes in posterior standard deviations; ``transitions``.
+
+    Chains start from points drawn around the anchor, more dispersed than the posterior, unless
+    ``pm.sample`` is given ``initvals``.
+
+    References
+    ----------
+    Maclaurin, D. and Adams, R. P. (2014). Firefly Monte Carlo: exact MCMC with subsets of data.
+    UAI.
+
+    Examples
+    --------
+    >>> with pm.Model():
+    ...     beta = pm.Normal("beta", 0, 1, shape=X.shape[1])
+    ...     pm.Bernoulli("y", logit_p=X @ beta, observed=y)
+    ...     idata = pm.sample(step=FireflyMH())
+    """
+
+    name = "firefly_mh"
+    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
+        **FireflyStep.common_stats,
+        "random_walk_scale": (np.float64, []),
+        "pcn_scale": (np.float64, []),
+    }
+
+    def __init__(
+        self,
+        vars: Sequence[Any] | None = None,
+        *,
+        bound: Bound | Literal["auto"] | None = "auto",
+        brightness: Resampling | None = None,
+        proposal: Literal["auto", "random_walk", "pcn", "independent"] = "auto",
+        transitions: int | None = None,
+        anchor: dict[str, Any] | None = None,
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        initial_point: PointType | None = None,
+    ) -> None:
+        check_settings(bound, brightness, proposal)
+        self._settings = bound, brightness, proposal
+        self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
+        self.first_transitions = FIRST_TRANSITIONS[self.target.is_joint]
+
+    def _choose(self, graph: DensityGraph, problem: Problem, others: np.ndarray) -> Target:
+        target = choose_target(graph, problem, *self._settings, others)
+        self._mixture = mixture(target, self._settings[-1])
+        return target
+
+    def _new_moves(self) -> Moves:
+        return new_moves(len(self._default_theta), np.array(self._mixture))
+
+    def _end_window(self, chain: FireflyChain, draws: np.ndarray) -> None:
+        favour_best(chain.moves, adapt=self._settings[-1] == "auto")
+
+    def _statistics(self, chain: FireflyChain) -> dict[str, Any]:
+        walk, pcn = np.exp(chain.moves.log_scale)
+        return {"random_walk_scale": float(walk), "pcn_scale": float(pcn)}

@@ -1,0 +1,102 @@
+"""Firefly Monte Carlo with slice updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pymc.blocking import PointType
+from pymc.model import Model
+from pymc.util import RandomGenerator
+
+from pymc_flymc.bounds import Bound, Problem
+from pymc_flymc.chain import FireflyChain
+from pymc_flymc.choice import check_bound_setting, conditional_target
+from pymc_flymc.density import DensityGraph
+from pymc_flymc.kernels.slice import Slices, new_slices
+from pymc_flymc.resampling import Resampling
+from pymc_flymc.steps.base import FireflyStep
+from pymc_flymc.target import Target
+
+__all__ = ["FireflySlice"]
+
+DIRECTIONS = ("coordinate", "random")
+
+
+class FireflySlice(FireflyStep):
+    r"""Firefly Monte Carlo with slice updates of the parameters.
+
+    Stepping out and shrinkage (Neal 2003): nothing is rejected, and widths that are off cost time
+    only. Every evaluation reads the bright rows, and counts.
+
+    Parameters
+    ----------
+    vars : sequence of variables, optional
+        Variables to sample; all free variables by default. Every variable that the likelihood
+        depends on must be among them.
+    bound : Bound, "auto" or None
+        Lower bound on each row's likelihood; "auto" takes one that fits the likelihood. None is
+        regular MCMC: every transition reads all rows.
+    brightness : ImplicitResampling or ExplicitResampling, optional
+        How the brightness of the rows is resampled; ``ImplicitResampling()`` by default.
+    direction : {"coordinate", "random"}
+        Whether a transition updates along each whitened coordinate in turn, or along one random
+        direction.
+    transitions : int, optional
+        Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
+        neighbouring draws are nearly independent.
+    anchor, model, rng, initial_point
+        As in `FireflyMH`.
+
+    Raises
+    ------
+    UnsupportedModelError, ValueError
+        As in `FireflyMH`.
+
+    Notes
+    -----
+    Statistics of each draw: ``n_bright``, ``likelihood_queries`` and ``transitions`` as in
+    `FireflyMH`; ``accept``, which is one; ``slice_width``, mean first width of the intervals, in
+    posterior standard deviations.
+
+    References
+    ----------
+    Neal, R. M. (2003). Slice sampling. Annals of Statistics 31, 705-767.
+    """
+
+    name = "firefly_slice"
+    stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
+        **FireflyStep.common_stats,
+        "slice_width": (np.float64, []),
+    }
+
+    def __init__(
+        self,
+        vars: Sequence[Any] | None = None,
+        *,
+        bound: Bound | Literal["auto"] | None = "auto",
+        brightness: Resampling | None = None,
+        direction: Literal["coordinate", "random"] = "coordinate",
+        transitions: int | None = None,
+        anchor: dict[str, Any] | None = None,
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        initial_point: PointType | None = None,
+    ) -> None:
+        check_bound_setting(bound)
+        if direction not in DIRECTIONS:
+            raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
+        self._bound_setting, self._random = bound, direction == "random"
+        self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
+
+    def _choose(self, graph: DensityGraph, problem: Problem, others: np.ndarray) -> Target:
+        return conditional_target(
+            graph, problem, self._bound_setting, self.brightness, "slice", len(others)
+        )
+
+    def _new_moves(self) -> Slices:
+        return new_slices(len(self._default_theta), self._random)
+
+    def _statistics(self, chain: FireflyChain) -> dict[str, Any]:
+        return {"slice_width": float(chain.moves.width.mean())}

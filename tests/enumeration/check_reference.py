@@ -1,0 +1,206 @@
+"""Compare kernels with plain implementations, random number by random number; run by the tests.
+
+``NUMBA_DISABLE_JIT=1 python check_reference.py KERNEL``: from many states (theta, z) of a small
+logistic model, a kernel's update of theta given z ends where the textbook's does, with the same
+acceptance probability. Exits with 1 if they differ by more than rounding.
+"""
+
+import os
+import sys
+
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+
+import numpy as np
+
+from pymc_flymc.bounds import JaakkolaJordan
+from pymc_flymc.brightness import brighten, make_brightness
+from pymc_flymc.geometry import Geometry, whiten
+from pymc_flymc.kernels import hamiltonian, slice
+from pymc_flymc.kernels.posterior import Posterior, make_chain
+from pymc_flymc.rows import Rows, make_scratch
+
+N, N_STATES, N_UPDATES = 5, 60, 3
+rng = np.random.default_rng(1)
+X = rng.normal(size=(N, 2)) * 2.0
+Y = np.array([1.0, 0.0, 0.0, 1.0, 1.0])
+BOUND = JaakkolaJordan(xi=np.array([1.5, 0.2, 3.0, 1.0, 0.5]))
+CONSTANTS = BOUND.constants(BOUND.xi, Y, np.full(N, 0.1))
+# theta[1] is a dense parameter, theta[0] a wide one: theta is no affine map of v by a triangle.
+GEOMETRY = Geometry(
+    np.array([0.2, -0.3]),
+    np.array([[0.8]]),
+    np.array([1]),
+    np.array([0]),
+    np.array([0.6]),
+    np.array([[0.5]]),
+)
+MATRIX = np.array([[-0.5 * 0.8, 0.6], [0.8, 0.0]])  # theta = centre + MATRIX v, by hand
+LENGTH = 2.0
+
+
+def log_prior(theta):
+    return -0.5 * theta @ theta - 0.1 * theta[0] ** 4
+
+
+def log_bounds(theta):
+    a, b, c = BOUND.coefficients(BOUND.xi, Y, 0.1)
+    eta = X @ theta
+    return c + b * eta - a * eta**2
+
+
+def log_likelihoods(theta):
+    eta = X @ theta
+    return Y * eta - np.logaddexp(0.0, eta)
+
+
+def log_joint(theta, z):
+    """log p(theta, z) from its definition: prod (L - B)^z B^(1 - z)."""
+    likelihood, bound = np.exp(log_likelihoods(theta)), np.exp(log_bounds(theta))
+    return log_prior(theta) + np.sum(np.log(np.where(z, likelihood - bound, bound)))
+
+
+def gradient_of(function, x, step=1e-5):
+    """Central differences of fourth order."""
+    out = np.empty(len(x))
+    for j in range(len(x)):
+        e = np.zeros(len(x))
+        e[j] = step
+        near = function(x + e) - function(x - e)
+        far = function(x + 2 * e) - function(x - 2 * e)
+        out[j] = (8.0 * near - far) / (12.0 * step)
+    return out
+
+
+# --- plain implementations, in whitened coordinates ----------------------------------------------
+
+
+def hamiltonian_reference(rng, log_p, v, step, length):
+    n_steps = max(1, int(np.ceil(rng.random() * length / step))) if length else 1
+    p = rng.standard_normal(len(v))
+    start = log_p(v) - 0.5 * p @ p
+    new = v.copy()
+    for _ in range(n_steps):
+        p = p + 0.5 * step * gradient_of(log_p, new)
+        new = new + step * p
+        p = p + 0.5 * step * gradient_of(log_p, new)
+    accept = min(1.0, np.exp(log_p(new) - 0.5 * p @ p - start))
+    return (new if rng.standard_exponential() > -np.log(accept) else v), accept
+
+
+def slice_reference(rng, log_p, v, widths, random):
+    directions = np.eye(len(v))
+    if random:
+        e = rng.standard_normal(len(v))
+        directions = [e / np.linalg.norm(e)]
+    for e, width in zip(directions, widths, strict=True):
+        height = log_p(v) - rng.standard_exponential()
+        low = -width * rng.random()
+        high = low + width
+        left = int(rng.random() * slice.MAX_EXTENSIONS)
+        right = slice.MAX_EXTENSIONS - 1 - left
+        while left and log_p(v + low * e) > height:
+            low, left = low - width, left - 1
+        while right and log_p(v + high * e) > height:
+            high, right = high + width, right - 1
+        while True:
+            t = low + (high - low) * rng.random()
+            if log_p(v + t * e) > height:
+                break
+            low, high = (t, high) if t < 0.0 else (low, t)
+        v = v + t * e
+    return v, 1.0
+
+
+# --- what kernels call ---------------------------------------------------------------------------
+
+
+def density(theta, statistics, w_out):
+    w_out[:] = theta
+    return log_prior(theta) + np.sum(log_bounds(theta))
+
+
+def density_gradient(theta, statistics, slope, out):
+    out[:] = gradient_of(lambda t: log_prior(t) + np.sum(log_bounds(t)), theta) + slope
+
+
+def log_factor(eta, constants, shared, out):
+    eta = np.abs(eta[:, 0])
+    gap = constants[:, 0] * eta**2 + constants[:, 1] - 0.5 * eta - np.log1p(np.exp(-eta))
+    out[:] = np.log(np.expm1(gap))
+
+
+def log_factor_gradient(eta, constants, shared, out, slopes, slope):
+    def total(x):
+        values = np.empty(len(eta))
+        log_factor(x[:, None], constants, shared, values)
+        return np.sum(values)
+
+    slopes[:, 0] = gradient_of(total, eta[:, 0])
+    log_factor(eta, constants, shared, out)
+
+
+def state(theta, z):
+    chain, bright = make_chain(2, 2, N), make_brightness(N)
+    chain.v[:], chain.theta[:] = whiten(GEOMETRY, theta), theta
+    chain.log_density[0] = density(theta, None, chain.w)
+    odds = np.empty(N)
+    log_factor((X @ theta)[:, None], CONSTANTS, None, odds)
+    for n in np.flatnonzero(z):
+        brighten(bright, n, odds[n])
+    return chain, bright
+
+
+def compare(kernel, seed):
+    """Largest difference of theta and acceptance over a few updates from a random state."""
+    rng = np.random.default_rng(seed)
+    theta, z = rng.normal(size=2), rng.random(N) < 0.5
+    rows = Rows(X, np.empty((0, 1)), 0, CONSTANTS)
+    posterior = Posterior(
+        density, log_factor, density_gradient, log_factor_gradient, None, rows, GEOMETRY
+    )
+    chain, bright = state(theta, z)
+    scratch = make_scratch(1, 2)
+    length = LENGTH if kernel == "hamiltonian" else 0.0
+    random = kernel == "slice-random"
+    dynamics = hamiltonian.new_dynamics(2, 2, length, 0.8)
+    slices = slice.new_slices(2, random)
+    slices.width[:] = 0.7  # short: intervals have to be extended
+
+    def log_p(v):
+        return log_joint(GEOMETRY.centre + MATRIX @ v, z)
+
+    ours, theirs = np.random.default_rng(seed), np.random.default_rng(seed)
+    v = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
+    worst, moved = 0.0, 0
+    for _ in range(N_UPDATES):
+        before, accept = v, 1.0
+        if kernel.startswith("slice"):
+            slice.update_theta(ours, posterior, slices, chain, bright, scratch)
+            v, expected = slice_reference(theirs, log_p, v, slices.width, random)
+        else:
+            accept = hamiltonian.update_theta(ours, posterior, dynamics, chain, bright, scratch)
+            step = np.exp(dynamics.log_step[0])
+            v, expected = hamiltonian_reference(theirs, log_p, v, step, length)
+        moved += np.any(v != before)
+        distance = np.max(np.abs(chain.theta - GEOMETRY.centre - MATRIX @ v))
+        odds = np.empty(N)
+        log_factor((X @ chain.theta)[:, None], CONSTANTS, None, odds)
+        k = bright.count[0]
+        stale = np.max(np.abs(bright.log_odds[:k] - odds[bright.index[:k]]), initial=0.0)
+        worst = max(worst, distance, abs(accept - expected), stale)
+        # Another z, which the next update must take note of.
+        z[rng.integers(N)] ^= True
+        chain, bright = state(chain.theta.copy(), z) if rng.random() < 0.3 else (chain, bright)
+        z[:] = False
+        z[bright.index[: bright.count[0]]] = True
+    return worst, moved
+
+
+if __name__ == "__main__":
+    results = [compare(sys.argv[1], seed) for seed in range(N_STATES)]
+    worst, moved = max(r[0] for r in results), sum(r[1] for r in results)
+    print(f"{sys.argv[1]}: largest difference {worst:.1e}, moved {moved} times")
+    assert moved > 0.3 * N_STATES * N_UPDATES, "the kernel hardly moves: nothing is tested"
+    # The gradients are differences: their errors of 1e-10 grow along a trajectory.
+    if worst > 1e-6:
+        sys.exit(1)
