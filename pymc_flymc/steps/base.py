@@ -58,6 +58,8 @@ class FireflyStep(BlockedStep):
         "accept": (np.float64, []),
         "transitions": (np.int64, []),
     }
+    #: How brightness is resampled by default.
+    default_brightness = ImplicitResampling()
     #: Transitions in a step before tuning has had its say.
     first_transitions = 5
     _state_class = FireflyState
@@ -106,7 +108,7 @@ class FireflyStep(BlockedStep):
         else:
             theta = self._layout.ravel(anchor_point(model, anchor))
             found = anchor_at(surrogate, design, y, derivatives, theta)
-        self.brightness = ImplicitResampling() if brightness is None else brightness
+        self.brightness = self.default_brightness if brightness is None else brightness
         problem = Problem(design, y, reading.likelihood, derivatives, found)
         self._transitions = transitions
         self.tuning: Tuning | None = None

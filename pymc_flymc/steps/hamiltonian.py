@@ -16,7 +16,7 @@ from pymc_flymc.choice import check_bound_setting, conditional_target
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.hamiltonian import Dynamics, freeze_step, new_dynamics, restart_adaptation
 from pymc_flymc.metric import diagonal_geometry, learn_geometry
-from pymc_flymc.resampling import Resampling
+from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.steps.base import FireflyStep
 from pymc_flymc.target import Target
 
@@ -41,7 +41,8 @@ class FireflyHMC(FireflyStep):
         Lower bound on each row's likelihood; "auto" takes one that fits the likelihood. None is
         regular MCMC: every transition reads all rows.
     brightness : ImplicitResampling or ExplicitResampling, optional
-        How the brightness of the rows is resampled; ``ImplicitResampling()`` by default.
+        How the brightness of the rows is resampled; by default
+        ``ImplicitResampling(ratio=1.0, sweeps=4)``.
     path_length : float, default pi
         Largest length of a trajectory, in posterior standard deviations. Each has a length drawn
         uniformly up to it: with pi, successive draws from a normal law are uncorrelated.
@@ -80,6 +81,8 @@ class FireflyHMC(FireflyStep):
     """
 
     name = "firefly_hmc"
+    # A trajectory costs several gradients: sweeps are cheap beside it, and z must keep up.
+    default_brightness = ImplicitResampling(ratio=1.0, sweeps=4)
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
         **FireflyStep.common_stats,
         "step_size": (np.float64, []),
@@ -194,6 +197,7 @@ class FireflyMALA(FireflyHMC):
     """
 
     name = "firefly_mala"
+    default_brightness = ImplicitResampling()
     first_transitions = 20
 
     def __init__(
