@@ -123,7 +123,7 @@ def _check_proper(
     Under a flat prior separable data have no posterior; the search stops where the likelihood
     cannot rise noticeably any more.
     """
-    if expansion.value < -0.1:
+    if abs(expansion.value) > 0.1:
         return
     empty = LikelihoodExpansion(
         0.0, np.zeros_like(expansion.gradient), np.zeros_like(expansion.information), expansion.w

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Protocol, cast
 
 import numpy as np
 from arviz_stats.base import array_stats
@@ -87,8 +88,8 @@ def choose_target(
     """Build the target with the bound asked for, or else with the one that promises most.
 
     Joint updates of (theta, z) under a Taylor bound give nearly independent draws where the
-    posterior is concentrated; a conditional kernel under a Jaakkola-Jordan bound degrades more
-    gently where it is not. The cost of the latter is estimated from a sample of rows, that of
+    posterior is concentrated; a conditional kernel under a quadratic bound degrades more gently
+    where it is not. The cost of the latter is estimated from a sample of rows, that of
     the former from the weights of joint proposals, with random numbers of its own.
 
     The settings are those that `check_settings` lets pass.
@@ -107,11 +108,11 @@ def choose_target(
     if len(valid) == 1:
         (only,) = valid
     elif resampling is not None:
-        only = JaakkolaJordan()
+        only = _other(valid)
     elif proposal == "independent":
         only = Taylor()
     else:
-        return _cheaper(graph, problem, scheme, others)
+        return _cheaper(graph, problem, _other(valid), scheme, others)
     _check_resampling(only, resampling)
     target = build_target(graph, problem, only, scheme, len(others))
     _log.info(
@@ -121,11 +122,24 @@ def choose_target(
     return target
 
 
+class _Estimable(Bound, Protocol):
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """Bright rows expected, from every stride-th row."""
+
+
+def _other(valid: list[Bound]) -> _Estimable:
+    """Return the bound for conditional moves, where there is also a Taylor bound."""
+    return next(cast(_Estimable, bound) for bound in valid if not isinstance(bound, Taylor))
+
+
 def _cheaper(
-    graph: DensityGraph, problem: Problem, resampling: Resampling, others: np.ndarray
+    graph: DensityGraph,
+    problem: Problem,
+    fallback: _Estimable,
+    resampling: Resampling,
+    others: np.ndarray,
 ) -> Target:
     n_others, n_parameters = len(others), len(problem.anchor.theta)
-    fallback = JaakkolaJordan()
     taylor = Taylor()
     stride = max(1, problem.design.n_rows // SAMPLE_ROWS)
     joint_rows = taylor.expected_rows(problem, stride)

@@ -13,7 +13,7 @@ from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels import conditional, joint
 from pymc_flymc.kernels.conditional import Geometry
 from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods import Likelihood, outcome
 from pymc_flymc.native import NativeFunction, compile_log_factor, read_only
 from pymc_flymc.resampling import ImplicitResampling, Levels, Resampling
 from pymc_flymc.rows import Rows
@@ -111,7 +111,7 @@ def build_target(
     levels, alias = None, None
     statistics, expected_bright = np.empty(0), float(design.n_rows)
     if bound is None:
-        constants = np.asarray(problem.y, dtype=np.float64)[:, None]
+        constants = np.asarray(problem.y, dtype=np.float64).reshape(design.n_rows, -1)
     else:
         prepared = bound.prepare(problem, log_factor)
         statistics, constants = prepared.statistics, prepared.constants
@@ -142,13 +142,15 @@ def build_target(
 
 def compile_factor(likelihood: Likelihood, bound: Bound | None) -> NativeFunction:
     """Native log factor of a bright row: log(L/B - 1), or log L where there is no bound."""
+    n_columns = 1 + len(likelihood.row_data)
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
         if bound is None:
-            return likelihood.log_likelihood(arguments, constants[:, 0])
+            y = [constants[:, i] for i in range(n_columns)]
+            return likelihood.log_likelihood(arguments, outcome(likelihood, y))
         return log_odds(bound.gap(likelihood, arguments, constants, shared))
 
-    sizes = (1, 0) if bound is None else (bound.n_constants(likelihood), bound.n_shared)
+    sizes = (n_columns, 0) if bound is None else (bound.n_constants(likelihood), bound.n_shared)
     return compile_log_factor(
         log_factor, likelihood.n_predictors, len(likelihood.nuisances), *sizes
     )

@@ -12,16 +12,29 @@ from scipy import stats
 from scipy.special import log_ndtr
 
 from pymc_flymc import Bohning, FireflyMH, JaakkolaJordan, Tangent, Taylor, check_bound
-from pymc_flymc.likelihoods import LIKELIHOODS, BernoulliLogit, PoissonLog, Softmax, StudentT
+from pymc_flymc.likelihoods import (
+    LIKELIHOODS,
+    BernoulliLogit,
+    BinomialLogit,
+    PoissonLog,
+    Softmax,
+    StudentT,
+)
 
 PAGE = Path(__file__).parents[1] / "docs" / "own_likelihood.md"
 RNG = np.random.default_rng(0)
 BINARY = RNG.integers(0, 2, 300)
+TRIALS = RNG.integers(0, 50, 300)
+GROUPED = np.column_stack([RNG.binomial(TRIALS, 0.3), TRIALS])
 CASES = [
     (JaakkolaJordan(), BernoulliLogit(), BINARY, ()),
     (JaakkolaJordan(xi=1.5, slack=0.0), BernoulliLogit(), BINARY, ()),
     (Taylor(2), BernoulliLogit(), BINARY, ()),
     (Taylor(3), BernoulliLogit(), BINARY, ()),
+    (JaakkolaJordan(), BinomialLogit(), GROUPED, ()),
+    (JaakkolaJordan(xi=1.5, slack=0.0), BinomialLogit(), GROUPED, ()),
+    (Taylor(2), BinomialLogit(), GROUPED, ()),
+    (Taylor(3), BinomialLogit(), GROUPED, ()),
     (Taylor(2), PoissonLog(), RNG.poisson(2.0, 300), ()),
     (Taylor(3), PoissonLog(), RNG.poisson(2.0, 300), ()),
     (Tangent(), StudentT(), RNG.standard_t(2.0, 300), (1.0, -0.5)),

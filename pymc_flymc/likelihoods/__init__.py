@@ -1,13 +1,20 @@
 """Families of likelihoods that Firefly can sample: one module and one list entry for each."""
 
-from pymc_flymc.likelihoods.base import Likelihood, RowParameters, SmoothLikelihood
+from pymc_flymc.likelihoods.base import Likelihood, RowParameters, SmoothLikelihood, outcome
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import StudentT
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.softmax import Softmax
 
-LIKELIHOODS: list[Likelihood] = [BernoulliLogit(), PoissonLog(), Softmax(), StudentT()]
+LIKELIHOODS: list[Likelihood] = [
+    BernoulliLogit(),
+    BinomialLogit(),
+    PoissonLog(),
+    Softmax(),
+    StudentT(),
+]
 
 
 def register_likelihood(likelihood: Likelihood) -> None:
@@ -26,6 +33,7 @@ def register_likelihood(likelihood: Likelihood) -> None:
 __all__ = [
     "LIKELIHOODS",
     "BernoulliLogit",
+    "BinomialLogit",
     "Likelihood",
     "PoissonLog",
     "RowParameters",
@@ -33,5 +41,6 @@ __all__ = [
     "Softmax",
     "StudentT",
     "find_predictor",
+    "outcome",
     "register_likelihood",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.random.basic import BernoulliRV
 from pytensor.tensor.variable import TensorVariable
+from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.base import RowParameters
@@ -20,6 +21,7 @@ class BernoulliLogit:
     name = "bernoulli-logit"
     n_predictors = 1
     nuisances: tuple[str, ...] = ()
+    row_data: tuple[str, ...] = ()
     growth = 0.0
 
     def matches(self, rv: TensorVariable) -> bool:
@@ -45,7 +47,7 @@ class BernoulliLogit:
             If p is not a logistic function of a part of its graph.
         """
         (p,) = rv.owner.op.dist_params(rv.owner)
-        eta = find_predictor(p, lambda v: 1.0 / (1.0 + np.exp(-v)))
+        eta = find_predictor(p, expit)
         if eta is not None:
             return RowParameters(eta)
         raise UnsupportedModelError(

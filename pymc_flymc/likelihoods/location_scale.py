@@ -26,6 +26,7 @@ class StudentT:
     name = "student-t"
     n_predictors = 1
     nuisances: tuple[str, ...] = ("log nu", "log sigma")
+    row_data: tuple[str, ...] = ()
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable is ``pm.StudentT`` or ``pm.Cauchy``."""

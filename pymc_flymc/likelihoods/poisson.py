@@ -26,6 +26,7 @@ class PoissonLog:
     name = "poisson-log"
     n_predictors = 1
     nuisances: tuple[str, ...] = ()
+    row_data: tuple[str, ...] = ()
     growth = 1.0
 
     def matches(self, rv: TensorVariable) -> bool:
