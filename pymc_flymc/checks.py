@@ -63,7 +63,7 @@ def check_bound(
     design = Design(X, np.empty((0, k)), False, len(nuisances))
     w = np.concatenate([rng.normal(size=3 * k), nuisances])
     derivatives = RowDerivatives(likelihood)
-    information = likelihood_pass(design, y, derivatives, w).information
+    information = likelihood_pass(design, y, derivatives, w).concave().information
     factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(len(w)))).T
     anchor = Anchor(w, w, np.linalg.cholesky(factor @ factor.T), factor, information, 1.0)
     problem = Problem(design, y, likelihood, derivatives, anchor)

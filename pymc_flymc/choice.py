@@ -9,7 +9,15 @@ from typing import Protocol, cast
 import numpy as np
 from arviz_stats.base import array_stats
 
-from pymc_flymc.bounds import Bohning, Bound, JaakkolaJordan, Problem, Tangent, Taylor
+from pymc_flymc.bounds import (
+    Bohning,
+    Bound,
+    FreeJaakkolaJordan,
+    JaakkolaJordan,
+    Problem,
+    Tangent,
+    Taylor,
+)
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.conditional import INDEPENDENT, new_moves
@@ -97,7 +105,13 @@ def choose_target(
     scheme = resampling or ImplicitResampling()
     if not isinstance(bound, str):
         return build_target(graph, problem, bound, scheme, len(others))
-    kinds: tuple[Bound, ...] = (JaakkolaJordan(), Bohning(), Tangent(), Taylor())
+    kinds: tuple[Bound, ...] = (
+        JaakkolaJordan(),
+        FreeJaakkolaJordan(),
+        Bohning(),
+        Tangent(),
+        Taylor(),
+    )
     valid = [kind for kind in kinds if kind.supports(problem.likelihood)]
     if not valid:
         raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -177,14 +177,21 @@ class LikelihoodExpansion:
         statistics.curvature = 0.5 * self.information
         return statistics.pack()
 
+    def concave(self) -> LikelihoodExpansion:
+        """Return the expansion with the curvature's sign changed where it is not concave.
+
+        Then it has a maximum, and no direction in which it rises for ever.
+        """
+        if not np.all(np.isfinite(self.information)):
+            return self
+        values, vectors = np.linalg.eigh(self.information)
+        return replace(self, information=(vectors * np.abs(values)) @ vectors.T)
+
 
 def likelihood_pass(
     design: Design, y: np.ndarray, derivatives: RowDerivatives, w: np.ndarray, stride: int = 1
 ) -> LikelihoodExpansion:
     """Expand the log-likelihood around w in one pass over the data.
-
-    Where it is not concave the curvature is the nearest that is, so that the quadratic has a
-    maximum: it guides the search for the mode, and proposals.
 
     Parameters
     ----------
@@ -212,8 +219,5 @@ def likelihood_pass(
             root = x * np.sqrt(np.where(curvature > 1e-200, curvature, 0.0))[:, None]
             information[a, a] += root.T @ root
     upper = np.triu(information)
-    information = upper + np.triu(information, 1).T
-    if n > width and np.all(np.isfinite(information)):
-        values, vectors = np.linalg.eigh(information)
-        information = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return LikelihoodExpansion(value * scale, gradient * scale, information * scale, w)
+    information = scale * (upper + np.triu(information, 1).T)
+    return LikelihoodExpansion(value * scale, gradient * scale, information, w)

@@ -11,11 +11,21 @@ from conftest import assert_matches, drive, quadrature
 from scipy import stats
 from scipy.special import log_ndtr
 
-from pymc_flymc import Bohning, FireflyMH, JaakkolaJordan, Tangent, Taylor, check_bound
+from pymc_flymc import (
+    Bohning,
+    FireflyMH,
+    FreeJaakkolaJordan,
+    JaakkolaJordan,
+    Tangent,
+    Taylor,
+    check_bound,
+)
 from pymc_flymc.likelihoods import (
     LIKELIHOODS,
     BernoulliLogit,
     BinomialLogit,
+    NegativeBinomialFree,
+    NegativeBinomialLog,
     PoissonLog,
     Softmax,
     StudentT,
@@ -25,6 +35,10 @@ PAGE = Path(__file__).parents[1] / "docs" / "own_likelihood.md"
 RNG = np.random.default_rng(0)
 BINARY = RNG.integers(0, 2, 300)
 TRIALS = RNG.integers(0, 50, 300)
+COUNTS = RNG.negative_binomial(1.5, 0.2, 300)
+DISPERSED = NegativeBinomialLog().read_observed(
+    np.column_stack([COUNTS, RNG.exponential(size=300) ** 3]), "y"
+)
 GROUPED = np.column_stack([RNG.binomial(TRIALS, 0.3), TRIALS])
 CASES = [
     (JaakkolaJordan(), BernoulliLogit(), BINARY, ()),
@@ -35,6 +49,10 @@ CASES = [
     (JaakkolaJordan(xi=1.5, slack=0.0), BinomialLogit(), GROUPED, ()),
     (Taylor(2), BinomialLogit(), GROUPED, ()),
     (Taylor(3), BinomialLogit(), GROUPED, ()),
+    (JaakkolaJordan(), NegativeBinomialLog(), DISPERSED, ()),
+    (Taylor(2), NegativeBinomialLog(), DISPERSED, ()),
+    (FreeJaakkolaJordan(), NegativeBinomialFree(), COUNTS, (0.4,)),
+    (FreeJaakkolaJordan(), NegativeBinomialFree(), COUNTS, (6.0,)),
     (Taylor(2), PoissonLog(), RNG.poisson(2.0, 300), ()),
     (Taylor(3), PoissonLog(), RNG.poisson(2.0, 300), ()),
     (Tangent(), StudentT(), RNG.standard_t(2.0, 300), (1.0, -0.5)),

@@ -15,7 +15,7 @@ from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import collapsed_quadratic
 
-__all__ = ["JaakkolaJordan"]
+__all__ = ["JaakkolaJordan", "curvature", "log_2cosh_half"]
 
 
 class JaakkolaJordan:
@@ -87,11 +87,11 @@ class JaakkolaJordan:
         The outcomes y are labels 0 and 1, shape (n,), or successes and trials, shape (n, 2).
         """
         (successes, trials), xi = _counts(y), tightness
-        lam = _curvature(xi)
+        lam = curvature(xi)
         return (
             trials * lam,
             successes - 0.5 * trials,
-            trials * (lam * xi**2 - _log_2cosh_half(xi)) - slack,
+            trials * (lam * xi**2 - log_2cosh_half(xi)) - slack,
         )
 
     def features(self, tightness: np.ndarray, slack: np.ndarray) -> np.ndarray:
@@ -101,8 +101,8 @@ class JaakkolaJordan:
     def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
         """Columns lambda(xi), the part of the gap that does not depend on eta, and trials."""
         (_, trials), xi = _counts(y), tightness
-        lam = _curvature(xi)
-        columns = [trials * lam, trials * (_log_2cosh_half(xi) - lam * xi**2) + slack]
+        lam = curvature(xi)
+        columns = [trials * lam, trials * (log_2cosh_half(xi) - lam * xi**2) + slack]
         return np.column_stack([*columns, trials] if y.ndim > 1 else columns)
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
@@ -119,8 +119,8 @@ class JaakkolaJordan:
             variance = np.sum((x @ anchor.w_factor) ** 2, axis=1)
             y = problem.y[rows]
             second = problem.derivatives(eta, y).second[0, 0]
-            curvature = 2.0 * _counts(y)[1] * _curvature(np.abs(eta[0])) + second
-            gap = 0.5 * np.maximum(curvature, 0.0) * variance
+            excess = 2.0 * _counts(y)[1] * curvature(np.abs(eta[0])) + second
+            gap = 0.5 * np.maximum(excess, 0.0) * variance
             total -= float(np.expm1(-(1.0 + self.slack) * gap).sum())
         return total * stride
 
@@ -154,12 +154,12 @@ def _counts(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (y[:, 0], y[:, 1]) if y.ndim > 1 else (y, np.ones(len(y)))
 
 
-def _curvature(xi: np.ndarray) -> np.ndarray:
+def curvature(xi: np.ndarray) -> np.ndarray:
     """lambda(xi) = tanh(xi/2) / (4 xi), continued to 1/8 at zero."""
     xi = np.maximum(xi, 1e-10)
     return np.tanh(0.5 * xi) / (4.0 * xi)
 
 
-def _log_2cosh_half(x: np.ndarray) -> np.ndarray:
+def log_2cosh_half(x: np.ndarray) -> np.ndarray:
     """log(2 cosh(x/2)) for x >= 0, without overflow."""
     return 0.5 * x + np.log1p(np.exp(-x))

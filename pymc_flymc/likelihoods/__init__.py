@@ -5,12 +5,15 @@ from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import StudentT
+from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.softmax import Softmax
 
 LIKELIHOODS: list[Likelihood] = [
     BernoulliLogit(),
     BinomialLogit(),
+    NegativeBinomialLog(),
+    NegativeBinomialFree(),
     PoissonLog(),
     Softmax(),
     StudentT(),
@@ -35,6 +38,8 @@ __all__ = [
     "BernoulliLogit",
     "BinomialLogit",
     "Likelihood",
+    "NegativeBinomialFree",
+    "NegativeBinomialLog",
     "PoissonLog",
     "RowParameters",
     "SmoothLikelihood",

@@ -9,7 +9,16 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-__all__ = ["Likelihood", "RowParameters", "SmoothLikelihood", "outcome"]
+from pymc_flymc.errors import UnsupportedModelError
+
+__all__ = [
+    "Likelihood",
+    "RowParameters",
+    "SmoothLikelihood",
+    "check_counts",
+    "outcome",
+    "scalar_parameter",
+]
 
 
 @dataclass(frozen=True)
@@ -131,3 +140,37 @@ class SmoothLikelihood(Likelihood, Protocol):
             Observed values.
         """
         ...
+
+
+def scalar_parameter(parameter: Any, what: str, rv: TensorVariable) -> Any:
+    """Return a parameter that is the same for all rows as a scalar.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If it has a value for each row.
+    """
+    if not all(parameter.type.broadcastable):
+        raise UnsupportedModelError(
+            f"{what} of the observed variable {rv.name!r} has a value for each row; Firefly needs "
+            f"one for all rows: a scalar {what}"
+        )
+    return parameter.squeeze() if parameter.ndim else parameter
+
+
+def check_counts(values: np.ndarray, name: str) -> np.ndarray:
+    """Return observed counts as float64.
+
+    Raises
+    ------
+    ValueError
+        If there are other values, NaN included.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    bad = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & (values < np.inf)))
+    if bad.size:
+        raise ValueError(
+            f"{name} has {bad.size} values that are not counts, first in row {bad[0]}: "
+            f"{values[bad[0]]}; correct or drop these rows"
+        )
+    return values

@@ -10,8 +10,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import CauchyRV, StudentTRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.base import RowParameters, scalar_parameter
 
 __all__ = ["StudentT"]
 
@@ -46,7 +45,7 @@ class StudentT:
             nu: Any = pt.ones(())
         else:
             nu, mu, sigma = parameters
-        scalars = [_scalar(nu, "nu", rv), _scalar(sigma, "sigma", rv)]
+        scalars = [scalar_parameter(nu, "nu", rv), scalar_parameter(sigma, "sigma", rv)]
         return RowParameters(mu, [pt.log(scalar) for scalar in scalars])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
@@ -101,13 +100,3 @@ class StudentT:
         nu = pt.exp(log_nu)
         half = 0.5 * (nu + 1.0)
         return half * (one * (1.0 - pt.log(half) + log_nu) + log_slope) - nu * slope
-
-
-def _scalar(parameter: Any, what: str, rv: TensorVariable) -> Any:
-    """Return a parameter that is the same for all rows as a scalar."""
-    if not all(parameter.type.broadcastable):
-        raise UnsupportedModelError(
-            f"{what} of the observed variable {rv.name!r} has a value for each row; Firefly needs "
-            f"one for all rows: a scalar {what}"
-        )
-    return parameter.squeeze() if parameter.ndim else parameter
