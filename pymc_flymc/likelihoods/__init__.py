@@ -2,6 +2,7 @@
 
 from pymc_flymc.likelihoods.base import Likelihood, RowParameters, SmoothLikelihood, outcome
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.binary_links import BernoulliCloglog, BernoulliProbit
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import StudentT
@@ -11,6 +12,8 @@ from pymc_flymc.likelihoods.softmax import Softmax
 
 LIKELIHOODS: list[Likelihood] = [
     BernoulliLogit(),
+    BernoulliProbit(),
+    BernoulliCloglog(),
     BinomialLogit(),
     NegativeBinomialLog(),
     NegativeBinomialFree(),
@@ -35,7 +38,9 @@ def register_likelihood(likelihood: Likelihood) -> None:
 
 __all__ = [
     "LIKELIHOODS",
+    "BernoulliCloglog",
     "BernoulliLogit",
+    "BernoulliProbit",
     "BinomialLogit",
     "Likelihood",
     "NegativeBinomialFree",
