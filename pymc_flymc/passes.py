@@ -12,7 +12,7 @@ import pytensor
 import pytensor.tensor as pt
 
 from pymc_flymc.design import Design
-from pymc_flymc.likelihoods import Likelihood, outcome
+from pymc_flymc.likelihoods import Likelihood, SmoothedLikelihood, outcome
 from pymc_flymc.statistics import QuadraticStatistics
 
 __all__ = ["BLOCK", "RowDerivatives", "iterate_rows", "likelihood_pass"]
@@ -90,7 +90,10 @@ class RowDerivatives:
         # One number for all rows: what depends on nuisance parameters alone is computed once.
         nuisances = [pt.vector(f"nuisance_{i}", dtype="float64", shape=(1,)) for i in range(s)]
         y = [pt.vector(name, dtype="float64") for name in ("y", *likelihood.row_data)]
-        value = likelihood.log_likelihood([*etas, *nuisances], outcome(likelihood, y))
+        log_likelihood = likelihood.log_likelihood
+        if isinstance(likelihood, SmoothedLikelihood):
+            log_likelihood = likelihood.smoothed
+        value = log_likelihood([*etas, *nuisances], outcome(likelihood, y))
         first: Any = pytensor.grad(value.sum(), [*etas, *nuisances])
 
         def second(i: int, j: int) -> Any:

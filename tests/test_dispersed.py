@@ -216,7 +216,7 @@ def test_against_nuts(alpha):
     x, exposure, y = simulated(3000, 6, seed=4)
     model = model_of(x, y, exposure, alpha)
     options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-    ours = pm.sample(step=step_of(model), tune=1000, draws=4000, **options)
+    ours = pm.sample(step=step_of(model), tune=1000, draws=10_000, **options)
     theirs = pm.sample(tune=1000, draws=4000, nuts_sampler="pymc", **options)
 
     def draws(idata):

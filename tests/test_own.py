@@ -20,16 +20,19 @@ from pymc_flymc import (
 )
 from pymc_flymc.likelihoods import (
     LIKELIHOODS,
+    AsymmetricLaplace,
     BernoulliCloglog,
     BernoulliLogit,
     BernoulliProbit,
     BinomialLogit,
+    Logistic,
     NegativeBinomialFree,
     NegativeBinomialLog,
     PoissonLog,
     Softmax,
     StudentT,
 )
+from pymc_flymc.statistics import QuadraticStatistics
 
 PAGE = Path(__file__).parents[1] / "docs" / "own_likelihood.md"
 RNG = np.random.default_rng(0)
@@ -60,6 +63,9 @@ CASES = [
     (Taylor(2), PoissonLog(), RNG.poisson(2.0, 300), ()),
     (Taylor(3), PoissonLog(), RNG.poisson(2.0, 300), ()),
     (Tangent(), StudentT(), RNG.standard_t(2.0, 300), (1.0, -0.5)),
+    (Tangent(), Logistic(), RNG.logistic(size=300), (-0.5,)),
+    (Tangent(), AsymmetricLaplace(), RNG.laplace(size=300), (0.0, -0.5)),
+    (Tangent(), AsymmetricLaplace(), RNG.laplace(size=300), (0.7, 0.5)),
     (Bohning(), Softmax(5), RNG.integers(0, 5, 300), ()),
     (Bohning(tuned=False), Softmax(2), BINARY, ()),
 ]
@@ -86,8 +92,9 @@ class LooseCurvature(JaakkolaJordan):
 class ForgottenSlack(Tangent):
     """Slack in the rows, and not in the sum."""
 
-    def features(self, tightness, slack):
-        return super().features(tightness, 0.0 * slack)
+    def collapsed(self, likelihood, w, statistics, n_coefficients):
+        total, shared = super().collapsed(likelihood, w, statistics, n_coefficients)
+        return total + statistics[QuadraticStatistics.size(n_coefficients - 2)], shared
 
 
 class SmallRemainder(PoissonLog):

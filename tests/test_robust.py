@@ -50,8 +50,9 @@ def graphs():
 
 def constants_of(y, residual, log_nu, log_sigma, slack=0.0):
     """Constants of a row whose bound touches at a given residual and nuisance parameters."""
-    slope = StudentT().slope((residual * np.exp(-log_sigma)) ** 2, [log_nu, log_sigma])
-    return Tangent().constants(np.array([slope]), np.array([y]), np.array([slack]))
+    squared = np.array([(residual * np.exp(-log_sigma)) ** 2])
+    tangent = StudentT().tangent(squared, [log_nu, log_sigma])
+    return Tangent().constants(tangent, np.array([y]), np.array([slack]))
 
 
 @given(y=residuals, eta=residuals, log_nu=logs, log_sigma=logs)

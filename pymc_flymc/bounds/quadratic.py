@@ -102,10 +102,10 @@ class RowTable:
             tight = bound.constants(tightness, y, np.zeros(len(eta)))
             middle = self._gap(eta, tight)
             ends = self._gap(eta - reach, tight), self._gap(eta + reach, tight)
-            spread = np.maximum(ends[0] + ends[1] - 2.0 * middle, 0.0) / 6.0
-            slack = bound.slack * spread
+            spread = (ends[0] + ends[1] - 2.0 * middle) / 6.0
+            slack = bound.slack * np.abs(spread)
             self.constants[rows] = bound.constants(tightness, y, slack)
-            self.bright[rows] = -np.expm1(-(middle + spread + slack))
+            self.bright[rows] = -np.expm1(-(np.maximum(middle + spread, 0.0) + slack))
             yield x, eta, y, tightness, slack
 
     def _gap(self, eta: np.ndarray, constants: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ __all__ = [
     "Likelihood",
     "RowParameters",
     "SmoothLikelihood",
+    "SmoothedLikelihood",
     "check_counts",
     "outcome",
     "scalar_parameter",
@@ -138,6 +139,19 @@ class SmoothLikelihood(Likelihood, Protocol):
         low, high : float or ndarray of shape (n,)
         y : ndarray, shape (n,) or (n, 1 + R)
             Observed values.
+        """
+        ...
+
+
+@runtime_checkable
+class SmoothedLikelihood(Likelihood, Protocol):
+    """A likelihood with kinks, which the anchor search rounds off."""
+
+    def smoothed(self, arguments: Sequence[TensorVariable], y: TensorVariable) -> TensorVariable:
+        """Return the graph of a smooth function close to ``log L``.
+
+        It says where bounds are tuned and what proposals are like; the posterior does not depend
+        on it.
         """
         ...
 
