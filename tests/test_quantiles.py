@@ -116,6 +116,19 @@ def test_reading(name, free):
     np.testing.assert_allclose(w, [0.1, 0.2, *fixed, np.log(0.7)], rtol=1e-6, atol=1e-7)
 
 
+def test_free_quantile():
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 2.0, shape=2)
+        q = pm.Beta("q", 2.0, 2.0)
+        pm.AsymmetricLaplace("y", mu=X @ beta, q=q, b=1.0, observed=Y)
+        step = FireflyMH()
+    draws, drawn = drive(step, model.initial_point(), tune=50, draws=50)
+    w = np.empty(4)
+    step.target.density(np.array([0.1, 0.2, np.log(4.0)]), step.target.statistics, w)
+    np.testing.assert_allclose(w, [0.1, 0.2, np.log(2.0), 0.0])
+    assert np.all(np.isfinite(draws)) and drawn["accept"].mean() > 0.05
+
+
 def test_bad_models():
     with pm.Model():
         beta = pm.Normal("beta", 0.0, 2.0, shape=2)
