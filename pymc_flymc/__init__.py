@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from pymc_flymc.bounds import Bohning, JaakkolaJordan, Tangent, Taylor
+from pymc_flymc.bounds import Bohning, FreeJaakkolaJordan, JaakkolaJordan, Tangent, Taylor
 from pymc_flymc.checks import check_bound
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import register_likelihood
@@ -16,6 +16,7 @@ __all__ = [
     "FireflyMALA",
     "FireflyMH",
     "FireflySlice",
+    "FreeJaakkolaJordan",
     "ImplicitResampling",
     "JaakkolaJordan",
     "Tangent",

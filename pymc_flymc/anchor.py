@@ -107,7 +107,7 @@ def anchor_at(
     """Anchor at a point given by the user."""
     expansion = likelihood_pass(design, y, derivatives, surrogate.coefficients(theta))
     # Bounds touch at the given point; proposals are centred at the mode of the expansion there.
-    centre = _maximise(surrogate, expansion.pack(), theta)
+    centre = _maximise(surrogate, expansion.concave().pack(), theta)
     return _laplace(surrogate, expansion, centre, 1.0)
 
 
@@ -123,7 +123,7 @@ def _check_proper(
     Under a flat prior separable data have no posterior; the search stops where the likelihood
     cannot rise noticeably any more.
     """
-    if expansion.value < -0.1:
+    if abs(expansion.value) > 0.1:
         return
     empty = LikelihoodExpansion(
         0.0, np.zeros_like(expansion.gradient), np.zeros_like(expansion.information), expansion.w
@@ -162,7 +162,7 @@ def _newton(
             "anchor search; give FireflyMH an anchor=, or the variables other initial values"
         )
     for _ in range(MAX_STEPS):
-        statistics = expansion.pack()
+        statistics = expansion.concave().pack()
         proposal = _maximise(surrogate, statistics, theta)
         predicted = surrogate(proposal, statistics)[0] - value
         if predicted < (TOLERANCE if stride == 1 else SUBSAMPLE_TOLERANCE):

@@ -12,7 +12,7 @@ from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.compilation import compile_log_factor
 from pymc_flymc.design import Design
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods import Likelihood, outcome
 from pymc_flymc.passes import RowDerivatives, likelihood_pass
 from pymc_flymc.target import row_factor
 
@@ -42,7 +42,7 @@ def check_bound(
     ----------
     bound : Bound
     likelihood : Likelihood
-    y : ndarray, shape (N,)
+    y : ndarray, shape (N,), or (N, 1 + R) with R columns of row data
         Outcomes that cover what the likelihood allows.
     nuisances : tuple of float
         Nuisance parameters at the anchor, on the unconstrained scale.
@@ -64,7 +64,7 @@ def check_bound(
     design = Design(X, np.empty((0, k)), False, len(nuisances))
     w = np.concatenate([rng.normal(size=3 * k), nuisances])
     derivatives = RowDerivatives(likelihood)
-    information = likelihood_pass(design, y, derivatives, w).information
+    information = likelihood_pass(design, y, derivatives, w).concave().information
     factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(len(w)))).T
     anchor = Anchor(w, w, np.linalg.cholesky(factor @ factor.T), factor, information, 1.0)
     problem = Problem(design, y, likelihood, derivatives, anchor)
@@ -94,22 +94,23 @@ def check_bound(
 
 def _evaluator(bound: Bound, likelihood: Likelihood, n_coefficients: int) -> Any:
     """Compile log-likelihoods and gaps of all rows, and the collapsed sum."""
-    w, statistics, y = pt.dvector("w"), pt.dvector("statistics"), pt.dvector("y")
+    w, statistics = pt.dvector("w"), pt.dvector("statistics")
+    y = [pt.dvector(name) for name in ("y", *likelihood.row_data)]
     constants = pt.dmatrix("constants")
     n_arguments = likelihood.n_predictors + len(likelihood.nuisances)
     arguments = [pt.dvector(f"argument_{i}") for i in range(n_arguments)]
     total, shared = bound.collapsed(likelihood, w, statistics, n_coefficients)
     gap = bound.gap(likelihood, arguments, constants, shared)
-    outputs = [likelihood.log_likelihood(arguments, y), gap, total]
+    outputs = [likelihood.log_likelihood(arguments, outcome(likelihood, y)), gap, total]
     function = pytensor.function(
-        [w, statistics, y, constants, *arguments],
+        [w, statistics, *y, constants, *arguments],
         outputs,
         mode=pytensor.compile.Mode(linker="py", optimizer="fast_compile"),
         on_unused_input="ignore",
     )
 
     def evaluate(w: Any, statistics: Any, y: Any, *rest: Any) -> tuple[Any, Any, float]:
-        log_l, gap, total = function(w, statistics, y.astype(np.float64), *rest)
+        log_l, gap, total = function(w, statistics, *np.atleast_2d(y.T).astype(np.float64), *rest)
         return log_l, gap, float(total)
 
     return evaluate

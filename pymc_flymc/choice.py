@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Protocol, cast
 
 import numpy as np
 from arviz_stats.base import array_stats
 
-from pymc_flymc.bounds import Bohning, Bound, JaakkolaJordan, Problem, Tangent, Taylor
+from pymc_flymc.bounds import (
+    Bohning,
+    Bound,
+    FreeJaakkolaJordan,
+    JaakkolaJordan,
+    Problem,
+    Tangent,
+    Taylor,
+)
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.conditional import INDEPENDENT, new_moves
@@ -92,8 +101,8 @@ def choose_target(
     """Build the target with the bound asked for, or else with the one that promises most.
 
     Joint updates of (theta, z) under a Taylor bound give nearly independent draws where the
-    posterior is concentrated; a conditional kernel under a Jaakkola-Jordan bound degrades more
-    gently where it is not. The cost of the latter is estimated from a sample of rows, that of
+    posterior is concentrated; a conditional kernel under a quadratic bound degrades more gently
+    where it is not. The cost of the latter is estimated from a sample of rows, that of
     the former from the weights of joint proposals, with random numbers of its own.
 
     The settings are those that `check_settings` lets pass.
@@ -111,7 +120,7 @@ def choose_target(
     elif proposal == "independent":
         only = valid[-1]
     else:
-        return _cheaper(graph, problem, scheme, others)
+        return _cheaper(graph, problem, _other(valid), scheme, others)
     _check_resampling(only, resampling)
     kernel = "joint" if isinstance(only, Taylor) else "metropolis"
     target = build_target(graph, problem, only, scheme, len(others), kernel)
@@ -120,6 +129,16 @@ def choose_target(
         f"bound, about {target.expected_bright:,.1f} of {problem.design.n_rows:,} rows bright"
     )
     return target
+
+
+class _Estimable(Bound, Protocol):
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """Bright rows expected, from every stride-th row."""
+
+
+def _other(valid: list[Bound]) -> _Estimable:
+    """Return the bound for conditional moves, where there is also a Taylor bound."""
+    return next(cast(_Estimable, bound) for bound in valid if not isinstance(bound, Taylor))
 
 
 def conditional_target(
@@ -143,7 +162,13 @@ def conditional_target(
 
 def _valid_bounds(problem: Problem) -> list[Bound]:
     """Bounds of this package on a likelihood, those for conditional moves first."""
-    kinds: tuple[Bound, ...] = (JaakkolaJordan(), Bohning(), Tangent(), Taylor())
+    kinds: tuple[Bound, ...] = (
+        JaakkolaJordan(),
+        FreeJaakkolaJordan(),
+        Bohning(),
+        Tangent(),
+        Taylor(),
+    )
     valid = [kind for kind in kinds if kind.supports(problem.likelihood)]
     if not valid:
         raise ValueError(
@@ -154,10 +179,13 @@ def _valid_bounds(problem: Problem) -> list[Bound]:
 
 
 def _cheaper(
-    graph: DensityGraph, problem: Problem, resampling: Resampling, others: np.ndarray
+    graph: DensityGraph,
+    problem: Problem,
+    fallback: _Estimable,
+    resampling: Resampling,
+    others: np.ndarray,
 ) -> Target:
     n_others, n_parameters = len(others), len(problem.anchor.theta)
-    fallback = JaakkolaJordan()
     taylor = Taylor()
     stride = max(1, problem.design.n_rows // SAMPLE_ROWS)
     joint_rows = taylor.expected_rows(problem, stride)

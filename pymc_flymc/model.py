@@ -37,7 +37,7 @@ class ModelReading:
         Name of the observed variable that has the rows.
     likelihood : Likelihood
         Its family.
-    observed : ndarray of shape (N,)
+    observed : ndarray of shape (N,), or (N, 1 + R) with R columns of row data
         Its values, in a small dtype (int8 for Bernoulli).
     predictor : LinearPredictor
         Its linear predictor.
@@ -91,8 +91,8 @@ def read_model(
     rv, families = _choose_observed(model)
     owned = _value_variables(model, vars)
     name = str(rv.name)
-    values = _observed_values(model, rv)
     likelihood, parameters = _read_parameters(rv, families)
+    values = _with_row_data(_observed_values(model, rv), parameters.row_data, likelihood, name)
     graphs = model.replace_rvs_by_values([parameters.predictors, *parameters.nuisances])
     _check_variables(model, owned, graphs, name)
     shapes = _value_shapes(model)
@@ -229,6 +229,21 @@ def _observed_values(model: Model, rv: TensorVariable) -> np.ndarray:
     ):
         (value,) = value.owner.inputs
     return evaluate(value)
+
+
+def _with_row_data(
+    values: np.ndarray, row_data: list[TensorVariable], likelihood: Likelihood, name: str
+) -> np.ndarray:
+    """Return observed values with a column for each constant that rows have beside them."""
+    columns = [values]
+    for what, graph in zip(likelihood.row_data, row_data, strict=True):
+        column = np.squeeze(evaluate(graph))
+        if column.shape not in ((), values.shape):
+            raise ValueError(
+                f"{what} of {name!r} has {column.size} values for {len(values)} observed ones"
+            )
+        columns.append(np.broadcast_to(column, values.shape))
+    return np.stack(columns, axis=1) if row_data else values
 
 
 def _check_variables(

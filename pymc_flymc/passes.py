@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ import pytensor
 import pytensor.tensor as pt
 
 from pymc_flymc.design import Design
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods import Likelihood, SmoothedLikelihood, outcome
 from pymc_flymc.statistics import QuadraticStatistics
 
 __all__ = ["BLOCK", "RowDerivatives", "iterate_rows", "likelihood_pass"]
@@ -89,8 +89,11 @@ class RowDerivatives:
         etas = [pt.vector(f"eta_{i}", dtype="float64") for i in range(k)]
         # One number for all rows: what depends on nuisance parameters alone is computed once.
         nuisances = [pt.vector(f"nuisance_{i}", dtype="float64", shape=(1,)) for i in range(s)]
-        y = pt.vector("y", dtype="float64")
-        value = likelihood.log_likelihood([*etas, *nuisances], y)
+        y = [pt.vector(name, dtype="float64") for name in ("y", *likelihood.row_data)]
+        log_likelihood = likelihood.log_likelihood
+        if isinstance(likelihood, SmoothedLikelihood):
+            log_likelihood = likelihood.smoothed
+        value = log_likelihood([*etas, *nuisances], outcome(likelihood, y))
         first: Any = pytensor.grad(value.sum(), [*etas, *nuisances])
 
         def second(i: int, j: int) -> Any:
@@ -101,7 +104,7 @@ class RowDerivatives:
         outputs += [second(i, j) for i in range(k) for j in range(i, k)]
         outputs += [second(k + j, i) for i in range(k) for j in range(s)]
         outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
-        self._inputs, self._outputs = [*etas, *nuisances, y], outputs
+        self._inputs, self._outputs = [*etas, *nuisances, *y], outputs
         self._third: Any = None
         with warnings.catch_warnings():  # of the trigamma function, which numba does not know
             warnings.filterwarnings("ignore", message="Numba will use object mode")
@@ -114,17 +117,13 @@ class RowDerivatives:
         if self._third is None:
             third: Any = pytensor.grad(self._outputs[-1].sum(), self._inputs[0])
             self._third = pytensor.function(self._inputs, third, mode="NUMBA")
-        return np.asarray(self._third(*arguments, y.astype(np.float64)))
+        return np.asarray(self._third(*arguments, *_columns(y)))
 
     def __call__(self, arguments: np.ndarray, y: np.ndarray) -> Derivatives:
         """Evaluate for arguments of shape (K + S, n), the last S rows of which are constant."""
         k, s = self._sizes
         n = len(y)
-        values = iter(
-            self._function(
-                *arguments[:k], *(v[:1] for v in arguments[k:]), y.astype(np.float64, copy=False)
-            )
-        )
+        values = iter(self._function(*arguments[:k], *(v[:1] for v in arguments[k:]), *_columns(y)))
         out = Derivatives(
             next(values),
             np.empty((k, n)),
@@ -147,6 +146,11 @@ class RowDerivatives:
             for j in range(s):
                 out.nuisance_second[i, j] = next(values)[0]
         return out
+
+
+def _columns(y: np.ndarray) -> list[np.ndarray]:
+    """Columns of observed values of shape (n,) or (n, C), each contiguous."""
+    return list(np.ascontiguousarray(np.atleast_2d(y.T), dtype=np.float64))
 
 
 @dataclass(frozen=True)
@@ -176,14 +180,21 @@ class LikelihoodExpansion:
         statistics.curvature = 0.5 * self.information
         return statistics.pack()
 
+    def concave(self) -> LikelihoodExpansion:
+        """Return the expansion with the curvature's sign changed where it is not concave.
+
+        Then it has a maximum, and no direction in which it rises for ever.
+        """
+        if not np.all(np.isfinite(self.information)):
+            return self
+        values, vectors = np.linalg.eigh(self.information)
+        return replace(self, information=(vectors * np.abs(values)) @ vectors.T)
+
 
 def likelihood_pass(
     design: Design, y: np.ndarray, derivatives: RowDerivatives, w: np.ndarray, stride: int = 1
 ) -> LikelihoodExpansion:
     """Expand the log-likelihood around w in one pass over the data.
-
-    Where it is not concave the curvature is the nearest that is, so that the quadratic has a
-    maximum: it guides the search for the mode, and proposals.
 
     Parameters
     ----------
@@ -211,8 +222,5 @@ def likelihood_pass(
             root = x * np.sqrt(np.where(curvature > 1e-200, curvature, 0.0))[:, None]
             information[a, a] += root.T @ root
     upper = np.triu(information)
-    information = upper + np.triu(information, 1).T
-    if n > width and np.all(np.isfinite(information)):
-        values, vectors = np.linalg.eigh(information)
-        information = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return LikelihoodExpansion(value * scale, gradient * scale, information * scale, w)
+    information = scale * (upper + np.triu(information, 1).T)
+    return LikelihoodExpansion(value * scale, gradient * scale, information, w)

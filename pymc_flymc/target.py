@@ -21,7 +21,7 @@ from pymc_flymc.geometry import Geometry, dense_geometry
 from pymc_flymc.kernels import conditional, hamiltonian, joint, slice
 from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.posterior import Posterior
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods import Likelihood, outcome
 from pymc_flymc.native import NativeFunction, read_only
 from pymc_flymc.resampling import ImplicitResampling, Levels, Resampling
 from pymc_flymc.rows import Rows
@@ -134,7 +134,7 @@ def build_target(
     levels, alias = None, None
     statistics, expected_bright = np.empty(0), float(design.n_rows)
     if bound is None:
-        constants = np.asarray(problem.y, dtype=np.float64)[:, None]
+        constants = np.asarray(problem.y, dtype=np.float64).reshape(design.n_rows, -1)
     else:
         prepared = bound.prepare(problem, compile_log_factor(row_factor(likelihood, bound)))
         statistics, constants = prepared.statistics, prepared.constants
@@ -165,13 +165,15 @@ def build_target(
 
 def row_factor(likelihood: Likelihood, bound: Bound | None) -> RowFactor:
     """Log factor of a bright row: log(L/B - 1), or log L where there is no bound."""
+    n_columns = 1 + len(likelihood.row_data)
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
         if bound is None:
-            return likelihood.log_likelihood(arguments, constants[:, 0])
+            y = [constants[:, i] for i in range(n_columns)]
+            return likelihood.log_likelihood(arguments, outcome(likelihood, y))
         return log_odds(bound.gap(likelihood, arguments, constants, shared))
 
-    sizes = (1, 0) if bound is None else (bound.n_constants(likelihood), bound.n_shared)
+    sizes = (n_columns, 0) if bound is None else (bound.n_constants(likelihood), bound.n_shared)
     return RowFactor(log_factor, likelihood.n_predictors, len(likelihood.nuisances), *sizes)
 
 

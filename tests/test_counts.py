@@ -132,6 +132,14 @@ def test_posterior_by_quadrature(n, settings):
         assert drawn["likelihood_queries"].mean() < n  # thirty transitions
 
 
+def test_a_flat_prior_is_proper_with_counts():
+    """The log-likelihood, without its constants, is positive here: that says nothing."""
+    with pm.Model() as model:
+        beta = pm.Flat("beta", shape=3)
+        pm.Poisson("y", mu=pm.math.exp(X @ beta + 3.0), observed=20 * Y)
+    assert isinstance(step_of(model).bound, Taylor)
+
+
 @pytest.mark.slow
 def test_against_nuts():
     x, exposure, y = simulated(5000, 8, seed=4)

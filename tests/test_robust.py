@@ -50,8 +50,9 @@ def graphs():
 
 def constants_of(y, residual, log_nu, log_sigma, slack=0.0):
     """Constants of a row whose bound touches at a given residual and nuisance parameters."""
-    slope = StudentT().slope((residual * np.exp(-log_sigma)) ** 2, [log_nu, log_sigma])
-    return Tangent().constants(np.array([slope]), np.array([y]), np.array([slack]))
+    squared = np.array([(residual * np.exp(-log_sigma)) ** 2])
+    tangent = StudentT().tangent(squared, [log_nu, log_sigma])
+    return Tangent().constants(tangent, np.array([y]), np.array([slack]))
 
 
 @given(y=residuals, eta=residuals, log_nu=logs, log_sigma=logs)
@@ -206,7 +207,7 @@ def t_posterior(y, nu):
 def test_posterior_by_quadrature(nu, settings):
     y = simulated(25, 1, seed=3, nu=nu)[1]
     model = model_of(np.ones((25, 1)), y, nu=nu)
-    step = step_of(model, transitions=30, **settings)
+    step = step_of(model, transitions=40, **settings)
     draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     reference = quadrature(t_posterior(y, nu), [-10.0, -6.0], [10.0, 4.0])
     assert_matches(draws, reference)

@@ -3,12 +3,14 @@
 from pymc_flymc.bounds.base import Bound, Preparation, Problem, log_odds
 from pymc_flymc.bounds.bohning import Bohning
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
+from pymc_flymc.bounds.negative_binomial import FreeJaakkolaJordan
 from pymc_flymc.bounds.tangent import Tangent
 from pymc_flymc.bounds.taylor import Taylor
 
 __all__ = [
     "Bohning",
     "Bound",
+    "FreeJaakkolaJordan",
     "JaakkolaJordan",
     "Preparation",
     "Problem",

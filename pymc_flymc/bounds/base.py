@@ -26,7 +26,7 @@ class Problem:
     Attributes
     ----------
     design : Design
-    y : ndarray, shape (N,)
+    y : ndarray, shape (N,), or (N, 1 + R) with R columns of row data
     likelihood : Likelihood
     derivatives : RowDerivatives
     anchor : Anchor

@@ -10,12 +10,12 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.quadratic import prepare_quadratic
-from pymc_flymc.likelihoods import BernoulliLogit, Likelihood
+from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit, Likelihood
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import collapsed_quadratic
 
-__all__ = ["JaakkolaJordan"]
+__all__ = ["JaakkolaJordan", "curvature", "log_2cosh_half"]
 
 
 class JaakkolaJordan:
@@ -24,6 +24,10 @@ class JaakkolaJordan:
     With :math:`s = (2y - 1)\eta` and :math:`\lambda(\xi) = \tanh(\xi/2)/(4\xi)`,
 
     .. math:: \log B = -\lambda(\xi)(s^2 - \xi^2) + (s - \xi)/2 + \log\sigma(\xi).
+
+    For y successes in m trials the log-likelihood is :math:`y\eta - m \log(1 + e^\eta)`: the bound
+    on the second term is the same, m times over. So it is for a negative binomial outcome of fixed
+    alpha, with :math:`m = y + \alpha`.
 
     Parameters
     ----------
@@ -61,11 +65,11 @@ class JaakkolaJordan:
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is logistic."""
-        return isinstance(likelihood, BernoulliLogit)
+        return isinstance(likelihood, BernoulliLogit | BinomialLogit)
 
     def n_constants(self, likelihood: Likelihood) -> int:
-        """Curvature, and the part of the gap that does not depend on the predictor."""
-        return 2
+        """Curvature, the part of the gap that does not depend on the predictor, and trials."""
+        return 2 + len(likelihood.row_data)
 
     def tightness(
         self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
@@ -78,20 +82,28 @@ class JaakkolaJordan:
     def coefficients(
         self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Coefficients (a, b, c) of ``log B = c + b eta - a eta^2`` for labels y in {0, 1}."""
-        xi = tightness
-        lam = _curvature(xi)
-        return lam, y - 0.5, lam * xi**2 - _log_2cosh_half(xi) - slack
+        """Coefficients (a, b, c) of ``log B = c + b eta - a eta^2``.
+
+        The outcomes y are labels 0 and 1, shape (n,), or successes and trials, shape (n, 2).
+        """
+        (successes, trials), xi = _counts(y), tightness
+        lam = curvature(xi)
+        return (
+            trials * lam,
+            successes - 0.5 * trials,
+            trials * (lam * xi**2 - log_2cosh_half(xi)) - slack,
+        )
 
     def features(self, tightness: np.ndarray, slack: np.ndarray) -> np.ndarray:
         """No further sums are needed."""
         return np.empty((0, len(tightness)))
 
     def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
-        """Columns lambda(xi) and the part of the gap that does not depend on eta."""
-        xi = tightness
-        lam = _curvature(xi)
-        return np.column_stack([lam, _log_2cosh_half(xi) - lam * xi**2 + slack])
+        """Columns lambda(xi), the part of the gap that does not depend on eta, and trials."""
+        (_, trials), xi = _counts(y), tightness
+        lam = curvature(xi)
+        columns = [trials * lam, trials * (log_2cosh_half(xi) - lam * xi**2) + slack]
+        return np.column_stack([*columns, trials] if y.ndim > 1 else columns)
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants in one pass over the data."""
@@ -105,9 +117,10 @@ class JaakkolaJordan:
         anchor, total = problem.anchor, 0.0
         for rows, x, eta in iterate_rows(problem.design, anchor.w, stride):
             variance = np.sum((x @ anchor.w_factor) ** 2, axis=1)
-            second = problem.derivatives(eta, problem.y[rows]).second[0, 0]
-            curvature = 2.0 * _curvature(np.abs(eta[0])) + second
-            gap = 0.5 * np.maximum(curvature, 0.0) * variance
+            y = problem.y[rows]
+            second = problem.derivatives(eta, y).second[0, 0]
+            excess = 2.0 * _counts(y)[1] * curvature(np.abs(eta[0])) + second
+            gap = 0.5 * np.maximum(excess, 0.0) * variance
             total -= float(np.expm1(-(1.0 + self.slack) * gap).sum())
         return total * stride
 
@@ -132,15 +145,21 @@ class JaakkolaJordan:
         (eta,) = arguments
         magnitude = pt.abs(eta)
         log_2cosh_half = 0.5 * magnitude + pt.log1p(pt.exp(-magnitude))
-        return constants[:, 0] * eta**2 + constants[:, 1] - log_2cosh_half
+        trials = constants[:, 2] if likelihood.row_data else 1.0
+        return constants[:, 0] * eta**2 + constants[:, 1] - trials * log_2cosh_half
 
 
-def _curvature(xi: np.ndarray) -> np.ndarray:
+def _counts(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Successes and trials of each row, one trial where y is a vector of labels."""
+    return (y[:, 0], y[:, 1]) if y.ndim > 1 else (y, np.ones(len(y)))
+
+
+def curvature(xi: np.ndarray) -> np.ndarray:
     """lambda(xi) = tanh(xi/2) / (4 xi), continued to 1/8 at zero."""
     xi = np.maximum(xi, 1e-10)
     return np.tanh(0.5 * xi) / (4.0 * xi)
 
 
-def _log_2cosh_half(x: np.ndarray) -> np.ndarray:
+def log_2cosh_half(x: np.ndarray) -> np.ndarray:
     """log(2 cosh(x/2)) for x >= 0, without overflow."""
     return 0.5 * x + np.log1p(np.exp(-x))

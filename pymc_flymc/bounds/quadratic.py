@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -12,15 +13,11 @@ from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import QuadraticStatistics
 
-__all__ = ["QuadraticBound", "prepare_quadratic"]
+__all__ = ["QuadraticBound", "RowTable", "TightenedBound", "prepare_quadratic"]
 
 
-class QuadraticBound(Protocol):
-    """A bound whose log is a sum of a quadratic in the predictor and of products.
-
-    The products are of numbers of the row alone, its *features*, and of functions of the nuisance
-    parameters, which may multiply the quadratic, too.
-    """
+class TightenedBound(Protocol):
+    """A bound with one parameter for each row that says where it touches."""
 
     #: Slack in units of a row's expected gap: every log B_n is lowered by this much.
     slack: float
@@ -36,6 +33,17 @@ class QuadraticBound(Protocol):
         The arguments are those at the anchor, shape (A, n).
         """
 
+    def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
+        """All that the gap depends on beside the arguments, shape (n, R), float64."""
+
+
+class QuadraticBound(TightenedBound, Protocol):
+    """A bound whose log is a sum of a quadratic in the predictor and of products.
+
+    The products are of numbers of the row alone, its *features*, and of functions of the nuisance
+    parameters, which may multiply the quadratic, too.
+    """
+
     def coefficients(
         self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -43,9 +51,6 @@ class QuadraticBound(Protocol):
 
     def features(self, tightness: np.ndarray, slack: np.ndarray) -> np.ndarray:
         """Features of which the sums over rows are needed, shape (F, n)."""
-
-    def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
-        """All that the gap depends on beside the arguments, shape (n, R), float64."""
 
 
 def prepare_quadratic(
@@ -55,31 +60,56 @@ def prepare_quadratic(
 
     The statistics are those of `QuadraticStatistics`, followed by the sums of the features.
     """
-    design, anchor = problem.design, problem.anchor
-    width = design.width
-    nuisances = anchor.w[width:]
-
-    def gap(eta: np.ndarray, constants: np.ndarray) -> np.ndarray:
-        out = np.empty(len(eta))
-        log_factor(eta[:, None], constants, nuisances, out)
-        return np.logaddexp(0.0, out)  # log odds = log(exp(gap) - 1)
-
-    constants = np.empty((design.n_rows, bound.n_constants(problem.likelihood)))
-    bright = np.empty(design.n_rows, np.float32)
-    statistics = QuadraticStatistics(anchor.w[:width])
+    table = RowTable(bound, problem, log_factor)
+    statistics = QuadraticStatistics(problem.anchor.w[: problem.design.width])
     sums: list[np.ndarray] = []
-    for rows, x, arguments in iterate_rows(design, anchor.w):
-        eta, y = arguments[0], problem.y[rows]
-        # Mean over the Laplace law of eta by Gauss-Hermite quadrature with three nodes.
-        reach = np.sqrt(3.0) * np.linalg.norm(x @ anchor.w_factor[:width], axis=1)
-        tightness = bound.tightness(problem, rows, arguments, y)
-        tight = bound.constants(tightness, y, np.zeros(len(eta)))
-        middle, ends = gap(eta, tight), (gap(eta - reach, tight), gap(eta + reach, tight))
-        spread = np.maximum(ends[0] + ends[1] - 2.0 * middle, 0.0) / 6.0
-        slack = bound.slack * spread
-        constants[rows] = bound.constants(tightness, y, slack)
-        bright[rows] = -np.expm1(-(middle + spread + slack))
-        # The very slack that the rows carry: the collapsed sum must be the sum over the rows.
+    for x, eta, y, tightness, slack in table.fill():
         statistics.add(x, eta, *bound.coefficients(tightness, y, slack))
         sums.append(bound.features(tightness, slack).sum(axis=1))
-    return Preparation(np.append(statistics.pack(), np.sum(sums, axis=0)), constants, bright)
+    packed = np.append(statistics.pack(), np.sum(sums, axis=0))
+    return Preparation(packed, table.constants, table.bright)
+
+
+class RowTable:
+    """What a quadratic bound keeps of each row, filled in one pass over the data.
+
+    Attributes
+    ----------
+    constants : ndarray, shape (N, R), float64
+    bright : ndarray, shape (N,), float32
+        As in `Preparation`.
+    """
+
+    def __init__(self, bound: TightenedBound, problem: Problem, log_factor: NativeFunction) -> None:
+        self.bound, self.problem, self.log_factor = bound, problem, log_factor
+        n_rows = problem.design.n_rows
+        self.constants = np.empty((n_rows, bound.n_constants(problem.likelihood)))
+        self.bright = np.empty(n_rows, np.float32)
+
+    def fill(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """Fill the table block by block, and yield ``(x, eta, y, tightness, slack)`` of each.
+
+        The slack is the very one that the rows carry: a collapsed sum must be the sum over the
+        rows.
+        """
+        bound, problem, anchor = self.bound, self.problem, self.problem.anchor
+        width = problem.design.width
+        for rows, x, arguments in iterate_rows(problem.design, anchor.w):
+            eta, y = arguments[0], problem.y[rows]
+            # Mean over the Laplace law of eta by Gauss-Hermite quadrature with three nodes.
+            reach = np.sqrt(3.0) * np.linalg.norm(x @ anchor.w_factor[:width], axis=1)
+            tightness = bound.tightness(problem, rows, arguments, y)
+            tight = bound.constants(tightness, y, np.zeros(len(eta)))
+            middle = self._gap(eta, tight)
+            ends = self._gap(eta - reach, tight), self._gap(eta + reach, tight)
+            spread = (ends[0] + ends[1] - 2.0 * middle) / 6.0
+            slack = bound.slack * np.abs(spread)
+            self.constants[rows] = bound.constants(tightness, y, slack)
+            self.bright[rows] = -np.expm1(-(np.maximum(middle + spread, 0.0) + slack))
+            yield x, eta, y, tightness, slack
+
+    def _gap(self, eta: np.ndarray, constants: np.ndarray) -> np.ndarray:
+        out = np.empty(len(eta))
+        nuisances = self.problem.anchor.w[self.problem.design.width :]
+        self.log_factor(eta[:, None], constants, nuisances, out)
+        return np.logaddexp(0.0, out)  # log odds = log(exp(gap) - 1)

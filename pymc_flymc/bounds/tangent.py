@@ -10,8 +10,9 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic import prepare_quadratic
-from pymc_flymc.likelihoods import Likelihood, StudentT
+from pymc_flymc.bounds.quadratic import RowTable
+from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.location_scale import LocationScale
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic
 
@@ -23,9 +24,10 @@ class Tangent:
 
     With :math:`u = ((y - \eta)/\sigma)^2`, the log-likelihoods of the Student t and its kin are
     convex in u, so that tangents are lower bounds, Gaussian in :math:`\eta`. What is fixed for each
-    row is the slope of the tangent, :math:`-\omega_n`, at the anchor; where it touches then follows
-    the nuisance parameters: the bound is the best one of its slope for all of their values, and
-    their sums over rows collapse.
+    row is the slope of the tangent, :math:`-\omega_n`, at the mean of u over the Laplace
+    approximation, which makes the expected gap smallest; where it touches then follows the nuisance
+    parameters: the bound is the best one of its slope for all of their values, and their sums over
+    rows collapse. A term linear in the residual, of skewed noise, is part of the bound as it is.
 
     Parameters
     ----------
@@ -47,37 +49,47 @@ class Tangent:
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is log-convex in the squared residual."""
-        return isinstance(likelihood, StudentT)
+        return isinstance(likelihood, LocationScale)
 
     def n_constants(self, likelihood: Likelihood) -> int:
-        """Outcome, slack, slope and its logarithm."""
-        return 4
+        """Outcome, slack, and the features of the tangent, its slope first."""
+        return 2 + _location_scale(likelihood).n_features
 
     def tightness(
         self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
     ) -> np.ndarray:
-        """Each row's slope omega at the anchor, shape (n,)."""
+        """Features of each row's tangent, shape (F, n)."""
         eta, *nuisances = arguments
-        squared = ((y - eta) * np.exp(-nuisances[-1])) ** 2
-        return _location_scale(problem.likelihood).slope(squared, nuisances)
-
-    def coefficients(
-        self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Coefficients of ``-omega (y - eta)^2``, which sigma^2 divides in the collapsed sum."""
-        return tightness, 2.0 * tightness * y, -tightness * y**2
-
-    def features(self, tightness: np.ndarray, slack: np.ndarray) -> np.ndarray:
-        """Slack, one, omega and log omega."""
-        return np.stack([slack, np.ones_like(slack), tightness, np.log(tightness)])
+        design, factor = problem.design, problem.anchor.w_factor
+        n_columns = design.X.shape[1]
+        spread = design.X[rows] @ factor[:n_columns]
+        if design.intercept:
+            spread += factor[n_columns]
+        squared = ((y - eta) ** 2 + np.sum(spread**2, axis=1)) * np.exp(-2.0 * nuisances[-1])
+        return _location_scale(problem.likelihood).tangent(squared, nuisances)
 
     def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
-        """Columns y, slack, omega and log omega."""
-        return np.column_stack([y, slack, tightness, np.log(tightness)])
+        """Columns y, slack, and the features."""
+        return np.column_stack([y, slack, *tightness])
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
-        """Compute the statistics and the rows' constants in one pass over the data."""
-        return prepare_quadratic(self, problem, log_factor)
+        """Compute the statistics and the rows' constants in one pass over the data.
+
+        The statistics are those of ``-omega (y - eta)^2``, which sigma^2 divides in the collapsed
+        sum, the sums of slack, one and the features, and those of the residuals and of the rows.
+        """
+        table = RowTable(self, problem, log_factor)
+        width = problem.design.width
+        statistics = QuadraticStatistics(problem.anchor.w[:width])
+        sums = np.zeros(2 + _location_scale(problem.likelihood).n_features)
+        residuals = np.zeros(1 + width)
+        for x, eta, y, tightness, slack in table.fill():
+            omega = tightness[0]
+            statistics.add(x, eta, omega, 2.0 * omega * y, -omega * y**2)
+            sums += [slack.sum(), len(y), *tightness.sum(axis=1)]
+            residuals += np.append(np.sum(y - eta), x.sum(axis=0))
+        packed = np.concatenate([statistics.pack(), sums, residuals])
+        return Preparation(packed, table.constants, table.bright)
 
     def collapsed(
         self,
@@ -92,10 +104,16 @@ class Tangent:
         nuisances: list[Any] = [w[width + i] for i in range(n_nuisances)]
         squares = collapsed_quadratic(w[:width], statistics, width) * pt.exp(-2.0 * nuisances[-1])
         start = QuadraticStatistics.size(width)
-        slack, n_rows, slope, log_slope = (statistics[start + i] for i in range(4))
-        offset = family.tangent_offset(n_rows, slope, log_slope, nuisances)
-        log_normaliser = n_rows * family.log_normaliser(nuisances)
-        return log_normaliser + squares + offset - slack, pt.zeros((0,))
+        slack, n_rows, *features = (statistics[start + i] for i in range(2 + family.n_features))
+        offset = family.tangent_offset(n_rows, features, nuisances)
+        total: Any = n_rows * family.log_normaliser(nuisances) + squares + offset - slack
+        skewness = family.skewness(nuisances)
+        if skewness is not None:
+            start += 2 + family.n_features
+            u = w[:width] - statistics[1 : 1 + width]
+            residuals = statistics[start] - pt.sum(statistics[start + 1 : start + 1 + width] * u)
+            total = total + skewness * residuals * pt.exp(-nuisances[-1])
+        return total, pt.zeros((0,))
 
     def gap(
         self,
@@ -104,14 +122,14 @@ class Tangent:
         constants: TensorVariable,
         shared: TensorVariable,
     ) -> TensorVariable:
-        """Graph of the gap; the normaliser is part of likelihood and bound alike."""
+        """Graph of the gap; what else the log density has is part of likelihood and bound alike."""
         family = _location_scale(likelihood)
         eta, *nuisances = arguments
-        y, slack, slope, log_slope = (constants[:, i] for i in range(4))
-        squared = pt.sqr((y - eta) * pt.exp(-nuisances[-1]))
-        offset = family.tangent_offset(1.0, slope, log_slope, nuisances)
-        return family.log_kernel(eta, nuisances, y) - offset + slope * squared + slack
+        y, slack, *features = (constants[:, i] for i in range(2 + family.n_features))
+        z = (y - eta) * pt.exp(-nuisances[-1])
+        offset = family.tangent_offset(1.0, features, nuisances)
+        return family.log_kernel(z, nuisances) - offset + features[0] * pt.sqr(z) + slack
 
 
-def _location_scale(likelihood: Likelihood) -> StudentT:
-    return cast(StudentT, likelihood)
+def _location_scale(likelihood: Likelihood) -> LocationScale:
+    return cast(LocationScale, likelihood)

@@ -14,7 +14,7 @@ from scipy.stats import chi
 
 from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds.base import Preparation, Problem
-from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood
+from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import QuadraticStatistics, quadratic_terms
@@ -65,8 +65,8 @@ class Taylor:
         return isinstance(likelihood, SmoothLikelihood)
 
     def n_constants(self, likelihood: Likelihood) -> int:
-        """Predictor at the anchor, outcome, and two remainders."""
-        return 4
+        """Predictor at the anchor, outcome, two remainders, and row data."""
+        return 4 + len(likelihood.row_data)
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Expand all rows at the anchor, in one pass over the data."""
@@ -81,7 +81,9 @@ class Taylor:
         for rows, x, arguments in iterate_rows(design, anchor.w):
             (eta,) = arguments
             value, (first,), ((second,),), *_ = problem.derivatives(arguments, y[rows])
-            constants[rows, 0], constants[rows, 1] = eta, y[rows]
+            columns = y[rows].reshape(len(x), -1)
+            constants[rows, 0] = eta
+            constants[rows, 1], constants[rows, 4:] = columns[:, 0], columns[:, 1:]
             near, far, fastest = self._remainders(problem, eta, x, y[rows], metric)
             constants[rows, 2], constants[rows, 3] = near, far
             growth = max(growth, fastest)
@@ -166,7 +168,8 @@ class Taylor:
         shared: TensorVariable,
     ) -> TensorVariable:
         """Graph of the remainder of the expansion plus its bound."""
-        anchor, y = constants[:, 0], constants[:, 1]
+        anchor, row_data = constants[:, 0], range(4, self.n_constants(likelihood))
+        y = outcome(likelihood, [constants[:, i] for i in (1, *row_data)])
         u = arguments[0] - anchor
         value = likelihood.log_likelihood([anchor], y)
         remainder = likelihood.log_likelihood(arguments, y) - value

@@ -1,13 +1,34 @@
 """Families of likelihoods that Firefly can sample: one module and one list entry for each."""
 
-from pymc_flymc.likelihoods.base import Likelihood, RowParameters, SmoothLikelihood
+from pymc_flymc.likelihoods.base import (
+    Likelihood,
+    RowParameters,
+    SmoothedLikelihood,
+    SmoothLikelihood,
+    outcome,
+)
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.binary_links import BernoulliCloglog, BernoulliProbit
+from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.links import find_predictor
-from pymc_flymc.likelihoods.location_scale import StudentT
+from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, StudentT
+from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.softmax import Softmax
 
-LIKELIHOODS: list[Likelihood] = [BernoulliLogit(), PoissonLog(), Softmax(), StudentT()]
+LIKELIHOODS: list[Likelihood] = [
+    BernoulliLogit(),
+    BernoulliProbit(),
+    BernoulliCloglog(),
+    BinomialLogit(),
+    NegativeBinomialLog(),
+    NegativeBinomialFree(),
+    PoissonLog(),
+    Softmax(),
+    StudentT(),
+    Logistic(),
+    AsymmetricLaplace(),
+]
 
 
 def register_likelihood(likelihood: Likelihood) -> None:
@@ -25,13 +46,22 @@ def register_likelihood(likelihood: Likelihood) -> None:
 
 __all__ = [
     "LIKELIHOODS",
+    "AsymmetricLaplace",
+    "BernoulliCloglog",
     "BernoulliLogit",
+    "BernoulliProbit",
+    "BinomialLogit",
     "Likelihood",
+    "Logistic",
+    "NegativeBinomialFree",
+    "NegativeBinomialLog",
     "PoissonLog",
     "RowParameters",
     "SmoothLikelihood",
+    "SmoothedLikelihood",
     "Softmax",
     "StudentT",
     "find_predictor",
+    "outcome",
     "register_likelihood",
 ]

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-__all__ = ["Likelihood", "RowParameters", "SmoothLikelihood"]
+from pymc_flymc.errors import UnsupportedModelError
+
+__all__ = [
+    "Likelihood",
+    "RowParameters",
+    "SmoothLikelihood",
+    "SmoothedLikelihood",
+    "check_counts",
+    "outcome",
+    "scalar_parameter",
+]
 
 
 @dataclass(frozen=True)
@@ -22,10 +32,14 @@ class RowParameters:
         Linear predictors: a vector with a value for each row, or a matrix, shape (N, K).
     nuisances : list of TensorVariable
         Scalars that all rows share, on the unconstrained scale.
+    row_data : list of TensorVariable
+        Constants that each row has beside its observed value, such as a number of trials: vectors
+        of length N, or scalars.
     """
 
     predictors: TensorVariable
     nuisances: list[TensorVariable] = field(default_factory=list)
+    row_data: list[TensorVariable] = field(default_factory=list)
 
 
 class Likelihood(Protocol):
@@ -42,6 +56,8 @@ class Likelihood(Protocol):
         Zero for a family in which the model decides.
     nuisances : tuple of str
         Names of the nuisance parameters.
+    row_data : tuple of str
+        Names of the constants that each row has beside its observed value.
     """
 
     @property
@@ -52,6 +68,9 @@ class Likelihood(Protocol):
 
     @property
     def nuisances(self) -> tuple[str, ...]: ...  # noqa: D102
+
+    @property
+    def row_data(self) -> tuple[str, ...]: ...  # noqa: D102
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable has this family's distribution."""
@@ -70,6 +89,9 @@ class Likelihood(Protocol):
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check observed values, shape (N,), and return them in a small dtype.
 
+        With R columns of row data the values are of shape (N, 1 + R), and so is the result: the
+        numbers of which `log_likelihood` is a function.
+
         Raises
         ------
         ValueError
@@ -80,8 +102,16 @@ class Likelihood(Protocol):
     def log_likelihood(
         self, arguments: Sequence[TensorVariable], y: TensorVariable
     ) -> TensorVariable:
-        """Return the graph of ``log L``, element by element, for arguments and y of one shape."""
+        """Return the graph of ``log L``, element by element, for arguments and y of one shape.
+
+        With row data y is a list: the columns of the observed values.
+        """
         ...
+
+
+def outcome(likelihood: Likelihood, columns: Sequence[Any]) -> Any:
+    """Return what `Likelihood.log_likelihood` takes as y, from the columns of observed values."""
+    return list(columns) if likelihood.row_data else columns[0]
 
 
 @runtime_checkable
@@ -107,7 +137,54 @@ class SmoothLikelihood(Likelihood, Protocol):
         ----------
         order : {3, 4}
         low, high : float or ndarray of shape (n,)
-        y : ndarray, shape (n,)
+        y : ndarray, shape (n,) or (n, 1 + R)
             Observed values.
         """
         ...
+
+
+@runtime_checkable
+class SmoothedLikelihood(Likelihood, Protocol):
+    """A likelihood with kinks, which the anchor search rounds off."""
+
+    def smoothed(self, arguments: Sequence[TensorVariable], y: TensorVariable) -> TensorVariable:
+        """Return the graph of a smooth function close to ``log L``.
+
+        It says where bounds are tuned and what proposals are like; the posterior does not depend
+        on it.
+        """
+        ...
+
+
+def scalar_parameter(parameter: Any, what: str, rv: TensorVariable) -> Any:
+    """Return a parameter that is the same for all rows as a scalar.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If it has a value for each row.
+    """
+    if not all(parameter.type.broadcastable):
+        raise UnsupportedModelError(
+            f"{what} of the observed variable {rv.name!r} has a value for each row; Firefly needs "
+            f"one for all rows: a scalar {what}"
+        )
+    return parameter.squeeze() if parameter.ndim else parameter
+
+
+def check_counts(values: np.ndarray, name: str) -> np.ndarray:
+    """Return observed counts as float64.
+
+    Raises
+    ------
+    ValueError
+        If there are other values, NaN included.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    bad = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & (values < np.inf)))
+    if bad.size:
+        raise ValueError(
+            f"{name} has {bad.size} values that are not counts, first in row {bad[0]}: "
+            f"{values[bad[0]]}; correct or drop these rows"
+        )
+    return values

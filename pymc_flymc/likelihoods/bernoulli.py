@@ -1,4 +1,4 @@
-"""Bernoulli variables with a logistic link, however the model writes it."""
+"""Bernoulli variables, those with a logistic link first of all."""
 
 from __future__ import annotations
 
@@ -8,26 +8,34 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.random.basic import BernoulliRV
 from pytensor.tensor.variable import TensorVariable
+from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.links import find_predictor
 
+__all__ = ["Bernoulli", "BernoulliLogit"]
 
-class BernoulliLogit:
-    """Observed 0/1 with ``P(y_n = 1) = sigmoid(eta_n)``."""
 
-    name = "bernoulli-logit"
+class Bernoulli:
+    """Observed 0/1 with ``P(y_n = 1)`` the inverse link of a predictor."""
+
     n_predictors = 1
     nuisances: tuple[str, ...] = ()
-    growth = 0.0
+    row_data: tuple[str, ...] = ()
+    #: Rounding errors allowed in the model's own way to write the link.
+    rtol = 64 * float(np.finfo(np.float64).eps)
+
+    def inverse_link(self, eta: np.ndarray) -> np.ndarray:
+        """Return the probability of a one, element by element."""
+        raise NotImplementedError
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable is ``pm.Bernoulli``."""
         return rv.owner is not None and isinstance(rv.owner.op, BernoulliRV)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the log odds, found inside the graph of p.
+        """Return the predictor, found inside the graph of p.
 
         Parameters
         ----------
@@ -42,16 +50,17 @@ class BernoulliLogit:
         Raises
         ------
         UnsupportedModelError
-            If p is not a logistic function of a part of its graph.
+            If p is not the inverse link of a part of its graph.
         """
         (p,) = rv.owner.op.dist_params(rv.owner)
-        eta = find_predictor(p, lambda v: 1.0 / (1.0 + np.exp(-v)))
+        eta = find_predictor(p, self.inverse_link, self.rtol)
         if eta is not None:
             return RowParameters(eta)
         raise UnsupportedModelError(
             f"cannot read the observed variable {rv.name!r}: its p is not the logistic function of "
-            "a linear predictor. Use pm.Bernoulli(logit_p=eta) or p=pm.math.sigmoid(eta), without "
-            "clipping, other links or mixtures"
+            "a linear predictor, nor the inverse of a probit or complementary log-log link. Use "
+            "pm.Bernoulli(logit_p=eta), p=pm.math.sigmoid(eta), p=pm.math.invprobit(eta) or "
+            "p=1 - pm.math.exp(-pm.math.exp(eta)), without clipping or mixtures"
         )
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
@@ -76,6 +85,17 @@ class BernoulliLogit:
                 f"{values[bad[0]]}; recode them or drop these rows"
             )
         return values.astype(np.int8)
+
+
+class BernoulliLogit(Bernoulli):
+    """Observed 0/1 with ``P(y_n = 1) = sigmoid(eta_n)``."""
+
+    name = "bernoulli-logit"
+    growth = 0.0
+
+    def inverse_link(self, eta: np.ndarray) -> np.ndarray:
+        """Return the logistic function."""
+        return expit(eta)
 
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray

@@ -16,9 +16,9 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graph_tools import first_equals, plain_function
+from pymc_flymc.graph_tools import first_equals, free_inputs, plain_function
 
-__all__ = ["find_predictor"]
+__all__ = ["find_log_mean", "find_predictor"]
 
 # How the parameter may depend on the variable found: inverse_link(slope * v).
 _SLOPES = (1, -1, 2, -2)
@@ -62,6 +62,28 @@ def find_predictor(
             eta = candidate.flatten() if candidate.ndim > 1 else candidate
             return eta if slope == 1 else slope * eta
     return None
+
+
+def find_log_mean(mu: TensorVariable) -> TensorVariable | None:
+    """Return the logarithm of a mean that is the exponential of a predictor, times constants.
+
+    The constants, such as an exposure, become offsets. None if mu is of another form.
+    """
+    offset: Any = None
+    while (
+        mu.owner is not None
+        and isinstance(mu.owner.op, Elemwise)
+        and isinstance(mu.owner.op.scalar_op, ps.Mul)
+    ):
+        free = [v for v in mu.owner.inputs if free_inputs([v])]
+        if len(free) != 1:
+            break
+        for v in mu.owner.inputs:
+            if v is not free[0]:
+                offset = pt.log(v) if offset is None else offset + pt.log(v)
+        (mu,) = free
+    eta = find_predictor(mu, np.exp)
+    return eta if eta is None or offset is None else eta + offset
 
 
 def _elementwise_parts(p: TensorVariable) -> Iterator[TensorVariable]:

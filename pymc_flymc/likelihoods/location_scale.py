@@ -6,47 +6,57 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
-from pytensor.tensor.random.basic import CauchyRV, StudentTRV
+from pytensor.tensor.random.basic import CauchyRV, LaplaceRV, LogisticRV, StudentTRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.base import RowParameters, scalar_parameter
 
-__all__ = ["StudentT"]
+__all__ = ["AsymmetricLaplace", "LocationScale", "Logistic", "StudentT"]
+
+#: Over this many scales the kink of the Laplace density is rounded off in the anchor search.
+ROUNDING = 0.3
 
 
-class StudentT:
-    r"""Observed values with Student-t noise around the predictor; nu = 1 is the Cauchy.
+class LocationScale:
+    """Observed values with noise around the predictor, log-convex in u = ((y - eta)/sigma)^2.
 
-    The density is :math:`g(u; \nu)/\sigma` with :math:`u = ((y - \eta)/\sigma)^2`. Its logarithm
-    :math:`-\frac{\nu+1}{2}\log(1 + u/\nu)` + const is convex in u.
+    The last nuisance parameter is log sigma. A tangent in u is described by *features* of the row,
+    the first of which is minus its slope.
     """
 
-    name = "student-t"
     n_predictors = 1
-    nuisances: tuple[str, ...] = ("log nu", "log sigma")
+    nuisances: tuple[str, ...] = ("log sigma",)
+    row_data: tuple[str, ...] = ()
+    #: Features of a tangent.
+    n_features = 2
 
-    def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.StudentT`` or ``pm.Cauchy``."""
-        return rv.owner is not None and isinstance(rv.owner.op, StudentTRV | CauchyRV)
+    def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
+        """Graph of the part of the log density that does not depend on the residual."""
+        return -nuisances[-1]
 
-    def read(self, rv: TensorVariable) -> RowParameters:
-        """Return location, log nu and log sigma, which may be constants.
+    def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
+        """Graph of the part that depends on z = (y - eta)/sigma, a convex function of its square.
 
-        Raises
-        ------
-        UnsupportedModelError
-            If nu or sigma differ from row to row.
+        That is all but a linear function of z, see `skewness`.
         """
-        parameters = rv.owner.op.dist_params(rv.owner)
-        if isinstance(rv.owner.op, CauchyRV):
-            mu, sigma = parameters
-            nu: Any = pt.ones(())
-        else:
-            nu, mu, sigma = parameters
-        scalars = [_scalar(nu, "nu", rv), _scalar(sigma, "sigma", rv)]
-        return RowParameters(mu, [pt.log(scalar) for scalar in scalars])
+        raise NotImplementedError
+
+    def skewness(self, nuisances: Sequence[Any]) -> Any:
+        """Graph of the coefficient of z in the log density, None if there is no such term."""
+        return None
+
+    def tangent(self, squared: np.ndarray, nuisances: Sequence[np.ndarray]) -> np.ndarray:
+        """Features of the tangents that touch at u = squared, shape (F, n)."""
+        raise NotImplementedError
+
+    def tangent_offset(self, one: Any, features: Sequence[Any], nuisances: Sequence[Any]) -> Any:
+        """Graph of c in the tangent ``log_kernel >= c - slope u``, whatever the nuisances are.
+
+        It is linear in (one, features): from their sums over rows comes the sum of c.
+        """
+        raise NotImplementedError
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check that observed values are finite, and return them as float64.
@@ -70,7 +80,42 @@ class StudentT:
     ) -> TensorVariable:
         """Return the log density."""
         eta, *nuisances = arguments
-        return self.log_normaliser(nuisances) + self.log_kernel(eta, nuisances, y)
+        z = (y - eta) * pt.exp(-nuisances[-1])
+        value = self.log_normaliser(nuisances) + self.log_kernel(z, nuisances)
+        skewness = self.skewness(nuisances)
+        return value if skewness is None else value + skewness * z
+
+
+class StudentT(LocationScale):
+    r"""Observed values with Student-t noise around the predictor; nu = 1 is the Cauchy.
+
+    The density is :math:`g(u; \nu)/\sigma` with :math:`u = ((y - \eta)/\sigma)^2`. Its logarithm
+    :math:`-\frac{\nu+1}{2}\log(1 + u/\nu)` + const is convex in u.
+    """
+
+    name = "student-t"
+    nuisances: tuple[str, ...] = ("log nu", "log sigma")
+
+    def matches(self, rv: TensorVariable) -> bool:
+        """Return whether a random variable is ``pm.StudentT`` or ``pm.Cauchy``."""
+        return rv.owner is not None and isinstance(rv.owner.op, StudentTRV | CauchyRV)
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return location, log nu and log sigma, which may be constants.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If nu or sigma differ from row to row.
+        """
+        parameters = rv.owner.op.dist_params(rv.owner)
+        if isinstance(rv.owner.op, CauchyRV):
+            mu, sigma = parameters
+            nu: Any = pt.ones(())
+        else:
+            nu, mu, sigma = parameters
+        scalars = [scalar_parameter(nu, "nu", rv), scalar_parameter(sigma, "sigma", rv)]
+        return RowParameters(mu, [pt.log(scalar) for scalar in scalars])
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
         """Graph of the part of the log density that does not depend on the residual."""
@@ -79,34 +124,121 @@ class StudentT:
         gammas = pt.gammaln(0.5 * (nu + 1.0)) - pt.gammaln(0.5 * nu)
         return gammas - 0.5 * (log_nu + np.log(np.pi)) - log_sigma
 
-    def log_kernel(self, eta: Any, nuisances: Sequence[Any], y: Any) -> Any:
+    def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
         """Graph of the part of the log density that depends on the residual."""
-        log_nu, log_sigma = nuisances
-        nu = pt.exp(log_nu)
-        squared = pt.sqr((y - eta) * pt.exp(-log_sigma))
-        return -0.5 * (nu + 1.0) * pt.log1p(squared / nu)
+        nu = pt.exp(nuisances[0])
+        return -0.5 * (nu + 1.0) * pt.log1p(pt.sqr(z) / nu)
 
-    def slope(self, squared: np.ndarray, nuisances: Sequence[np.ndarray]) -> np.ndarray:
-        """Minus the derivative of the log kernel in u = ((y - eta)/sigma)^2, shape (n,)."""
+    def tangent(self, squared: np.ndarray, nuisances: Sequence[np.ndarray]) -> np.ndarray:
+        """Minus the slope, and its logarithm, shape (2, n)."""
         nu = np.exp(nuisances[0])
-        return 0.5 * (nu + 1.0) / (nu + squared)
+        slope = 0.5 * (nu + 1.0) / (nu + squared)
+        return np.stack([slope, np.log(slope)])
 
-    def tangent_offset(self, one: Any, slope: Any, log_slope: Any, nuisances: Sequence[Any]) -> Any:
-        """Graph of c in the tangent ``log_kernel >= c - slope u`` of given slope, for any nu.
-
-        It is linear in (one, slope, log_slope): from their sums over rows comes the sum of c.
-        """
-        log_nu, _ = nuisances
+    def tangent_offset(self, one: Any, features: Sequence[Any], nuisances: Sequence[Any]) -> Any:
+        """Graph of c for any nu; the tangent of given slope touches where nu has it touch."""
+        (slope, log_slope), log_nu = features, nuisances[0]
         nu = pt.exp(log_nu)
         half = 0.5 * (nu + 1.0)
         return half * (one * (1.0 - pt.log(half) + log_nu) + log_slope) - nu * slope
 
 
-def _scalar(parameter: Any, what: str, rv: TensorVariable) -> Any:
-    """Return a parameter that is the same for all rows as a scalar."""
-    if not all(parameter.type.broadcastable):
-        raise UnsupportedModelError(
-            f"{what} of the observed variable {rv.name!r} has a value for each row; Firefly needs "
-            f"one for all rows: a scalar {what}"
-        )
-    return parameter.squeeze() if parameter.ndim else parameter
+class Logistic(LocationScale):
+    """Observed values with logistic noise: log density ``-2 log 2 cosh(z/2)``."""
+
+    name = "logistic"
+
+    def matches(self, rv: TensorVariable) -> bool:
+        """Return whether a random variable is ``pm.Logistic``."""
+        return rv.owner is not None and isinstance(rv.owner.op, LogisticRV)
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return location and log s.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If s differs from row to row.
+        """
+        mu, scale = rv.owner.op.dist_params(rv.owner)
+        return RowParameters(mu, [pt.log(scalar_parameter(scale, "s", rv))])
+
+    def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
+        """Graph of ``-2 log 2 cosh(z/2)``, without overflow."""
+        return -z - 2.0 * pt.softplus(-z)
+
+    def tangent(self, squared: np.ndarray, nuisances: Sequence[np.ndarray]) -> np.ndarray:
+        """Minus the slope, ``tanh(z/2)/(2 z)``, and the value at u = 0, shape (2, n)."""
+        z = np.maximum(np.sqrt(squared), 1e-10)
+        slope = np.tanh(0.5 * z) / (2.0 * z)
+        return np.stack([slope, slope * z**2 - z - 2.0 * np.log1p(np.exp(-z))])
+
+    def tangent_offset(self, one: Any, features: Sequence[Any], nuisances: Sequence[Any]) -> Any:
+        """Graph of c, which is a number of the row."""
+        return features[1]
+
+
+class AsymmetricLaplace(LocationScale):
+    r"""Observed values with Laplace noise, whose two sides may differ: quantile regression.
+
+    With :math:`a, d = (\kappa \pm 1/\kappa)/2` the log density is :math:`-a |z| - d z` plus a
+    constant. For the Laplace distribution itself kappa is one.
+    """
+
+    name = "asymmetric-laplace"
+    nuisances: tuple[str, ...] = ("log kappa", "log sigma")
+
+    def matches(self, rv: TensorVariable) -> bool:
+        """Return whether a random variable is ``pm.Laplace`` or ``pm.AsymmetricLaplace``."""
+        ops = LaplaceRV | pm.AsymmetricLaplace.rv_type
+        return rv.owner is not None and isinstance(rv.owner.op, ops)
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return location, log kappa and the log scale, which may be constants.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If kappa, q or b differ from row to row.
+        """
+        kappa: Any = pt.ones(())
+        mu: Any
+        if isinstance(rv.owner.op, LaplaceRV):
+            mu, scale = rv.owner.op.dist_params(rv.owner)
+            log_scale = pt.log(scalar_parameter(scale, "b", rv))
+        else:
+            rate, kappa, mu = rv.owner.op.dist_params(rv.owner)
+            log_scale = -pt.log(scalar_parameter(rate, "b", rv))
+        return RowParameters(mu, [pt.log(scalar_parameter(kappa, "kappa", rv)), log_scale])
+
+    def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
+        """Graph of the part of the log density that does not depend on the residual."""
+        return -pt.log(2.0 * pt.cosh(nuisances[0])) - nuisances[-1]
+
+    def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
+        """Graph of ``-a |z|``."""
+        return -pt.cosh(nuisances[0]) * pt.abs(z)
+
+    def skewness(self, nuisances: Sequence[Any]) -> Any:
+        """Graph of -d."""
+        return -pt.sinh(nuisances[0])
+
+    def smoothed(self, arguments: Sequence[TensorVariable], y: TensorVariable) -> TensorVariable:
+        """Log-likelihood with the kink of ``|z|`` rounded off over a fraction of the scale.
+
+        Its curvature, of which there is none but in the kink, is then spread over the rows near it.
+        """
+        eta, *nuisances = arguments
+        z = (y - eta) * pt.exp(-nuisances[-1])
+        rounded = pt.sqrt(pt.sqr(z) + ROUNDING**2)
+        kernel = -pt.cosh(nuisances[0]) * rounded + self.skewness(nuisances) * z
+        return self.log_normaliser(nuisances) + kernel
+
+    def tangent(self, squared: np.ndarray, nuisances: Sequence[np.ndarray]) -> np.ndarray:
+        """Minus the slope, ``a/(2 |z|)``, and its inverse, shape (2, n)."""
+        slope = np.cosh(nuisances[0]) / (2.0 * np.sqrt(np.maximum(squared, 1e-20)))
+        return np.stack([slope, 1.0 / slope])
+
+    def tangent_offset(self, one: Any, features: Sequence[Any], nuisances: Sequence[Any]) -> Any:
+        """Graph of c = -a^2 / (4 slope), for any kappa."""
+        return -0.25 * pt.sqr(pt.cosh(nuisances[0])) * features[1]

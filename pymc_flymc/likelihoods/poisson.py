@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.scalar import basic as ps
-from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.basic import PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graph_tools import free_inputs
-from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.likelihoods.links import find_predictor
+from pymc_flymc.likelihoods.base import RowParameters, check_counts
+from pymc_flymc.likelihoods.links import find_log_mean
 
 __all__ = ["PoissonLog"]
 
@@ -26,6 +22,7 @@ class PoissonLog:
     name = "poisson-log"
     n_predictors = 1
     nuisances: tuple[str, ...] = ()
+    row_data: tuple[str, ...] = ()
     growth = 1.0
 
     def matches(self, rv: TensorVariable) -> bool:
@@ -43,27 +40,14 @@ class PoissonLog:
             If mu is not the exponential function of a part of its graph, times constants.
         """
         (mu,) = rv.owner.op.dist_params(rv.owner)
-        offset: Any = None
-        while (
-            mu.owner is not None
-            and isinstance(mu.owner.op, Elemwise)
-            and isinstance(mu.owner.op.scalar_op, ps.Mul)
-        ):
-            free = [v for v in mu.owner.inputs if free_inputs([v])]
-            if len(free) != 1:
-                break
-            for v in mu.owner.inputs:
-                if v is not free[0]:
-                    offset = pt.log(v) if offset is None else offset + pt.log(v)
-            (mu,) = free
-        eta = find_predictor(mu, np.exp)
+        eta = find_log_mean(mu)
         if eta is None:
             raise UnsupportedModelError(
                 f"cannot read the observed variable {rv.name!r}: its mu is not the exponential "
                 "function of a linear predictor. Use pm.Poisson(mu=pm.math.exp(eta)), or "
                 "mu=exposure * pm.math.exp(eta)"
             )
-        return RowParameters(eta if offset is None else eta + offset)
+        return RowParameters(eta)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check that observed values are counts, and return them as float64.
@@ -73,14 +57,7 @@ class PoissonLog:
         ValueError
             If there are other values, NaN included.
         """
-        values = np.asarray(values, dtype=np.float64)
-        bad = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & (values < np.inf)))
-        if bad.size:
-            raise ValueError(
-                f"{name} has {bad.size} values that are not counts, first in row {bad[0]}: "
-                f"{values[bad[0]]}; correct or drop these rows"
-            )
-        return values
+        return check_counts(values, name)
 
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray

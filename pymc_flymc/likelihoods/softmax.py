@@ -34,6 +34,7 @@ class Softmax:
     n_predictors: int = 0
     name = "softmax"
     nuisances: tuple[str, ...] = ()
+    row_data: tuple[str, ...] = ()
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable is ``pm.Categorical``."""

@@ -1,0 +1,127 @@
+"""The Jaakkola-Jordan bound on counts whose dispersion is sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.bounds.base import Preparation, Problem, check_slack
+from pymc_flymc.bounds.jaakkola_jordan import curvature, log_2cosh_half
+from pymc_flymc.bounds.quadratic import RowTable
+from pymc_flymc.likelihoods import Likelihood, NegativeBinomialFree
+from pymc_flymc.likelihoods.negative_binomial import log_rising
+from pymc_flymc.native import NativeFunction
+from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic
+
+__all__ = ["FreeJaakkolaJordan"]
+
+
+class FreeJaakkolaJordan:
+    r"""Jaakkola-Jordan bound on negative binomial counts with a free alpha.
+
+    In the log odds :math:`\psi = \eta - \log\alpha` the logarithm of the bound is
+
+    .. math:: (y + \alpha) \bigl(\lambda(\xi) (\xi^2 - \psi^2) - \log 2\cosh(\xi/2)\bigr)
+              + \tfrac12 (y - \alpha) \psi + \log\Gamma(y + \alpha) - \log\Gamma(\alpha).
+
+    With each row's :math:`\xi` fixed at the anchor this is the sum of two quadratics in
+    :math:`\psi`, the second of them times :math:`\alpha`, and of gamma functions, which are the
+    same for equal counts. A table says how often each count occurs: an evaluation takes time in
+    proportion to the number of *distinct* counts, whatever N.
+
+    Parameters
+    ----------
+    slack : float, default 2
+        Lowers each row's log bound by `slack` times the gap expected over the posterior; see
+        `JaakkolaJordan`.
+
+    Raises
+    ------
+    ValueError
+        If `slack` is negative or not finite.
+    """
+
+    name = "Jaakkola-Jordan"
+    n_shared = 0
+
+    def __init__(self, *, slack: float = 2.0) -> None:
+        self.slack = check_slack("FreeJaakkolaJordan", slack)
+
+    def supports(self, likelihood: Likelihood) -> bool:
+        """Whether the likelihood is negative binomial with a free alpha."""
+        return isinstance(likelihood, NegativeBinomialFree)
+
+    def n_constants(self, likelihood: Likelihood) -> int:
+        """Outcome, slack, curvature and height of the quadratic."""
+        return 4
+
+    def tightness(
+        self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
+    ) -> np.ndarray:
+        """Each row's xi, shape (n,)."""
+        return np.abs(arguments[0])
+
+    def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
+        """Columns y, slack, and two coefficients of a trial's quadratic."""
+        a, c = _quadratic(tightness)
+        return np.column_stack([y, slack, a, c])
+
+    def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
+        """Compute the statistics and the rows' constants in one pass over the data.
+
+        The statistics are those of two quadratics, the number of distinct counts, these, and how
+        often each occurs.
+        """
+        table = RowTable(self, problem, log_factor)
+        centre = problem.anchor.w[: problem.design.width]
+        by_count, by_alpha = QuadraticStatistics(centre), QuadraticStatistics(centre)
+        for x, eta, y, tightness, slack in table.fill():
+            a, c = _quadratic(tightness)
+            by_count.add(x, eta, y * a, 0.5 * y, y * c - slack)
+            by_alpha.add(x, eta, a, np.full(len(y), -0.5), c)
+        counts, times = np.unique(problem.y, return_counts=True)
+        parts: list[Any] = [by_count.pack(), by_alpha.pack(), [len(counts)], counts, times]
+        return Preparation(np.concatenate(parts), table.constants, table.bright)
+
+    def collapsed(
+        self,
+        likelihood: Likelihood,
+        w: TensorVariable,
+        statistics: TensorVariable,
+        n_coefficients: int,
+    ) -> tuple[TensorVariable, TensorVariable]:
+        """Graph of the collapsed sum; the rows share nothing but alpha."""
+        width = n_coefficients - 1
+        alpha, size = pt.exp(w[width]), QuadraticStatistics.size(width)
+        by_count = collapsed_quadratic(w[:width], statistics, width)
+        by_alpha = collapsed_quadratic(w[:width], statistics[size:], width)
+        start = 2 * size + 1
+        n_counts = statistics[start - 1].astype("int64")
+        counts = statistics[start : start + n_counts]
+        times = statistics[start + n_counts : start + 2 * n_counts]
+        gammas = pt.sum(times * log_rising(alpha, counts))
+        return by_count + alpha * by_alpha + gammas, pt.zeros((0,))
+
+    def gap(
+        self,
+        likelihood: Likelihood,
+        arguments: Sequence[TensorVariable],
+        constants: TensorVariable,
+        shared: TensorVariable,
+    ) -> TensorVariable:
+        """Graph of the gap, y + alpha times that of one trial; the gamma functions cancel."""
+        psi, log_alpha = arguments
+        y, slack, a, c = (constants[:, i] for i in range(4))
+        magnitude = pt.abs(psi)
+        log_2cosh = 0.5 * magnitude + pt.log1p(pt.exp(-magnitude))
+        return (y + pt.exp(log_alpha)) * (a * pt.sqr(psi) - c - log_2cosh) + slack
+
+
+def _quadratic(xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (a, c) of the bound ``c - a psi^2`` on ``-log 2 cosh(psi/2)``."""
+    lam = curvature(xi)
+    return lam, lam * xi**2 - log_2cosh_half(xi)

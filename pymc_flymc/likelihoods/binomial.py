@@ -1,0 +1,88 @@
+"""Grouped binary outcomes: binomial variables with a logistic link."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.random.basic import BinomialRV
+from pytensor.tensor.variable import TensorVariable
+from scipy.special import expit
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graph_tools import free_inputs
+from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.links import find_predictor
+
+__all__ = ["BinomialLogit"]
+
+
+class BinomialLogit:
+    """Observed successes in n trials with ``P(success) = sigmoid(eta_n)`` for each of them."""
+
+    name = "binomial-logit"
+    n_predictors = 1
+    nuisances: tuple[str, ...] = ()
+    row_data: tuple[str, ...] = ("n",)
+    growth = 0.0
+
+    def matches(self, rv: TensorVariable) -> bool:
+        """Return whether a random variable is ``pm.Binomial``."""
+        return rv.owner is not None and isinstance(rv.owner.op, BinomialRV)
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return the log odds, found inside the graph of p, and the number of trials.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If p is not a logistic function of a part of its graph, or n is not a constant.
+        """
+        n, p = rv.owner.op.dist_params(rv.owner)
+        if free_inputs([n]):
+            raise UnsupportedModelError(
+                f"n of the observed variable {rv.name!r} depends on other variables; Firefly needs "
+                "numbers of trials that are data: a constant or pm.Data"
+            )
+        eta = find_predictor(p, expit)
+        if eta is None:
+            raise UnsupportedModelError(
+                f"cannot read the observed variable {rv.name!r}: its p is not the logistic "
+                "function of a linear predictor. Use pm.Binomial(n=n, logit_p=eta) or "
+                "p=pm.math.sigmoid(eta), without clipping, other links or mixtures"
+            )
+        return RowParameters(eta, row_data=[n])
+
+    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Check successes and trials, shape (N, 2), and return them as float64.
+
+        Raises
+        ------
+        ValueError
+            If they are not counts, or if there are more successes than trials.
+        """
+        values = np.asarray(values, dtype=np.float64)
+        successes, trials = values.T
+        whole = (values == np.floor(values)).all(axis=1) & (trials < np.inf)
+        bad = np.flatnonzero(~(whole & (successes >= 0) & (successes <= trials)))
+        if bad.size:
+            first = bad[0]
+            raise ValueError(
+                f"{name} has {bad.size} values that are not counts between 0 and n, first in row "
+                f"{first}: {successes[first]:g} with n = {trials[first]:g}; correct or drop these "
+                "rows"
+            )
+        return values
+
+    def derivative_bound(
+        self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
+    ) -> np.ndarray:
+        """Return that of a Bernoulli variable, once for each trial."""
+        return y[:, 1] * BernoulliLogit().derivative_bound(order, low, high, y[:, 0])
+
+    def log_likelihood(self, arguments: Any, y: Any) -> TensorVariable:
+        """Return ``y eta - n log(1 + exp(eta))``: all of it but a term that depends on y alone."""
+        (eta,), (successes, trials) = arguments, y
+        return successes * eta - trials * pt.softplus(eta)

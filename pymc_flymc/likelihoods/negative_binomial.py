@@ -1,0 +1,180 @@
+"""Overdispersed counts: negative binomial variables with a log link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.scalar import basic as ps
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.random.basic import NegBinomialRV
+from pytensor.tensor.variable import TensorVariable
+from scipy.special import expit
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graph_tools import evaluate, free_inputs
+from pymc_flymc.likelihoods.base import RowParameters, check_counts, scalar_parameter
+from pymc_flymc.likelihoods.binomial import BinomialLogit
+from pymc_flymc.likelihoods.links import find_log_mean, find_predictor
+
+__all__ = ["NegativeBinomialFree", "NegativeBinomialLog", "log_rising"]
+
+# Stirling's series: log Gamma(a) = (a - 1/2) log a - a + const + sum_k _STIRLING[k] / a^(2k + 1).
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
+_SHIFT = 8
+
+
+class NegativeBinomialLog(BinomialLogit):
+    r"""Observed counts with ``mean = exp(eta_n)`` and a known alpha.
+
+    In :math:`\psi = \eta - \log\alpha` the log-likelihood is
+    :math:`y \psi - (y + \alpha) \log(1 + e^\psi)` plus what depends on y alone: that of y
+    successes in :math:`y + \alpha` trials with log odds :math:`\psi`.
+    """
+
+    name = "negative-binomial-log"
+    row_data: tuple[str, ...] = ("alpha",)
+
+    def matches(self, rv: TensorVariable) -> bool:
+        """Return whether a random variable is ``pm.NegativeBinomial``."""
+        return _matches(rv)
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return psi, and alpha, which may have a value for each row.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If the mean is of another form, or alpha is not a constant.
+        ValueError
+            If alpha is not positive.
+        """
+        alpha, _ = rv.owner.op.dist_params(rv.owner)
+        if free_inputs([alpha]):
+            raise UnsupportedModelError(f"alpha of the observed variable {rv.name!r} is free")
+        values = evaluate(alpha)
+        if not (np.isfinite(values) & (values > 0)).all():
+            raise ValueError(f"alpha of {rv.name!r} must be positive and finite")
+        return RowParameters(_read_log_odds(rv), row_data=[alpha])
+
+    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Check counts, the first column of (N, 2), and return columns y and y + alpha.
+
+        Raises
+        ------
+        ValueError
+            If they are not counts.
+        """
+        y = check_counts(values[:, 0], name)
+        return np.stack([y, y + values[:, 1]], axis=1)
+
+
+class NegativeBinomialFree:
+    r"""Observed counts with ``mean = exp(eta_n)`` and an alpha that is sampled.
+
+    The predictor is :math:`\psi = \eta - \log\alpha`, as for a known alpha. That alpha is part of
+    its intercept does not matter to it.
+    """
+
+    name = "negative-binomial-free"
+    n_predictors = 1
+    nuisances: tuple[str, ...] = ("log alpha",)
+    row_data: tuple[str, ...] = ()
+
+    def matches(self, rv: TensorVariable) -> bool:
+        """Return whether a random variable is ``pm.NegativeBinomial``."""
+        return _matches(rv)
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return psi and log alpha.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If the mean is of another form, or alpha differs from row to row.
+        """
+        alpha, _ = rv.owner.op.dist_params(rv.owner)
+        return RowParameters(_read_log_odds(rv), [pt.log(scalar_parameter(alpha, "alpha", rv))])
+
+    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Check that observed values are counts, and return them as float64.
+
+        Raises
+        ------
+        ValueError
+            If there are other values, NaN included.
+        """
+        return check_counts(values, name)
+
+    def log_likelihood(
+        self, arguments: Sequence[TensorVariable], y: TensorVariable
+    ) -> TensorVariable:
+        """Return the log-likelihood but for ``log y!``."""
+        psi, log_alpha = arguments
+        alpha = pt.exp(log_alpha)
+        return y * psi - (y + alpha) * pt.softplus(psi) + log_rising(alpha, y)
+
+
+def log_rising(alpha: Any, y: Any) -> Any:
+    """Graph of ``log Gamma(alpha + y) - log Gamma(alpha)`` in elementary functions.
+
+    By Stirling's series, written as a difference at alpha + 8, so that nothing is lost for large
+    alpha; and its derivatives need no polygamma functions.
+    """
+    a = alpha + _SHIFT
+    b = a + y
+    ratio: Any = 1.0
+    for j in range(_SHIFT):
+        ratio = ratio * ((alpha + y + j) / (alpha + j))
+    series: Any = 0.0
+    for c in reversed(_STIRLING):
+        series = series / pt.sqr(b) + c
+    correction: Any = 0.0
+    for c in reversed(_STIRLING):
+        correction = correction / pt.sqr(a) + c
+    main = y * pt.log(a) + (b - 0.5) * pt.log1p(y / a) - y
+    return main + series / b - correction / a - pt.log(ratio)
+
+
+def _matches(rv: TensorVariable) -> bool:
+    return rv.owner is not None and isinstance(rv.owner.op, NegBinomialRV)
+
+
+def _read_log_odds(rv: TensorVariable) -> Any:
+    """Return psi = log(mean / alpha), the log odds of 1 - p."""
+    _, p = rv.owner.op.dist_params(rv.owner)
+    minus_psi = find_predictor(p, expit)
+    if minus_psi is not None:
+        logs = _logs_of_a_ratio(minus_psi)
+        if logs is None:
+            return -minus_psi
+        eta = find_log_mean(logs[1])
+        if eta is not None:
+            return eta - pt.log(logs[0])
+    raise UnsupportedModelError(
+        f"cannot read the observed variable {rv.name!r}: its mu is not the exponential function of "
+        "a linear predictor. Use pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=alpha), or "
+        "mu=exposure * pm.math.exp(eta)"
+    )
+
+
+def _logs_of_a_ratio(v: TensorVariable) -> tuple[TensorVariable, TensorVariable] | None:
+    """Return (a, b) if v is log(a) - log(b), as PyMC writes the log odds; else None."""
+    if not _is(v, ps.Sub):
+        return None
+    parts = []
+    for part in v.owner.inputs:
+        while part.owner is not None and isinstance(part.owner.op, DimShuffle):
+            part = part.owner.inputs[0]
+        if not _is(part, ps.Log):
+            return None
+        parts.append(part.owner.inputs[0])
+    return parts[0], parts[1]
+
+
+def _is(v: TensorVariable, scalar_op: type) -> bool:
+    """Whether a variable comes from an elementwise operation."""
+    op = None if v.owner is None else v.owner.op
+    return isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar_op)
