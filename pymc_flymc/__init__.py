@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from pymc_flymc.bounds import Bohning, JaakkolaJordan, Tangent, Taylor
+from pymc_flymc.bounds import Bohning, JaakkolaJordan, JebaraChoromanska, Tangent, Taylor
 from pymc_flymc.checks import check_bound
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import register_likelihood
@@ -15,6 +15,7 @@ __all__ = [
     "FireflyMH",
     "ImplicitResampling",
     "JaakkolaJordan",
+    "JebaraChoromanska",
     "Tangent",
     "Taylor",
     "UnsupportedModelError",

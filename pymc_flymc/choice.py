@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from arviz_stats.base import array_stats
 
-from pymc_flymc.bounds import Bohning, Bound, JaakkolaJordan, Problem, Tangent, Taylor
+from pymc_flymc.bounds import (
+    Bohning,
+    Bound,
+    JaakkolaJordan,
+    JebaraChoromanska,
+    Problem,
+    Tangent,
+    Taylor,
+)
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.conditional import INDEPENDENT, new_moves
@@ -87,7 +97,7 @@ def choose_target(
     """Build the target with the bound asked for, or else with the one that promises most.
 
     Joint updates of (theta, z) under a Taylor bound give nearly independent draws where the
-    posterior is concentrated; a conditional kernel under a Jaakkola-Jordan bound degrades more
+    posterior is concentrated; a conditional kernel under a quadratic bound degrades more
     gently where it is not. The cost of the latter is estimated from a sample of rows, that of
     the former from the weights of joint proposals, with random numbers of its own.
 
@@ -96,7 +106,13 @@ def choose_target(
     scheme = resampling or ImplicitResampling()
     if not isinstance(bound, str):
         return build_target(graph, problem, bound, scheme, len(others))
-    kinds: tuple[Bound, ...] = (JaakkolaJordan(), Bohning(), Tangent(), Taylor())
+    kinds: tuple[Bound, ...] = (
+        JaakkolaJordan(),
+        JebaraChoromanska(),
+        Bohning(),
+        Tangent(),
+        Taylor(),
+    )
     valid = [kind for kind in kinds if kind.supports(problem.likelihood)]
     if not valid:
         raise ValueError(
@@ -107,11 +123,11 @@ def choose_target(
     if len(valid) == 1:
         (only,) = valid
     elif resampling is not None:
-        only = JaakkolaJordan()
+        only, _ = _fewest_bright(valid, problem)
     elif proposal == "independent":
         only = Taylor()
     else:
-        return _cheaper(graph, problem, scheme, others)
+        return _cheaper(graph, problem, valid, scheme, others)
     _check_resampling(only, resampling)
     target = build_target(graph, problem, only, scheme, len(others))
     _log.info(
@@ -121,15 +137,30 @@ def choose_target(
     return target
 
 
+def _fewest_bright(valid: Sequence[Any], problem: Problem) -> tuple[Bound, float]:
+    """Return the bound for conditional moves that leaves the fewest rows bright, and how many."""
+    stride = max(1, problem.design.n_rows // SAMPLE_ROWS)
+    expected = [
+        (bound.expected_rows(problem, stride), bound)
+        for bound in valid
+        if not isinstance(bound, Taylor)
+    ]
+    bright, best = min(expected, key=lambda pair: pair[0])
+    return best, bright
+
+
 def _cheaper(
-    graph: DensityGraph, problem: Problem, resampling: Resampling, others: np.ndarray
+    graph: DensityGraph,
+    problem: Problem,
+    valid: Sequence[Bound],
+    resampling: Resampling,
+    others: np.ndarray,
 ) -> Target:
     n_others, n_parameters = len(others), len(problem.anchor.theta)
-    fallback = JaakkolaJordan()
     taylor = Taylor()
     stride = max(1, problem.design.n_rows // SAMPLE_ROWS)
     joint_rows = taylor.expected_rows(problem, stride)
-    bright = fallback.expected_rows(problem, stride)
+    fallback, bright = _fewest_bright(valid, problem)
     conditional = (OVERHEAD_ROWS + 2.0 * bright) * CONDITIONAL_TRANSITIONS * n_parameters
     reason = f"joint moves would read about {joint_rows:,.0f} rows each"
     if OVERHEAD_ROWS + joint_rows < conditional:  # if acceptance were perfect

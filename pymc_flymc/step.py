@@ -61,10 +61,10 @@ class FireflyMH(BlockedStep):
         depends on must be among them.
     bound : Bound, "auto" or None
         Lower bound on each row's likelihood. With ``Taylor()`` parameters and brightness are
-        updated together, with ``JaakkolaJordan()`` in turn. For logistic likelihoods "auto" takes
-        the one that promises more effective draws for the rows read, and says so; for softmax
-        ones it is ``Bohning()``, for Student-t ones ``Tangent()``, for counts ``Taylor()``. None is
-        regular MCMC: every transition reads all rows.
+        updated together, with any other in turn. "auto" takes the one that promises more effective
+        draws for the rows read, and says so: ``JaakkolaJordan()`` or ``Taylor()`` if logistic,
+        ``JebaraChoromanska()``, ``Bohning()`` or ``Taylor()`` if softmax, else ``Tangent()`` (t) or
+        ``Taylor()`` (counts). None is regular MCMC: every transition reads all rows.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled in conditional moves, which it calls for;
         ``ImplicitResampling()`` by default.

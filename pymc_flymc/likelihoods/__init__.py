@@ -1,6 +1,11 @@
 """Families of likelihoods that Firefly can sample: one module and one list entry for each."""
 
-from pymc_flymc.likelihoods.base import Likelihood, RowParameters, SmoothLikelihood
+from pymc_flymc.likelihoods.base import (
+    ExplicitLikelihood,
+    Likelihood,
+    RowParameters,
+    SmoothLikelihood,
+)
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import StudentT
@@ -26,6 +31,7 @@ def register_likelihood(likelihood: Likelihood) -> None:
 __all__ = [
     "LIKELIHOODS",
     "BernoulliLogit",
+    "ExplicitLikelihood",
     "Likelihood",
     "PoissonLog",
     "RowParameters",

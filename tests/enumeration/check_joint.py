@@ -61,9 +61,9 @@ def density(theta, statistics, w_out):
 
 
 def log_factor(eta, constants, shared, out):
-    theta = eta[:, 0] / constants[:, 0]
+    theta = eta[:, 0] / constants[:, 2]
     for i, t in enumerate(theta):
-        n = int(np.argmin(np.abs(X - constants[i, 0])))
+        n = int(np.argmin(np.abs(X - constants[i, 2])))
         gap = (log_likelihood(X * t) - log_bound(t))[n]
         assert gap > 0
         out[i] = np.log(np.expm1(gap))
@@ -98,7 +98,7 @@ def law(states):
 
 
 def branches(weights, v, z):
-    rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([X, Y, KAPPA]))
+    rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([KAPPA, X, Y]))
     geometry = Geometry(np.array([CENTRE]), np.array([[FACTOR]]))
     heavy = np.arange(N, dtype=np.int32)
     nothing, nobody = np.ones(N), np.zeros(N, np.int32)
