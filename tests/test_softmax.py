@@ -214,7 +214,29 @@ def test_letter_against_nuts(data):
     options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
     ours = pm.sample(step=step_of(model), tune=1000, draws=4000, **options)
     theirs = pm.sample(tune=1000, draws=3000, nuts_sampler="pymc", **options)
-    draws = [
-        idata.posterior["W"].to_numpy().reshape(2, -1, X.shape[1] * 4) for idata in (ours, theirs)
-    ]
-    assert_matches(draws[0], reference_from_draws(draws[1]))
+    assert_matches(flat(ours), reference_from_draws(flat(theirs)))
+
+
+@pytest.fixture(scope="module")
+def images(data):
+    """Model of three kinds of images by thirty binary features, and draws of NUTS."""
+    arrays = data("cifar3")
+    bits = np.unpackbits(arrays["bits256_packed"][::6], axis=1)[:, :30]
+    X = np.column_stack([np.ones(len(bits)), bits - 0.5])
+    model = softmax_model(X, arrays["y"][::6], 3, reference=True)
+    options = dict(model=model, chains=2, progressbar=False, random_seed=5)
+    theirs = pm.sample(tune=800, draws=2500, nuts_sampler="pymc", **options)
+    return model, options, reference_from_draws(flat(theirs))
+
+
+def flat(idata):
+    draws = idata.posterior["W"].to_numpy()
+    return draws.reshape(*draws.shape[:2], -1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bound", [Taylor(), JebaraChoromanska(), Bohning()])
+def test_images_against_nuts(images, bound):
+    model, options, reference = images
+    ours = pm.sample(step=step_of(model, bound=bound), tune=1000, draws=4000, **options)
+    assert_matches(flat(ours), reference)
