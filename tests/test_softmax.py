@@ -123,6 +123,12 @@ def test_bad_models():
             kind(slack=np.nan)
 
 
+def test_many_coefficients_are_pointed_out(monkeypatch, caplog):
+    monkeypatch.setattr("pymc_flymc.anchor.MANY_COEFFICIENTS", 8)
+    step_of(softmax_model(X, Y, 3), bound=Bohning())
+    assert "'y' has 9 coefficients" in caplog.text
+
+
 # --- exactness ----------------------------------------------------------------------------------
 
 
