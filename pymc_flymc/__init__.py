@@ -2,7 +2,14 @@
 
 from importlib.metadata import version
 
-from pymc_flymc.bounds import Bohning, FreeJaakkolaJordan, JaakkolaJordan, Tangent, Taylor
+from pymc_flymc.bounds import (
+    Bohning,
+    FreeJaakkolaJordan,
+    JaakkolaJordan,
+    JebaraChoromanska,
+    Tangent,
+    Taylor,
+)
 from pymc_flymc.checks import check_bound
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import register_likelihood
@@ -19,6 +26,7 @@ __all__ = [
     "FreeJaakkolaJordan",
     "ImplicitResampling",
     "JaakkolaJordan",
+    "JebaraChoromanska",
     "Tangent",
     "Taylor",
     "UnsupportedModelError",

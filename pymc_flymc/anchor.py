@@ -23,6 +23,8 @@ TOLERANCE = 1e-3
 #: The modes of a subsample and of all rows differ by about one of its posterior sds anyway.
 SUBSAMPLE_TOLERANCE = 0.5
 MAX_STEPS = 100
+#: Coefficients beyond which the time that their matrices take is worth a warning.
+MANY_COEFFICIENTS = 1000
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,13 @@ def find_anchor(
         If the log density at the start is not finite, or if the posterior has no mode that can be
         found, as with separable data under a flat prior.
     """
+    if design.n_coefficients > MANY_COEFFICIENTS:
+        p = design.n_coefficients
+        _log.warning(
+            f"{name!r} has {p:,} coefficients, counting those of each class: the set-up "
+            f"decomposes matrices of {8e-6 * p**2:,.0f} MB, and every transition reads one. Fewer "
+            "columns, such as principal components, would serve Firefly better"
+        )
     theta, passes = np.asarray(start, dtype=np.float64), 0.0
     # Rows that pin the mode down to about one posterior sd of the subsample.
     wanted = max(4 * BLOCK, 100 * design.n_coefficients)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any
 
 import numpy as np
 from arviz_stats.base import array_stats
@@ -14,6 +15,7 @@ from pymc_flymc.bounds import (
     Bound,
     FreeJaakkolaJordan,
     JaakkolaJordan,
+    JebaraChoromanska,
     Problem,
     Tangent,
     Taylor,
@@ -116,11 +118,11 @@ def choose_target(
     if len(valid) == 1:
         (only,) = valid
     elif resampling is not None:
-        only = valid[0]
+        only = _tightest(valid, problem)
     elif proposal == "independent":
-        only = valid[-1]
+        only = Taylor()
     else:
-        return _cheaper(graph, problem, _other(valid), scheme, others)
+        return _cheaper(graph, problem, valid, scheme, others)
     _check_resampling(only, resampling)
     kernel = "joint" if isinstance(only, Taylor) else "metropolis"
     target = build_target(graph, problem, only, scheme, len(others), kernel)
@@ -129,16 +131,6 @@ def choose_target(
         f"bound, about {target.expected_bright:,.1f} of {problem.design.n_rows:,} rows bright"
     )
     return target
-
-
-class _Estimable(Bound, Protocol):
-    def expected_rows(self, problem: Problem, stride: int) -> float:
-        """Bright rows expected, from every stride-th row."""
-
-
-def _other(valid: list[Bound]) -> _Estimable:
-    """Return the bound for conditional moves, where there is also a Taylor bound."""
-    return next(cast(_Estimable, bound) for bound in valid if not isinstance(bound, Taylor))
 
 
 def conditional_target(
@@ -150,7 +142,7 @@ def conditional_target(
     n_others: int,
 ) -> Target:
     """Build the target of a kernel that updates theta given z, by default with a tangent bound."""
-    chosen = _valid_bounds(problem)[0] if isinstance(bound, str) else bound
+    chosen = _tightest(_valid_bounds(problem), problem) if isinstance(bound, str) else bound
     target = build_target(graph, problem, chosen, resampling, n_others, kernel)
     if chosen is not None:
         _log.info(
@@ -161,10 +153,11 @@ def conditional_target(
 
 
 def _valid_bounds(problem: Problem) -> list[Bound]:
-    """Bounds of this package on a likelihood, those for conditional moves first."""
+    """Bounds of this package on a likelihood."""
     kinds: tuple[Bound, ...] = (
         JaakkolaJordan(),
         FreeJaakkolaJordan(),
+        JebaraChoromanska(),
         Bohning(),
         Tangent(),
         Taylor(),
@@ -178,10 +171,22 @@ def _valid_bounds(problem: Problem) -> list[Bound]:
     return valid
 
 
+def _tightest(valid: Sequence[Any], problem: Problem) -> Any:
+    """Return the bound for conditional moves that leaves the fewest rows bright.
+
+    A Taylor bound, which is meant for joint moves, serves where there is no other.
+    """
+    tangent = [bound for bound in valid if not isinstance(bound, Taylor)] or valid
+    if len(tangent) == 1:
+        return tangent[0]
+    stride = max(1, problem.design.n_rows // SAMPLE_ROWS)
+    return min(tangent, key=lambda bound: bound.expected_rows(problem, stride))
+
+
 def _cheaper(
     graph: DensityGraph,
     problem: Problem,
-    fallback: _Estimable,
+    valid: Sequence[Bound],
     resampling: Resampling,
     others: np.ndarray,
 ) -> Target:
@@ -189,6 +194,7 @@ def _cheaper(
     taylor = Taylor()
     stride = max(1, problem.design.n_rows // SAMPLE_ROWS)
     joint_rows = taylor.expected_rows(problem, stride)
+    fallback = _tightest(valid, problem)
     bright = fallback.expected_rows(problem, stride)
     conditional = (OVERHEAD_ROWS + 2.0 * bright) * CONDITIONAL_TRANSITIONS * n_parameters
     reason = f"joint moves would read about {joint_rows:,.0f} rows each"

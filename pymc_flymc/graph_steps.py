@@ -99,7 +99,12 @@ def _mul(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
         if not carries(v, item.axis):
             weight = times(weight, v)
         elif v is not main:
-            scale = evaluate(v) if scale is None else scale * evaluate(v)
+            factor = evaluate(v)
+            same = factor.take([0], axis=item.axis)
+            if np.all(factor == same):  # ones that lend their shape, say: the data stay as they are
+                weight = times(weight, pt.constant(same))
+            else:
+                scale = factor if scale is None else scale * factor
     return [_operand(main, replace(item, weight=weight, scale=scale))]
 
 

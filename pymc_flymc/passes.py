@@ -12,7 +12,7 @@ import pytensor
 import pytensor.tensor as pt
 
 from pymc_flymc.design import Design
-from pymc_flymc.likelihoods import Likelihood, SmoothedLikelihood, outcome
+from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
 from pymc_flymc.statistics import QuadraticStatistics
 
 __all__ = ["BLOCK", "RowDerivatives", "iterate_rows", "likelihood_pass"]
@@ -80,12 +80,15 @@ class Derivatives(NamedTuple):
 class RowDerivatives:
     """Log-likelihood of each row with its first two derivatives in the row's arguments.
 
-    The derivatives come from the likelihood's own graph; PyTensor compiles them for a family, not
-    for a model, and keeps them on disk.
+    The derivatives come from the likelihood's own graph, unless it brings them along; PyTensor
+    compiles them for a family, not for a model, and keeps them on disk.
     """
 
     def __init__(self, likelihood: Likelihood) -> None:
         self._sizes = k, s = likelihood.n_predictors, len(likelihood.nuisances)
+        self._explicit = likelihood if isinstance(likelihood, ExplicitLikelihood) else None
+        if self._explicit is not None:
+            return
         etas = [pt.vector(f"eta_{i}", dtype="float64") for i in range(k)]
         # One number for all rows: what depends on nuisance parameters alone is computed once.
         nuisances = [pt.vector(f"nuisance_{i}", dtype="float64", shape=(1,)) for i in range(s)]
@@ -123,6 +126,10 @@ class RowDerivatives:
         """Evaluate for arguments of shape (K + S, n), the last S rows of which are constant."""
         k, s = self._sizes
         n = len(y)
+        if self._explicit is not None:
+            value, first, second = self._explicit.derivatives(arguments, y)
+            none = np.empty((k, 0, n)), np.empty(0), np.empty((0, 0))
+            return Derivatives(value, first, second, *none)
         values = iter(self._function(*arguments[:k], *(v[:1] for v in arguments[k:]), *_columns(y)))
         out = Derivatives(
             next(values),

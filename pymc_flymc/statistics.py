@@ -54,6 +54,33 @@ class QuadraticStatistics:
         root = x * np.sqrt(a)[:, None]
         self.curvature += root.T @ root  # the same array twice: BLAS computes one triangle only
 
+    def add_expansion(
+        self, x: np.ndarray, value: np.ndarray, slope: np.ndarray, curvature: np.ndarray
+    ) -> None:
+        """Add rows with K predictors each, ``value + slope . u - u' curvature u / 2`` for each row.
+
+        u is the distance of the predictors from those at the centre.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n, P / K), float64
+        value : ndarray, shape (n,)
+        slope : ndarray, shape (K, n)
+        curvature : ndarray, shape (K, K, n)
+            Symmetric, and not negative on the diagonal.
+        """
+        k, width = len(slope), x.shape[1]
+        self.constant += float(value.sum())
+        self.linear += (slope @ x).ravel()
+        blocks = self.curvature.reshape(k, width, k, width)
+        for i in range(k):
+            root = x * np.sqrt(0.5 * curvature[i, i])[:, None]
+            blocks[i, :, i] += root.T @ root
+            for j in range(i):
+                block = x.T @ (x * (0.5 * curvature[i, j])[:, None])
+                blocks[i, :, j] += block
+                blocks[j, :, i] += block
+
     def pack(self) -> np.ndarray:
         """All statistics as one float64 vector, the input `statistics` of `collapsed_quadratic`."""
         return np.concatenate([[self.constant], self.centre, self.linear, self.curvature.ravel()])

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import arviz as az
 import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 QUANTILES = (0.05, 0.95)
@@ -141,6 +143,25 @@ def logistic_posterior(X, y, prior_sd):
         )
 
     return log_density
+
+
+def softmax_rows(n, d, k, seed=0):
+    """Design (n, d), its first column ones, and classes of a softmax regression."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, d - 1))])
+    eta = X @ rng.normal(size=(d, k))
+    return X, np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
+
+
+def softmax_model(X, y, k, reference=False):
+    """Softmax regression with coefficients W, of all classes or all but the first."""
+    with pm.Model() as model:
+        W = pm.Normal("W", 0.0, 1.5, shape=(X.shape[1], k - reference))
+        eta = pt.dot(X, W)
+        if reference:
+            eta = pt.concatenate([np.zeros((len(X), 1)), eta], axis=1)
+        pm.Categorical("y", logit_p=eta, observed=y)
+    return model
 
 
 def drive(step, point, *, tune, draws, chains=1, seed=0):

@@ -88,7 +88,7 @@ def test_bound(order):
         value = target.density(theta, target.statistics, w)
         power, far, rate = w[3:]
         seen.add(far)
-        eta, (anchor, y, near, beyond) = X @ theta + np.log(E), rows.constants.T
+        eta, (near, beyond, y, anchor) = X @ theta + np.log(E), rows.constants.T
         u, mean = eta - anchor, np.exp(anchor)
         expansion = y * anchor - mean + (y - mean) * u - mean * u**2 / 2
         if order == 3:

@@ -60,7 +60,7 @@ def gaps(step, X, y, theta):
     w = np.empty(X.shape[1] + 3)
     log_density = target.density(theta, target.statistics, w)
     power, far, rate = w[-3:]
-    anchor, labels, near, beyond = target.data.rows.constants.T
+    near, beyond, labels, anchor = target.data.rows.constants.T
     np.testing.assert_array_equal(labels, y)
     u, p = X @ theta - anchor, 1.0 / (1.0 + np.exp(-anchor))
     at = y * anchor - np.logaddexp(0.0, anchor)
@@ -157,12 +157,12 @@ def test_rows_are_bright_with_the_right_probability(power, far):
     n, draws = 60, 40_000
     near = rng.exponential(size=n) ** 2
     near[:4] = 60.0
-    constants = np.column_stack([np.zeros((n, 2)), near, 1.5 * near])
+    constants = np.column_stack([near, 1.5 * near, np.zeros((n, 2))])
     tables = _alias_tables(constants, (-np.expm1(-near * 0.02)).astype(np.float32))
     assert len(tables.heavy) == 4
     assert isinstance(tables, AliasTables) and len(tables.drawn) == n + SPARE
     rows = Rows(read_only(np.zeros((n, 1))), read_only(np.empty((0, 1))), 0, read_only(constants))
-    kappa = constants[:, 3 if far else 2]
+    kappa = constants[:, 1 if far else 0]
     shared = np.array([power, far, kappa.sum() * power])
     counts, pairs = np.zeros(n), 0
     for _ in range(draws):

@@ -3,6 +3,7 @@
 from pymc_flymc.bounds.base import Bound, Preparation, Problem, log_odds
 from pymc_flymc.bounds.bohning import Bohning
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
+from pymc_flymc.bounds.jebara_choromanska import JebaraChoromanska
 from pymc_flymc.bounds.negative_binomial import FreeJaakkolaJordan
 from pymc_flymc.bounds.tangent import Tangent
 from pymc_flymc.bounds.taylor import Taylor
@@ -12,6 +13,7 @@ __all__ = [
     "Bound",
     "FreeJaakkolaJordan",
     "JaakkolaJordan",
+    "JebaraChoromanska",
     "Preparation",
     "Problem",
     "Tangent",

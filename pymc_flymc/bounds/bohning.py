@@ -10,15 +10,12 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
+from pymc_flymc.bounds.softmax import expand_rows, expected_rows
 from pymc_flymc.likelihoods import Likelihood, Softmax
 from pymc_flymc.likelihoods.softmax import log_sum_exp
 from pymc_flymc.native import NativeFunction
-from pymc_flymc.passes import iterate_rows
 
 __all__ = ["Bohning"]
-
-#: Draws from the Laplace approximation by which the expected gap of each row is estimated.
-LAPLACE_DRAWS = 16
 
 
 class Bohning:
@@ -60,8 +57,13 @@ class Bohning:
         return isinstance(likelihood, Softmax)
 
     def n_constants(self, likelihood: Likelihood) -> int:
-        """Label, slack, and the predictors at which the bound touches."""
-        return 2 + likelihood.n_predictors
+        """Slack, and the predictors at which the bound touches."""
+        return 1 + likelihood.n_predictors
+
+    def curvature(self, touch: np.ndarray) -> np.ndarray:
+        """Return A for each row, shape (K, K, n)."""
+        k, n = touch.shape
+        return np.broadcast_to((0.5 * (np.eye(k) - 1.0 / k))[:, :, None], (k, k, n))
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants in one pass over the data.
@@ -69,38 +71,21 @@ class Bohning:
         The statistics are a constant, the centre (K, P), the gradient there (K, P), and
         sum_n x_n x_n', shape (P, P).
         """
-        design, anchor = problem.design, problem.anchor
+        design = problem.design
         k, width = design.n_predictors, design.width
-        rng = np.random.default_rng(20141104)
-        draws = anchor.w_factor @ rng.standard_normal((anchor.w_factor.shape[1], LAPLACE_DRAWS))
-        shifts = draws.reshape(k, width, LAPLACE_DRAWS)
-        constants = np.empty((design.n_rows, 2 + k))
+        constants = np.empty((design.n_rows, 1 + k))
         bright = np.empty(design.n_rows, np.float32)
         constant, gradient, square = 0.0, np.zeros((k, width)), np.zeros((width, width))
-        for rows, x, eta in iterate_rows(design, anchor.w):
-            n, y = len(x), problem.y[rows]
-            touch = eta if self.tuned else np.zeros_like(eta)
-            part = np.column_stack([y, np.zeros(n), touch.T])
-            moved = np.ascontiguousarray((eta[:, :, None] + x @ shifts).transpose(2, 1, 0))
-            gaps = np.empty((LAPLACE_DRAWS, n))
-            for i, away in enumerate(moved):
-                log_factor(away, part, np.empty(0), gaps[i])
-            gaps = np.logaddexp(0.0, gaps)  # log odds = log(exp(gap) - 1)
-            # A row whose bound touches elsewhere has a gap at the anchor, too: no wall there.
-            here = np.empty(n)
-            log_factor(np.ascontiguousarray(eta.T), part, np.empty(0), here)
-            spread = np.maximum(gaps.mean(axis=0) - np.logaddexp(0.0, here), 0.0)
-            part[:, 1] = slack = self.slack * spread
-            bright[rows] = -np.expm1(-(gaps + slack)).mean(axis=0)
-            constants[rows] = part
-            value, slope = _expansion(touch, y)
-            away = eta - touch
-            value += np.sum(slope * away, axis=0) - 0.5 * _form(away) - slack
+        for x, value, slope, _ in expand_rows(self, problem, log_factor, constants, bright):
             constant += float(value.sum())
-            gradient += (slope - 0.5 * (away - away.mean(axis=0))) @ x
+            gradient += slope @ x
             square += x.T @ x
-        packed = np.concatenate([[constant], anchor.w, gradient.ravel(), square.ravel()])
+        packed = np.concatenate([[constant], problem.anchor.w, gradient.ravel(), square.ravel()])
         return Preparation(packed, constants, bright)
+
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """Bright rows expected over the Laplace approximation, from every stride-th row."""
+        return expected_rows(self, problem, stride)
 
     def collapsed(
         self,
@@ -132,7 +117,7 @@ class Bohning:
         The label cancels: what remains is log sum exp, expanded, and a quadratic form.
         """
         k = len(arguments)
-        touch = [constants[:, 2 + i] for i in range(k)]
+        touch = [constants[:, 1 + i] for i in range(k)]
         u = [eta - at for eta, at in zip(arguments, touch, strict=True)]
         mean = sum(u[1:], u[0]) / k
         # With u centred, which changes neither side, log sum exp p exp(u) is small where u is.
@@ -142,18 +127,4 @@ class Bohning:
         linear = sum((p * c for p, c in zip(weights, centred, strict=True)), pt.zeros_like(mean))
         squares = sum((pt.sqr(c) for c in centred), pt.zeros_like(mean))
         growth = log_sum_exp([at - log_total + c for at, c in zip(touch, centred, strict=True)])
-        return 0.25 * squares + linear - growth + constants[:, 1]
-
-
-def _expansion(eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Log-likelihoods (n,) and their gradients (K, n) in the predictors, shape (K, n)."""
-    log_total = np.logaddexp.reduce(eta, axis=0)
-    slope = -np.exp(eta - log_total)
-    each = np.arange(eta.shape[1])
-    slope[y, each] += 1.0
-    return eta[y, each] - log_total, slope
-
-
-def _form(u: np.ndarray) -> np.ndarray:
-    """Quadratic form u' A u of each column of u, shape (K, n)."""
-    return 0.5 * np.sum((u - u.mean(axis=0)) ** 2, axis=0)
+        return 0.25 * squares + linear - growth + constants[:, 0]

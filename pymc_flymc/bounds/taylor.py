@@ -40,11 +40,15 @@ class Taylor:
     a limit that posterior draws hardly ever exceed, and global ones beyond. Where there is none,
     as for counts, the remainder grows exponentially with r there.
 
+    A row of a softmax regression has several predictors. Then :math:`u_n` is the largest difference
+    of two elements of the distance from the anchor, :math:`c_n` the largest standard deviation
+    of such a difference, and the derivatives are those along directions of range one.
+
     Parameters
     ----------
     order : {2, 3}, default 2
         Order of the expansion. The third order leaves fewer bright rows, at the price of a cubic
-        form of P^3/2 terms in each evaluation and in the set-up.
+        form of P^3/2 terms in each evaluation and in the set-up. It is for one predictor.
 
     Raises
     ------
@@ -52,67 +56,75 @@ class Taylor:
         If `order` is neither 2 nor 3.
     """
 
-    name = "Taylor"
     n_shared = 3
 
     def __init__(self, order: int = 2) -> None:
         if order not in (2, 3):
             raise ValueError(f"Taylor: order must be 2 or 3, not {order!r}")
         self.order = order
+        self.name = "Taylor" if order == 2 else "third-order Taylor"
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is smooth, with bounded derivatives."""
-        return isinstance(likelihood, SmoothLikelihood)
+        smooth = isinstance(likelihood, SmoothLikelihood)
+        return smooth and (self.order == 2 or likelihood.n_predictors <= 1)
 
     def n_constants(self, likelihood: Likelihood) -> int:
-        """Predictor at the anchor, outcome, two remainders, and row data."""
-        return 4 + len(likelihood.row_data)
+        """Two remainders, outcome, predictors at the anchor, and row data."""
+        return 3 + likelihood.n_predictors + len(likelihood.row_data)
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Expand all rows at the anchor, in one pass over the data."""
         design, y, anchor = problem.design, problem.y, problem.anchor
         power = self.order + 1
         metric, ridge = _metric(anchor)
-        p = design.n_coefficients
+        p, limit = design.n_coefficients, _limit(anchor)
+        spans = _spans(metric, design.n_predictors)
         statistics = QuadraticStatistics(anchor.w)
         cubic = np.zeros((p, p * (p + 1) // 2)) if self.order == 3 else None
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
         growth = 0.0
         for rows, x, arguments in iterate_rows(design, anchor.w):
-            (eta,) = arguments
-            value, (first,), ((second,),), *_ = problem.derivatives(arguments, y[rows])
+            near, far, fastest = self._remainders(problem, arguments, x, y[rows], spans, limit)
             columns = y[rows].reshape(len(x), -1)
-            constants[rows, 0] = eta
-            constants[rows, 1], constants[rows, 4:] = columns[:, 0], columns[:, 1:]
-            near, far, fastest = self._remainders(problem, eta, x, y[rows], metric)
-            constants[rows, 2], constants[rows, 3] = near, far
+            constants[rows] = np.column_stack(
+                [near, far, columns[:, 0], arguments.T, columns[:, 1:]]
+            )
             growth = max(growth, fastest)
-            # The expansion as a quadratic a, b, c in eta itself, around the centre of `statistics`.
-            a = np.maximum(-0.5 * second, 0.0)
-            statistics.add(x, eta, a, first + 2.0 * a * eta, value - first * eta - a * eta**2)
+            value, first, second, *_ = problem.derivatives(arguments, y[rows])
+            diagonal = np.einsum("kkn->kn", second)
+            diagonal[:] = np.minimum(diagonal, 0.0)  # but for rounding, it is negative
+            statistics.add_expansion(x, value, first, -second)
             if cubic is not None:
                 third = problem.derivatives.third(arguments, y[rows])
                 cubic += (x * third[:, None]).T @ _products(x)
-        totals = constants[:, 2].sum(), constants[:, 3].sum()
-        packed: list[Any] = [statistics.pack(), ridge, [*totals, _limit(p), growth]]
+        totals = constants[:, 0].sum(), constants[:, 1].sum()
+        packed: list[Any] = [statistics.pack(), ridge, [*totals, limit, growth]]
         if cubic is not None:
             packed.append(cubic.ravel() / 6.0)
         # At the mean of r^(k+1) over the Laplace approximation.
-        bright = -np.expm1(-constants[:, 2] * float(chi.moment(power, p)))
+        bright = -np.expm1(-constants[:, 0] * float(chi.moment(power, _dimension(anchor))))
         return Preparation(np.concatenate(packed), constants, bright.astype(np.float32))
 
     def expected_rows(self, problem: Problem, stride: int) -> float:
         """Rows that a joint move is expected to read, by the local constants of every stride-th."""
         anchor, total = problem.anchor, 0.0
-        metric = _metric(anchor)[0]
-        moment = float(chi.moment(self.order + 1, problem.design.n_coefficients))
-        for rows, x, (eta,) in iterate_rows(problem.design, anchor.w, stride):
-            kappa = self._remainders(problem, eta, x, problem.y[rows], metric)[0]
+        spans = _spans(_metric(anchor)[0], problem.design.n_predictors)
+        moment = float(chi.moment(self.order + 1, _dimension(anchor)))
+        limit = _limit(anchor)
+        for rows, x, eta in iterate_rows(problem.design, anchor.w, stride):
+            kappa = self._remainders(problem, eta, x, problem.y[rows], spans, limit)[0]
             total -= float(np.expm1(-kappa * moment).sum())
         return total * stride
 
     def _remainders(
-        self, problem: Problem, eta: np.ndarray, x: np.ndarray, y: np.ndarray, metric: np.ndarray
+        self,
+        problem: Problem,
+        eta: np.ndarray,
+        x: np.ndarray,
+        y: np.ndarray,
+        spans: list[np.ndarray],
+        limit: float,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Return kappa within the limit of the radius and beyond, each of shape (n,).
 
@@ -120,8 +132,12 @@ class Taylor:
         """
         power = self.order + 1
         likelihood = cast(SmoothLikelihood, problem.likelihood)
-        c = np.linalg.norm(x @ metric, axis=1)
-        reach = _limit(x.shape[1]) * c
+        c = np.max([np.linalg.norm(x @ span, axis=1) for span in spans], axis=0)
+        reach = limit * c
+        if len(eta) == 1:
+            (eta,) = eta
+        else:  # differences of predictors reach as far: half of it up, and half of it down
+            reach = 0.5 * reach
         scale = c**power / factorial(power)
         near = likelihood.derivative_bound(power, eta - reach, eta + reach, y) * scale
         if likelihood.growth == 0.0:
@@ -168,24 +184,44 @@ class Taylor:
         shared: TensorVariable,
     ) -> TensorVariable:
         """Graph of the remainder of the expansion plus its bound."""
-        anchor, row_data = constants[:, 0], range(4, self.n_constants(likelihood))
-        y = outcome(likelihood, [constants[:, i] for i in (1, *row_data)])
-        u = arguments[0] - anchor
-        value = likelihood.log_likelihood([anchor], y)
-        remainder = likelihood.log_likelihood(arguments, y) - value
-        term: Any = pt.ones_like(u)
-        derivative: Any = value
-        for k in range(1, self.order + 1):
-            derivative = pytensor.grad(derivative.sum(), anchor)
-            term = term * u / k
-            remainder = remainder - derivative * term
-        kappa = pt.switch(shared[1] > 0.5, constants[:, 3], constants[:, 2])
+        k = len(arguments)
+        anchor: list[Any] = [constants[:, 3 + i] for i in range(k)]
+        row_data = range(3 + k, self.n_constants(likelihood))
+        y = outcome(likelihood, [constants[:, i] for i in (2, *row_data)])
+        u = [eta - at for eta, at in zip(arguments, anchor, strict=True)]
+        # Derivatives in t, at t = 0, of the log-likelihood at anchor + t u.
+        t = pt.zeros_like(u[0])
+        ray = [at + t * each for at, each in zip(anchor, u, strict=True)]
+        derivative: Any = likelihood.log_likelihood(ray, y)
+        remainder = likelihood.log_likelihood(arguments, y) - derivative
+        for i in range(1, self.order + 1):
+            derivative = pytensor.grad(derivative.sum(), t)
+            remainder = remainder - derivative / factorial(i)
+        kappa = pt.switch(shared[1] > 0.5, constants[:, 1], constants[:, 0])
         return remainder + kappa * shared[0]
 
 
-def _limit(n_coefficients: int) -> float:
+def _dimension(anchor: Anchor) -> int:
+    """Dimension in which the coefficients vary, but for those that the model fixes."""
+    return min(int(np.count_nonzero(anchor.w_factor.any(axis=1))), anchor.w_factor.shape[1])
+
+
+def _limit(anchor: Anchor) -> float:
     """Radius up to which the local constants hold."""
-    return float(chi.ppf(LOCAL_QUANTILE, n_coefficients))
+    return float(chi.ppf(LOCAL_QUANTILE, _dimension(anchor)))
+
+
+def _spans(metric: np.ndarray, n_predictors: int) -> list[np.ndarray]:
+    """Return matrices of which one has ``|x' span| r`` above whatever the row x can reach.
+
+    For one predictor the metric itself; for several, of shape (P, P), one for each pair of them,
+    as it is differences of predictors that count.
+    """
+    if n_predictors == 1:
+        return [metric]
+    blocks = metric.reshape(n_predictors, -1, len(metric))
+    pairs = zip(*np.triu_indices(n_predictors, 1), strict=True)
+    return [np.linalg.qr((blocks[i] - blocks[j]).T, mode="r").T for i, j in pairs]
 
 
 def _metric(anchor: Anchor) -> tuple[np.ndarray, np.ndarray]:
@@ -194,13 +230,16 @@ def _metric(anchor: Anchor) -> tuple[np.ndarray, np.ndarray]:
     That is of their information plus the diagonal ridge, which stands for the prior. C C' is about
     the posterior covariance of the coefficients; for independent normal priors, just that.
     """
-    p, d = anchor.w_factor.shape
+    d = anchor.w_factor.shape[1]
     variance = np.maximum(np.sum(anchor.w_factor**2, axis=1), 1e-300)
     # Where the data do not decide: scales well beyond the Laplace approximation's.
     ridge = 0.01 / variance
-    if p == d and np.linalg.cond(anchor.w_factor) < 1e8:
-        inverse = np.linalg.inv(anchor.w_factor)
-        ridge = np.maximum(ridge, np.diag(inverse.T @ inverse - anchor.information))
+    free = anchor.w_factor.any(axis=1)  # the others are fixed, such as those of a reference class
+    factor = anchor.w_factor[free]
+    if len(factor) == d and np.linalg.cond(factor) < 1e8:
+        inverse = np.linalg.inv(factor)
+        prior = np.diag(inverse.T @ inverse) - np.diag(anchor.information)[free]
+        ridge[free] = np.maximum(ridge[free], prior)
     factor = np.linalg.cholesky(anchor.information + np.diag(ridge))
     # A little wider than it need be, so that rounding never violates Cauchy-Schwarz.
     return np.linalg.inv(factor).T * (1.0 + 1e-9), ridge

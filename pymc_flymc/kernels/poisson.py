@@ -17,7 +17,7 @@ from pymc_flymc.native import named_tuple_type, vector
 __all__ = ["HEAVY", "KAPPA", "SPARE", "AliasTables", "alias_table", "draw_bright", "tables_type"]
 
 #: Columns of the table of constants that hold kappa, within the limit of the radius and beyond.
-KAPPA = 2
+KAPPA = 0
 #: Rows more often bright than this are visited one by one.
 HEAVY = 0.4
 #: Room for repeated draws beyond N: at most N/8 are expected where draws are made at all.

@@ -1,6 +1,7 @@
 """Families of likelihoods that Firefly can sample: one module and one list entry for each."""
 
 from pymc_flymc.likelihoods.base import (
+    ExplicitLikelihood,
     Likelihood,
     RowParameters,
     SmoothedLikelihood,
@@ -51,6 +52,7 @@ __all__ = [
     "BernoulliLogit",
     "BernoulliProbit",
     "BinomialLogit",
+    "ExplicitLikelihood",
     "Likelihood",
     "Logistic",
     "NegativeBinomialFree",

@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 
 __all__ = [
+    "ExplicitLikelihood",
     "Likelihood",
     "RowParameters",
     "SmoothLikelihood",
@@ -115,8 +116,31 @@ def outcome(likelihood: Likelihood, columns: Sequence[Any]) -> Any:
 
 
 @runtime_checkable
+class ExplicitLikelihood(Likelihood, Protocol):
+    """A likelihood without nuisance parameters that brings its derivatives along.
+
+    Those of all others come from their graphs, K (K + 1) / 2 second derivatives for K predictors.
+    """
+
+    def derivatives(
+        self, arguments: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return log-likelihoods (n,), their gradients (K, n) and Hessians (K, K, n).
+
+        Parameters
+        ----------
+        arguments : ndarray, shape (K, n)
+        y : ndarray, shape (n,)
+        """
+        ...
+
+
+@runtime_checkable
 class SmoothLikelihood(Likelihood, Protocol):
-    """A log-concave likelihood of one predictor whose higher derivatives are known to be bounded.
+    """A log-concave likelihood without nuisances whose higher derivatives are known to be bounded.
+
+    If it has several predictors it depends on their differences only. Its derivatives of higher
+    order are then those along any direction u with ``max(u) - min(u) = 1``.
 
     Attributes
     ----------
@@ -136,7 +160,8 @@ class SmoothLikelihood(Likelihood, Protocol):
         Parameters
         ----------
         order : {3, 4}
-        low, high : float or ndarray of shape (n,)
+            With several predictors only the third order is asked for.
+        low, high : float or ndarray of shape (n,), or (K, n)
         y : ndarray, shape (n,) or (n, 1 + R)
             Observed values.
         """

@@ -35,6 +35,7 @@ class Softmax:
     name = "softmax"
     nuisances: tuple[str, ...] = ()
     row_data: tuple[str, ...] = ()
+    growth = 0.0
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable is ``pm.Categorical``."""
@@ -86,6 +87,39 @@ class Softmax:
         for k, eta in enumerate(arguments):
             chosen = chosen + pt.switch(pt.eq(y, float(k)), eta, 0.0)
         return chosen - log_sum_exp(arguments)
+
+    def derivatives(
+        self, arguments: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return log-likelihoods, gradients ``e_y - p`` and Hessians ``p p' - diag p``."""
+        log_p = arguments - np.logaddexp.reduce(arguments, axis=0)
+        p, each = np.exp(log_p), np.arange(arguments.shape[1])
+        first = -p
+        first[y, each] += 1.0
+        second = p[:, None] * p
+        # p (1 - p), which does not cancel where p is close to one.
+        for k in range(len(p)):
+            second[k, k] = -p[k] * (p[:k].sum(axis=0) + p[k + 1 :].sum(axis=0))
+        return log_p[y, each], first, second
+
+    def derivative_bound(
+        self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
+    ) -> np.ndarray:
+        """Return a limit on the third derivative along a direction of range one.
+
+        It is a third central moment, of a variable of range one: at most 1/(6 sqrt 3). If one value
+        has a probability of at least 1 - q it is also at most q, for it is no more than the mean
+        squared distance from that value.
+        """
+        limit = np.full(np.shape(y), 1.0 / (6.0 * np.sqrt(3.0)))
+        if np.ndim(low) == 0:
+            return limit
+        low, high = np.asarray(low), np.asarray(high)
+        top, each = low.argmax(axis=0), np.arange(low.shape[1])
+        log_odds = high - low[top, each]
+        log_odds[top, each] = -np.inf
+        others = np.logaddexp.reduce(log_odds, axis=0)
+        return np.minimum(limit, np.exp(others - np.logaddexp(0.0, others)))
 
 
 def log_sum_exp(arguments: Sequence[TensorVariable]) -> Any:

@@ -38,11 +38,11 @@ class FireflyMH(FireflyStep):
         depends on must be among them.
     bound : Bound, "auto" or None
         Lower bound on each row's likelihood. With ``Taylor()`` parameters and brightness are
-        updated together, with ``JaakkolaJordan()`` in turn. Where both are bounds, "auto" takes
-        the one that promises more effective draws for the rows read, and says so. For softmax
-        likelihoods it is ``Bohning()``, for heavy-tailed noise ``Tangent()``, for negative
-        binomial counts with a free alpha ``FreeJaakkolaJordan()``, and else ``Taylor()``. None is
-        regular MCMC: every transition reads all rows.
+        updated together, with any other in turn. "auto" takes the one that promises more effective
+        draws for the rows read, and says so: ``JaakkolaJordan()`` or ``Taylor()`` if logistic,
+        ``JebaraChoromanska()``, ``Bohning()`` or ``Taylor()`` if softmax, ``Tangent()`` for
+        heavy-tailed noise, ``FreeJaakkolaJordan()`` for negative binomial counts with a free alpha,
+        else ``Taylor()``. None is regular MCMC: every transition reads all rows.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled in conditional moves, which it calls for;
         ``ImplicitResampling()`` by default.

@@ -63,9 +63,9 @@ def density(theta, statistics, w_out):
 
 
 def log_factor(eta, constants, shared, out):
-    theta = eta[:, 0] / constants[:, 0]
+    theta = eta[:, 0] / constants[:, 2]
     for i, t in enumerate(theta):
-        n = int(np.argmin(np.abs(X - constants[i, 0])))
+        n = int(np.argmin(np.abs(X - constants[i, 2])))
         gap = (log_likelihood(X * t) - log_bound(t))[n]
         assert gap > 0
         out[i] = np.log(np.expm1(gap))
@@ -100,7 +100,7 @@ def law(states):
 
 
 def branches(weights, v, z):
-    rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([X, Y, KAPPA]))
+    rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([KAPPA, X, Y]))
     geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
     posterior = Posterior(density, log_factor, None, None, None, rows, geometry)
     heavy = np.arange(N, dtype=np.int32)

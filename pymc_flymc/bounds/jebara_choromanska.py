@@ -1,0 +1,158 @@
+"""The Jebara-Choromanska bound on the softmax likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.bounds.base import Preparation, Problem, check_slack
+from pymc_flymc.bounds.softmax import expand_rows, expected_rows
+from pymc_flymc.likelihoods import Likelihood, Softmax
+from pymc_flymc.likelihoods.softmax import log_sum_exp
+from pymc_flymc.native import NativeFunction
+from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic
+
+__all__ = ["JebaraChoromanska"]
+
+#: Keeps the curvature's formula away from 0/0; it is flat there.
+SMALLEST = 1e-100
+
+
+class JebaraChoromanska:
+    r"""Quadratic lower bound on the softmax log-likelihood whose curvature follows the row.
+
+    Log sum exp is put together class by class. With :math:`z` the sum so far at the point where the
+    bound touches, :math:`u` the distance from it, and :math:`z\, e^{\mu^\top u + u^\top S u / 2}` a
+    bound on the sum so far, the next class, of exponential :math:`\alpha`, adds
+
+    .. math:: z\, e^{\mu^\top u + u^\top S u/2} + \alpha\, e^{u_k}
+       \le e^{\mu^\top u + u^\top S u/2} \left(z + \alpha\, e^{l^\top u}\right), \quad
+       l = e_k - \mu,
+
+    and the logarithm of the bracket obeys the bound of Jaakkola and Jordan in :math:`l^\top u`:
+    S grows by :math:`c\, l l^\top`, :math:`\mu` by :math:`\alpha/(z + \alpha)\, l`, z by
+    :math:`\alpha`, with :math:`c = \tanh(\xi/2)/(2\xi)`, :math:`\xi = \log(\alpha/z)`. The class
+    that is most probable where the bound touches comes first, the others in their order.
+
+    For two classes this is the bound of Jaakkola and Jordan. The more confidently a row is
+    classified, the smaller its curvature, unlike that of `Bohning`, and the fewer rows are bright.
+    The price is a matrix of the size of all coefficients: the collapsed sum takes
+    :math:`(K P)^2` numbers and operations, against :math:`P^2` and :math:`K P^2`.
+
+    Parameters
+    ----------
+    tuned : bool, default True
+        Whether each row's bound touches at the anchor, or at equal probabilities of all classes.
+    slack : float, default 1
+        Lowers each row's log bound by `slack` times the gap expected over the posterior; see
+        `JaakkolaJordan`.
+
+    Raises
+    ------
+    ValueError
+        If `slack` is negative or not finite.
+
+    References
+    ----------
+    Jebara, T. and Choromanska, A. (2012). Majorization for CRFs and latent likelihoods. Advances in
+    Neural Information Processing Systems 25, algorithm 1.
+    """
+
+    name = "Jebara-Choromanska"
+    n_shared = 0
+
+    def __init__(self, *, tuned: bool = True, slack: float = 1.0) -> None:
+        self.tuned = bool(tuned)
+        self.slack = check_slack("JebaraChoromanska", slack)
+
+    def supports(self, likelihood: Likelihood) -> bool:
+        """Whether the likelihood is a softmax."""
+        return isinstance(likelihood, Softmax)
+
+    def n_constants(self, likelihood: Likelihood) -> int:
+        """Slack, and the predictors at which the bound touches."""
+        return 1 + likelihood.n_predictors
+
+    def curvature(self, touch: np.ndarray) -> np.ndarray:
+        """Return S for each row, shape (K, K, n)."""
+        k, n = touch.shape
+        first, each = touch.argmax(axis=0), np.arange(n)
+        log_z = touch[first, each]
+        mu = np.zeros((k, n))
+        mu[first, each] = 1.0
+        out = np.zeros((k, k, n))
+        for i in range(k):
+            rest = first != i
+            xi = touch[i] - log_z
+            ratio = np.where(rest, np.exp(xi), 0.0)
+            xi = np.minimum(xi, -SMALLEST)
+            along = -mu
+            along[i] += 1.0
+            curvature = np.where(rest, np.expm1(xi) / (2.0 * xi * (1.0 + ratio)), 0.0)
+            out += (curvature * along)[:, None] * along
+            mu += ratio / (1.0 + ratio) * along
+            log_z = log_z + np.log1p(ratio)
+        return out
+
+    def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
+        """Compute the statistics and the rows' constants in one pass over the data."""
+        design = problem.design
+        constants = np.empty((design.n_rows, 1 + design.n_predictors))
+        bright = np.empty(design.n_rows, np.float32)
+        statistics = QuadraticStatistics(problem.anchor.w)
+        for x, *expansion in expand_rows(self, problem, log_factor, constants, bright):
+            statistics.add_expansion(x, *expansion)
+        return Preparation(statistics.pack(), constants, bright)
+
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """Bright rows expected over the Laplace approximation, from every stride-th row."""
+        return expected_rows(self, problem, stride)
+
+    def collapsed(
+        self,
+        likelihood: Likelihood,
+        w: TensorVariable,
+        statistics: TensorVariable,
+        n_coefficients: int,
+    ) -> tuple[TensorVariable, TensorVariable]:
+        """Graph of the collapsed sum; the rows share nothing."""
+        return collapsed_quadratic(w, statistics, n_coefficients), pt.zeros((0,))
+
+    def gap(
+        self,
+        likelihood: Likelihood,
+        arguments: Sequence[TensorVariable],
+        constants: TensorVariable,
+        shared: TensorVariable,
+    ) -> TensorVariable:
+        """Graph of the gap: the recursion over classes again, for the quadratic form alone.
+
+        The label cancels: what remains is log sum exp and its bound. A class costs an exponential
+        and a logarithm, where S itself would be K^2/2 numbers to store and read for each row.
+        """
+        touch: list[Any] = [constants[:, 1 + i] for i in range(len(arguments))]
+        u: list[Any] = [eta - at for eta, at in zip(arguments, touch, strict=True)]
+        log_z: Any = reduce(pt.maximum, touch)
+        rest, before = [], pt.zeros_like(log_z, dtype="bool")
+        for at in touch:
+            first = pt.eq(at, reduce(pt.maximum, touch)) & ~before
+            before = before | first
+            rest.append(~first)
+        mean: Any = sum(pt.switch(r, 0.0, each) for r, each in zip(rest, u, strict=True))
+        form: Any = 0.0
+        for at, each, counts in zip(touch, u, rest, strict=True):
+            xi = at - log_z
+            ratio = pt.switch(counts, pt.exp(xi), 0.0)
+            xi = pt.minimum(xi, -SMALLEST)
+            along = each - mean
+            curvature = pt.switch(counts, pt.expm1(xi) / (2.0 * xi * (1.0 + ratio)), 0.0)
+            form = form + curvature * pt.sqr(along)
+            mean = mean + ratio / (1.0 + ratio) * along
+            log_z = log_z + pt.log1p(ratio)
+        growth = log_sum_exp([at - log_z + each - mean for at, each in zip(touch, u, strict=True)])
+        return 0.5 * form - growth + constants[:, 0]

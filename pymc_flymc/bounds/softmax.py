@@ -1,0 +1,109 @@
+"""Quadratic bounds on the softmax likelihood: the pass over the data that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from pymc_flymc.bounds.base import Problem
+from pymc_flymc.native import NativeFunction
+from pymc_flymc.passes import iterate_rows
+
+__all__ = ["SoftmaxBound", "expand_rows", "expected_rows"]
+
+#: Draws from the Laplace approximation by which the expected gap of each row is estimated.
+LAPLACE_DRAWS = 16
+
+
+class SoftmaxBound(Protocol):
+    """A bound that touches somewhere, with a curvature that is at least that of log sum exp.
+
+    The constants of a row are its slack and the predictors at which the bound touches.
+    """
+
+    #: Whether bounds touch at the anchor, or at equal probabilities of all classes.
+    tuned: bool
+    #: Slack in units of a row's expected gap: every log B_n is lowered by this much.
+    slack: float
+
+    def curvature(self, touch: np.ndarray) -> np.ndarray:
+        """Curvatures A of bounds ``log B = ... - u' A u / 2`` that touch at `touch`, shape (K, n).
+
+        Of shape (K, K, n).
+        """
+
+
+def expand_rows(
+    bound: SoftmaxBound,
+    problem: Problem,
+    log_factor: NativeFunction,
+    constants: np.ndarray,
+    bright: np.ndarray,
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Fill the rows' constants and brightness; yield what the collapsed sum is made of.
+
+    Yields
+    ------
+    x : ndarray, shape (n, width)
+        Rows of the design; valid until the next block.
+    value : ndarray, shape (n,)
+        Log bounds at the anchor.
+    slope : ndarray, shape (K, n)
+        Their gradients there.
+    curvature : ndarray, shape (K, K, n)
+    """
+    design, anchor = problem.design, problem.anchor
+    shifts = _laplace_shifts(problem)
+    for rows, x, eta in iterate_rows(design, anchor.w):
+        n, y = len(x), problem.y[rows]
+        touch = _touch(bound, eta)
+        part = np.column_stack([np.zeros(n), touch.T])
+        moved = np.ascontiguousarray((eta[:, :, None] + x @ shifts).transpose(2, 1, 0))
+        gaps = np.empty((LAPLACE_DRAWS, n))
+        for i, away in enumerate(moved):
+            log_factor(away, part, np.empty(0), gaps[i])
+        gaps = np.logaddexp(0.0, gaps)  # log odds = log(exp(gap) - 1)
+        # A row whose bound touches elsewhere has a gap at the anchor, too: no wall there.
+        here = np.empty(n)
+        log_factor(np.ascontiguousarray(eta.T), part, np.empty(0), here)
+        spread = np.maximum(gaps.mean(axis=0) - np.logaddexp(0.0, here), 0.0)
+        part[:, 0] = slack = bound.slack * spread
+        bright[rows] = -np.expm1(-(gaps + slack)).mean(axis=0)
+        constants[rows] = part
+        value, slope, *_ = problem.derivatives(touch, y)
+        curvature, away = bound.curvature(touch), eta - touch
+        pull = np.einsum("ijn,jn->in", curvature, away)
+        value = value + np.sum((slope - 0.5 * pull) * away, axis=0) - slack
+        yield x, value, slope - pull, curvature
+
+
+def expected_rows(bound: SoftmaxBound, problem: Problem, stride: int) -> float:
+    """Bright rows expected over the Laplace approximation, from every stride-th row.
+
+    The gap is taken to be quadratic: half the difference of the curvatures. A bound that does not
+    touch at the anchor has more.
+    """
+    total, shifts = 0.0, _laplace_shifts(problem)
+    for rows, x, eta in iterate_rows(problem.design, problem.anchor.w, stride):
+        second = problem.derivatives(eta, problem.y[rows]).second
+        excess = bound.curvature(_touch(bound, eta)) + second
+        u = x @ shifts
+        gaps = 0.5 * np.sum(u * np.einsum("ijn,jns->ins", excess, u), axis=0)
+        gaps = np.maximum(gaps, 0.0)
+        slack = bound.slack * gaps.mean(axis=1, keepdims=True)
+        total -= float(np.expm1(-(gaps + slack)).mean(axis=1).sum())
+    return total * stride
+
+
+def _touch(bound: SoftmaxBound, eta: np.ndarray) -> np.ndarray:
+    return eta if bound.tuned else np.zeros_like(eta)
+
+
+def _laplace_shifts(problem: Problem) -> np.ndarray:
+    """Draws of the coefficients' distance from the anchor, shape (K, width, LAPLACE_DRAWS)."""
+    factor, design = problem.anchor.w_factor, problem.design
+    rng = np.random.default_rng(20141104)
+    draws = factor @ rng.standard_normal((factor.shape[1], LAPLACE_DRAWS))
+    return draws.reshape(design.n_predictors, design.width, LAPLACE_DRAWS)

@@ -1,0 +1,201 @@
+"""Laws of the softmax bounds: below the likelihood everywhere, tight, collapsing exactly."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from conftest import softmax_model, softmax_rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax
+
+from pymc_flymc import Bohning, FireflyMH, JaakkolaJordan, JebaraChoromanska, Taylor, check_bound
+from pymc_flymc.bounds import log_odds
+from pymc_flymc.likelihoods import BernoulliLogit, Softmax
+
+K = 4
+vectors = st.lists(st.floats(-1e3, 1e3), min_size=K, max_size=K).map(np.array)
+labels = st.integers(0, K - 1)
+EPS = np.finfo(float).eps
+
+
+def compile_gap(bound, k):
+    arguments = [pt.dvector(f"eta_{i}") for i in range(k)]
+    constants = pt.dmatrix("constants")
+    gap = bound.gap(Softmax(k), arguments, constants, pt.zeros((0,)))
+    gradient = pytensor.grad(gap.sum(), arguments)
+    mode = pytensor.compile.Mode(linker="py", optimizer=None)
+    inputs = [*arguments, constants]
+    outputs = [gap, log_odds(gap), *gradient]
+    return pytensor.function(inputs, outputs, mode=mode)
+
+
+def curvature_of(bound, touch):
+    """Curvatures from the definitions, shape (K, K)."""
+    k = len(touch)
+    if isinstance(bound, Bohning):
+        return 0.5 * (np.eye(k) - 1.0 / k)
+    first = int(np.argmax(touch))
+    order = [first, *(i for i in range(k) if i != first)]
+    log_z, mu, S = touch[first], np.eye(k)[first], np.zeros((k, k))
+    for i in order[1:]:
+        xi, along = touch[i] - log_z, np.eye(k)[i] - mu
+        c = 0.25 if abs(xi) < 1e-7 else np.tanh(0.5 * xi) / (2.0 * xi)
+        S += c * np.outer(along, along)
+        new = np.logaddexp(log_z, touch[i])
+        mu = mu + np.exp(touch[i] - new) * along
+        log_z = new
+    return S
+
+
+@pytest.fixture(scope="module", params=[Bohning(), JebaraChoromanska()], ids=lambda b: b.name)
+def compiled(request):
+    return request.param, compile_gap(request.param, K)
+
+
+def constants_of(touch, slack=0.0):
+    return np.array([[slack, *touch]])
+
+
+@settings(max_examples=500, deadline=None)
+@given(eta=vectors, touch=vectors, y=labels, slack=st.floats(0.0, 5.0))
+def test_bound_is_below_the_likelihood(compiled, eta, touch, y, slack):
+    bound, gap_of = compiled
+    gap = gap_of(*eta[:, None], constants_of(touch, slack))[0][0]
+    size = 1.0 + np.abs(eta).max() + np.abs(touch).max() + np.sum((eta - touch) ** 2)
+    rounding = 32 * EPS * size
+    # The gap that the kernels use is that between the likelihood and the quadratic ...
+    u = eta - touch
+    log_bound = log_softmax(touch)[y] + u[y] - np.exp(log_softmax(touch)) @ u
+    log_bound -= 0.5 * u @ curvature_of(bound, touch) @ u
+    expected = log_softmax(eta)[y] - log_bound + slack
+    assert gap == pytest.approx(expected, rel=1e-12, abs=rounding)
+    # ... and never negative, but for rounding.
+    assert gap >= -rounding
+
+
+@given(touch=vectors)
+def test_bound_touches_where_it_should(compiled, touch):
+    rounding = 32 * EPS * (1.0 + np.abs(touch).max())
+    gap, _, *gradient = compiled[1](*touch[:, None], constants_of(touch))
+    assert abs(gap[0]) <= rounding
+    assert np.all(np.abs(gradient) <= rounding)
+
+
+@given(touch=vectors)
+def test_curvature(compiled, touch):
+    bound, _ = compiled
+    expected = curvature_of(bound, touch)
+    rounding = 32 * EPS * (1.0 + np.abs(touch).max())
+    np.testing.assert_allclose(bound.curvature(touch[:, None])[:, :, 0], expected, atol=rounding)
+    p = np.exp(log_softmax(touch))
+    excess = np.linalg.eigvalsh(expected - np.diag(p) + np.outer(p, p))
+    assert np.all(excess >= -rounding)
+
+
+@given(eta=st.floats(-1e3, 1e3), touch=st.floats(-1e3, 1e3), slack=st.floats(0.0, 5.0))
+def test_two_classes_are_jaakkola_and_jordan(two_classes, eta, touch, slack):
+    ours, theirs = two_classes
+    part = JaakkolaJordan().constants(np.array([abs(touch)]), np.ones(1), np.array([slack]))
+    expected = theirs(np.array([eta]), part)[0]
+    gap = ours(np.zeros(1), np.array([eta]), constants_of([0.0, touch], slack))[0][0]
+    rounding = 32 * EPS * (1.0 + abs(eta) + abs(touch) + (eta - touch) ** 2)
+    assert gap == pytest.approx(expected, rel=1e-12, abs=rounding)
+
+
+@pytest.fixture(scope="module")
+def two_classes():
+    eta, constants = pt.dvector("eta"), pt.dmatrix("constants")
+    gap = JaakkolaJordan().gap(BernoulliLogit(), [eta], constants, pt.zeros((0,)))
+    mode = pytensor.compile.Mode(linker="py", optimizer=None)
+    theirs = pytensor.function([eta, constants], gap, mode=mode)
+    return compile_gap(JebaraChoromanska(), 2), theirs
+
+
+def test_confident_rows_have_less_curvature():
+    """Traces in excess of the Hessian's, the more so the more confident the rows."""
+    rng = np.random.default_rng(1)
+    for spread, share in ((0.5, 0.7), (4.0, 0.4)):
+        touch = spread * rng.normal(size=(K, 500))
+        p = np.exp(log_softmax(touch, axis=0))
+        least = np.sum(p * (1.0 - p))
+        ours, theirs = (
+            np.einsum("kkn->", bound.curvature(touch)) - least
+            for bound in (JebaraChoromanska(), Bohning())
+        )
+        assert ours < share * theirs
+
+
+# --- Taylor -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=500)
+@given(
+    eta=st.lists(st.floats(-30, 30), min_size=K, max_size=K).map(np.array),
+    along=st.lists(st.floats(0, 1), min_size=K, max_size=K).map(np.array),
+    reach=st.floats(0.0, 10.0),
+    share=st.floats(0.0, 1.0),
+)
+def test_third_derivative_is_bounded(eta, along, reach, share):
+    """Along the way from eta to a point whose differences from it are at most `reach`."""
+    p = np.exp(log_softmax(eta + share * reach * (along - 0.5)))
+    third = p @ (along - p @ along) ** 3
+    box = eta[:, None] - 0.5 * reach, eta[:, None] + 0.5 * reach
+    local = Softmax(K).derivative_bound(3, *box, np.zeros(1))[0]
+    everywhere = Softmax(K).derivative_bound(3, -np.inf, np.inf, np.zeros(1))[0]
+    range_ = along.max() - along.min()
+    assert abs(third) <= local * range_**3 * (1 + 1e-9) + 4 * EPS
+    assert local <= everywhere == pytest.approx(0.09622504486493763)
+
+
+def test_global_limit_is_attained():
+    q = 0.5 * (1.0 - 1.0 / np.sqrt(3.0))  # of one value, against the others
+    p, along = np.array([1.0 - q, q, 0.0]), np.array([0.0, 1.0, 0.5])
+    third = p @ (along - p @ along) ** 3
+    limit = Softmax(3).derivative_bound(3, -np.inf, np.inf, np.zeros(1))[0]
+    assert third == pytest.approx(limit, rel=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize(
+    "bound", [Bohning(), JebaraChoromanska(), JebaraChoromanska(tuned=False), Taylor()]
+)
+def test_gap_is_never_negative(bound, k):
+    check_bound(bound, Softmax(k), np.arange(300) % k)
+
+
+# --- collapsed sum ------------------------------------------------------------------------------
+
+BOUNDS = [
+    Bohning(),
+    Bohning(tuned=False, slack=0.0),
+    JebaraChoromanska(),
+    JebaraChoromanska(tuned=False, slack=0.0),
+    Taylor(),
+]
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("reference", [False, True])
+def test_collapsed_sum_is_the_sum_over_rows(bound, reference):
+    X, y = softmax_rows(300, 3, K)
+    model = softmax_model(X, y, K, reference)
+    with model:
+        step = FireflyMH(bound=bound)
+    log_prior = model.compile_logp(vars=model.free_RVs)
+    target, rng = step.target, np.random.default_rng(2)
+    rows, d = target.data.rows, len(target.geometry.centre)
+    for scale in (0.0, 0.1, 1.0, 10.0):
+        theta = target.geometry.centre + scale * target.geometry.factor @ rng.standard_normal(d)
+        w = np.empty(3 * K + bound.n_shared)
+        value = target.density(theta, target.statistics, w)
+        W = theta.reshape(3, -1)
+        if reference:
+            W = np.column_stack([np.zeros(3), W])
+        np.testing.assert_allclose(w[: 3 * K].reshape(K, 3).T, W)
+        eta, odds = X @ W, np.empty(len(y))
+        target.log_factor(eta, rows.constants, w[3 * K :], odds)
+        gaps = np.logaddexp(0.0, odds)
+        log_bounds = log_softmax(eta, axis=1)[np.arange(len(y)), y] - gaps
+        prior = log_prior(step._layout.unravel(theta))
+        assert value == pytest.approx(prior + log_bounds.sum(), rel=1e-10)
