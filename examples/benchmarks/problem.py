@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 LIKELIHOODS = ("logistic", "softmax", "robust", "poisson")
-#: Classes of the softmax regression.
+#: Classes of the softmax regression, if nothing else is said.
 CLASSES = 3
 
 
@@ -41,7 +41,7 @@ class Problem:
         n_rows, n_columns = self.X.shape
         with pm.Model() as model:
             if self.likelihood == "softmax":
-                beta = pm.Normal("beta", 0, 1, shape=(n_columns, CLASSES - 1))
+                beta = pm.Normal("beta", 0, 1, shape=(n_columns, int(self.y.max())))
                 eta = pt.concatenate([np.zeros((n_rows, 1)), self.X @ beta], axis=1)
                 pm.Categorical("y", logit_p=eta, observed=self.y)
                 return model
@@ -56,7 +56,9 @@ class Problem:
         return model
 
 
-def synthetic(n_rows: int, n_columns: int, seed: int, likelihood: str = "logistic") -> Problem:
+def synthetic(
+    n_rows: int, n_columns: int, seed: int, likelihood: str = "logistic", classes: int = CLASSES
+) -> Problem:
     """Simulate normal predictors, the first replaced by ones.
 
     The effects have a total variance of 9 in a logistic regression, of 4 in each class of a
@@ -67,7 +69,7 @@ def synthetic(n_rows: int, n_columns: int, seed: int, likelihood: str = "logisti
     X[:, 0] = 1
     y: np.ndarray
     if likelihood == "softmax":
-        eta = X @ (rng.normal(size=(n_columns, CLASSES)) * 2 / np.sqrt(n_columns))
+        eta = X @ (rng.normal(size=(n_columns, classes)) * 2 / np.sqrt(n_columns))
         y = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1).astype(np.int8)
         return Problem(X, y, likelihood)
     sd = {"logistic": 3.0, "robust": 1.0, "poisson": 0.5}[likelihood]

@@ -1,0 +1,134 @@
+"""The three bounds on the softmax likelihood: `python -m examples.benchmarks.softmax_bounds`.
+
+For simulated data of 3 and 5 classes, prints a Markdown table of the rows that are bright and of
+those read for each effective draw, and draws the latter against N. Counts of rows do not depend on
+the machine, nor on what else it is doing. A ring is around the bound that `FireflyMH()` takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from examples.benchmarks.__main__ import three_digits
+from examples.benchmarks.measurement import draws_of, smallest_ess
+from examples.benchmarks.problem import synthetic
+from pymc_flymc import Bohning, FireflyMH, JebaraChoromanska, Taylor
+
+BOUNDS = {"Böhning": Bohning, "Jebara-Choromanska": JebaraChoromanska, "Taylor": Taylor}
+COLOURS = {"Böhning": "C0", "Jebara-Choromanska": "C2", "Taylor": "C3"}
+CLASSES = (3, 5)
+
+
+@dataclass(frozen=True)
+class Count:
+    """Rows bright at the end of a draw, rows read for an effective one, whether it is the choice.
+
+    NaN where the draws are too dependent to tell.
+    """
+
+    bright: float
+    rows: float
+    chosen: bool
+
+
+def count(n_rows: int, n_columns: int, classes: int, seed: int) -> dict[str, Count]:
+    """Sample two chains of 300 draws under each bound."""
+    import pymc as pm
+
+    counts = {}
+    with synthetic(n_rows, n_columns, seed, "softmax", classes).model():
+        choice = type(FireflyMH().bound)
+        for name, bound in BOUNDS.items():
+            idata = pm.sample(
+                step=FireflyMH(bound=bound()),
+                tune=300,
+                draws=300,
+                chains=2,
+                cores=1,
+                progressbar=False,
+                random_seed=seed,
+            )
+            statistics = idata.sample_stats
+            ess = smallest_ess(draws_of(idata))
+            rows = float(statistics["likelihood_queries"].sum()) / ess
+            bright = float(statistics["n_bright"].mean())
+            counts[name] = Count(bright, rows if ess > 100 else np.nan, choice is bound)
+    return counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.benchmarks.softmax_bounds", description=__doc__
+    )
+    parser.add_argument("--columns", type=int, default=4, help="intercept included")
+    parser.add_argument("--most-rows", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, default=Path("docs/figures/softmax_bounds.png"))
+    arguments = parser.parse_args()
+
+    numbers = [n for n in (1_000, 10_000, 100_000, 1_000_000) if n <= arguments.most_rows]
+    measured = {
+        classes: {n: count(n, arguments.columns, classes, arguments.seed) for n in numbers}
+        for classes in CLASSES
+    }
+    for classes, by_rows in measured.items():
+        print_table(classes, by_rows)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    draw_figure(measured, arguments.columns, arguments.output)
+
+
+def print_table(classes: int, by_rows: dict[int, dict[str, Count]]) -> None:
+    """Bright rows and rows for each effective draw; the bound that is taken in bold."""
+    print(f"\n| {classes} classes | " + " | ".join(f"N = {n:,}" for n in by_rows) + " |")
+    print("|---" + "|---:" * len(by_rows) + "|")
+    for name in BOUNDS:
+        cells = []
+        for counts in by_rows.values():
+            of = counts[name]
+            cell = f"{three_digits(of.bright)} / "
+            cell += "-" if np.isnan(of.rows) else three_digits(of.rows)
+            cells.append(f"**{cell}**" if of.chosen else cell)
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+def draw_figure(
+    measured: dict[int, dict[int, dict[str, Count]]], n_columns: int, path: Path
+) -> None:
+    """One panel for each number of classes."""
+    figure, panels = plt.subplots(
+        1, len(measured), figsize=(9.5, 4.2), sharey=True, layout="constrained"
+    )
+    for axes, (classes, by_rows) in zip(panels, measured.items(), strict=True):
+        numbers = list(by_rows)
+        axes.plot(numbers, numbers, color="0.4", lw=1, ls=":", label="each row once")
+        for name in BOUNDS:
+            rows = [by_rows[n][name].rows for n in numbers]
+            axes.plot(numbers, rows, "o-", color=COLOURS[name], lw=2, ms=5, label=name)
+            chosen = [(n, r) for n, r in zip(numbers, rows, strict=True) if by_rows[n][name].chosen]
+            if chosen:
+                axes.plot(*zip(*chosen, strict=True), "o", ms=13, mfc="none", mec="0.3", mew=1.2)
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlabel="rows of data, N",
+            title=f"{classes} classes, {n_columns * (classes - 1)} coefficients",
+        )
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(which="major", color="0.9", lw=0.7)
+        axes.set_axisbelow(True)
+    panels[0].set_ylabel("rows read for each effective draw")
+    panels[0].legend(frameon=False)
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    main()
