@@ -75,7 +75,7 @@ def test_reading(formula, family, options, name, width):
         value = reading.likelihood.log_likelihood(arguments, y).sum().eval()
         differences.append(value - log_density(point))
     # Bambi's probit divides by the square root of two in single precision.
-    error = len(y.data) * np.finfo(np.float32).eps if name == "bernoulli-probit" else 1e-9
+    error = len(y.data) * float(np.finfo(np.float32).eps) if name == "bernoulli-probit" else 1e-9
     assert differences == pytest.approx([differences[0]] * 3, rel=1e-9, abs=error)
 
 
