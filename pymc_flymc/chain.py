@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from pymc_flymc.brightness import make_brightness
 from pymc_flymc.kernels.conditional import Moves, make_chain
 from pymc_flymc.kernels.poisson import SPARE
+from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.resampling import Resampling, make_plan
 from pymc_flymc.rows import make_scratch
 from pymc_flymc.target import Target
@@ -32,6 +32,7 @@ class FireflyChain:
         self.target = target
         rows, graph = target.data.rows, target.graph
         n_rows, n_parameters = len(rows.X), len(target.geometry.centre)
+        self._laplace = LaplaceFactor(*target.geometry[1:])
         self.cursor = np.zeros(1, np.int64)
         self.plan: Any
         if target.data.alias is not None:
@@ -50,8 +51,7 @@ class FireflyChain:
 
     def log_density_at(self, v: np.ndarray) -> float:
         """Log prior and collapsed bound at whitened parameters v; no row is read."""
-        geometry = self.target.geometry
-        theta = geometry.centre + geometry.factor @ v
+        theta = self.target.geometry.centre + self._laplace.apply(v)
         return float(self.target.density(theta, self.statistics, self.state.w_new))
 
     def start(self, rng: np.random.Generator, v: np.ndarray) -> float:
@@ -69,9 +69,7 @@ class FireflyChain:
 
     def start_at(self, rng: np.random.Generator, theta: np.ndarray) -> float:
         """As `start`, from unconstrained parameters."""
-        geometry = self.target.geometry
-        v = solve_triangular(geometry.factor, theta - geometry.centre, lower=True)
-        log_density = self.start(rng, v)
+        log_density = self.start(rng, self._laplace.solve(theta - self.target.geometry.centre))
         self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
         return log_density
 

@@ -11,6 +11,7 @@ import pytensor.tensor as pt
 from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.design import Design
+from pymc_flymc.laplace import dense_factor
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.passes import RowDerivatives, likelihood_pass
 from pymc_flymc.target import compile_factor
@@ -65,7 +66,7 @@ def check_bound(
     derivatives = RowDerivatives(likelihood)
     information = likelihood_pass(design, y, derivatives, w).information
     factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(len(w)))).T
-    anchor = Anchor(w, w, np.linalg.cholesky(factor @ factor.T), factor, information, 1.0)
+    anchor = Anchor(w, w, dense_factor(information + np.eye(len(w))), factor, information, 1.0)
     problem = Problem(design, y, likelihood, derivatives, anchor)
     prepared = bound.prepare(problem, compile_factor(likelihood, bound))
     evaluate = _evaluator(bound, likelihood, len(w))

@@ -11,6 +11,7 @@ from arviz_stats.base import array_stats
 from pymc_flymc.bounds import Bohning, Bound, JaakkolaJordan, Problem, Tangent, Taylor
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph
+from pymc_flymc.design import STRUCTURED
 from pymc_flymc.kernels.conditional import INDEPENDENT, new_moves
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target import Target, build_target
@@ -31,6 +32,8 @@ CONDITIONAL_TRANSITIONS = 1.5
 #: share of one weight in their sum that makes it a cause for concern: ten times the average.
 LARGEST_TAIL_INDEX = 0.5
 LARGEST_SHARE = 0.01
+#: The Taylor bound has one radius for all coefficients.
+WITH_EFFECTS = f" with more than {STRUCTURED} coefficients, of groups or sparse columns"
 #: Rows looked at for a first estimate, and joint proposals weighed for the second.
 SAMPLE_ROWS = 20_000
 PROPOSALS = 1000
@@ -98,10 +101,12 @@ def choose_target(
         return build_target(graph, problem, bound, scheme, len(others))
     kinds: tuple[Bound, ...] = (JaakkolaJordan(), Bohning(), Tangent(), Taylor())
     valid = [kind for kind in kinds if kind.supports(problem.likelihood)]
+    if problem.design.structured:
+        valid = [kind for kind in valid if not isinstance(kind, Taylor)]
     if not valid:
         raise ValueError(
-            f"no bound of this package is one on {problem.likelihood.name} likelihoods; give "
-            "FireflyMH a bound="
+            f"no bound of this package is one on {problem.likelihood.name} likelihoods"
+            f"{WITH_EFFECTS * problem.design.structured}; give FireflyMH a bound="
         )
     # Some likelihoods and settings leave no choice.
     if len(valid) == 1:

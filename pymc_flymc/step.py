@@ -175,7 +175,7 @@ class FireflyMH(BlockedStep):
             )
         else:
             theta = self._layout.ravel(anchor_point(model, anchor))
-            found = anchor_at(surrogate, design, y, derivatives, theta)
+            found = anchor_at(surrogate, design, y, derivatives, theta, self._layout)
         self.brightness = ImplicitResampling() if brightness is None else brightness
         problem = Problem(design, y, reading.likelihood, derivatives, found)
         others_values = self._others_layout.ravel(initial_point)

@@ -10,15 +10,16 @@ import numpy as np
 from pymc_flymc.bounds import Bound, Problem, Taylor, log_odds
 from pymc_flymc.data import Data
 from pymc_flymc.density import DensityGraph
+from pymc_flymc.design import Design
 from pymc_flymc.kernels import conditional, joint
-from pymc_flymc.kernels.conditional import Geometry
+from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.native import NativeFunction, compile_log_factor, read_only
 from pymc_flymc.resampling import ImplicitResampling, Levels, Resampling
 from pymc_flymc.rows import Rows
 
-__all__ = ["Target", "build_target", "compile_factor"]
+__all__ = ["Target", "build_target", "compile_factor", "make_rows"]
 
 #: Proposal probability of a dark row, in units of the probability that it is bright. Below one, a
 #: sweep costs fewer queries than there are bright rows; the mixing of theta is hardly touched.
@@ -124,19 +125,33 @@ def build_target(
                 if resampling.q is None
                 else Levels.single(resampling.q, design.n_rows)
             )
-    rows = Rows(
-        read_only(design.X), read_only(design.offset), int(design.intercept), read_only(constants)
-    )
+    rows = make_rows(design, constants)
     return Target(
         graph,
         likelihood,
         bound,
         n_others,
         statistics,
-        Geometry(problem.anchor.theta, problem.anchor.factor),
+        Geometry(problem.anchor.theta, *problem.anchor.laplace),
         Data(rows, levels, alias),
         expected_bright,
         log_factor,
+    )
+
+
+def make_rows(design: Design, constants: np.ndarray) -> Rows:
+    """Return what kernels see of a design and the rows' constants, without copies."""
+    rows = Rows(
+        read_only(design.X), read_only(design.offset), int(design.intercept), read_only(constants)
+    )
+    if design.sparse is None:
+        return rows
+    pairs = design.sparse
+    return rows._replace(
+        n_sparse=design.n_sparse,
+        indptr=read_only(pairs.indptr.astype(np.int64)),
+        indices=read_only(pairs.indices.astype(np.int32, copy=False)),
+        values=read_only(pairs.data),
     )
 
 

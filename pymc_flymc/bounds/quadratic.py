@@ -66,7 +66,7 @@ def prepare_quadratic(
 
     constants = np.empty((design.n_rows, bound.n_constants(problem.likelihood)))
     bright = np.empty(design.n_rows, np.float32)
-    statistics = QuadraticStatistics(anchor.w[:width])
+    statistics = QuadraticStatistics(anchor.w[:width], design.n_sparse * design.structured)
     sums: list[np.ndarray] = []
     for rows, x, arguments in iterate_rows(design, anchor.w):
         eta, y = arguments[0], problem.y[rows]

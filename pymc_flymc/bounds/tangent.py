@@ -13,7 +13,7 @@ from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.quadratic import prepare_quadratic
 from pymc_flymc.likelihoods import Likelihood, StudentT
 from pymc_flymc.native import NativeFunction
-from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic
+from pymc_flymc.statistics import collapsed_quadratic, quadratic_size
 
 __all__ = ["Tangent"]
 
@@ -91,7 +91,7 @@ class Tangent:
         width = n_coefficients - n_nuisances
         nuisances: list[Any] = [w[width + i] for i in range(n_nuisances)]
         squares = collapsed_quadratic(w[:width], statistics, width) * pt.exp(-2.0 * nuisances[-1])
-        start = QuadraticStatistics.size(width)
+        start = quadratic_size(statistics, width)
         slack, n_rows, slope, log_slope = (statistics[start + i] for i in range(4))
         offset = family.tangent_offset(n_rows, slope, log_slope, nuisances)
         log_normaliser = n_rows * family.log_normaliser(nuisances)

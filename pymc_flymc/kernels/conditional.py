@@ -13,28 +13,15 @@ import numpy as np
 from numba import njit, types
 
 from pymc_flymc.brightness import brightness_type
+from pymc_flymc.kernels.geometry import geometry_type, unwhiten
 from pymc_flymc.kernels.sweeps import gibbs_sweep, plan_type, sweep
 from pymc_flymc.native import SOURCE_FINGERPRINT, borrow, call_density, named_tuple_type, vector
 from pymc_flymc.rows import log_factors, rows_type, scratch_type
 
-__all__ = ["Chain", "Geometry", "Moves", "kernels", "make_chain"]
+__all__ = ["Chain", "Moves", "kernels", "make_chain"]
 
 RANDOM_WALK, PCN, INDEPENDENT = 0, 1, 2
 KINDS = 3
-
-
-class Geometry(NamedTuple):
-    """Whitened coordinates v: theta = centre + factor v.
-
-    Attributes
-    ----------
-    centre : ndarray, shape (D,)
-    factor : ndarray, shape (D, D)
-        Lower-triangular; factor factor' is about the posterior covariance.
-    """
-
-    centre: np.ndarray
-    factor: np.ndarray
 
 
 class Moves(NamedTuple):
@@ -116,24 +103,9 @@ def chain_type() -> types.Type:
     return named_tuple_type(Chain, {field: vector() for field in Chain._fields})
 
 
-def geometry_type() -> types.Type:
-    matrix = types.Array(types.float64, 2, "C")
-    return named_tuple_type(Geometry, {"centre": vector(), "factor": matrix})
-
-
 def moves_type() -> types.Type:
     fields: dict[str, types.Type] = {field: vector() for field in Moves._fields[:-1]}
     return named_tuple_type(Moves, fields | {"tally": types.Array(types.float64, 2, "C")})
-
-
-@njit(fastmath={"reassoc", "contract", "nsz"})
-def unwhiten(geometry, v, theta):
-    """Write theta = centre + factor v."""
-    for i in range(v.shape[0]):
-        total = 0.0
-        for j in range(i + 1):
-            total += geometry.factor[i, j] * v[j]
-        theta[i] = geometry.centre[i] + total
 
 
 @njit

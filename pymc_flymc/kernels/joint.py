@@ -20,13 +20,12 @@ from pymc_flymc.kernels.conditional import (
     RANDOM_WALK,
     accept_theta,
     chain_type,
-    geometry_type,
     moves_type,
     pick,
     propose_pcn,
-    unwhiten,
     update_theta,
 )
+from pymc_flymc.kernels.geometry import geometry_type, unwhiten
 from pymc_flymc.kernels.poisson import KAPPA, draw_bright, tables_type
 from pymc_flymc.native import SOURCE_FINGERPRINT, borrow, call_density, vector
 from pymc_flymc.rows import log_factors, rows_type, scratch_type, shared_part

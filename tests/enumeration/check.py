@@ -17,11 +17,11 @@ from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.brightness import brighten, make_brightness
 from pymc_flymc.kernels.conditional import (
     RANDOM_WALK,
-    Geometry,
     make_chain,
     new_moves,
     update_theta,
 )
+from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.sweeps import sweep
 from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling, Levels, make_plan
 from pymc_flymc.rows import Rows, make_scratch
@@ -97,7 +97,14 @@ def transition(scheme, theta, z, cursor):
 
     def program(rng):
         plan = make_plan(scheme, N, levels, np.array([cursor]))
-        geometry = Geometry(np.array([LATTICE[1]]), np.array([[step]]))
+        geometry = Geometry(
+            np.array([LATTICE[1]]),
+            np.arange(1),
+            np.empty(0, np.int64),
+            np.array([[step]]),
+            np.empty(0),
+            np.empty((0, 1)),
+        )
         chain, bright, scratch = make_chain(1, 1, N), make_brightness(N), make_scratch(1, 2)
         chain.v[0] = (theta - LATTICE[1]) / step
         chain.theta[0] = chain.w[0] = theta

@@ -15,7 +15,8 @@ import numpy as np
 from branching import BranchingGenerator, enumerate_branches
 
 from pymc_flymc.brightness import make_brightness
-from pymc_flymc.kernels.conditional import Geometry, make_chain, new_moves
+from pymc_flymc.kernels.conditional import make_chain, new_moves
+from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.joint import log_weight, transition
 from pymc_flymc.kernels.poisson import AliasTables
 from pymc_flymc.rows import Rows, make_scratch
@@ -99,7 +100,14 @@ def law(states):
 
 def branches(weights, v, z):
     rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([X, Y, KAPPA]))
-    geometry = Geometry(np.array([CENTRE]), np.array([[FACTOR]]))
+    geometry = Geometry(
+        np.array([CENTRE]),
+        np.arange(1),
+        np.empty(0, np.int64),
+        np.array([[FACTOR]]),
+        np.empty(0),
+        np.empty((0, 1)),
+    )
     heavy = np.arange(N, dtype=np.int32)
     nothing, nobody = np.ones(N), np.zeros(N, np.int32)
     tables = AliasTables(
