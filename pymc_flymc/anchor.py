@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from pymc_flymc.density import Layout, Surrogate
 from pymc_flymc.design import Design
-from pymc_flymc.effects import Effects, Objective, find_effects, laplace_factor, precision_blocks
+from pymc_flymc.effects import Effects, Objective, find_effects
 from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.passes import BLOCK, LikelihoodExpansion, RowDerivatives, likelihood_pass
 
@@ -26,10 +26,8 @@ TOLERANCE = 1e-3
 #: The modes of a subsample and of all rows differ by about one of its posterior sds anyway.
 SUBSAMPLE_TOLERANCE = 0.5
 MAX_STEPS = 100
-#: Times that the effects' uncertainty is computed anew in a step, at most, and the gain for which
-#: it no longer is.
-MAX_SMOOTHINGS = 3
-SMOOTHING_TOLERANCE = 0.01
+#: Once a step would gain less, the search takes account of all that the objective's curvature has.
+NEAR = 10.0
 #: Columns that stand for the Laplace covariance of many coefficients: variances come out to a
 #: quarter of their size, and steer no more than the slack of bounds.
 SKETCH = 32
@@ -140,8 +138,8 @@ def _check_proper(
     """
     if expansion.value < -0.1:
         return
-    prior = Objective(surrogate, expansion.without_rows().pack())
-    values, vectors = np.linalg.eigh(precision_blocks(prior, theta, effects)[0])
+    prior = Objective(surrogate, expansion.without_rows().pack(), effects)
+    values, vectors = np.linalg.eigh(prior.blocks(theta)[0])
     if values[0] < 1e-8:
         flat = layout.describe(int(effects.dense[np.argmax(np.abs(vectors[:, 0]))]))
         raise ValueError(
@@ -175,10 +173,14 @@ def _newton(
             f"the log density of the model with likelihood {name!r} is {start} at the start of the "
             "anchor search; give FireflyMH an anchor=, or the variables other initial values"
         )
+    near = not len(effects.positions)
     for _ in range(MAX_STEPS):
-        proposal, objective = _maximise(surrogate, expansion.pack(), theta, effects)
+        proposal, objective = _maximise(surrogate, expansion.pack(), theta, effects, near)
         value, gradient = objective(theta)
         predicted = objective(proposal)[0] - value
+        if not near and predicted < NEAR:
+            near = True
+            continue
         if predicted < (TOLERANCE if stride == 1 else SUBSAMPLE_TOLERANCE):
             return theta, passes, expansion, objective
         slope = gradient @ (proposal - theta)
@@ -210,20 +212,17 @@ def _newton(
 
 
 def _maximise(
-    surrogate: Surrogate, statistics: np.ndarray, theta: np.ndarray, effects: Effects
+    surrogate: Surrogate,
+    statistics: np.ndarray,
+    theta: np.ndarray,
+    effects: Effects,
+    near: bool = True,
 ) -> tuple[np.ndarray, Objective]:
     """Maximise the surrogate from theta, and return what was maximised; no pass over the data."""
-    plain = Objective(surrogate, statistics)
+    objective = Objective(surrogate, statistics, effects, near)
     # No matrix of all parameters: conjugate gradients, in coordinates in which few are needed.
-    laplace = laplace_factor(plain, theta, effects) if len(effects.wide) else None
-    if not len(effects.positions):
-        return _climb(plain, theta, laplace), plain
-    for _ in range(MAX_SMOOTHINGS):
-        objective = plain.smoothed(theta, effects)
-        before, theta = theta, _climb(objective, theta, laplace)
-        if objective(theta)[0] - objective(before)[0] < SMOOTHING_TOLERANCE:
-            break
-    return theta, objective
+    laplace = objective.laplace_factor(theta) if len(effects.wide) else None
+    return _climb(objective, theta, laplace), objective
 
 
 def _climb(objective: Objective, theta: np.ndarray, laplace: LaplaceFactor | None) -> np.ndarray:
@@ -247,7 +246,7 @@ def _climb(objective: Objective, theta: np.ndarray, laplace: LaplaceFactor | Non
         product = objective.hessian_times(theta + laplace.apply(v), laplace.apply(p))
         return -laplace.apply_transposed(product)
 
-    radius = 10.0 * np.sqrt(len(theta))
+    radius = np.sqrt(len(theta))
     result = minimize(
         negative,
         np.zeros(len(theta)),
@@ -255,7 +254,12 @@ def _climb(objective: Objective, theta: np.ndarray, laplace: LaplaceFactor | Non
         hessp=hessian_times,
         method="trust-ncg",
         # Half its square is what a gradient in these coordinates promises to gain.
-        options={"initial_trust_radius": radius, "max_trust_radius": 1e3 * radius, "gtol": 0.02},
+        options={
+            "initial_trust_radius": radius,
+            "max_trust_radius": 1e3 * radius,
+            "gtol": 0.02,
+            "maxiter": 20,
+        },
     )
     return theta + laplace.apply(np.asarray(result.x))
 
@@ -268,7 +272,7 @@ def _laplace(
     effects: Effects,
     passes: float,
 ) -> Anchor:
-    laplace = laplace_factor(objective, theta, effects)
+    laplace = objective.laplace_factor(theta)
     if len(effects.wide):
         rng = np.random.default_rng(20141104)
         draws = rng.standard_normal((SKETCH, len(theta))) / np.sqrt(SKETCH)

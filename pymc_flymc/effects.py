@@ -1,10 +1,9 @@
 """Parameters that are effects of groups: what the anchor search does differently for them.
 
 The joint density of effects ``a ~ Normal(mu, sigma)`` and their scale has no useful mode: it grows
-without limit as sigma and all effects but their mean go to zero. What is maximised is therefore its
-average over the effects' own uncertainty, for which plus and minus one conditional sd do: with
-quadratics in the effects this is the EM algorithm's objective, whose maximum lies where the
-marginal posterior of the scale is.
+without limit as sigma and all effects but their mean go to zero. What is maximised is therefore the
+Laplace approximation of the density with the effects integrated out given all other parameters,
+their conditional precisions d taken as independent: ``log p - sum_i log(d_i) / 2``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pymc_flymc.density import Layout, Surrogate
 from pymc_flymc.design import STRUCTURED, Design
 from pymc_flymc.laplace import LaplaceFactor, wide_factor
 
-__all__ = ["Effects", "Objective", "find_effects", "laplace_factor", "precision_blocks"]
+__all__ = ["Effects", "Objective", "find_effects"]
 
 #: With more than `STRUCTURED` parameters, effects in variables larger than this are wide.
 WIDE = 100
@@ -26,6 +25,8 @@ WIDE = 100
 MAX_SLOPES = 64
 #: Probes at least, where they are not exact.
 PROBES = 8
+#: Step of finite differences in unconstrained parameters.
+STEP = 1e-4
 
 
 @dataclass(frozen=True)
@@ -50,60 +51,156 @@ class Effects:
 
 
 class Objective:
-    """A surrogate, averaged over theta plus and minus a shift.
+    """Surrogate less half the log conditional precisions of the effects.
+
+    Derivatives of the precisions are third derivatives of the surrogate. Those that the gradient
+    needs come from two gradients, at theta plus and minus a conditional sd s of each effect with a
+    sign e_i drawn once: their mean is the gradient plus half of ``sum_ij s_i s_j e_i e_j D_ij``,
+    with D the derivatives of the Hessian, and the terms with i = j are those wanted. The others
+    cancel on average. (It is the M step of an EM algorithm.)
 
     Parameters
     ----------
     surrogate : Surrogate
     statistics : ndarray
         Of the quadratic.
-    shift : ndarray, shape (D,), optional
+    effects : Effects
+    near : bool
+        Whether the Hessian takes account of how the sds change with theta. Without, it is that of
+        the EM algorithm: steps that are safe from afar, and too short near the maximum.
     """
 
     def __init__(
-        self, surrogate: Surrogate, statistics: np.ndarray, shift: np.ndarray | None = None
+        self,
+        surrogate: Surrogate,
+        statistics: np.ndarray,
+        effects: Effects,
+        near: bool = True,
     ) -> None:
-        self._surrogate, self._statistics, self._shift = surrogate, statistics, shift
+        self._surrogate, self._statistics, self._effects = surrogate, statistics, effects
+        self._near = near
+        self._slopes: np.ndarray | None = None
 
     def with_statistics(self, statistics: np.ndarray) -> Objective:
-        """Return the objective with another quadratic, and the same shift."""
-        return Objective(self._surrogate, statistics, self._shift)
-
-    def _points(self, theta: np.ndarray) -> list[np.ndarray]:
-        return [theta] if self._shift is None else [theta + self._shift, theta - self._shift]
+        """Return the objective with another quadratic."""
+        return Objective(self._surrogate, statistics, self._effects, self._near)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, shape (D,)."""
-        parts = [self._surrogate(t, self._statistics) for t in self._points(theta)]
-        return float(np.mean([v for v, _ in parts])), np.mean([g for _, g in parts], axis=0)
+        value, gradient = self._surrogate(theta, self._statistics)
+        if not len(self._effects.positions):
+            return value, gradient
+        precision = self._precisions(theta)
+        points = self._points(theta, precision)
+        gradients = [self._surrogate(t, self._statistics)[1] for t in points]
+        return value - 0.5 * float(np.sum(np.log(precision))), np.mean(gradients, axis=0)
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """Hessian, shape (D, D)."""
-        parts = [self._surrogate.hessian(t, self._statistics) for t in self._points(theta)]
-        return np.asarray(np.mean(parts, axis=0))
+        points = self._points(theta)
+        parts = [self._surrogate.hessian(t, self._statistics) for t in points]
+        return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, np.eye(len(theta))))
 
     def hessian_times(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Product of the Hessian with a vector, shape (D,)."""
-        parts = [self._surrogate.hessian_times(t, self._statistics, v) for t in self._points(theta)]
-        return np.asarray(np.mean(parts, axis=0))
+        points = self._points(theta)
+        parts = [self._surrogate.hessian_times(t, self._statistics, v) for t in points]
+        return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, v))
 
-    def smoothed(self, theta: np.ndarray, effects: Effects) -> Objective:
-        """Return the average over the effects' conditional sds at theta, with signs drawn once."""
-        at = effects.positions
+    def _precisions(self, theta: np.ndarray) -> np.ndarray:
+        """Conditional precision of each effect, given all other parameters."""
+        effects = self._effects
         if len(effects.wide):
-            curvature = _probe(self, theta, effects)[at]
+            curvature = self._probe(theta)
         else:
-            curvature = -np.diag(self.hessian(theta))[at]
-        signs = np.random.default_rng(20141104).choice([-1.0, 1.0], len(at))
+            curvature = -np.diag(self._surrogate.hessian(theta, self._statistics))
+        return np.maximum(curvature[effects.positions], 1e-8)
+
+    def _points(self, theta: np.ndarray, precision: np.ndarray | None = None) -> list[np.ndarray]:
+        at = self._effects.positions
+        if not len(at):
+            return [theta]
+        if precision is None:
+            precision = self._precisions(theta)
         shift = np.zeros(len(theta))
-        shift[at] = signs / np.sqrt(np.where(curvature > 1e-8, curvature, np.inf))
-        return Objective(self._surrogate, self._statistics, shift)
+        shift[at] = np.random.default_rng(20141104).choice([-1.0, 1.0], len(at))
+        shift[at] /= np.sqrt(precision)
+        return [theta + shift, theta - shift]
+
+    def _of_precisions(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Part of the Hessian, times v, that the change of the sds with theta makes.
+
+        With k_i the gradient of log d_i it is sum_i k_i k_i' / 2. The k_i are those at the first
+        theta that was asked for.
+        """
+        effects = self._effects
+        if not (len(effects.positions) and self._near):
+            return np.zeros_like(v)
+        if self._slopes is None:
+            here, rows = np.log(self._precisions(theta)), []
+            for place in np.setdiff1d(np.arange(len(theta)), effects.positions):
+                near = theta + indicator(len(theta), place, STEP)
+                rows.append((np.log(self._precisions(near)) - here) / STEP)
+            self._slopes = np.reshape(rows, (-1, len(here)))
+        out = np.zeros_like(v)
+        others = np.setdiff1d(np.arange(len(theta)), effects.positions)
+        out[others] = 0.5 * self._slopes @ (self._slopes.T @ v[others])
+        return out
+
+    def _probe(self, theta: np.ndarray) -> np.ndarray:
+        """Diagonal of minus the surrogate's Hessian for wide elements, shape (D,).
+
+        Probed with random signs: exact where elements probed together are not coupled, as the
+        effects of one grouping factor, else right on average.
+        """
+        rng = np.random.default_rng(20141104)
+        found = np.zeros(len(theta))
+        n_repeats = -(-PROBES // len(self._effects.probes))
+        for places in self._effects.probes:
+            total = np.zeros(len(places))
+            for _ in range(n_repeats):
+                signs = rng.choice([-1.0, 1.0], len(places))
+                direction = indicator(len(theta), places, signs)
+                product = self._surrogate.hessian_times(theta, self._statistics, direction)
+                total -= signs * product[places] / n_repeats
+            good = total > 1e-8
+            # Noise, or no mode in this direction: the scale of the others will do.
+            found[places] = np.where(good, total, np.median(total[good]) if good.any() else 1.0)
+        return found
+
+    def blocks(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return minus the Hessian in the blocks of `wide_factor`.
+
+        Raises
+        ------
+        ValueError
+            If it is not finite.
+        """
+        dense, wide = self._effects.dense, self._effects.wide
+        if not len(wide):
+            block = -self.hessian(theta)
+            diagonal, cross = np.empty(0), np.empty((0, len(dense)))
+        else:
+            columns = np.empty((len(theta), len(dense)))
+            for j, place in enumerate(dense):
+                columns[:, j] = -self.hessian_times(theta, indicator(len(theta), place, 1.0))
+            block, cross = 0.5 * (columns[dense] + columns[dense].T), columns[wide]
+            diagonal = self._probe(theta)[wide]
+        if not all(np.all(np.isfinite(part)) for part in (block, diagonal, cross)):
+            raise ValueError("the curvature of the log density at the anchor is not finite")
+        return block, diagonal, cross
+
+    def laplace_factor(self, theta: np.ndarray) -> LaplaceFactor:
+        """Factor of the covariance of the Laplace approximation at theta."""
+        return wide_factor(self._effects.dense, self._effects.wide, *self.blocks(theta))
 
 
 def find_effects(surrogate: Surrogate, design: Design, layout: Layout) -> Effects:
     """Tell the effects of groups from other parameters.
 
     Effects are the elements of variables that change coefficients of sparse columns and no others.
+    Short variables that do so are taken for the means and scales of effects: those with no more
+    elements than the square root of the number of columns.
     """
     size, start = layout.size, 0
     is_effect, is_wide = np.zeros(size, bool), np.zeros(size, bool)
@@ -117,7 +214,7 @@ def find_effects(surrogate: Surrogate, design: Design, layout: Layout) -> Effect
     for shape in layout.shapes:
         span = np.arange(start, start + int(np.prod(shape)))
         start += len(span)
-        if design.sparse is None or len(span) == 1:
+        if design.sparse is None or len(span) <= np.sqrt(design.n_sparse):
             continue
         direction = np.zeros(size)
         direction[span] = rng.standard_normal(len(span))
@@ -139,57 +236,8 @@ def find_effects(surrogate: Surrogate, design: Design, layout: Layout) -> Effect
     )
 
 
-def precision_blocks(
-    objective: Objective, theta: np.ndarray, effects: Effects
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return minus the Hessian in the blocks of `wide_factor`.
-
-    The diagonal of the wide elements is probed with random signs: exact where elements probed
-    together are not coupled, as the effects of one grouping factor, else right on average.
-
-    Raises
-    ------
-    ValueError
-        If it is not finite.
-    """
-    dense, wide = effects.dense, effects.wide
-    if not len(wide):
-        block = -objective.hessian(theta)
-        diagonal, cross = np.empty(0), np.empty((0, len(dense)))
-    else:
-        columns = np.empty((len(theta), len(dense)))
-        for j, place in enumerate(dense):
-            columns[:, j] = -objective.hessian_times(theta, _indicator(len(theta), place, 1.0))
-        block, cross = 0.5 * (columns[dense] + columns[dense].T), columns[wide]
-        diagonal = _probe(objective, theta, effects)[wide]
-    if not all(np.all(np.isfinite(part)) for part in (block, diagonal, cross)):
-        raise ValueError("the curvature of the log density at the anchor is not finite")
-    return block, diagonal, cross
-
-
-def laplace_factor(objective: Objective, theta: np.ndarray, effects: Effects) -> LaplaceFactor:
-    """Factor of the covariance of the Laplace approximation at theta."""
-    return wide_factor(effects.dense, effects.wide, *precision_blocks(objective, theta, effects))
-
-
-def _probe(objective: Objective, theta: np.ndarray, effects: Effects) -> np.ndarray:
-    rng = np.random.default_rng(20141104)
-    found = np.zeros(len(theta))
-    n_repeats = -(-PROBES // len(effects.probes))
-    for places in effects.probes:
-        total = np.zeros(len(places))
-        for _ in range(n_repeats):
-            signs = rng.choice([-1.0, 1.0], len(places))
-            product = -objective.hessian_times(theta, _indicator(len(theta), places, signs))
-            total += signs * product[places]
-        total /= n_repeats
-        good = total > 1e-8
-        # Noise, or no mode in this direction: the scale of the others will do.
-        found[places] = np.where(good, total, np.median(total[good]) if good.any() else 1.0)
-    return found
-
-
-def _indicator(size: int, places: np.ndarray | int, values: np.ndarray | float) -> np.ndarray:
+def indicator(size: int, places: np.ndarray | int, values: np.ndarray | float) -> np.ndarray:
+    """Return a vector of zeros but for some places."""
     out = np.zeros(size)
     out[places] = values
     return out

@@ -507,11 +507,11 @@ def test_random_intercepts_by_quadrature(centred, many, request):
     """Free scale; with the group effects in one dense factor, and wide."""
     if many:
         request.getfixturevalue("structured")
-    model, group, y = random_intercepts(centred, 3, 60)
+    model, group, y = random_intercepts(centred, 5, 150)
     with model:
         step = FireflyMH(transitions=200)
-    assert len(step.target.geometry.wide) == 3 * many
-    draws, _ = drive(step, model.initial_point(), tune=500, draws=6000, chains=2)
+    assert len(step.target.geometry.wide) == 5 * many
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     log_tau, z = draws[..., :1], draws[..., 1:]
     if centred:
         z = z * np.exp(-log_tau)
