@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
 from pymc_flymc.density import Layout, Surrogate
 from pymc_flymc.design import Design
+from pymc_flymc.effects import Effects, Objective, find_effects
+from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.passes import BLOCK, LikelihoodExpansion, RowDerivatives, likelihood_pass
 
 __all__ = ["Anchor", "anchor_at", "find_anchor"]
@@ -25,6 +28,11 @@ SUBSAMPLE_TOLERANCE = 0.5
 MAX_STEPS = 100
 #: Coefficients beyond which the time that their matrices take is worth a warning.
 MANY_COEFFICIENTS = 1000
+#: Once a step would gain less, the search takes account of all that the objective's curvature has.
+NEAR = 10.0
+#: Columns that stand for the Laplace covariance of many coefficients: variances come out to a
+#: quarter of their size, and steer no more than the slack of bounds.
+SKETCH = 32
 
 
 @dataclass(frozen=True)
@@ -37,11 +45,12 @@ class Anchor:
         Centre of the Laplace approximation.
     w : ndarray, shape (P,)
         Coefficients at which bounds touch: those at theta, unless the user gave the anchor.
-    factor : ndarray, shape (D, D)
-        Lower Cholesky factor of the Laplace covariance of theta.
-    w_factor : ndarray, shape (P, D)
-        w_factor w_factor' is the Laplace covariance of the coefficients, to first order.
-    information : ndarray, shape (P, P)
+    laplace : LaplaceFactor
+        Factor of the Laplace covariance of theta.
+    w_factor : ndarray, shape (P, D) or (P, SKETCH)
+        w_factor w_factor' is the Laplace covariance of the coefficients, to first order. With wide
+        elements in `laplace` it is so on average only, over columns drawn at random.
+    information : ndarray or BlockMatrix, shape (P, P)
         Minus the Hessian of the log-likelihood in the coefficients.
     passes : float
         Passes over the data that the search took.
@@ -49,9 +58,9 @@ class Anchor:
 
     theta: np.ndarray
     w: np.ndarray
-    factor: np.ndarray
+    laplace: LaplaceFactor
     w_factor: np.ndarray
-    information: np.ndarray
+    information: Any
     passes: float
 
 
@@ -92,6 +101,7 @@ def find_anchor(
             "columns, such as principal components, would serve Firefly better"
         )
     theta, passes = np.asarray(start, dtype=np.float64), 0.0
+    effects = find_effects(surrogate, design, layout)
     # Rows that pin the mode down to about one posterior sd of the subsample.
     wanted = max(4 * BLOCK, 100 * design.n_coefficients)
     stride = max(1, design.n_rows // wanted)
@@ -99,11 +109,11 @@ def find_anchor(
     while stride > 1:
         strides.append(stride := stride // 8 or 1)
     for stride in strides:
-        theta, passes, expansion = _newton(
-            surrogate, design, y, derivatives, theta, stride, passes, layout, name
+        theta, passes, expansion, objective = _newton(
+            surrogate, design, y, derivatives, theta, stride, passes, effects, layout, name
         )
-    _check_proper(surrogate, expansion, theta, layout, name)
-    return _laplace(surrogate, expansion, theta, passes)
+    _check_proper(surrogate, expansion, theta, effects, layout, name)
+    return _laplace(surrogate, objective, expansion, theta, effects, passes)
 
 
 def anchor_at(
@@ -112,18 +122,21 @@ def anchor_at(
     y: np.ndarray,
     derivatives: RowDerivatives,
     theta: np.ndarray,
+    layout: Layout,
 ) -> Anchor:
     """Anchor at a point given by the user."""
+    effects = find_effects(surrogate, design, layout)
     expansion = likelihood_pass(design, y, derivatives, surrogate.coefficients(theta))
     # Bounds touch at the given point; proposals are centred at the mode of the expansion there.
-    centre = _maximise(surrogate, expansion.concave().pack(), theta)
-    return _laplace(surrogate, expansion, centre, 1.0)
+    centre, objective = _maximise(surrogate, expansion.concave().pack(), theta, effects)
+    return _laplace(surrogate, objective, expansion, centre, effects, 1.0)
 
 
 def _check_proper(
     surrogate: Surrogate,
     expansion: LikelihoodExpansion,
     theta: np.ndarray,
+    effects: Effects,
     layout: Layout,
     name: str,
 ) -> None:
@@ -134,12 +147,10 @@ def _check_proper(
     """
     if abs(expansion.value) > 0.1:
         return
-    empty = LikelihoodExpansion(
-        0.0, np.zeros_like(expansion.gradient), np.zeros_like(expansion.information), expansion.w
-    )
-    values, vectors = np.linalg.eigh(-surrogate.hessian(theta, empty.pack()))
+    prior = Objective(surrogate, expansion.without_rows().pack(), effects)
+    values, vectors = np.linalg.eigh(prior.blocks(theta)[0])
     if values[0] < 1e-8:
-        flat = layout.describe(int(np.argmax(np.abs(vectors[:, 0]))))
+        flat = layout.describe(int(effects.dense[np.argmax(np.abs(vectors[:, 0]))]))
         raise ValueError(
             f"no posterior mode found: the predictors separate the outcomes of {name!r}, and the "
             f"prior of {flat} is flat. Give it a proper prior"
@@ -154,33 +165,39 @@ def _newton(
     theta: np.ndarray,
     stride: int,
     passes: float,
+    effects: Effects,
     layout: Layout,
     name: str,
-) -> tuple[np.ndarray, float, LikelihoodExpansion]:
+) -> tuple[np.ndarray, float, LikelihoodExpansion, Objective]:
     began = time.perf_counter()
 
-    def expand(theta: np.ndarray) -> tuple[LikelihoodExpansion, float]:
-        expansion = likelihood_pass(design, y, derivatives, surrogate.coefficients(theta), stride)
-        return expansion, surrogate(theta, expansion.pack())[0]
+    def expand(theta: np.ndarray) -> LikelihoodExpansion:
+        return likelihood_pass(design, y, derivatives, surrogate.coefficients(theta), stride)
 
-    expansion, value = expand(theta)
+    expansion = expand(theta)
     passes += 1 / stride
-    if not np.isfinite(value):
+    start = surrogate(theta, expansion.pack())[0]
+    if not np.isfinite(start):
         raise ValueError(
-            f"the log density of the model with likelihood {name!r} is {value} at the start of the "
+            f"the log density of the model with likelihood {name!r} is {start} at the start of the "
             "anchor search; give FireflyMH an anchor=, or the variables other initial values"
         )
+    near = not len(effects.positions)
     for _ in range(MAX_STEPS):
-        statistics = expansion.concave().pack()
-        proposal = _maximise(surrogate, statistics, theta)
-        predicted = surrogate(proposal, statistics)[0] - value
+        proposal, objective = _maximise(surrogate, expansion.concave().pack(), theta, effects, near)
+        value, gradient = objective(theta)
+        predicted = objective(proposal)[0] - value
+        if not near and predicted < NEAR:
+            near = True
+            continue
         if predicted < (TOLERANCE if stride == 1 else SUBSAMPLE_TOLERANCE):
-            return theta, passes, expansion
-        slope = surrogate(theta, statistics)[1] @ (proposal - theta)
+            return theta, passes, expansion, objective
+        slope = gradient @ (proposal - theta)
         step = 1.0
         while True:
             candidate = theta + step * (proposal - theta)
-            new_expansion, new_value = expand(candidate)
+            new_expansion = expand(candidate)
+            new_value = objective.with_statistics(new_expansion.pack())(candidate)[0]
             passes += 1 / stride
             if new_value > value:
                 break
@@ -188,10 +205,12 @@ def _newton(
             shortfall = slope * step - (new_value - value) if np.isfinite(new_value) else np.inf
             step *= np.clip(0.5 * slope * step / shortfall, 0.05, 0.5)
             if step < 1e-6:  # rounding: no further progress is possible
-                return theta, passes, expansion
-        theta, expansion, value = candidate, new_expansion, new_value
+                return theta, passes, expansion, objective
+        theta, expansion = candidate, new_expansion
         if time.perf_counter() - began > 2.0:
-            _log.info(f"Anchor search: {passes:.1f} passes over {name}, log density {value:.6g}")
+            _log.info(
+                f"Anchor search: {passes:.1f} passes over {name}, log density {new_value:.6g}"
+            )
     runaway = int(np.argmax(np.abs(theta)))
     raise ValueError(
         f"no posterior mode found in {passes:.0f} passes over {name!r}: {layout.describe(runaway)} "
@@ -201,30 +220,73 @@ def _newton(
     )
 
 
-def _maximise(surrogate: Surrogate, statistics: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Maximise the surrogate from theta; no pass over the data."""
+def _maximise(
+    surrogate: Surrogate,
+    statistics: np.ndarray,
+    theta: np.ndarray,
+    effects: Effects,
+    near: bool = True,
+) -> tuple[np.ndarray, Objective]:
+    """Maximise the surrogate from theta, and return what was maximised; no pass over the data."""
+    objective = Objective(surrogate, statistics, effects, near)
+    # No matrix of all parameters: conjugate gradients, in coordinates in which few are needed.
+    laplace = objective.laplace_factor(theta) if len(effects.wide) else None
+    return _climb(objective, theta, laplace), objective
+
+
+def _climb(objective: Objective, theta: np.ndarray, laplace: LaplaceFactor | None) -> np.ndarray:
+    """Maximise a smooth function by Newton steps within a trust region."""
+    if laplace is None:
+        result = minimize(
+            lambda t: tuple(-part for part in objective(t)),
+            theta,
+            jac=True,
+            hess=lambda t: -objective.hessian(t),
+            method="trust-exact",
+            options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
+        )
+        return np.asarray(result.x)
+
+    def negative(v: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = objective(theta + laplace.apply(v))
+        return -value, -laplace.apply_transposed(gradient)
+
+    def hessian_times(v: np.ndarray, p: np.ndarray) -> np.ndarray:
+        product = objective.hessian_times(theta + laplace.apply(v), laplace.apply(p))
+        return -laplace.apply_transposed(product)
+
+    radius = np.sqrt(len(theta))
     result = minimize(
-        lambda t: tuple(-part for part in surrogate(t, statistics)),
-        theta,
+        negative,
+        np.zeros(len(theta)),
         jac=True,
-        hess=lambda t: -surrogate.hessian(t, statistics),
-        method="trust-exact",
-        options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
+        hessp=hessian_times,
+        method="trust-ncg",
+        # Half its square is what a gradient in these coordinates promises to gain.
+        options={
+            "initial_trust_radius": radius,
+            "max_trust_radius": 1e3 * radius,
+            "gtol": 0.02,
+            "maxiter": 20,
+        },
     )
-    return np.asarray(result.x)
+    return theta + laplace.apply(np.asarray(result.x))
 
 
 def _laplace(
-    surrogate: Surrogate, expansion: LikelihoodExpansion, theta: np.ndarray, passes: float
+    surrogate: Surrogate,
+    objective: Objective,
+    expansion: LikelihoodExpansion,
+    theta: np.ndarray,
+    effects: Effects,
+    passes: float,
 ) -> Anchor:
-    precision = -surrogate.hessian(theta, expansion.pack())
-    if not np.all(np.isfinite(precision)):
-        raise ValueError("the curvature of the log density at the anchor is not finite")
-    # Away from a mode (a funnel, a given anchor) the curvature can vanish or be negative somewhere.
-    # The Laplace covariance only guides proposals: there, any moderate scale will do.
-    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(precision)), 1e-8))
-    values, vectors = np.linalg.eigh(precision * np.outer(scale, scale))
-    values = np.where(values > 1e-10, values, 0.1)
-    factor = np.linalg.cholesky((vectors / values) @ vectors.T) * scale[:, None]
-    w_factor = surrogate.jacobian(theta) @ factor
-    return Anchor(theta, expansion.w, factor, w_factor, expansion.information, passes)
+    laplace = objective.with_statistics(expansion.pack()).laplace_factor(theta)
+    if len(effects.wide):
+        rng = np.random.default_rng(20141104)
+        draws = rng.standard_normal((SKETCH, len(theta))) / np.sqrt(SKETCH)
+        columns = [surrogate.pushforward(theta, laplace.apply(v)) for v in draws]
+        w_factor = np.stack(columns, axis=1)
+    else:
+        w_factor = surrogate.jacobian(theta) @ laplace.factor
+    return Anchor(theta, expansion.w, laplace, w_factor, expansion.information, passes)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.brightness import make_brightness
-from pymc_flymc.geometry import Geometry, unwhiten, whiten
+from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.poisson import SPARE
 from pymc_flymc.kernels.posterior import make_chain
+from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.resampling import Resampling, make_plan
 from pymc_flymc.rows import make_scratch
 from pymc_flymc.target import Target
@@ -52,9 +53,8 @@ class FireflyChain:
 
     def log_density_at(self, v: np.ndarray) -> float:
         """Log prior and collapsed bound at whitened parameters v; no row is read."""
-        state = self.state
-        unwhiten(self.geometry, v, state.theta_new)
-        return float(self.target.density(state.theta_new, self.statistics, state.w_new))
+        theta = self.geometry.centre + self._laplace.apply(v)
+        return float(self.target.density(theta, self.statistics, self.state.w_new))
 
     def start(self, rng: np.random.Generator, v: np.ndarray) -> float:
         """Move to whitened parameters v and draw all of z afresh: O(N).
@@ -71,14 +71,14 @@ class FireflyChain:
 
     def start_at(self, rng: np.random.Generator, theta: np.ndarray) -> float:
         """As `start`, from unconstrained parameters."""
-        log_density = self.start(rng, whiten(self.geometry, theta))
+        log_density = self.start(rng, self._laplace.solve(theta - self.geometry.centre))
         self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
         return log_density
 
     def set_geometry(self, geometry: Geometry) -> None:
         """Go on in other whitened coordinates, at the same parameters."""
         self.geometry = geometry
-        self.state.v[:] = whiten(geometry, self.state.theta)
+        self.state.v[:] = self._laplace.solve(self.state.theta - geometry.centre)
 
     def set_others(self, others: np.ndarray) -> None:
         """Take over values of variables that belong to other step methods, if they changed."""
@@ -104,6 +104,10 @@ class FireflyChain:
         self.moves.gain[0] = gain
         arguments = (*self._target_arguments(), self.moves, *self._state_arguments())
         return float(self._run(rng, n, *arguments))
+
+    @property
+    def _laplace(self) -> LaplaceFactor:
+        return LaplaceFactor(*self.geometry[1:])
 
     @property
     def n_bright(self) -> int:

@@ -12,6 +12,7 @@ from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.compilation import compile_log_factor
 from pymc_flymc.design import Design
+from pymc_flymc.laplace import dense_factor
 from pymc_flymc.likelihoods import Likelihood, outcome
 from pymc_flymc.passes import RowDerivatives, likelihood_pass
 from pymc_flymc.target import row_factor
@@ -66,7 +67,7 @@ def check_bound(
     derivatives = RowDerivatives(likelihood)
     information = likelihood_pass(design, y, derivatives, w).concave().information
     factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(len(w)))).T
-    anchor = Anchor(w, w, np.linalg.cholesky(factor @ factor.T), factor, information, 1.0)
+    anchor = Anchor(w, w, dense_factor(information + np.eye(len(w))), factor, information, 1.0)
     problem = Problem(design, y, likelihood, derivatives, anchor)
     prepared = bound.prepare(problem, compile_log_factor(row_factor(likelihood, bound)))
     evaluate = _evaluator(bound, likelihood, len(w))

@@ -22,6 +22,7 @@ from pymc_flymc.bounds import (
 )
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph
+from pymc_flymc.design import STRUCTURED
 from pymc_flymc.kernels.conditional import INDEPENDENT, new_moves
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target import Target, build_target
@@ -42,6 +43,8 @@ CONDITIONAL_TRANSITIONS = 1.5
 #: share of one weight in their sum that makes it a cause for concern: ten times the average.
 LARGEST_TAIL_INDEX = 0.5
 LARGEST_SHARE = 0.01
+#: The Taylor bound has one radius for all coefficients.
+WITH_EFFECTS = f" with more than {STRUCTURED} coefficients, of groups or sparse columns"
 #: Rows looked at for a first estimate, and joint proposals weighed for the second.
 SAMPLE_ROWS = 20_000
 PROPOSALS = 1000
@@ -163,10 +166,12 @@ def _valid_bounds(problem: Problem) -> list[Bound]:
         Taylor(),
     )
     valid = [kind for kind in kinds if kind.supports(problem.likelihood)]
+    if problem.design.structured:
+        valid = [kind for kind in valid if not isinstance(kind, Taylor)]
     if not valid:
         raise ValueError(
-            f"no bound of this package is one on {problem.likelihood.name} likelihoods; give the "
-            "step a bound="
+            f"no bound of this package is one on {problem.likelihood.name} likelihoods"
+            f"{WITH_EFFECTS * problem.design.structured}; give the step a bound="
         )
     return valid
 

@@ -14,6 +14,7 @@ from pymc_flymc.shared import SharedArray
 
 __all__ = ["Data"]
 
+_ROWS = ("X", "offset", "constants", "indptr", "indices", "values")
 _ALIAS = ("heavy", "near_threshold", "near_alias", "far_threshold", "far_alias")
 
 
@@ -39,7 +40,7 @@ class Data:
     def __getstate__(self) -> dict[str, Any]:
         """Row-sized arrays as references to files, see `SharedArray`."""
         if self._shared is None:
-            arrays = {name: getattr(self.rows, name) for name in ("X", "offset", "constants")}
+            arrays = {name: getattr(self.rows, name) for name in _ROWS}
             if self.levels is not None:
                 arrays |= {name: getattr(self.levels, name) for name in ("level", "order")}
             if self.alias is not None:
@@ -49,6 +50,7 @@ class Data:
         return {
             "shared": self._shared,
             "intercept": self.rows.intercept,
+            "n_sparse": self.rows.n_sparse,
             "levels": None if levels is None else (levels.q, levels.start),
             "alias total": None if self.alias is None else self.alias.total,
         }
@@ -64,5 +66,5 @@ class Data:
             drawn = np.empty(len(tables["near_alias"]) + SPARE, np.int32)
             self.alias = AliasTables(total=state["alias total"], drawn=drawn, **tables)
         self.levels = levels
-        self.rows = Rows(intercept=state["intercept"], **arrays)
+        self.rows = Rows(intercept=state["intercept"], n_sparse=state["n_sparse"], **arrays)
         self._shared = state["shared"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pytensor.compile.mode import Mode
+from pytensor.compile.mode import OPT_FAST_RUN, Mode
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import graph_inputs
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from pymc_flymc.likelihoods import Likelihood
 
 __all__ = ["DensityGraph", "Layout", "Surrogate", "flatten_model"]
+
+#: Coefficients from which on it pays to treat them as long vectors.
+MANY = 1000
 
 
 @dataclass(frozen=True)
@@ -194,16 +198,43 @@ class Surrogate:
         known: dict[Any, Any] = {graph.others: pt.constant(others)}
         value: Any = graph_replace([logp], known, strict=False)[0]
         gradient: Any = pytensor.grad(value, graph.theta, disconnected_inputs="ignore")
-        mode = Mode(linker="py", optimizer="fast_compile")
-        inputs = [graph.theta, statistics]
-        options: dict[str, Any] = {"mode": mode, "on_unused_input": "ignore"}
-        self._function = pytensor.function(inputs, [value, gradient], **options)
-        self._hessian = pytensor.function(inputs, _jacobian(gradient, graph.theta), **options)
-        self._coefficients = pytensor.function([graph.theta], graph.coefficients, mode=mode)
-        self._jacobian = pytensor.function(
-            [graph.theta], _jacobian(graph.coefficients, graph.theta), **options
-        )
         self.n_coefficients = graph.n_coefficients
+        self._graphs = graph, statistics, value, gradient
+        self._function = self._compile([graph.theta, statistics], [value, gradient])
+        self._coefficients = self._compile([graph.theta], graph.coefficients)
+
+    def _compile(self, inputs: list[Any], outputs: Any) -> Any:
+        # Few rewrites are made quickest. For long vectors it pays to make those that remove the
+        # broadcasts which gradients consist of, and not to fuse: fused loops are Python's own here.
+        optimizer: Any = "fast_compile"
+        if self.n_coefficients > MANY:
+            optimizer = OPT_FAST_RUN.excluding("fusion", "inplace")
+        mode = Mode(linker="py", optimizer=optimizer)
+        return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
+
+    @cached_property
+    def _hessian(self) -> Any:
+        graph, statistics, _, gradient = self._graphs
+        return self._compile([graph.theta, statistics], _jacobian(gradient, graph.theta))
+
+    @cached_property
+    def _hessian_times(self) -> Any:
+        graph, statistics, _, gradient = self._graphs
+        v = pt.vector("v", shape=graph.theta.type.shape, dtype="float64")
+        product = pytensor.grad(pt.sum(gradient * v), graph.theta, disconnected_inputs="ignore")
+        return self._compile([graph.theta, statistics, v], product)
+
+    @cached_property
+    def _jacobian(self) -> Any:
+        graph = self._graphs[0]
+        return self._compile([graph.theta], _jacobian(graph.coefficients, graph.theta))
+
+    @cached_property
+    def _pushforward(self) -> Any:
+        graph = self._graphs[0]
+        v = pt.vector("v", shape=graph.theta.type.shape, dtype="float64")
+        change = pytensor.gradient.pushforward(graph.coefficients, graph.theta, v)
+        return self._compile([graph.theta, v], change)
 
     def __call__(self, theta: np.ndarray, statistics: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, shape (D,)."""
@@ -214,13 +245,29 @@ class Surrogate:
         """w(theta), shape (P,)."""
         return np.array(self._coefficients(theta))
 
+    def pushforward(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return the derivative of w along v, shape (P,)."""
+        return np.array(self._pushforward(theta, v))
+
+    def hessian_times(self, theta: np.ndarray, statistics: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Product of the Hessian with a vector, shape (D,)."""
+        return np.array(self._hessian_times(theta, statistics, v))
+
     def hessian(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Hessian, shape (D, D)."""
-        hessian = np.array(self._hessian(theta, statistics))
+        # With many coefficients one column after the other: all at once they take O(D P) memory.
+        if self.n_coefficients > MANY:
+            hessian = np.stack(
+                [self.hessian_times(theta, statistics, v) for v in np.eye(len(theta))]
+            )
+        else:
+            hessian = np.array(self._hessian(theta, statistics))
         return 0.5 * (hessian + hessian.T)
 
     def jacobian(self, theta: np.ndarray) -> np.ndarray:
         """Jacobian of w, shape (P, D)."""
+        if self.n_coefficients > MANY:
+            return np.stack([self.pushforward(theta, v) for v in np.eye(len(theta))], axis=1)
         return np.array(self._jacobian(theta))
 
 

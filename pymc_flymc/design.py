@@ -1,11 +1,19 @@
-"""The data side of a linear predictor: rows of a design matrix, offsets, an intercept."""
+"""The data side of a linear predictor: dense and sparse columns, offsets, an intercept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csr_array
+
+__all__ = ["STRUCTURED", "Design", "blocks", "count_bad_rows", "gather", "stack"]
+
+#: Beyond so many coefficients, blocks of a design with a sparse part are not written out in full,
+#: and the matrix of a quadratic form is kept by its structure.
+STRUCTURED = 300
 
 _BLOCK_BYTES = 1 << 23
 # Types whose every value is a float32.
@@ -16,9 +24,13 @@ _EXACT_IN_FLOAT32 = ("bool", "int8", "uint8", "int16", "uint16", "float16", "flo
 class Design:
     """The arguments of each row's likelihood, as a function of coefficients w.
 
-    Predictor k of row n is ``X[n] @ w_k[:P] + (w_k[P] if intercept) + offset[n, k]``; the
-    coefficients w are those of all predictors, one after the other, and then the nuisance
-    parameters, which are the same for all rows.
+    Predictor k of row n is ``X[n] @ a + (b if intercept) + sparse[n] @ c + offset[n, k]``, where
+    its coefficients are ``w_k = [a, b, c]`` in this order: those of the P dense columns, of the
+    intercept, of the sparse columns. The coefficients w are those of all predictors, one after the
+    other, and then the nuisance parameters, which are the same for all rows.
+
+    Effects of groups are sparse columns, one for each group: a random intercept has the value 1 in
+    the column of the row's group, a random slope the value of what it multiplies.
 
     Attributes
     ----------
@@ -30,12 +42,15 @@ class Design:
     intercept : bool
         Whether each predictor has one more coefficient, which multiplies 1 in each row.
     n_nuisances : int
+    sparse : csr_array of shape (N, Q), or None
+        float64; never written out as a dense matrix.
     """
 
     X: np.ndarray
     offset: np.ndarray
     intercept: bool
     n_nuisances: int = 0
+    sparse: csr_array | None = None
 
     @property
     def n_rows(self) -> int:
@@ -48,14 +63,24 @@ class Design:
         return self.offset.shape[1]
 
     @property
+    def n_sparse(self) -> int:
+        """Number of sparse columns, Q."""
+        return 0 if self.sparse is None else self.sparse.shape[1]
+
+    @property
     def width(self) -> int:
-        """Number of coefficients of a predictor: P, and one more if there is an intercept."""
-        return self.X.shape[1] + int(self.intercept)
+        """Number of coefficients of a predictor: of the columns, and of an intercept."""
+        return self.X.shape[1] + int(self.intercept) + self.n_sparse
 
     @property
     def n_coefficients(self) -> int:
         """Length of the coefficient vector."""
         return self.n_predictors * self.width + self.n_nuisances
+
+    @property
+    def structured(self) -> bool:
+        """Whether there are too many sparse columns to write blocks of them out in full."""
+        return self.sparse is not None and self.width > STRUCTURED
 
     def predictor(self, w: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Evaluate the linear predictors in float64.
@@ -72,32 +97,43 @@ class Design:
         ndarray of shape (len(rows), K)
             float64.
         """
-        return self._combine(self.X[rows], self.offset, w, rows)
+        index = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else rows
+        return self._combine(w, index, lambda array: array)
 
     def magnitude(self, w: np.ndarray) -> np.ndarray:
         """Return the sum of the absolute values of each predictor's terms, shape (N, K)."""
-        out = np.empty((self.n_rows, self.n_predictors))
-        for block in blocks(self.X):
-            out[block] = self._combine(np.abs(self.X[block]), np.abs(self.offset), np.abs(w), block)
-        return out
+        return self._combine(np.abs(w), np.arange(self.n_rows), np.abs)
 
     def _combine(
-        self, X: np.ndarray, offset: np.ndarray, w: np.ndarray, rows: slice | np.ndarray
+        self, w: np.ndarray, rows: np.ndarray, of: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
-        """Return ``X @ w + offset[rows]`` for some rows' `X`, with float64 sums."""
+        """Return the predictors of some rows, of all of whose numbers a function is taken first."""
         w = np.asarray(w, dtype=np.float64)
         if w.shape != (self.n_coefficients,):
             raise ValueError(f"w has shape {w.shape}, expected ({self.n_coefficients},)")
-        width, n_columns = self.width, self.X.shape[1]
-        weights = w[: self.n_predictors * width].reshape(self.n_predictors, width).T
-        out = np.empty((X.shape[0], self.n_predictors))
-        for block in blocks(X):
-            out[block] = X[block].astype(np.float64, copy=False) @ weights[:n_columns]
+        k, width, n_columns = self.n_predictors, self.width, self.X.shape[1]
+        weights = w[: k * width].reshape(k, width).T
+        out = np.empty((len(rows), k))
+        step = max(1, _BLOCK_BYTES // max(1, self._bytes_a_row()))
+        for start in range(0, len(rows), step):
+            block = slice(start, start + step)
+            part = rows[block]
+            out[block] = of(self.X[part]).astype(np.float64, copy=False) @ weights[:n_columns]
+            if self.sparse is not None:
+                pairs = self.sparse[part]
+                pairs.data = of(pairs.data)
+                out[block] += pairs @ weights[width - self.n_sparse :]
+            if self.offset.size:
+                out[block] += of(self.offset[part])
         if self.intercept:
             out += weights[n_columns]
-        if offset.size:
-            out += offset[rows]
         return out
+
+    def _bytes_a_row(self) -> int:
+        size = self.X.nbytes
+        if self.sparse is not None:
+            size += self.sparse.data.nbytes + self.sparse.indices.nbytes
+        return size // max(1, self.n_rows)
 
 
 def blocks(array: np.ndarray) -> Iterator[slice]:
@@ -147,3 +183,25 @@ def gather(parts: Sequence[np.ndarray], n_rows: int) -> np.ndarray:
         out[:, start : start + part.shape[1]] = part
         start += part.shape[1]
     return out
+
+
+def stack(parts: Sequence[csr_array]) -> csr_array | None:
+    """Return sparse matrices side by side, shape (N, sum of Q_i), and None for no matrices.
+
+    A single matrix comes back as it is; else nothing but the result is of the data's size.
+    """
+    if len(parts) <= 1:
+        return parts[0] if parts else None
+    n_rows = parts[0].shape[0]
+    indptr = np.sum([part.indptr for part in parts], axis=0, dtype=np.int64)
+    # Positions of one type take half the memory where they fit into 32 bits.
+    indptr = indptr.astype(np.int32 if indptr[-1] < 2**31 else np.int64)
+    indices, data = np.empty(indptr[-1], indptr.dtype), np.empty(indptr[-1])
+    step = max(1, _BLOCK_BYTES // (16 * max(1, int(indptr[-1]) // max(1, n_rows))))
+    for start in range(0, n_rows, step):
+        rows = slice(start, min(start + step, n_rows))
+        block = sparse.hstack([part[rows] for part in parts], format="csr")
+        span = slice(indptr[rows.start], indptr[rows.stop])
+        indices[span], data[span] = block.indices, block.data
+    n_columns = sum(part.shape[1] for part in parts)
+    return csr_array((data, indices, indptr), shape=(n_rows, n_columns))

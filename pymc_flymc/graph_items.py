@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
@@ -64,6 +65,11 @@ def carries(var: Variable, axis: int) -> bool:
     return not var.type.broadcastable[axis]
 
 
+def only_rows(item: Item) -> bool:
+    """Return whether the scale is absent or one number for each row."""
+    return item.scale is None or item.scale.size == item.scale.shape[item.axis]
+
+
 def times(a: TensorVariable | None, b: TensorVariable) -> TensorVariable:
     """Multiply, where None stands for ones."""
     return b if a is None else a * b
@@ -72,3 +78,23 @@ def times(a: TensorVariable | None, b: TensorVariable) -> TensorVariable:
 def inputs_of(node: Apply) -> list[TensorVariable]:
     """Return a node's arguments, which are tensors for the operations known here."""
     return cast(list[TensorVariable], list(node.inputs))
+
+
+def as_columns(array: np.ndarray, axis: int) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Return an array as (N, P), a view where possible, and the lengths of its other axes."""
+    rows_first = np.moveaxis(array, axis, 0)
+    return rows_first.reshape(len(rows_first), -1), rows_first.shape[1:]
+
+
+def without_axis(weight: TensorVariable, axis: int) -> TensorVariable:
+    """Drop the row axis, of length 1."""
+    return weight.dimshuffle([i for i in range(weight.ndim) if i != axis])
+
+
+def flat(weight: TensorVariable, sizes: tuple[int, ...]) -> TensorVariable:
+    """Broadcast a weight to the lengths of the data's axes, and return it as a vector."""
+    if weight.ndim == 0:
+        return weight.dimshuffle("x")
+    if any(own == 1 != full for own, full in zip(weight.type.shape, sizes, strict=True)):
+        weight = pt.broadcast_to(weight, sizes)
+    return weight.flatten() if weight.ndim > 1 else weight

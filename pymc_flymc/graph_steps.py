@@ -19,10 +19,19 @@ from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
+from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graph_items import IsFixed, Item, NotReadableError, Step, carries, inputs_of, times
+from pymc_flymc.graph_items import (
+    IsFixed,
+    Item,
+    NotReadableError,
+    Step,
+    carries,
+    inputs_of,
+    only_rows,
+    times,
+)
 from pymc_flymc.graph_tools import evaluate
 
 _TWO_MATRICES = "it multiplies term by term by a matrix of the data's size"
@@ -35,11 +44,6 @@ def _negative(item: Item) -> Item:
     else:
         weight = -weight
     return replace(item, weight=weight)
-
-
-def _only_rows(item: Item) -> bool:
-    """Return whether the scale is absent or one number for each row."""
-    return item.scale is None or item.scale.size == item.scale.shape[item.axis]
 
 
 def _operand(operand: TensorVariable, item: Item) -> Item:
@@ -175,8 +179,12 @@ def _dot(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
     """``left (..., I, K) @ right (..., K, J)`` with the rows along I, J or a batch axis."""
     left, right = inputs_of(node)
     ndim, axis = item.var.ndim, item.axis
-    if not _only_rows(item):
+    if not only_rows(item):
         raise NotReadableError(_TWO_MATRICES)
+    if axis < ndim - 2 and not carries(item.var, ndim - 1) and not carries(item.var, ndim - 2):
+        # One inner product for each row, ``vecdot(X, B[group])``: as a sum of products.
+        product = left.swapaxes(-1, -2) * right
+        return _mul(Item(product, axis, item.weight, item.scale), product.owner, is_fixed)
     by_left = axis != ndim - 1 and carries(left, axis)
     by_right = axis != ndim - 2 and carries(right, axis)
     if by_left and by_right:
@@ -208,7 +216,7 @@ def _subtensor(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
     shape = [1 if i == axis else n for i, n in enumerate(source.type.shape)]
     if index[axis] != slice(None):
         raise NotReadableError("it takes some rows out of a term; index the data instead")
-    if None in shape or not _only_rows(item):
+    if None in shape or not only_rows(item):
         raise NotReadableError(f"it contains {node.op} of a term of unknown width")
     weight = pt.set_subtensor(
         pt.zeros(shape)[tuple(index)], 1.0 if item.weight is None else item.weight
@@ -240,14 +248,6 @@ def _join(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
     return items
 
 
-def _lookup(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
-    raise NotReadableError(
-        "it looks coefficients up by an index, a[group]: group effects by index are not supported "
-        "yet by this release. A one-hot block of design columns is: "
-        "pd.get_dummies(group).to_numpy() @ a"
-    )
-
-
 STEPS: dict[type, Step] = {
     ViewOp: _same,
     SpecifyShape: _same,
@@ -265,7 +265,6 @@ STEPS: dict[type, Step] = {
     Sum: _sum,
     Dot: _dot,
     Subtensor: _subtensor,
-    AdvancedSubtensor: _lookup,
     Join: _join,
 }
 # Constant graphs of these are looked through: no data is computed.

@@ -16,10 +16,13 @@ from pytensor.compile.mode import Mode
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import graph_inputs, toposort
+from pytensor.sparse import as_sparse_variable
+from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.sharedvar import TensorSharedVariable
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
+from scipy.sparse import spmatrix
 
 PLAIN_PYTHON = Mode(linker="py", optimizer=None)  # type: ignore[arg-type]
 
@@ -49,6 +52,13 @@ def evaluate(variable: Variable) -> np.ndarray:
     if isinstance(variable, TensorSharedVariable):
         return np.asarray(variable.get_value(borrow=True))
     return np.asarray(plain_function([], variable)())
+
+
+def evaluate_sparse(variable: Variable) -> spmatrix:
+    """Return the value of a graph of a sparse matrix that needs no argument, in its own format."""
+    if isinstance(variable, Constant):
+        return variable.data
+    return plain_function([], variable)()
 
 
 def free_inputs(variables: Iterable[Variable]) -> list[Variable]:
@@ -83,6 +93,8 @@ def freeze(variable: TensorVariable, shapes: Mapping[Variable, tuple[int, ...]])
     def leaf(v: Variable) -> Variable:
         if isinstance(v, TensorSharedVariable):
             data = v.get_value(borrow=True)
+            if isinstance(v.type, SparseTensorType):
+                return as_sparse_variable(data, name=v.name)
             return TensorConstant(TensorType(v.type.dtype, data.shape), data, name=v.name)
         if v in shapes and None in v.type.shape:
             return pt.specify_shape(v, shapes[v])

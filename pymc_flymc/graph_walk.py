@@ -12,18 +12,30 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.scalar import basic as ps
+from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graph_items import Item, NotReadableError, carries, kind_of, times
+from pymc_flymc.graph_items import (
+    Item,
+    NotReadableError,
+    as_columns,
+    carries,
+    flat,
+    kind_of,
+    times,
+    without_axis,
+)
+from pymc_flymc.graph_lookups import SPARSE_STEPS, SparseBlock
 from pymc_flymc.graph_steps import STEPS, VIEWS
 from pymc_flymc.graph_tools import evaluate, free_inputs
 
 SUPPORTED = (
     "Supported are sums and differences of: constant matrices times coefficients (X @ beta), "
-    "constant columns times scalars (x * beta), (X * beta).sum(axis=1), scalar intercepts and "
-    "constant offsets, with any graph of the model's variables as coefficients."
+    "constant columns times scalars (x * beta), (X * beta).sum(axis=1), lookups by a constant "
+    "index (a[group], b[group] * x), products with constant sparse matrices, scalar intercepts "
+    "and constant offsets, with any graph of the model's variables as coefficients."
 )
 
 
@@ -51,6 +63,8 @@ class Walk:
     ----------
     blocks : list of Block
         Constant columns with their coefficients.
+    sparse : list of SparseBlock
+        Sparse columns with their coefficients.
     intercepts : list of TensorVariable
         Scalars that every row gets.
     offset : ndarray of shape (N,) or (0,)
@@ -69,6 +83,7 @@ class Walk:
     def __init__(self, eta: TensorVariable, n_rows: int, name: str) -> None:
         self.n_rows = n_rows
         self.blocks: list[Block] = []
+        self.sparse: list[SparseBlock] = []
         self.intercepts: list[TensorVariable] = []
         self.offset = np.empty(0)
         self._name = name
@@ -99,6 +114,8 @@ class Walk:
         node = item.var.owner
         if not isinstance(item.var.type, TensorType):
             raise NotReadableError(f"it contains {item.var.type}, which is not a dense tensor")
+        if isinstance(item.var.type, SparseTensorType):
+            raise NotReadableError("it uses a sparse matrix other than by pytensor.sparse.dot")
         if not carries(item.var, item.axis):
             self._add_intercept(item)
             return []
@@ -112,6 +129,11 @@ class Walk:
             return []
         if self._is_fixed(item.var) and not self._looks_through(item, node):
             self._add_block(item)
+            return []
+        if kind_of(node) in SPARSE_STEPS:
+            block = SPARSE_STEPS[kind_of(node)](item, node, self._name)
+            self._check_rows(block.matrix.shape[0])
+            self.sparse.append(block)
             return []
         step = STEPS.get(kind_of(node))
         if step is None:
@@ -139,29 +161,31 @@ class Walk:
         if item.scale is None:
             self.intercepts.append(value.sum() if value.type.shape != (1,) else value[0])
             return
-        columns, sizes = _as_columns(item.scale, item.axis)
-        weight = _without_axis(value, item.axis)
+        columns, sizes = as_columns(item.scale, item.axis)
+        weight = without_axis(value, item.axis)
         if columns.shape[1] == 1:
             self._add_columns(columns, weight.sum().dimshuffle("x"))
         else:
-            self._add_columns(columns, _flat(weight, sizes))
+            self._add_columns(columns, flat(weight, sizes))
 
     def _add_block(self, item: Item) -> None:
         """Take a constant that has rows."""
         array = evaluate(item.var)
-        n_rows = array.shape[item.axis]
+        self._check_rows(array.shape[item.axis])
+        if item.scale is not None:
+            array = array * item.scale
+        columns, sizes = as_columns(array, item.axis)
+        weight = item.weight
+        if weight is None:
+            weight = pt.constant(np.ones((1,) * item.var.ndim))
+        self._add_columns(columns, flat(without_axis(weight, item.axis), sizes))
+
+    def _check_rows(self, n_rows: int) -> None:
         if n_rows != self.n_rows:
             raise ValueError(
                 f"the linear predictor of {self._name!r} has {n_rows} rows, but "
                 f"{self.n_rows} values are observed"
             )
-        if item.scale is not None:
-            array = array * item.scale
-        columns, sizes = _as_columns(array, item.axis)
-        weight = item.weight
-        if weight is None:
-            weight = pt.constant(np.ones((1,) * item.var.ndim))
-        self._add_columns(columns, _flat(_without_axis(weight, item.axis), sizes))
 
     def _add_columns(self, columns: np.ndarray, weight: TensorVariable) -> None:
         """Add ``columns @ weight`` to the blocks, or to the offset if it is a number per row."""
@@ -172,23 +196,3 @@ class Walk:
             return
         term = columns @ np.asarray(evaluate(weight), dtype=np.float64)
         self.offset = self.offset + term if self.offset.size else term
-
-
-def _as_columns(array: np.ndarray, axis: int) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Return an array as (N, P), a view where possible, and the lengths of its other axes."""
-    rows_first = np.moveaxis(array, axis, 0)
-    return rows_first.reshape(len(rows_first), -1), rows_first.shape[1:]
-
-
-def _without_axis(weight: TensorVariable, axis: int) -> TensorVariable:
-    """Drop the row axis, of length 1."""
-    return weight.dimshuffle([i for i in range(weight.ndim) if i != axis])
-
-
-def _flat(weight: TensorVariable, sizes: tuple[int, ...]) -> TensorVariable:
-    """Broadcast a weight to the lengths of the data's axes, and return it as a vector."""
-    if weight.ndim == 0:
-        return weight.dimshuffle("x")
-    if any(own == 1 != full for own, full in zip(weight.type.shape, sizes, strict=True)):
-        weight = pt.broadcast_to(weight, sizes)
-    return weight.flatten() if weight.ndim > 1 else weight

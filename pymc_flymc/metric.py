@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pymc_flymc.geometry import Geometry
+from pymc_flymc.kernels.geometry import Geometry
 
 __all__ = ["diagonal_geometry", "learn_geometry"]
 
@@ -17,7 +17,7 @@ def diagonal_geometry(geometry: Geometry) -> Geometry:
     reach = np.linalg.norm(geometry.coupling @ geometry.factor, axis=1)
     scale[geometry.wide] = np.hypot(geometry.scale, reach)
     empty = np.empty(0, np.int64)
-    return Geometry(geometry.centre, np.empty((0, 0)), empty, np.arange(d), scale, np.empty((d, 0)))
+    return Geometry(geometry.centre, empty, np.arange(d), np.empty((0, 0)), scale, np.empty((d, 0)))
 
 
 def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
@@ -30,15 +30,14 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
     draws : ndarray, shape (n, D)
         A chain's whitened parameters while it tuned.
     """
-    m = len(geometry.dense)
     draws = draws - draws.mean(axis=0)
-    variance = np.mean(draws[:, m:] ** 2, axis=0)
+    dense, variance = draws[:, geometry.dense], np.mean(draws[:, geometry.wide] ** 2, axis=0)
     n = len(draws)
     # A few draws say little about a variance: as if five more had confirmed the old coordinates.
     scale = geometry.scale * np.sqrt((n * variance + 5.0) / (n + 5.0))
-    if m == 0:
+    if not dense.shape[1]:
         return geometry._replace(scale=scale)
-    factor = geometry.factor @ np.linalg.cholesky(_shrunk_covariance(draws[:, :m]))
+    factor = geometry.factor @ np.linalg.cholesky(_shrunk_covariance(dense))
     return geometry._replace(factor=np.ascontiguousarray(factor), scale=scale)
 
 

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Constant, Variable, equal_computations
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
+from scipy.sparse import csr_array
 
-from pymc_flymc.design import Design, count_bad_rows, gather
+from pymc_flymc.design import STRUCTURED, Design, count_bad_rows, gather, stack
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graph_lookups import SparseBlock
 from pymc_flymc.graph_tools import fold_constants, free_inputs, freeze, plain_function
 from pymc_flymc.graph_walk import Block, Walk
 from pymc_flymc.likelihoods import RowParameters
@@ -122,11 +124,12 @@ def _assemble(walks: list[Walk], name: str) -> LinearPredictor:
     """Gather what was found into one design matrix and one coefficient vector."""
     merged = [_merge(walk.blocks) for walk in walks]
     arrays = {key: block.array for found in merged for key, block in found.items()}
+    matrices, sparse_weights = _merge_sparse([walk.sparse for walk in walks])
     sums = [fold_constants(pt.add(0.0, *walk.intercepts)) for walk in walks]
     has_intercept = any(not isinstance(intercept, Constant) for intercept in sums)
     offsets: list[np.ndarray] = []
     coefficients: list[TensorVariable] = []
-    for walk, found, intercept in zip(walks, merged, sums, strict=True):
+    for walk, found, intercept, weights in zip(walks, merged, sums, sparse_weights, strict=True):
         offset = walk.offset if walk.offset.size else np.zeros(walk.n_rows)
         for key, array in arrays.items():
             missing = key not in found
@@ -137,6 +140,7 @@ def _assemble(walks: list[Walk], name: str) -> LinearPredictor:
             # A plain number: no coefficient has to carry it.
             offset = offset + float(intercept.data)
         offsets.append(offset)
+        coefficients.extend(weights)
     if not coefficients:
         raise UnsupportedModelError(
             f"the linear predictor of {name!r} depends on no free variable: nothing to sample"
@@ -145,8 +149,61 @@ def _assemble(walks: list[Walk], name: str) -> LinearPredictor:
     offset = np.stack(offsets, axis=1)
     if not offset.any():
         offset = np.empty((0, len(walks)))
-    design = Design(gather(list(arrays.values()), walks[0].n_rows), offset, has_intercept)
+    X = gather(list(arrays.values()), walks[0].n_rows)
+    design = Design(X, offset, has_intercept, sparse=stack(matrices))
+    if design.structured and design.n_predictors > 1:
+        raise UnsupportedModelError(
+            f"each of the {design.n_predictors} predictors of {name!r} has {design.width} "
+            f"coefficients; with effects of groups or sparse columns at most {STRUCTURED} are "
+            "supported where there are several predictors"
+        )
     return LinearPredictor(design, fold_constants(w.astype("float64")))
+
+
+def _merge_sparse(
+    found: list[list[SparseBlock]],
+) -> tuple[list[csr_array], list[list[TensorVariable]]]:
+    """Return sparse matrices, each once, and their coefficients for each predictor.
+
+    The coefficients of blocks with the same matrix add up. Of one predictor's blocks with the same
+    coefficients, ``skill[home] - skill[away]``, the matrices do.
+    """
+    if len(found) == 1:
+        unique: list[SparseBlock] = []
+        for block in found[0]:
+            twins = [i for i, one in enumerate(unique) if _same_graph(one.weight, block.weight)]
+            if twins:
+                unique[twins[0]] = SparseBlock(unique[twins[0]].matrix + block.matrix, block.weight)
+            else:
+                unique.append(block)
+        found = [unique]
+    matrices: list[csr_array] = []
+    weights: list[list[TensorVariable | None]] = [[] for _ in found]
+    for k, blocks in enumerate(found):
+        for block in blocks:
+            place = next((i for i, m in enumerate(matrices) if _same_matrix(m, block.matrix)), None)
+            if place is None:
+                place = len(matrices)
+                matrices.append(block.matrix)
+                for each in weights:
+                    each.append(None)
+            before = weights[k][place]
+            weights[k][place] = block.weight if before is None else before + block.weight
+    filled = [
+        [pt.zeros(m.shape[1]) if v is None else v for m, v in zip(matrices, each, strict=True)]
+        for each in weights
+    ]
+    return matrices, filled
+
+
+def _same_graph(a: TensorVariable, b: TensorVariable) -> bool:
+    return a.type.shape == b.type.shape and equal_computations([a], [b])
+
+
+def _same_matrix(a: csr_array, b: csr_array) -> bool:
+    return a.shape == b.shape and all(
+        np.array_equal(getattr(a, part), getattr(b, part)) for part in ("indptr", "indices", "data")
+    )
 
 
 def _merge(found: list[Block]) -> dict[Hashable, Block]:
@@ -163,8 +220,12 @@ def _merge(found: list[Block]) -> dict[Hashable, Block]:
 
 def _check_finite(design: Design, name: str) -> None:
     """Refuse rows that hold NaN or infinite values."""
-    for what, array in (("design", design.X), ("offset", design.offset)):
-        bad = count_bad_rows(array)
+    bad_rows = {"design": count_bad_rows(design.X), "offset": count_bad_rows(design.offset)}
+    if design.sparse is not None:
+        places = np.flatnonzero(~np.isfinite(design.sparse.data))
+        rows = np.searchsorted(design.sparse.indptr, places, side="right")
+        bad_rows["sparse design"] = len(np.unique(rows))
+    for what, bad in bad_rows.items():
         if bad:
             raise ValueError(
                 f"the {what} of {name!r} has NaN or infinite values in {bad} of "

@@ -12,6 +12,7 @@ from pymc_flymc.native import (
     call_log_factor_gradient,
     matrix,
     named_tuple_type,
+    read_only,
     vector,
 )
 
@@ -19,9 +20,11 @@ __all__ = [
     "CHUNK",
     "Rows",
     "Scratch",
+    "add_row",
     "log_factor_gradients",
     "log_factors",
     "make_scratch",
+    "row_predictor",
     "rows_type",
     "scratch_type",
     "shared_part",
@@ -44,12 +47,21 @@ class Rows(NamedTuple):
         1 if each predictor has a further coefficient that multiplies one, else 0.
     constants : ndarray, shape (N, R), float64
         What the row's bound needs to know beside its predictor.
+    n_sparse : int
+        Number of sparse columns, Q: coefficients of each predictor behind all others.
+    indptr, indices, values : ndarray, shapes (N + 1,) or (0,), (M,), (M,); int64, int32, float64
+        Sparse part of the design by rows: row n has the numbers ``values[indptr[n]:indptr[n + 1]]``
+        in the columns ``indices[...]``. Empty when there is none.
     """
 
     X: np.ndarray
     offset: np.ndarray
     intercept: int
     constants: np.ndarray
+    n_sparse: int = 0
+    indptr: np.ndarray = read_only(np.empty(0, np.int64))
+    indices: np.ndarray = read_only(np.empty(0, np.int32))
+    values: np.ndarray = read_only(np.empty(0))
 
 
 class Scratch(NamedTuple):
@@ -82,6 +94,10 @@ def rows_type(dtype: np.dtype) -> types.Type:
             "offset": types.Array(types.float64, 2, "C", readonly=True),
             "intercept": types.int64,
             "constants": types.Array(types.float64, 2, "C", readonly=True),
+            "n_sparse": types.int64,
+            "indptr": types.Array(types.int64, 1, "C", readonly=True),
+            "indices": types.Array(types.int32, 1, "C", readonly=True),
+            "values": types.Array(types.float64, 1, "C", readonly=True),
         },
     )
 
@@ -109,33 +125,49 @@ def dot(x, w, start, n):
 
 
 @njit
+def width(rows):
+    """Return the number of coefficients of each predictor."""
+    return rows.X.shape[1] + rows.intercept + rows.n_sparse
+
+
+@njit
 def shared_part(rows, w):
     """Return what all rows share, behind the coefficients: nuisance parameters, bound's own."""
-    return w[rows.offset.shape[1] * (rows.X.shape[1] + rows.intercept) :]
+    return w[rows.offset.shape[1] * width(rows) :]
 
 
 @njit
 def row_predictor(rows, n, k, w):
-    """Predictor k of row n at coefficients w."""
+    """Return predictor k of row n at coefficients w."""
     n_columns = rows.X.shape[1]
-    place = k * (n_columns + rows.intercept)
+    place = k * width(rows)
     eta = dot(rows.X[n], w, place, n_columns)
+    place += n_columns
     if rows.intercept == 1:
-        eta += w[place + n_columns]
+        eta += w[place]
+    if rows.indptr.shape[0] > 0:
+        place += rows.intercept
+        for i in range(rows.indptr[n], rows.indptr[n + 1]):
+            eta += rows.values[i] * w[place + rows.indices[i]]
     if rows.offset.shape[0] > 0:
         eta += rows.offset[n, k]
     return eta
 
 
 @njit(fastmath={"reassoc", "contract", "nsz"})
-def add_row(rows, n, k, slope, gradient):
-    """Add slope times the gradient of predictor k of row n in the coefficients."""
+def add_row(rows, n, k, factor, gradient):
+    """Add factor times the gradient of predictor k of row n in the coefficients to `gradient`."""
     n_columns = rows.X.shape[1]
-    place = k * (n_columns + rows.intercept)
+    place = k * width(rows)
     for j in range(n_columns):
-        gradient[place + j] += slope * rows.X[n, j]
+        gradient[place + j] += factor * rows.X[n, j]
+    place += n_columns
     if rows.intercept == 1:
-        gradient[place + n_columns] += slope
+        gradient[place] += factor
+    if rows.indptr.shape[0] > 0:
+        place += rows.intercept
+        for i in range(rows.indptr[n], rows.indptr[n + 1]):
+            gradient[place + rows.indices[i]] += factor * rows.values[i]
 
 
 @njit

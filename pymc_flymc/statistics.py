@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-__all__ = ["QuadraticStatistics", "collapsed_quadratic", "quadratic_terms"]
+from pymc_flymc.block_matrix import BlockMatrix, block_form, block_size, pack_dense
+from pymc_flymc.design import STRUCTURED
+
+__all__ = ["QuadraticStatistics", "collapsed_quadratic", "quadratic_size", "quadratic_terms"]
 
 #: Largest number of coefficients for which a quadratic form is written as one loop.
 FUSED = 24
@@ -25,24 +29,27 @@ class QuadraticStatistics:
     ----------
     centre : ndarray, shape (P,), float64
         Coefficients at which `linear` is the gradient, normally the anchor.
+    n_sparse : int
+        The last so many coefficients are of sparse columns, and rows come as `SparseRows`.
     """
 
     centre: np.ndarray
+    n_sparse: int = 0
 
     def __post_init__(self) -> None:
         n = len(self.centre)
         self.constant = 0.0
         self.linear = np.zeros(n)
-        self.curvature = np.zeros((n, n))
+        self.curvature: np.ndarray | BlockMatrix = (
+            BlockMatrix(n, self.n_sparse) if self.n_sparse else np.zeros((n, n))
+        )
 
-    def add(
-        self, x: np.ndarray, eta: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray
-    ) -> None:
+    def add(self, x: Any, eta: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
         """Add rows.
 
         Parameters
         ----------
-        x : ndarray, shape (n, P), float64
+        x : ndarray or SparseRows, shape (n, P), float64
             Rows of the design, intercept column included.
         eta : ndarray, shape (n,)
             Their predictors at the centre, offset included.
@@ -50,9 +57,13 @@ class QuadraticStatistics:
             Coefficients of each row's quadratic in eta; a >= 0.
         """
         self.constant += float(np.sum(c + b * eta - a * eta**2))
-        self.linear += x.T @ (b - 2.0 * a * eta)
-        root = x * np.sqrt(a)[:, None]
-        self.curvature += root.T @ root  # the same array twice: BLAS computes one triangle only
+        self.linear += (b - 2.0 * a * eta) @ x
+        if isinstance(self.curvature, BlockMatrix):
+            self.curvature.add_squares(x, a)
+        else:
+            root = x * np.sqrt(a)[:, None]
+            # The same array twice: BLAS computes one triangle only.
+            self.curvature += root.T @ root
 
     def add_expansion(
         self, x: np.ndarray, value: np.ndarray, slope: np.ndarray, curvature: np.ndarray
@@ -72,7 +83,7 @@ class QuadraticStatistics:
         k, width = len(slope), x.shape[1]
         self.constant += float(value.sum())
         self.linear += (slope @ x).ravel()
-        blocks = self.curvature.reshape(k, width, k, width)
+        blocks = cast(np.ndarray, self.curvature).reshape(k, width, k, width)
         for i in range(k):
             root = x * np.sqrt(0.5 * curvature[i, i])[:, None]
             blocks[i, :, i] += root.T @ root
@@ -83,12 +94,24 @@ class QuadraticStatistics:
 
     def pack(self) -> np.ndarray:
         """All statistics as one float64 vector, the input `statistics` of `collapsed_quadratic`."""
-        return np.concatenate([[self.constant], self.centre, self.linear, self.curvature.ravel()])
+        if isinstance(self.curvature, BlockMatrix):
+            curvature = self.curvature.pack()
+        elif len(self.centre) > STRUCTURED:
+            curvature = pack_dense(self.curvature)
+        else:
+            curvature = self.curvature.ravel()
+        return np.concatenate([[self.constant], self.centre, self.linear, curvature])
 
-    @staticmethod
-    def size(n_coefficients: int) -> int:
-        """Length of the packed vector."""
-        return 1 + 2 * n_coefficients + n_coefficients**2
+
+def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:
+    """Length of the vector packed by `QuadraticStatistics.pack`, behind which others may follow.
+
+    A number for up to `STRUCTURED` coefficients, and a graph of the statistics beyond.
+    """
+    p = n_coefficients
+    if p <= STRUCTURED:
+        return 1 + 2 * p + p * p
+    return 1 + 2 * p + block_size(statistics[1 + 2 * p :], p)
 
 
 def collapsed_quadratic(
@@ -99,7 +122,7 @@ def collapsed_quadratic(
     Parameters
     ----------
     w : TensorVariable, shape (P,)
-    statistics : TensorVariable, shape (1 + 2 P + P^2,) or longer
+    statistics : TensorVariable
         As packed by `QuadraticStatistics.pack`; what follows is not read.
     """
     _, linear, form = quadratic_terms(w, statistics, n_coefficients)
@@ -113,6 +136,8 @@ def quadratic_terms(
     p = n_coefficients
     u = w - statistics[1 : 1 + p]
     linear = statistics[1 + p : 1 + 2 * p]
+    if p > STRUCTURED:
+        return u, linear @ u, block_form(u, statistics[1 + 2 * p :], p)
     curvature = statistics[1 + 2 * p : 1 + 2 * p + p * p].reshape((p, p))
     # Calling BLAS costs more than a small form itself: there, one fused loop.
     fused = p <= FUSED

@@ -17,8 +17,9 @@ from pymc_flymc.compilation import (
 )
 from pymc_flymc.data import Data
 from pymc_flymc.density import DensityGraph
-from pymc_flymc.geometry import Geometry, dense_geometry
+from pymc_flymc.design import Design
 from pymc_flymc.kernels import conditional, hamiltonian, joint, slice
+from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods import Likelihood, outcome
@@ -26,7 +27,7 @@ from pymc_flymc.native import NativeFunction, read_only
 from pymc_flymc.resampling import ImplicitResampling, Levels, Resampling
 from pymc_flymc.rows import Rows
 
-__all__ = ["Target", "build_target", "row_factor"]
+__all__ = ["Target", "build_target", "make_rows", "row_factor"]
 
 #: How theta is updated: with z, or given z.
 KERNELS: dict[str, Any] = {
@@ -147,19 +148,33 @@ def build_target(
                 if resampling.q is None
                 else Levels.single(resampling.q, design.n_rows)
             )
-    rows = Rows(
-        read_only(design.X), read_only(design.offset), int(design.intercept), read_only(constants)
-    )
+    rows = make_rows(design, constants)
     return Target(
         graph,
         likelihood,
         bound,
         n_others,
         statistics,
-        dense_geometry(problem.anchor.theta, problem.anchor.factor),
+        Geometry(problem.anchor.theta, *problem.anchor.laplace),
         Data(rows, levels, alias),
         expected_bright,
         kernel,
+    )
+
+
+def make_rows(design: Design, constants: np.ndarray) -> Rows:
+    """Return what kernels see of a design and the rows' constants, without copies."""
+    rows = Rows(
+        read_only(design.X), read_only(design.offset), int(design.intercept), read_only(constants)
+    )
+    if design.sparse is None:
+        return rows
+    pairs = design.sparse
+    return rows._replace(
+        n_sparse=design.n_sparse,
+        indptr=read_only(pairs.indptr.astype(np.int64)),
+        indices=read_only(pairs.indices.astype(np.int32, copy=False)),
+        values=read_only(pairs.data),
     )
 
 

@@ -95,10 +95,10 @@ def test_search_converges(searches, name):
     # The factor is the Laplace approximation's, up to the precision of finite differences, which
     # only guide proposals; here, where no curvature is below the floor of 0.01, to 1 %.
     if np.linalg.eigvalsh(hessian)[0] > 0.02:
-        whitened = anchor.factor.T @ hessian @ anchor.factor
+        whitened = anchor.laplace.factor.T @ hessian @ anchor.laplace.factor
         np.testing.assert_allclose(whitened, np.eye(len(whitened)), atol=0.01)
     np.testing.assert_allclose(
-        anchor.w_factor, anchor.factor, atol=1e-6 * np.abs(anchor.factor).max()
+        anchor.w_factor, anchor.laplace.factor, atol=1e-6 * np.abs(anchor.laplace.factor).max()
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pymc_flymc.bounds import JaakkolaJordan, log_odds
 from pymc_flymc.likelihoods import BernoulliLogit
-from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic
+from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic, quadratic_size
 
 predictors = st.floats(-1e3, 1e3, allow_nan=False)
 tightness = st.one_of(st.sampled_from([0.0, 1e-8, 1.5, 50.0, 800.0]), st.floats(0.0, 1e3))
@@ -110,7 +110,7 @@ def test_collapsed_sum_is_the_sum_over_rows(bound, slack):
     for rows in (slice(0, 3000), slice(3000, n)):
         statistics.add(x[rows], eta[rows], a[rows], b[rows], c[rows])
     packed = statistics.pack()
-    assert len(packed) == QuadraticStatistics.size(p)
+    assert len(packed) == quadratic_size(None, p)
     w, s = pt.dvector("w"), pt.dvector("s")
     collapsed = compile_py([w, s], collapsed_quadratic(w, s, p))
     for scale in (0.0, 0.01, 1.0, 100.0):

@@ -25,13 +25,13 @@ from pymc_flymc.chain import FireflyChain
 from pymc_flymc.choice import mixture
 from pymc_flymc.data import Data
 from pymc_flymc.density import DensityGraph
-from pymc_flymc.geometry import dense_geometry
 from pymc_flymc.kernels.conditional import new_moves
+from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.native import read_only
 from pymc_flymc.resampling import Levels
 from pymc_flymc.rows import Rows
-from pymc_flymc.statistics import QuadraticStatistics
+from pymc_flymc.statistics import QuadraticStatistics, quadratic_size
 from pymc_flymc.target import Target
 
 SCHEMES = {
@@ -321,7 +321,7 @@ def joint_target():
         likelihood,
         bound,
         0,
-        np.zeros(QuadraticStatistics.size(2)),
+        np.zeros(quadratic_size(None, 2)),
         dense_geometry(np.array([0.3, -0.2]), np.array([[0.8, 0.0], [0.3, 0.6]])),
         Data(Rows(JOINT_X, np.empty((0, 1)), 0, np.zeros((N_ROWS, 2))), None),
         float(N_ROWS),

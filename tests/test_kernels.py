@@ -20,15 +20,16 @@ from pymc_flymc import (
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.data import Data
 from pymc_flymc.density import DensityGraph
-from pymc_flymc.geometry import Geometry, dense_geometry, pull_back, unwhiten, whiten
+from pymc_flymc.kernels.geometry import Geometry, dense_geometry, unwhiten, whiten_gradient
 from pymc_flymc.kernels.hamiltonian import log_odds_and_force, new_dynamics
 from pymc_flymc.kernels.slice import new_slices
+from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.metric import diagonal_geometry, learn_geometry
 from pymc_flymc.native import read_only
 from pymc_flymc.resampling import Levels
 from pymc_flymc.rows import Rows
-from pymc_flymc.statistics import QuadraticStatistics
+from pymc_flymc.statistics import QuadraticStatistics, quadratic_size
 from pymc_flymc.target import Target
 
 KERNELS = {
@@ -49,9 +50,9 @@ def geometry():
     factor = np.tril(rng.normal(size=(3, 3))) + 2.0 * np.eye(3)
     return Geometry(
         rng.normal(size=5),
-        factor,
         np.array([0, 3, 4]),
         np.array([2, 1]),
+        factor,
         np.array([0.5, 2.0]),
         rng.normal(size=(2, 3)),
     )
@@ -64,16 +65,19 @@ def jacobian_of(geometry):
     return (columns - geometry.centre).T
 
 
-def test_whitening_is_inverted(geometry):
-    v, theta = np.random.default_rng(1).normal(size=5), np.empty(5)
-    unwhiten(geometry, v, theta)
-    np.testing.assert_allclose(whiten(geometry, theta), v, rtol=1e-12)
+def test_laplace_factor_is_the_same_map(geometry):
+    factor, jacobian = LaplaceFactor(*geometry[1:]), jacobian_of(geometry)
+    v = np.random.default_rng(1).normal(size=5)
+    np.testing.assert_allclose(factor.apply(v), jacobian @ v, rtol=1e-12)
+    np.testing.assert_allclose(factor.solve(factor.apply(v)), v, rtol=1e-12)
+    np.testing.assert_allclose(factor.apply_transposed(v), jacobian.T @ v, rtol=1e-12)
 
 
 def test_gradients_are_pulled_back_by_the_transpose(geometry):
     gradient, out = np.random.default_rng(2).normal(size=5), np.empty(5)
-    pull_back(geometry, gradient, out)
-    np.testing.assert_allclose(out, jacobian_of(geometry).T @ gradient, rtol=1e-12)
+    expected = jacobian_of(geometry).T @ gradient
+    whiten_gradient(geometry, gradient, out)
+    np.testing.assert_allclose(out, expected, rtol=1e-12)
 
 
 def test_diagonal_geometry_has_the_marginal_scales(geometry):
@@ -90,7 +94,8 @@ def test_learnt_geometry_whitens(geometry):
     mixing = np.array([[1.5, 0.0, 0.0], [-0.8, 0.7, 0.0], [0.4, 0.3, 1.0]])
     n = 20_000
     draws = rng.standard_normal((n, 5))
-    draws = np.column_stack([draws[:, :3] @ mixing.T, draws[:, 3:] * [3.0, 0.2]])
+    draws[:, geometry.dense] = draws[:, geometry.dense] @ mixing.T
+    draws[:, geometry.wide] *= [3.0, 0.2]
     learnt = learn_geometry(geometry, draws)
     change = np.linalg.solve(jacobian_of(learnt), jacobian_of(geometry))
     again = draws @ change.T
@@ -267,7 +272,7 @@ def test_joint_law_is_kept(kernel):
         BernoulliLogit(),
         bound,
         0,
-        np.zeros(QuadraticStatistics.size(2)),
+        np.zeros(quadratic_size(None, 2)),
         geometry,
         Data(rows_of(np.zeros(N_ROWS)), levels),
         float(N_ROWS),

@@ -365,16 +365,6 @@ def test_discrete_variable_in_a_prior_can_be_left_out():
     assert [v.name for v in read_model(model, "b").vars] == ["b"]
 
 
-def test_group_effects_are_refused():
-    with pm.Model() as model:
-        a = pm.Normal("a", shape=4)
-        pm.Bernoulli("y", logit_p=a[np.arange(N) % 4], observed=Y)
-    with pytest.raises(
-        UnsupportedModelError, match=r"'y'.*group effects by index are not supported"
-    ):
-        read_model(model)
-
-
 def test_random_variable_outside_the_model_is_refused():
     with pm.Model() as model:
         b = pm.Normal("b", shape=3)

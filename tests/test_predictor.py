@@ -229,9 +229,7 @@ per_row = pt.vector("u", shape=(N,))
 group = np.arange(N) % 3
 
 REFUSED = {
-    "lookup": (lambda: b[group] + c, r"a\[group\]: group effects by index are not supported yet"),
-    "lookup in matrix": (lambda: B[group, group % 2], "one-hot block of design columns"),
-    "lookup of rows": (lambda: (X @ B)[np.arange(N), group % 2], "by an index"),
+    "lookup of rows": (lambda: (X @ B)[np.arange(N), group % 2], "takes some rows out of a term"),
     "square": (lambda: pt.sqr(X @ b), "Sqr of data and variables is not linear"),
     "exp": (lambda: pt.exp(X @ b), "Exp of data and variables is not linear"),
     "power of data": (lambda: x1**c, "Pow of data and variables is not linear"),

@@ -11,11 +11,11 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.jaakkola_jordan import curvature, log_2cosh_half
-from pymc_flymc.bounds.quadratic import RowTable
+from pymc_flymc.bounds.quadratic import RowTable, new_statistics
 from pymc_flymc.likelihoods import Likelihood, NegativeBinomialFree
 from pymc_flymc.likelihoods.negative_binomial import log_rising
 from pymc_flymc.native import NativeFunction
-from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic
+from pymc_flymc.statistics import collapsed_quadratic, quadratic_size
 
 __all__ = ["FreeJaakkolaJordan"]
 
@@ -77,8 +77,7 @@ class FreeJaakkolaJordan:
         often each occurs.
         """
         table = RowTable(self, problem, log_factor)
-        centre = problem.anchor.w[: problem.design.width]
-        by_count, by_alpha = QuadraticStatistics(centre), QuadraticStatistics(centre)
+        by_count, by_alpha = new_statistics(problem), new_statistics(problem)
         for x, eta, y, tightness, slack in table.fill():
             a, c = _quadratic(tightness)
             by_count.add(x, eta, y * a, 0.5 * y, y * c - slack)
@@ -96,10 +95,10 @@ class FreeJaakkolaJordan:
     ) -> tuple[TensorVariable, TensorVariable]:
         """Graph of the collapsed sum; the rows share nothing but alpha."""
         width = n_coefficients - 1
-        alpha, size = pt.exp(w[width]), QuadraticStatistics.size(width)
+        alpha, size = pt.exp(w[width]), quadratic_size(statistics, width)
         by_count = collapsed_quadratic(w[:width], statistics, width)
         by_alpha = collapsed_quadratic(w[:width], statistics[size:], width)
-        start = 2 * size + 1
+        start = size + quadratic_size(statistics[size:], width) + 1
         n_counts = statistics[start - 1].astype("int64")
         counts = statistics[start : start + n_counts]
         times = statistics[start + n_counts : start + 2 * n_counts]

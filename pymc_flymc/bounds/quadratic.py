@@ -13,7 +13,7 @@ from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import QuadraticStatistics
 
-__all__ = ["QuadraticBound", "RowTable", "TightenedBound", "prepare_quadratic"]
+__all__ = ["QuadraticBound", "RowTable", "TightenedBound", "new_statistics", "prepare_quadratic"]
 
 
 class TightenedBound(Protocol):
@@ -53,6 +53,14 @@ class QuadraticBound(TightenedBound, Protocol):
         """Features of which the sums over rows are needed, shape (F, n)."""
 
 
+def new_statistics(problem: Problem) -> QuadraticStatistics:
+    """Return statistics without rows yet, around the anchor."""
+    design = problem.design
+    return QuadraticStatistics(
+        problem.anchor.w[: design.width], design.n_sparse * design.structured
+    )
+
+
 def prepare_quadratic(
     bound: QuadraticBound, problem: Problem, log_factor: NativeFunction
 ) -> Preparation:
@@ -61,7 +69,7 @@ def prepare_quadratic(
     The statistics are those of `QuadraticStatistics`, followed by the sums of the features.
     """
     table = RowTable(bound, problem, log_factor)
-    statistics = QuadraticStatistics(problem.anchor.w[: problem.design.width])
+    statistics = new_statistics(problem)
     sums: list[np.ndarray] = []
     for x, eta, y, tightness, slack in table.fill():
         statistics.add(x, eta, *bound.coefficients(tightness, y, slack))

@@ -10,11 +10,11 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic import RowTable
+from pymc_flymc.bounds.quadratic import RowTable, new_statistics
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.location_scale import LocationScale
 from pymc_flymc.native import NativeFunction
-from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic
+from pymc_flymc.statistics import collapsed_quadratic, quadratic_size
 
 __all__ = ["Tangent"]
 
@@ -80,14 +80,14 @@ class Tangent:
         """
         table = RowTable(self, problem, log_factor)
         width = problem.design.width
-        statistics = QuadraticStatistics(problem.anchor.w[:width])
+        statistics = new_statistics(problem)
         sums = np.zeros(2 + _location_scale(problem.likelihood).n_features)
         residuals = np.zeros(1 + width)
         for x, eta, y, tightness, slack in table.fill():
             omega = tightness[0]
             statistics.add(x, eta, omega, 2.0 * omega * y, -omega * y**2)
             sums += [slack.sum(), len(y), *tightness.sum(axis=1)]
-            residuals += np.append(np.sum(y - eta), x.sum(axis=0))
+            residuals += np.append(np.sum(y - eta), np.ones(len(y)) @ x)
         packed = np.concatenate([statistics.pack(), sums, residuals])
         return Preparation(packed, table.constants, table.bright)
 
@@ -103,13 +103,13 @@ class Tangent:
         width = n_coefficients - n_nuisances
         nuisances: list[Any] = [w[width + i] for i in range(n_nuisances)]
         squares = collapsed_quadratic(w[:width], statistics, width) * pt.exp(-2.0 * nuisances[-1])
-        start = QuadraticStatistics.size(width)
+        start: Any = quadratic_size(statistics, width)
         slack, n_rows, *features = (statistics[start + i] for i in range(2 + family.n_features))
         offset = family.tangent_offset(n_rows, features, nuisances)
         total: Any = n_rows * family.log_normaliser(nuisances) + squares + offset - slack
         skewness = family.skewness(nuisances)
         if skewness is not None:
-            start += 2 + family.n_features
+            start = start + 2 + family.n_features
             u = w[:width] - statistics[1 : 1 + width]
             residuals = statistics[start] - pt.sum(statistics[start + 1 : start + 1 + width] * u)
             total = total + skewness * residuals * pt.exp(-nuisances[-1])

@@ -14,10 +14,11 @@ from scipy.stats import chi
 
 from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds.base import Preparation, Problem
+from pymc_flymc.design import STRUCTURED
 from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
-from pymc_flymc.statistics import QuadraticStatistics, quadratic_terms
+from pymc_flymc.statistics import QuadraticStatistics, quadratic_size, quadratic_terms
 
 __all__ = ["Taylor"]
 
@@ -76,6 +77,12 @@ class Taylor:
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Expand all rows at the anchor, in one pass over the data."""
         design, y, anchor = problem.design, problem.y, problem.anchor
+        if design.structured:
+            raise ValueError(
+                f"the Taylor bound has one radius for all coefficients, and does not work for "
+                f"{design.n_coefficients} of them with effects of groups or sparse columns: at "
+                f"most {STRUCTURED}; bound='auto' takes one that does, if there is one"
+            )
         power = self.order + 1
         metric, ridge = _metric(anchor)
         p, limit = design.n_coefficients, _limit(anchor)
@@ -159,7 +166,7 @@ class Taylor:
         """
         p = n_coefficients
         u, linear, form = quadratic_terms(w, statistics, p)
-        start = QuadraticStatistics.size(p)
+        start = quadratic_size(statistics, p)
         ridge = statistics[start : start + p]
         local, everywhere, limit, growth = (statistics[start + p + i] for i in range(4))
         expansion = statistics[0] + linear - form

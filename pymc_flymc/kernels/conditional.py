@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit, types
 
 from pymc_flymc.brightness import brightness_type
-from pymc_flymc.geometry import unwhiten
+from pymc_flymc.kernels.geometry import unwhiten
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
     chain_type,

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit, types
 
 from pymc_flymc.brightness import brightness_type
-from pymc_flymc.geometry import pull_back
+from pymc_flymc.kernels.geometry import whiten_gradient
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
     chain_type,
@@ -139,7 +139,7 @@ def log_odds_and_force(posterior, theta, w, dynamics, out, bright, scratch):
         dynamics.slope,
         dynamics.theta_slope,
     )
-    pull_back(posterior.geometry, dynamics.theta_slope, dynamics.force)
+    whiten_gradient(posterior.geometry, dynamics.theta_slope, dynamics.force)
     total = 0.0
     for i in range(n_bright):
         total += out[i]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, types
 
-from pymc_flymc.geometry import Geometry, geometry_type, unwhiten
+from pymc_flymc.kernels.geometry import Geometry, geometry_type, unwhiten
 from pymc_flymc.native import call_density, named_tuple_type, vector
 from pymc_flymc.rows import Rows, log_factors, rows_type
 

@@ -107,7 +107,7 @@ class FireflyStep(BlockedStep):
             )
         else:
             theta = self._layout.ravel(anchor_point(model, anchor))
-            found = anchor_at(surrogate, design, y, derivatives, theta)
+            found = anchor_at(surrogate, design, y, derivatives, theta, self._layout)
         self.brightness = self.default_brightness if brightness is None else brightness
         problem = Problem(design, y, reading.likelihood, derivatives, found)
         self._transitions = transitions

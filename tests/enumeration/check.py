@@ -15,8 +15,8 @@ from branching import enumerate_branches
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.brightness import brighten, make_brightness
-from pymc_flymc.geometry import dense_geometry
 from pymc_flymc.kernels.conditional import RANDOM_WALK, new_moves, update_theta
+from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.sweeps import sweep
 from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling, Levels, make_plan

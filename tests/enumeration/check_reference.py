@@ -14,8 +14,8 @@ import numpy as np
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.brightness import brighten, make_brightness
-from pymc_flymc.geometry import Geometry, whiten
 from pymc_flymc.kernels import hamiltonian, slice
+from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.rows import Rows, make_scratch
 
@@ -28,13 +28,13 @@ CONSTANTS = BOUND.constants(BOUND.xi, Y, np.full(N, 0.1))
 # theta[1] is a dense parameter, theta[0] a wide one: theta is no affine map of v by a triangle.
 GEOMETRY = Geometry(
     np.array([0.2, -0.3]),
-    np.array([[0.8]]),
     np.array([1]),
     np.array([0]),
+    np.array([[0.8]]),
     np.array([0.6]),
     np.array([[0.5]]),
 )
-MATRIX = np.array([[-0.5 * 0.8, 0.6], [0.8, 0.0]])  # theta = centre + MATRIX v, by hand
+MATRIX = np.array([[0.6, -0.5 * 0.8], [0.0, 0.8]])  # theta = centre + MATRIX v, by hand
 LENGTH = 2.0
 
 
@@ -141,7 +141,7 @@ def log_factor_gradient(eta, constants, shared, out, slopes, slope):
 
 def state(theta, z):
     chain, bright = make_chain(2, 2, N), make_brightness(N)
-    chain.v[:], chain.theta[:] = whiten(GEOMETRY, theta), theta
+    chain.v[:], chain.theta[:] = np.linalg.solve(MATRIX, theta - GEOMETRY.centre), theta
     chain.log_density[0] = density(theta, None, chain.w)
     odds = np.empty(N)
     log_factor((X @ theta)[:, None], CONSTANTS, None, odds)

@@ -1,0 +1,110 @@
+"""Coordinates in which the posterior is about standard normal, for kernels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, types
+
+from pymc_flymc.native import matrix, named_tuple_type, vector
+
+__all__ = ["Geometry", "dense_geometry", "geometry_type", "unwhiten", "whiten_gradient"]
+
+
+class Geometry(NamedTuple):
+    """Whitened coordinates v: theta = centre + L^-T v, with the factor of `LaplaceFactor`.
+
+    ``x[dense] = factor v[dense]`` and ``x[wide] = scale v[wide] - coupling x[dense]``, where
+    x = theta - centre. Both v and theta are in the order of theta.
+
+    Attributes
+    ----------
+    centre : ndarray, shape (D,)
+    dense : ndarray, shape (M,), int64
+        Elements of theta that are correlated with one another.
+    wide : ndarray, shape (D - M,), int64
+        Elements that are independent given the dense ones.
+    factor : ndarray, shape (M, M)
+        Lower-triangular; factor factor' is about the posterior covariance of the dense elements.
+    scale : ndarray, shape (D - M,)
+        Conditional posterior sds of the wide ones.
+    coupling : ndarray, shape (D - M, M)
+    """
+
+    centre: np.ndarray
+    dense: np.ndarray
+    wide: np.ndarray
+    factor: np.ndarray
+    scale: np.ndarray
+    coupling: np.ndarray
+
+
+def dense_geometry(centre: np.ndarray, factor: np.ndarray) -> Geometry:
+    """Return coordinates without wide elements."""
+    d, none = len(centre), np.empty(0, np.int64)
+    return Geometry(centre, np.arange(d), none, factor, np.empty(0), np.empty((0, d)))
+
+
+def geometry_type() -> types.Type:
+    """Numba type of `Geometry`."""
+    elements = vector(types.int64)
+    return named_tuple_type(
+        Geometry,
+        {
+            "centre": vector(),
+            "dense": elements,
+            "wide": elements,
+            "factor": matrix,
+            "scale": vector(),
+            "coupling": matrix,
+        },
+    )
+
+
+@njit(fastmath={"reassoc", "contract", "nsz"})
+def unwhiten(geometry, v, theta):
+    """Write theta = centre + L^-T v."""
+    n_wide = geometry.wide.shape[0]
+    if n_wide == 0:  # the elements in their order: no gathering, one vector loop
+        for i in range(v.shape[0]):
+            total = 0.0
+            for j in range(i + 1):
+                total += geometry.factor[i, j] * v[j]
+            theta[i] = geometry.centre[i] + total
+        return
+    n_dense = geometry.dense.shape[0]
+    for i in range(n_dense):
+        total = 0.0
+        for j in range(i + 1):
+            total += geometry.factor[i, j] * v[geometry.dense[j]]
+        # What is added to the centre, until the wide elements are done with it.
+        theta[geometry.dense[i]] = total
+    for i in range(n_wide):
+        place = geometry.wide[i]
+        total = geometry.scale[i] * v[place]
+        for j in range(n_dense):
+            total -= geometry.coupling[i, j] * theta[geometry.dense[j]]
+        theta[place] = geometry.centre[place] + total
+    for i in range(n_dense):
+        theta[geometry.dense[i]] += geometry.centre[geometry.dense[i]]
+
+
+@njit(fastmath={"reassoc", "contract", "nsz"})
+def whiten_gradient(geometry, g_theta, g_v):
+    """Write the gradient in v of a function with gradient g_theta in theta: g_v = L^-1 g_theta.
+
+    The dense elements of `g_theta` are overwritten.
+    """
+    n_dense, n_wide = geometry.dense.shape[0], geometry.wide.shape[0]
+    for i in range(n_wide):
+        place = geometry.wide[i]
+        g_v[place] = geometry.scale[i] * g_theta[place]
+        for j in range(n_dense):
+            g_theta[geometry.dense[j]] -= geometry.coupling[i, j] * g_theta[place]
+    for j in range(n_dense):
+        g_v[geometry.dense[j]] = 0.0
+    for i in range(n_dense):
+        g = g_theta[geometry.dense[i]]
+        for j in range(i + 1):
+            g_v[geometry.dense[j]] += geometry.factor[i, j] * g
