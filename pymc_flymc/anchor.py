@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -231,11 +231,18 @@ def _maximise(
     objective = Objective(surrogate, statistics, effects, near)
     # No matrix of all parameters: conjugate gradients, in coordinates in which few are needed.
     laplace = objective.laplace_factor(theta) if len(effects.wide) else None
-    return _climb(objective, theta, laplace), objective
+    found = _climb(objective, theta, laplace)
+    if found is None and len(effects.positions):
+        # Not normal given the rest, the effects of a horseshoe say: the joint density must do.
+        without = replace(effects, positions=np.empty(0, np.int64))
+        return _maximise(surrogate, statistics, theta, without)
+    return theta if found is None else found, objective
 
 
-def _climb(objective: Objective, theta: np.ndarray, laplace: LaplaceFactor | None) -> np.ndarray:
-    """Maximise a smooth function by Newton steps within a trust region."""
+def _climb(
+    objective: Objective, theta: np.ndarray, laplace: LaplaceFactor | None
+) -> np.ndarray | None:
+    """Maximise a smooth function by Newton steps within a trust region; None if each step fails."""
     if laplace is None:
         result = minimize(
             lambda t: tuple(-part for part in objective(t)),
@@ -245,7 +252,8 @@ def _climb(objective: Objective, theta: np.ndarray, laplace: LaplaceFactor | Non
             method="trust-exact",
             options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
         )
-        return np.asarray(result.x)
+        stuck = not result.success and np.array_equal(result.x, theta)
+        return None if stuck else np.asarray(result.x)
 
     def negative(v: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = objective(theta + laplace.apply(v))
@@ -270,6 +278,8 @@ def _climb(objective: Objective, theta: np.ndarray, laplace: LaplaceFactor | Non
             "maxiter": 20,
         },
     )
+    if not result.success and not result.x.any():
+        return None
     return theta + laplace.apply(np.asarray(result.x))
 
 

@@ -1,5 +1,7 @@
 """Effects of groups held as indices, and sparse matrices: reading, structure, exactness."""
 
+import pickle
+
 import numpy as np
 import pymc as pm
 import pytensor
@@ -17,6 +19,7 @@ import pymc_flymc.effects
 import pymc_flymc.statistics
 from pymc_flymc import FireflyMH, JaakkolaJordan, Tangent, Taylor, UnsupportedModelError
 from pymc_flymc.block_matrix import BlockMatrix, SparseRows, block_form, block_size
+from pymc_flymc.data import Data
 from pymc_flymc.design import Design, stack
 from pymc_flymc.graph_tools import free_inputs, plain_function
 from pymc_flymc.kernels.geometry import Geometry, unwhiten, whiten_gradient
@@ -220,6 +223,18 @@ def test_rows_in_kernels(intercept, has_sparse):
     add_rows(rows, factors, gradient)
     np.testing.assert_allclose(gradient[:-1], (factors.T @ full).ravel(), rtol=1e-12, atol=1e-14)
     assert gradient[-1] == 0.0
+
+
+def test_rows_travel_as_files():
+    """What another process gets is the same rows, and its pickle does not hold them."""
+    design = Design(np.empty((N, 0)), np.empty((0, 1)), True, sparse=sparse.csr_array(S))
+    rows = make_rows(design, np.zeros((N, 2)))
+    data = Data(rows, None)
+    arrived = pickle.loads(pickle.dumps(data)).rows
+    for ours, theirs in zip(rows, arrived, strict=True):
+        np.testing.assert_array_equal(theirs, ours)
+    assert np.shares_memory(rows.values, design.sparse.data)
+    assert len(pickle.dumps(data)) < 2000
 
 
 # --- structure ----------------------------------------------------------------------------------
