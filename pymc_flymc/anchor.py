@@ -93,7 +93,7 @@ def find_anchor(
         If the log density at the start is not finite, or if the posterior has no mode that can be
         found, as with separable data under a flat prior.
     """
-    if design.n_coefficients > MANY_COEFFICIENTS:
+    if design.n_coefficients > MANY_COEFFICIENTS and not design.structured:
         p = design.n_coefficients
         _log.warning(
             f"{name!r} has {p:,} coefficients, counting those of each class: the set-up "

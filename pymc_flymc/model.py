@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +18,10 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor.xtensor.vectorization import XRV
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graph_tools import evaluate, free_inputs, freeze, plain_function
+from pymc_flymc.full_passes import warn_of_full_passes
+from pymc_flymc.graph_tools import evaluate, free_inputs, plain_function
 from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters, Softmax
 from pymc_flymc.predictor import LinearPredictor, read_parameters
-
-# Other observed variables are evaluated in full at each step: say so above this share of the rows.
-_NOTABLE_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -100,7 +97,7 @@ def read_model(
     if isinstance(likelihood, Softmax):
         likelihood = Softmax(predictor.design.n_predictors)
     observed = likelihood.read_observed(values, name)
-    _warn_of_full_passes(model, rv, len(observed), shapes)
+    warn_of_full_passes(model, rv, len(observed), shapes)
     return ModelReading(
         name=name,
         likelihood=likelihood,
@@ -282,34 +279,3 @@ def _value_shapes(model: Model) -> dict[Variable, tuple[int, ...]]:
         for rv, value in zip(open_rvs, plain_function([], wanted)(), strict=True):
             shapes[model.rvs_to_values[rv]] = np.shape(value)
     return shapes
-
-
-def _warn_of_full_passes(
-    model: Model, rv: TensorVariable, n_rows: int, shapes: Mapping[Variable, tuple[int, ...]]
-) -> None:
-    """Warn of parts of the model that read all rows at each draw."""
-    large = [
-        other.name
-        for other in model.observed_RVs
-        if other is not rv and _size(model, other) > _NOTABLE_SHARE * n_rows
-    ]
-    if large:
-        warnings.warn(
-            f"Firefly subsamples the rows of {rv.name!r} only: the observed variables {large} are "
-            "evaluated in full at each step",
-            stacklevel=3,
-        )
-    graphs = model.replace_rvs_by_values(model.deterministics)
-    tall = [
-        v.name
-        for v, graph in zip(model.deterministics, graphs, strict=True)
-        if n_rows in freeze(graph, shapes).type.shape
-    ]
-    if tall:
-        warnings.warn(
-            f"the Deterministic variables {tall} have a value for each of the {n_rows} rows: "
-            "PyMC computes and stores them at each draw, a full pass over the data. Leave them "
-            "out of the model (or of var_names in pm.sample) and use pm.compute_deterministics "
-            "after sampling",
-            stacklevel=3,
-        )

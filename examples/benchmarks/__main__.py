@@ -18,6 +18,8 @@ HEADER = (
     "min-ESS/s",
     f"s to min-ESS {TARGET_ESS:,}",
     "rows per effective draw",
+    "rows read a draw",
+    "bright, %",
     "set-up s",
     "peak memory MB",
 )
@@ -51,7 +53,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--likelihood", nargs="+", choices=LIKELIHOODS, default=["logistic"])
     parser.add_argument(
-        "--data", type=Path, help="npz file with X and binary y, in place of a simulation"
+        "--data", type=Path, help="npz file with X and labels y, in place of a simulation"
     )
     parser.add_argument(
         "--methods",
@@ -96,6 +98,8 @@ def format_cells(measurement: Measurement, peak_bytes: int) -> list[str]:
         f"{three_digits(measurement.rate)}{mark}",
         f"{three_digits(measurement.wall)}{mark}",
         three_digits(measurement.rows),
+        "" if measurement.queries is None else three_digits(measurement.queries),
+        "" if measurement.bright is None else f"{100 * measurement.bright:.2g}",
         three_digits(measurement.setup),
         f"{peak_bytes / 1e6:,.0f}" if peak_bytes else "unknown",
     ]

@@ -35,30 +35,50 @@ def measure_conditional(problem: Problem, seed: int, budget: float) -> Measureme
     return measure(problem, seed, budget, bound=JaakkolaJordan())
 
 
-def measure(problem: Problem, seed: int, budget: float, **settings: Any) -> Measurement:
+def measure_hmc(problem: Problem, seed: int, budget: float) -> Measurement:
+    """Measure the step with Hamiltonian moves."""
+    return measure(problem, seed, budget, kind="FireflyHMC")
+
+
+def measure_mala(problem: Problem, seed: int, budget: float) -> Measurement:
+    """Measure the step with Langevin moves."""
+    return measure(problem, seed, budget, kind="FireflyMALA")
+
+
+def measure_slice(problem: Problem, seed: int, budget: float) -> Measurement:
+    """Measure the step with slice moves."""
+    return measure(problem, seed, budget, kind="FireflySlice")
+
+
+def measure(
+    problem: Problem, seed: int, budget: float, kind: str = "FireflyMH", **settings: Any
+) -> Measurement:
     """Two chains on two cores, PyMC's default number of draws."""
     import pymc as pm
 
-    from pymc_flymc import FireflyMH
+    import pymc_flymc
 
+    make_step = getattr(pymc_flymc, kind)
     with problem.model():
         # Fill the compilation cache; nothing of this run is kept.
         options = {"chains": 2, "cores": 2, "progressbar": False, "random_seed": seed}
-        pm.sample(step=FireflyMH(**settings), tune=10, draws=10, **options)
+        pm.sample(step=make_step(**settings), tune=10, draws=10, **options)
 
         began = time.perf_counter()
-        step = FireflyMH(**settings)
+        step = make_step(**settings)
         ready = time.perf_counter()
         clock = Clock()
         idata = pm.sample(step=step, callback=clock, **options)
         wall = time.perf_counter() - ready
     ess = smallest_ess(draws_of(idata))
-    rows = float(idata.sample_stats["likelihood_queries"].sum())
+    queries = idata.sample_stats["likelihood_queries"]
     return Measurement(
         setup=ready - began,
         warmup=wall - clock.steady(),
         rate=ess / clock.steady(),
-        rows=rows / ess,
+        rows=float(queries.sum()) / ess,
         ess=ess,
+        bright=float(idata.sample_stats["n_bright"].mean()) / len(problem.y),
+        queries=float(queries.mean()),
         chosen="" if settings or step.bound is None else step.bound.name,
     )

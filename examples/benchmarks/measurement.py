@@ -24,6 +24,8 @@ class Measurement:
     ess : smallest bulk effective sample size of the run.
     extrapolated : whether the run was shorter than the method's default.
     chosen : the bound that a step has chosen by itself.
+    bright : share of the rows that are bright, on average.
+    queries : rows whose likelihood is read in a draw.
     """
 
     setup: float
@@ -33,6 +35,8 @@ class Measurement:
     ess: float
     extrapolated: bool = False
     chosen: str = ""
+    bright: float | None = None
+    queries: float | None = None
 
     @property
     def wall(self) -> float:

@@ -15,6 +15,9 @@ Method = Callable[[Problem, int, float], Measurement]
 METHODS: dict[str, tuple[str, Method]] = {
     "firefly": ("FireflyMH()", firefly.measure),
     "conditional": ("FireflyMH(bound=JaakkolaJordan())", firefly.measure_conditional),
+    "hmc": ("FireflyHMC()", firefly.measure_hmc),
+    "mala": ("FireflyMALA()", firefly.measure_mala),
+    "slice": ("FireflySlice()", firefly.measure_slice),
     "all-rows": ("FireflyMH(bound=None)", partial(firefly.measure, bound=None)),
     "nuts": ("pm.sample()", nuts.measure),
     "nuts-low-rank": (
@@ -24,7 +27,7 @@ METHODS: dict[str, tuple[str, Method]] = {
     "independence": ("Laplace + independence MH", independence.measure),
 }
 #: Beyond so many rows a method is left out unless it is asked for.
-MOST_ROWS = {"all-rows": 20_000, "nuts": 200_000, "nuts-low-rank": 200_000}
+MOST_ROWS = {"all-rows": 20_000, "nuts": 200_000, "nuts-low-rank": 200_000, "mala": 0, "slice": 0}
 
 
 #: Methods that know logistic regression only.

@@ -8,30 +8,50 @@ from typing import Any
 
 import numpy as np
 
-LIKELIHOODS = ("logistic", "softmax", "robust", "poisson")
+LIKELIHOODS = (
+    "logistic",
+    "probit",
+    "binomial",
+    "softmax",
+    "robust",
+    "quantile",
+    "poisson",
+    "negative-binomial",
+    "groups",
+)
 #: Classes of the softmax regression, if nothing else is said.
 CLASSES = 3
+#: Trials of a row in a binomial regression, groups in one with random intercepts.
+TRIALS, GROUPS = 10, 1000
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Design with its intercept column, shape (N, D), float64, and outcomes, shape (N,)."""
+    """Design with its intercept column, shape (N, D), float64, and outcomes, shape (N,).
+
+    With random intercepts ("groups"), also the group of each row.
+    """
 
     X: np.ndarray
     y: np.ndarray
     likelihood: str = "logistic"
+    group: np.ndarray | None = None
 
     def save(self, folder: Path) -> None:
-        """Write both arrays to a folder."""
+        """Write all arrays to a folder."""
         np.save(folder / "X.npy", self.X)
         np.save(folder / "y.npy", self.y)
+        if self.group is not None:
+            np.save(folder / "group.npy", self.group)
         (folder / "likelihood").write_text(self.likelihood)
 
     @classmethod
     def load(cls, folder: Path) -> Problem:
         """Read what `save` has written."""
         arrays = np.load(folder / "X.npy"), np.load(folder / "y.npy")
-        return cls(*arrays, (folder / "likelihood").read_text())
+        group = folder / "group.npy"
+        likelihood = (folder / "likelihood").read_text()
+        return cls(*arrays, likelihood, np.load(group) if group.exists() else None)
 
     def model(self) -> Any:
         """Build the PyMC model: `beta` with D coefficients (of each class but one), prior sd 1."""
@@ -49,8 +69,23 @@ class Problem:
             if self.likelihood == "robust":
                 nu, sigma = pm.Gamma("nu", 2, 0.1), pm.HalfNormal("sigma", 2)
                 pm.StudentT("y", nu=nu, mu=self.X @ beta, sigma=sigma, observed=self.y)
+            elif self.likelihood == "quantile":
+                b = pm.HalfNormal("b", 2)
+                pm.AsymmetricLaplace("y", q=0.75, mu=self.X @ beta, b=b, observed=self.y)
             elif self.likelihood == "poisson":
                 pm.Poisson("y", mu=pm.math.exp(self.X @ beta), observed=self.y)
+            elif self.likelihood == "negative-binomial":
+                alpha = pm.Gamma("alpha", 2, 0.5)
+                mu = pm.math.exp(self.X @ beta)
+                pm.NegativeBinomial("y", mu=mu, alpha=alpha, observed=self.y)
+            elif self.likelihood == "binomial":
+                pm.Binomial("y", n=TRIALS, logit_p=self.X @ beta, observed=self.y)
+            elif self.likelihood == "probit":
+                pm.Bernoulli("y", p=pm.math.invprobit(self.X @ beta), observed=self.y)
+            elif self.likelihood == "groups":
+                sigma = pm.HalfNormal("sigma", 1)
+                effect = pm.Normal("effect", 0, sigma, shape=GROUPS)
+                pm.Bernoulli("y", logit_p=self.X @ beta + effect[self.group], observed=self.y)
             else:
                 pm.Bernoulli("y", logit_p=self.X @ beta, observed=self.y)
         return model
@@ -62,7 +97,7 @@ def synthetic(
     """Simulate normal predictors, the first replaced by ones.
 
     The effects have a total variance of 9 in a logistic regression, of 4 in each class of a
-    softmax regression, of 1 in a robust and of 1/4 in a Poisson regression.
+    softmax regression, of 1/4 for counts, and of 1 else.
     """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, n_columns))
@@ -72,25 +107,39 @@ def synthetic(
         eta = X @ (rng.normal(size=(n_columns, classes)) * 2 / np.sqrt(n_columns))
         y = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1).astype(np.int8)
         return Problem(X, y, likelihood)
-    sd = {"logistic": 3.0, "robust": 1.0, "poisson": 0.5}[likelihood]
+    sd = {"logistic": 3.0, "poisson": 0.5, "negative-binomial": 0.5}.get(likelihood, 1.0)
     eta = X @ (rng.normal(size=n_columns) * sd / np.sqrt(n_columns))
-    if likelihood == "robust":
+    group = None
+    if likelihood in ("robust", "quantile"):
         y = eta + 0.7 * rng.standard_t(4, size=n_rows)
     elif likelihood == "poisson":
         y = rng.poisson(np.exp(eta))
+    elif likelihood == "negative-binomial":
+        y = rng.poisson(np.exp(eta) * rng.gamma(2.0, 0.5, size=n_rows))
+    elif likelihood == "binomial":
+        y = rng.binomial(TRIALS, 1 / (1 + np.exp(-eta)))
+    elif likelihood == "probit":
+        y = (eta + rng.normal(size=n_rows) > 0).astype(np.int8)
+    elif likelihood == "groups":
+        group = rng.integers(GROUPS, size=n_rows)
+        eta = eta + 0.7 * rng.normal(size=GROUPS)[group]
+        y = (rng.random(n_rows) < 1 / (1 + np.exp(-eta))).astype(np.int8)
     else:
         y = (rng.random(n_rows) < 1 / (1 + np.exp(-eta))).astype(np.int8)
-    return Problem(X, y, likelihood)
+    return Problem(X, y, likelihood, group)
 
 
 def from_file(path: Path) -> Problem:
-    """Read the arrays X and y of an npz file: columns standardised, constant ones dropped."""
+    """Read the arrays X and y of an npz file: columns standardised, constant ones dropped.
+
+    With two labels in y the regression is logistic, with more softmax.
+    """
     with np.load(path) as arrays:
         X, y = arrays["X"].astype(np.float64), arrays["y"]
-    labels = np.unique(y)
-    if len(labels) != 2:
-        raise SystemExit(f"{path}: y must have two values, it has {len(labels)}")
+    labels, y = np.unique(y, return_inverse=True)
+    if not 2 <= len(labels) <= 100:
+        raise SystemExit(f"{path}: y must have two labels or some more, it has {len(labels)}")
     X = X[:, X.std(axis=0) > 0]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     X = np.column_stack([np.ones(len(X)), X])
-    return Problem(X, (y == labels[1]).astype(np.int8))
+    return Problem(X, y.astype(np.int8), "logistic" if len(labels) == 2 else "softmax")

@@ -97,6 +97,14 @@ def whiten_gradient(geometry, g_theta, g_v):
     The dense elements of `g_theta` are overwritten.
     """
     n_dense, n_wide = geometry.dense.shape[0], geometry.wide.shape[0]
+    if n_wide == 0:  # as above: vector loops
+        for j in range(n_dense):
+            g_v[j] = 0.0
+        for i in range(n_dense):
+            g = g_theta[i]
+            for j in range(i + 1):
+                g_v[j] += geometry.factor[i, j] * g
+        return
     for i in range(n_wide):
         place = geometry.wide[i]
         g_v[place] = geometry.scale[i] * g_theta[place]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
@@ -21,6 +22,10 @@ from pymc_flymc.target import Target
 
 __all__ = ["FireflyMH"]
 
+_log = logging.getLogger("pymc.flymc")
+
+#: With more parameters, a gradient is worth its price where parameters are updated given z.
+MANY_PARAMETERS = 10
 #: Transitions in a step before tuning has had its say: conditional and joint.
 FIRST_TRANSITIONS = (20, 2)
 
@@ -122,6 +127,12 @@ class FireflyMH(FireflyStep):
     def _choose(self, graph: DensityGraph, problem: Problem, others: np.ndarray) -> Target:
         target = choose_target(graph, problem, *self._settings, others)
         self._mixture = mixture(target, self._settings[-1])
+        n_parameters = len(self._default_theta)
+        if not target.is_joint and n_parameters > MANY_PARAMETERS:
+            _log.info(
+                f"FireflyMH: with {n_parameters:,} parameters and conditional moves, FireflyHMC is "
+                "likely to need fewer rows"
+            )
         return target
 
     def _new_moves(self) -> Moves:

@@ -1,0 +1,99 @@
+"""How slack and brightness updates set the pace: `python -m examples.benchmarks.mixing`.
+
+Draws, for `FireflyHMC` on simulated regressions, effective draws a second of processor time and for
+each thousand rows read, against the slack of the bound, the proposal probabilities of dark rows and
+the sweeps after each update of the parameters; each varied by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from examples.benchmarks.problem import synthetic
+
+PROBLEMS = {"logistic, 51 parameters": ("logistic", 51), "Student t, 13 parameters": ("robust", 11)}
+SETTINGS = {
+    "slack": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
+    "ratio": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0),
+    "sweeps": (1, 2, 4, 8, 16),
+}
+N_ROWS, N_TUNE, N_DRAWS = 50_000, 300, 3000
+
+
+def measure(model: Any, bound: Any, slack: float, ratio: float, sweeps: int) -> tuple[float, float]:
+    """Effective draws a second, and a thousand rows, of one chain of single transitions."""
+    import arviz as az
+
+    from pymc_flymc import FireflyHMC, ImplicitResampling
+
+    with model:
+        resampling = ImplicitResampling(ratio=ratio, sweeps=int(sweeps))
+        step = FireflyHMC(bound=bound(slack=slack), brightness=resampling, transitions=1)
+    step.setup_chain(np.random.default_rng(1), N_TUNE, N_DRAWS)
+    point = model.initial_point()
+    for _ in range(N_TUNE):
+        point, _ = step.step(point)
+    step.stop_tuning()
+    # PyMC's own work for each draw is left out: a draw has several transitions.
+    chain, rng = step._chain, np.random.default_rng(2)
+    assert chain is not None
+    draws = np.empty((1, N_DRAWS, len(chain.state.theta)))
+    chain.take_queries()
+    began = time.process_time()
+    for i in range(N_DRAWS):
+        chain.advance(rng, 1, 0.0)
+        draws[0, i] = chain.state.theta
+    seconds = time.process_time() - began
+    ess = float(np.min(az.ess(draws, method="bulk")))
+    return ess / seconds, 1000.0 * ess / chain.take_queries()
+
+
+def main() -> None:
+    from pymc_flymc import JaakkolaJordan, Tangent
+
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.benchmarks.mixing", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--figure", type=Path, default=Path("docs/figures/mixing.png"))
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    logging.getLogger("pymc").setLevel(logging.ERROR)
+    figure, axes = plt.subplots(2, 3, figsize=(10, 5.5), layout="constrained", sharex="col")
+    for label, (likelihood, n_columns) in PROBLEMS.items():
+        model = synthetic(N_ROWS, n_columns, arguments.seed, likelihood).model()
+        bound = JaakkolaJordan if likelihood == "logistic" else Tangent
+        for column, (setting, values) in enumerate(SETTINGS.items()):
+            defaults = {"slack": 2.0, "ratio": 1.0, "sweeps": 4}
+            rates = [measure(model, bound, **defaults | {setting: value}) for value in values]
+            print(
+                label,
+                setting,
+                [tuple(float(f"{r:.3g}") for r in rate) for rate in rates],
+                flush=True,
+            )
+            for row, ax in enumerate(axes[:, column]):
+                ax.plot(values, [rate[row] for rate in rates], marker="o", label=label)
+                ax.set(xscale="log", yscale="log")
+                ax.axvline(defaults[setting], color="0.8", zorder=0)
+            axes[1, column].set_xticks(values, [f"{v:g}" for v in values])
+            axes[1, column].minorticks_off()
+            axes[1, column].set_xlabel(setting)
+    axes[0, 0].set_ylabel("effective draws a second")
+    axes[1, 0].set_ylabel("effective draws a 1,000 rows")
+    axes[0, 0].legend(frameon=False, loc="lower center")
+    figure.savefig(arguments.figure, dpi=150)
+
+
+if __name__ == "__main__":
+    main()
