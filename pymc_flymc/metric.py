@@ -8,6 +8,9 @@ from pymc_flymc.kernels.geometry import Geometry
 
 __all__ = ["diagonal_geometry", "learn_geometry"]
 
+#: A few draws say little about a variance: as if so many more had confirmed the old coordinates.
+CONFIRMING = 5.0
+
 
 def diagonal_geometry(geometry: Geometry) -> Geometry:
     """Coordinates scaled by each parameter's standard deviation, without correlations."""
@@ -33,11 +36,13 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
     draws = draws - draws.mean(axis=0)
     dense, variance = draws[:, geometry.dense], np.mean(draws[:, geometry.wide] ** 2, axis=0)
     n = len(draws)
-    # A few draws say little about a variance: as if five more had confirmed the old coordinates.
-    scale = geometry.scale * np.sqrt((n * variance + 5.0) / (n + 5.0))
+    scale = geometry.scale * np.sqrt((n * variance + CONFIRMING) / (n + CONFIRMING))
     if not dense.shape[1]:
         return geometry._replace(scale=scale)
-    factor = geometry.factor @ np.linalg.cholesky(_shrunk_covariance(dense))
+    covariance = (n * _shrunk_covariance(dense) + CONFIRMING * np.eye(dense.shape[1])) / (
+        n + CONFIRMING
+    )
+    factor = geometry.factor @ np.linalg.cholesky(covariance)
     return geometry._replace(factor=np.ascontiguousarray(factor), scale=scale)
 
 

@@ -103,8 +103,9 @@ def test_learnt_geometry_whitens(geometry):
     assert np.max(np.abs(np.cov(again.T) - np.eye(5))) < error
 
 
-def test_few_draws_hardly_change_the_geometry(geometry):
-    draws = np.random.default_rng(4).standard_normal((10, 5))
+@pytest.mark.parametrize("n", [1, 2, 10])
+def test_few_draws_hardly_change_the_geometry(geometry, n):
+    draws = np.random.default_rng(4).standard_normal((n, 5))
     change = np.linalg.solve(jacobian_of(geometry), jacobian_of(learn_geometry(geometry, draws)))
     assert np.all(np.abs(np.log(np.linalg.svd(change)[1])) < np.log(2.0))
 

@@ -32,7 +32,7 @@ from pymc_flymc.likelihoods import (
     Softmax,
     StudentT,
 )
-from pymc_flymc.statistics import QuadraticStatistics
+from pymc_flymc.statistics import quadratic_size
 
 PAGE = Path(__file__).parents[1] / "docs" / "own_likelihood.md"
 RNG = np.random.default_rng(0)
@@ -94,7 +94,7 @@ class ForgottenSlack(Tangent):
 
     def collapsed(self, likelihood, w, statistics, n_coefficients):
         total, shared = super().collapsed(likelihood, w, statistics, n_coefficients)
-        return total + statistics[QuadraticStatistics.size(n_coefficients - 2)], shared
+        return total + statistics[quadratic_size(statistics, n_coefficients - 2)], shared
 
 
 class SmallRemainder(PoissonLog):
