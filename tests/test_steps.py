@@ -19,6 +19,7 @@ from scipy.special import log_softmax
 from pymc_flymc import (
     FireflyHMC,
     FireflyMALA,
+    FireflyMH,
     FireflySlice,
     ImplicitResampling,
     JaakkolaJordan,
@@ -293,3 +294,21 @@ def test_settings_are_checked(problems, cls, settings, message):
 def test_resampling_is_checked(settings):
     with pytest.raises(ValueError, match=f"ImplicitResampling: {next(iter(settings))} must be"):
         ImplicitResampling(**settings)
+
+
+def test_advice_on_kernels(caplog):
+    """FireflyMH names a better kernel for many parameters, FireflyHMC one for kinks."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(200, 12))
+    caplog.set_level("INFO", "pymc.flymc")
+    for family, advice in ((pm.StudentT, True), (pm.Laplace, False)):
+        caplog.clear()
+        with pm.Model():
+            beta = pm.Normal("beta", 0.0, 1.0, shape=12)
+            scale = {"nu": 4.0, "sigma": 1.0} if family is pm.StudentT else {"b": 1.0}
+            family("y", mu=X @ beta, observed=rng.normal(size=200), **scale)
+            FireflyMH()
+            assert ("FireflyHMC is likely to need fewer rows" in caplog.text) == advice
+            if not advice:
+                FireflyHMC()
+                assert "have a kink" in caplog.text

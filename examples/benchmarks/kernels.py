@@ -24,7 +24,7 @@ from examples.benchmarks.__main__ import three_digits
 from examples.benchmarks.measurement import draws_of, smallest_ess
 from examples.benchmarks.problem import synthetic
 
-COLUMNS = (3, 6, 11, 21, 51, 101)
+COLUMNS = (3, 6, 11, 21, 51)
 N_ROWS = 20_000
 
 

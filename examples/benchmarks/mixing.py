@@ -1,8 +1,8 @@
 """How slack and brightness updates set the pace: `python -m examples.benchmarks.mixing`.
 
 Draws, for `FireflyHMC` on simulated regressions, effective draws a second of processor time and for
-each thousand rows read, against the slack of the bound, the proposal probabilities of dark rows and
-the sweeps after each update of the parameters; each varied by itself.
+each thousand rows read, against the slack of the bound, the proposal probabilities of dark rows,
+the sweeps after each update of the parameters and the length of trajectories; each by itself.
 """
 
 from __future__ import annotations
@@ -27,11 +27,15 @@ SETTINGS = {
     "slack": (0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
     "ratio": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0),
     "sweeps": (1, 2, 4, 8, 16),
+    "path_length": (1.0, 2.0, 3.0, 4.0, 6.0, 8.0),
 }
+DEFAULTS = {"slack": 2.0, "ratio": 1.0, "sweeps": 2, "path_length": 4.0}
 N_ROWS, N_TUNE, N_DRAWS = 50_000, 300, 3000
 
 
-def measure(model: Any, bound: Any, slack: float, ratio: float, sweeps: int) -> tuple[float, float]:
+def measure(
+    model: Any, bound: Any, slack: float, ratio: float, sweeps: int, path_length: float
+) -> tuple[float, float]:
     """Effective draws a second, and a thousand rows, of one chain of single transitions."""
     import arviz as az
 
@@ -39,7 +43,12 @@ def measure(model: Any, bound: Any, slack: float, ratio: float, sweeps: int) -> 
 
     with model:
         resampling = ImplicitResampling(ratio=ratio, sweeps=int(sweeps))
-        step = FireflyHMC(bound=bound(slack=slack), brightness=resampling, transitions=1)
+        step = FireflyHMC(
+            bound=bound(slack=slack),
+            brightness=resampling,
+            path_length=path_length,
+            transitions=1,
+        )
     step.setup_chain(np.random.default_rng(1), N_TUNE, N_DRAWS)
     point = model.initial_point()
     for _ in range(N_TUNE):
@@ -69,13 +78,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     logging.getLogger("pymc").setLevel(logging.ERROR)
-    figure, axes = plt.subplots(2, 3, figsize=(10, 5.5), layout="constrained", sharex="col")
+    figure, axes = plt.subplots(2, 4, figsize=(11, 5), layout="constrained", sharex="col")
     for label, (likelihood, n_columns) in PROBLEMS.items():
         model = synthetic(N_ROWS, n_columns, arguments.seed, likelihood).model()
         bound = JaakkolaJordan if likelihood == "logistic" else Tangent
         for column, (setting, values) in enumerate(SETTINGS.items()):
-            defaults = {"slack": 2.0, "ratio": 1.0, "sweeps": 4}
-            rates = [measure(model, bound, **defaults | {setting: value}) for value in values]
+            rates = [measure(model, bound, **DEFAULTS | {setting: value}) for value in values]
             print(
                 label,
                 setting,
@@ -85,7 +93,7 @@ def main() -> None:
             for row, ax in enumerate(axes[:, column]):
                 ax.plot(values, [rate[row] for rate in rates], marker="o", label=label)
                 ax.set(xscale="log", yscale="log")
-                ax.axvline(defaults[setting], color="0.8", zorder=0)
+                ax.axvline(DEFAULTS[setting], color="0.8", zorder=0)
             axes[1, column].set_xticks(values, [f"{v:g}" for v in values])
             axes[1, column].minorticks_off()
             axes[1, column].set_xlabel(setting)
