@@ -155,7 +155,7 @@ def test_posterior_by_quadrature(name):
     with pm.Model() as model:
         beta = pm.Normal("beta", 0.0, 2.0, shape=1)
         noise(name, np.ones((25, 1)) @ beta, pm.HalfNormal("scale", 2.0), y)
-        step = FireflyMH(transitions=60)
+        step = FireflyMH(transitions=90)
     draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert_matches(draws, quadrature(location_posterior(name, y), [-10.0, -6.0], [10.0, 4.0]))
     assert np.all(drawn["n_bright"] <= 25)

@@ -104,8 +104,16 @@ def built(problems):
 # --- exactness ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize(
+    ("kind", "family"),
+    [
+        pytest.param(
+            kind, family, marks=pytest.mark.slow if "-" in kind and family != "logistic" else ()
+        )
+        for kind in STEPS
+        for family in FAMILIES
+    ],
+)
 def test_posterior_by_quadrature(problems, kind, family):
     model, reference = problems[family]
     step = build(kind, model, transitions=TRANSITIONS[kind])

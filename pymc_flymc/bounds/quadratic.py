@@ -102,22 +102,28 @@ class RowTable:
         """
         bound, problem, anchor = self.bound, self.problem, self.problem.anchor
         width = problem.design.width
+        nuisances = anchor.w[width:]
+        shifts = np.diag(np.sqrt(3.0) * np.linalg.norm(anchor.w_factor[width:], axis=1))
         for rows, x, arguments in iterate_rows(problem.design, anchor.w):
             eta, y = arguments[0], problem.y[rows]
             # Mean over the Laplace law of eta by Gauss-Hermite quadrature with three nodes.
             reach = np.sqrt(3.0) * np.linalg.norm(x @ anchor.w_factor[:width], axis=1)
             tightness = bound.tightness(problem, rows, arguments, y)
             tight = bound.constants(tightness, y, np.zeros(len(eta)))
-            middle = self._gap(eta, tight)
-            ends = self._gap(eta - reach, tight), self._gap(eta + reach, tight)
-            spread = (ends[0] + ends[1] - 2.0 * middle) / 6.0
+            middle = self._gap(eta, nuisances, tight)
+            pairs = [(eta - reach, nuisances, eta + reach, nuisances)]
+            # As if nuisance parameters were independent of the predictors, and of each other.
+            pairs += [(eta, nuisances - shift, eta, nuisances + shift) for shift in shifts]
+            spread = np.zeros_like(middle)
+            for low, nuisances_low, high, nuisances_high in pairs:
+                ends = self._gap(low, nuisances_low, tight) + self._gap(high, nuisances_high, tight)
+                spread += (ends - 2.0 * middle) / 6.0
             slack = bound.slack * np.abs(spread)
             self.constants[rows] = bound.constants(tightness, y, slack)
             self.bright[rows] = -np.expm1(-(np.maximum(middle + spread, 0.0) + slack))
             yield x, eta, y, tightness, slack
 
-    def _gap(self, eta: np.ndarray, constants: np.ndarray) -> np.ndarray:
+    def _gap(self, eta: np.ndarray, nuisances: np.ndarray, constants: np.ndarray) -> np.ndarray:
         out = np.empty(len(eta))
-        nuisances = self.problem.anchor.w[self.problem.design.width :]
         self.log_factor(eta[:, None], constants, nuisances, out)
         return np.logaddexp(0.0, out)  # log odds = log(exp(gap) - 1)
