@@ -55,6 +55,8 @@ class Target:
     data : Data
     expected_bright : float
         Bright rows expected over the Laplace approximation.
+    log_factor : NativeFunction
+        Compiled `row_factor`.
     kernel : str
         One of `KERNELS`.
     """
@@ -67,15 +69,15 @@ class Target:
     geometry: Geometry
     data: Data
     expected_bright: float
+    log_factor: NativeFunction
     kernel: str = "metropolis"
 
     def __post_init__(self) -> None:
-        factor = row_factor(self.likelihood, self.bound)
         graphs = self.graph.with_bound(self.bound, self.likelihood, self.n_others)
-        self.log_factor = compile_log_factor(factor)
         self.density = compile_density(*graphs)
         self.gradients: tuple[NativeFunction, ...] = ()
         if self.kernel == "hamiltonian":
+            factor = row_factor(self.likelihood, self.bound)
             self.gradients = compile_density_gradient(*graphs), compile_log_factor_gradient(factor)
         self.kernels()  # loaded here, they are there in every forked chain
 
@@ -108,6 +110,7 @@ class Target:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self.log_factor = compile_log_factor(row_factor(self.likelihood, self.bound))
         self.__post_init__()
 
 
@@ -132,12 +135,13 @@ def build_target(
             f"the {bound.name} bound is not one on {likelihood.name} likelihoods; bound='auto' "
             "takes one that is"
         )
+    log_factor = compile_log_factor(row_factor(likelihood, bound))
     levels, alias = None, None
     statistics, expected_bright = np.empty(0), float(design.n_rows)
     if bound is None:
         constants = np.asarray(problem.y, dtype=np.float64).reshape(design.n_rows, -1)
     else:
-        prepared = bound.prepare(problem, compile_log_factor(row_factor(likelihood, bound)))
+        prepared = bound.prepare(problem, log_factor)
         statistics, constants = prepared.statistics, prepared.constants
         expected_bright = float(prepared.bright.sum(dtype=np.float64))
         if kernel == "joint":
@@ -158,6 +162,7 @@ def build_target(
         Geometry(problem.anchor.theta, *problem.anchor.laplace),
         Data(rows, levels, alias),
         expected_bright,
+        log_factor,
         kernel,
     )
 

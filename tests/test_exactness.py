@@ -23,6 +23,7 @@ from scipy import stats
 from pymc_flymc import ExplicitResampling, FireflyMH, ImplicitResampling, JaakkolaJordan
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.choice import mixture
+from pymc_flymc.compilation import compile_log_factor
 from pymc_flymc.data import Data
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.conditional import new_moves
@@ -32,7 +33,7 @@ from pymc_flymc.native import read_only
 from pymc_flymc.resampling import Levels
 from pymc_flymc.rows import Rows
 from pymc_flymc.statistics import QuadraticStatistics, quadratic_size
-from pymc_flymc.target import Target
+from pymc_flymc.target import Target, row_factor
 
 SCHEMES = {
     "implicit-by-row": ImplicitResampling(),
@@ -325,6 +326,7 @@ def joint_target():
         dense_geometry(np.array([0.3, -0.2]), np.array([[0.8, 0.0], [0.3, 0.6]])),
         Data(Rows(JOINT_X, np.empty((0, 1)), 0, np.zeros((N_ROWS, 2))), None),
         float(N_ROWS),
+        compile_log_factor(row_factor(likelihood, bound)),
     )
 
     def make(y, scheme, tilt=0.0):

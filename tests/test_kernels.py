@@ -18,6 +18,7 @@ from pymc_flymc import (
     Taylor,
 )
 from pymc_flymc.chain import FireflyChain
+from pymc_flymc.compilation import compile_log_factor
 from pymc_flymc.data import Data
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.geometry import Geometry, dense_geometry, unwhiten, whiten_gradient
@@ -30,7 +31,7 @@ from pymc_flymc.native import read_only
 from pymc_flymc.resampling import Levels
 from pymc_flymc.rows import Rows
 from pymc_flymc.statistics import QuadraticStatistics, quadratic_size
-from pymc_flymc.target import Target
+from pymc_flymc.target import Target, row_factor
 
 KERNELS = {
     "hmc": ("hamiltonian", lambda d, p: new_dynamics(d, p, np.pi, 0.8)),
@@ -202,7 +203,9 @@ def target_of(log_density, d, kernel, geometry):
     )
     graph = DensityGraph(theta, others, log_density(theta), theta, d)
     data = Data(rows, None)
-    return Target(graph, BernoulliLogit(), None, 0, np.empty(0), geometry, data, 1.0, kernel)
+    factor = compile_log_factor(row_factor(BernoulliLogit(), None))
+    nothing = np.empty(0)
+    return Target(graph, BernoulliLogit(), None, 0, nothing, geometry, data, 1.0, factor, kernel)
 
 
 def gaussian(theta, exp=pt.exp):
@@ -277,6 +280,7 @@ def test_joint_law_is_kept(kernel):
         geometry,
         Data(rows_of(np.zeros(N_ROWS)), levels),
         float(N_ROWS),
+        compile_log_factor(row_factor(BernoulliLogit(), bound)),
         kind,
     )
 

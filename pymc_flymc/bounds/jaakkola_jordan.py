@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic import prepare_quadratic
+from pymc_flymc.bounds.quadratic import RowTable, new_statistics
 from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit, Likelihood
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
@@ -94,10 +94,6 @@ class JaakkolaJordan:
             trials * (lam * xi**2 - log_2cosh_half(xi)) - slack,
         )
 
-    def features(self, tightness: np.ndarray, slack: np.ndarray) -> np.ndarray:
-        """No further sums are needed."""
-        return np.empty((0, len(tightness)))
-
     def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
         """Columns lambda(xi), the part of the gap that does not depend on eta, and trials."""
         (_, trials), xi = _counts(y), tightness
@@ -110,7 +106,10 @@ class JaakkolaJordan:
         n_rows = problem.design.n_rows
         if self.xi is not None and self.xi.ndim == 1 and len(self.xi) != n_rows:
             raise ValueError(f"JaakkolaJordan: xi has {len(self.xi)} values for {n_rows} rows")
-        return prepare_quadratic(self, problem, log_factor)
+        table, statistics = RowTable(self, problem, log_factor), new_statistics(problem)
+        for x, eta, y, tightness, slack in table.fill():
+            statistics.add(x, eta, *self.coefficients(tightness, y, slack))
+        return Preparation(statistics.pack(), table.constants, table.bright)
 
     def expected_rows(self, problem: Problem, stride: int) -> float:
         """Bright rows expected over the Laplace approximation, from every stride-th row."""

@@ -1,4 +1,4 @@
-"""Bounds that are quadratic in the predictor: their collapsed product and its statistics."""
+"""Bounds of one predictor that are quadratic in it: the pass over the data that they share."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Protocol
 
 import numpy as np
 
-from pymc_flymc.bounds.base import Preparation, Problem
+from pymc_flymc.bounds.base import Problem
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import QuadraticStatistics
 
-__all__ = ["QuadraticBound", "RowTable", "TightenedBound", "new_statistics", "prepare_quadratic"]
+__all__ = ["RowTable", "TightenedBound", "new_statistics"]
 
 
 class TightenedBound(Protocol):
@@ -37,45 +37,12 @@ class TightenedBound(Protocol):
         """All that the gap depends on beside the arguments, shape (n, R), float64."""
 
 
-class QuadraticBound(TightenedBound, Protocol):
-    """A bound whose log is a sum of a quadratic in the predictor and of products.
-
-    The products are of numbers of the row alone, its *features*, and of functions of the nuisance
-    parameters, which may multiply the quadratic, too.
-    """
-
-    def coefficients(
-        self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Coefficients (a, b, c) of the row's quadratic c + b eta - a eta^2, each of shape (n,)."""
-
-    def features(self, tightness: np.ndarray, slack: np.ndarray) -> np.ndarray:
-        """Features of which the sums over rows are needed, shape (F, n)."""
-
-
 def new_statistics(problem: Problem) -> QuadraticStatistics:
     """Return statistics without rows yet, around the anchor."""
     design = problem.design
     return QuadraticStatistics(
         problem.anchor.w[: design.width], design.n_sparse * design.structured
     )
-
-
-def prepare_quadratic(
-    bound: QuadraticBound, problem: Problem, log_factor: NativeFunction
-) -> Preparation:
-    """Constants, expected brightness and statistics of all rows, in one pass over the data.
-
-    The statistics are those of `QuadraticStatistics`, followed by the sums of the features.
-    """
-    table = RowTable(bound, problem, log_factor)
-    statistics = new_statistics(problem)
-    sums: list[np.ndarray] = []
-    for x, eta, y, tightness, slack in table.fill():
-        statistics.add(x, eta, *bound.coefficients(tightness, y, slack))
-        sums.append(bound.features(tightness, slack).sum(axis=1))
-    packed = np.append(statistics.pack(), np.sum(sums, axis=0))
-    return Preparation(packed, table.constants, table.bright)
 
 
 class RowTable:
