@@ -11,6 +11,7 @@ from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.poisson import SPARE
 from pymc_flymc.kernels.posterior import make_chain
 from pymc_flymc.laplace import LaplaceFactor
+from pymc_flymc.native import entry_point
 from pymc_flymc.resampling import Resampling, make_plan
 from pymc_flymc.rows import make_scratch
 from pymc_flymc.target import Target
@@ -49,7 +50,8 @@ class FireflyChain:
         self.others = np.zeros(target.n_others)
         self.statistics = np.concatenate([target.statistics, self.others])
         self.started = False
-        self._begin, self._run = target.kernels()
+        begin, run = target.kernels()
+        self._begin, self._run = begin, entry_point(run)
 
     def log_density_at(self, v: np.ndarray) -> float:
         """Log prior and collapsed bound at whitened parameters v; no row is read."""
@@ -82,7 +84,7 @@ class FireflyChain:
 
     def set_others(self, others: np.ndarray) -> None:
         """Take over values of variables that belong to other step methods, if they changed."""
-        if self.statistics.size and not np.array_equal(others, self.others):
+        if self.others.size and not np.array_equal(others, self.others):
             self.others[:] = others
             self.statistics[len(self.target.statistics) :] = others
             if self.started:

@@ -16,6 +16,7 @@ from pymc_flymc.native import (
     DENSITY_GRADIENT,
     LOG_FACTOR,
     LOG_FACTOR_GRADIENT,
+    PULLBACK,
     NativeFunction,
     address_of,
     native_caller,
@@ -27,6 +28,7 @@ __all__ = [
     "compile_density_gradient",
     "compile_log_factor",
     "compile_log_factor_gradient",
+    "compile_pullback",
 ]
 
 
@@ -90,27 +92,54 @@ def compile_density_gradient(
     w: TensorVariable,
     shared: TensorVariable,
 ) -> NativeFunction:
-    """Compile the gradient of a log density into a native function of signature `DENSITY_GRADIENT`.
+    """Compile a log density with its gradient: a native function like `DENSITY_GRADIENT`.
+
+    The parameters are those of `compile_density`.
+    """
+    logp = logp.astype("float64")
+    gradient: Any = pytensor.grad(logp, theta)
+    together = pt.concatenate([w, shared]) if shared.type.shape != (0,) else w
+    graph = _compile([theta, statistics], [together, gradient, pt.scalar_from_tensor(logp)])
+    address, returned = address_of(graph, DENSITY_GRADIENT.args[:2])
+    call = native_caller(DENSITY_GRADIENT.args[:2], returned, as_tuple=True)
+
+    def density_gradient(theta, statistics, w_out, out):
+        w, gradient, logp = call(address, theta, statistics)
+        for j in range(w.shape[0]):
+            w_out[j] = w[j]
+        for j in range(out.shape[0]):
+            out[j] = gradient[j]
+        return logp
+
+    return NativeFunction(density_gradient, DENSITY_GRADIENT, graph)
+
+
+def compile_pullback(
+    theta: TensorVariable,
+    statistics: TensorVariable,
+    logp: TensorVariable,
+    w: TensorVariable,
+    shared: TensorVariable,
+) -> NativeFunction:
+    """Compile the chain rule from coefficients to parameters: a native function like `PULLBACK`.
 
     The parameters are those of `compile_density`.
     """
     slope = pt.vector("slope", dtype="float64")
-    # The chain rule through w(theta): a vector times its Jacobian, which is never built.
-    through = pt.sum(slope[: w.shape[0]] * w)
+    # A vector times the Jacobian of w(theta), which is never built.
+    through: Any = pt.sum(slope[: w.shape[0]] * w)
     if shared.type.shape != (0,):
         through = through + pt.sum(slope[w.shape[0] :] * shared)
-    gradient: Any = pytensor.grad(logp.astype("float64") + through, theta)
-    inputs = theta, statistics, slope
-    graph = _compile(list(inputs), [gradient])
-    address, returned = address_of(graph, DENSITY_GRADIENT.args[:3])
-    call = native_caller(DENSITY_GRADIENT.args[:3], returned, as_tuple=True)
+    graph = _compile([theta, statistics, slope], [pytensor.grad(through, theta)])
+    address, returned = address_of(graph, PULLBACK.args[:3])
+    call = native_caller(PULLBACK.args[:3], returned, as_tuple=True)
 
-    def density_gradient(theta, statistics, slope, out):
+    def pullback(theta, statistics, slope, out):
         gradient = call(address, theta, statistics, slope)[0]
         for j in range(out.shape[0]):
-            out[j] = gradient[j]
+            out[j] += gradient[j]
 
-    return NativeFunction(density_gradient, DENSITY_GRADIENT, graph)
+    return NativeFunction(pullback, PULLBACK, graph)
 
 
 class RowFactor:
@@ -139,7 +168,8 @@ class RowFactor:
         constants = [ps.float64(f"constant_{i}") for i in range(n_constants)]
         shared = [ps.float64(f"shared_{i}") for i in range(n_shared)]
         each = [_vector([argument]) for argument in arguments]
-        self.value = log_factor(each, _vector(constants)[None, :], _vector(shared))[0]
+        # A row of one element, shape (1,).
+        self.value = log_factor(each, _vector(constants)[None, :], _vector(shared))
         # In the order of the native function: nuisance parameters come with what is shared.
         self.common = [*arguments[n_predictors:], *shared]
         self.predictors = arguments[:n_predictors]
@@ -148,7 +178,7 @@ class RowFactor:
 
 def compile_log_factor(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor into a native function of signature `LOG_FACTOR`."""
-    graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value)])
+    graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])])
     n_predictors, n_constants, n_common = factor.sizes
 
     def log_factors(eta, constants, shared, out):
@@ -163,8 +193,10 @@ def compile_log_factor(factor: RowFactor) -> NativeFunction:
 def compile_log_factor_gradient(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor and its derivatives: a function like `LOG_FACTOR_GRADIENT`."""
     wrt = [*factor.predictors, *factor.common]
-    slopes: Any = pytensor.grad(factor.value, wrt, disconnected_inputs="ignore")
-    graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value), *slopes])
+    # From its one element, the gradient would be an array for each row.
+    known: Any = {factor.value: pt.ones((1,))}
+    slopes: Any = pytensor.grad(None, wrt, known_grads=known, disconnected_inputs="ignore")
+    graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0]), *slopes])
     n_predictors, n_constants, n_common = factor.sizes
 
     def log_factor_gradients(eta, constants, shared, out, slopes, slope):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytensor.tensor as pt
 from pytensor.compile.mode import OPT_FAST_RUN, Mode
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.replace import graph_replace
+from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
@@ -50,37 +53,41 @@ class Layout:
         shapes = tuple(np.shape(point[name]) for name in names)
         return cls(names, shapes, tuple(v.dtype for v in variables))
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Length of the flat vector."""
-        return sum(int(np.prod(shape)) for shape in self.shapes)
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    @cached_property
+    def _places(self) -> list[slice]:
+        """Where each variable lies."""
+        stops = np.cumsum([0, *(math.prod(shape) for shape in self.shapes)]).tolist()
+        return [slice(start, stop) for start, stop in pairwise(stops)]
+
+    @cached_property
+    def _is_double(self) -> bool:
+        return all(dtype == "float64" for dtype in self.dtypes)
 
     def ravel(self, point: dict[str, np.ndarray]) -> np.ndarray:
         """Flat float64 copy of the variables of a point."""
-        if not self.names:
-            return np.empty(0)
-        parts = [np.ravel(point[name]) for name in self.names]
-        return np.concatenate(parts).astype(np.float64, copy=False)
+        flat = np.empty(self.size)
+        for name, place in zip(self.names, self._places, strict=True):
+            flat[place] = np.ravel(point[name])
+        return flat
 
     def unravel(self, flat: np.ndarray) -> dict[str, np.ndarray]:
         """Arrays of the exact shapes and dtypes of the variables, copied from a flat vector."""
-        out, start = {}, 0
-        for name, shape, dtype in zip(self.names, self.shapes, self.dtypes, strict=True):
-            stop = start + int(np.prod(shape))
-            out[name] = np.asarray(flat[start:stop].reshape(shape), dtype=dtype).copy()
-            start = stop
-        return out
+        parts = zip(self.names, self.shapes, self.dtypes, self._places, strict=True)
+        return {name: np.array(flat[at].reshape(shape), dtype) for name, shape, dtype, at in parts}
 
     def round(self, flat: np.ndarray) -> np.ndarray:
         """Return the flat vector after a passage through the variables' own dtypes."""
-        if all(dtype == "float64" for dtype in self.dtypes):
-            return flat
-        return self.ravel(self.unravel(flat))
+        return flat if self._is_double else self.ravel(self.unravel(flat))
 
     def describe(self, i: int) -> str:
         """Name of element i of the flat vector, such as ``beta[3]``."""
         for name, shape in zip(self.names, self.shapes, strict=True):
-            size = int(np.prod(shape))
+            size = math.prod(shape)
             if i < size:
                 at = np.unravel_index(i, shape) if shape else ()
                 return name + (f"[{', '.join(str(int(k)) for k in at)}]" if shape else "")
@@ -163,7 +170,7 @@ def flatten_model(
     for vector, members, where in ((theta, variables, layout), (rest_of, others, others_layout)):
         start = 0
         for variable, shape in zip(members, where.shapes, strict=True):
-            stop = start + int(np.prod(shape))
+            stop = start + math.prod(shape)
             piece = vector[start:stop].reshape(shape).astype(variable.dtype)
             # The value variable may know less of its shape than the point does.
             replacements[variable] = variable.type.filter_variable(piece)
@@ -198,6 +205,8 @@ class Surrogate:
         known: dict[Any, Any] = {graph.others: pt.constant(others)}
         value: Any = graph_replace([logp], known, strict=False)[0]
         gradient: Any = pytensor.grad(value, graph.theta, disconnected_inputs="ignore")
+        # What the quadratic says of its gradient, written out, or else PyTensor cannot vectorise.
+        gradient = rewrite_graph(gradient, include=("inline_ofg_expansion",))
         self.n_coefficients = graph.n_coefficients
         self._graphs = graph, statistics, value, gradient
         self._function = self._compile([graph.theta, statistics], [value, gradient])

@@ -25,6 +25,7 @@ __all__ = [
     "DENSITY_GRADIENT",
     "LOG_FACTOR",
     "LOG_FACTOR_GRADIENT",
+    "PULLBACK",
     "SOURCE_FINGERPRINT",
     "NativeFunction",
     "address_of",
@@ -33,6 +34,8 @@ __all__ = [
     "call_density_gradient",
     "call_log_factor",
     "call_log_factor_gradient",
+    "call_pullback",
+    "entry_point",
     "matrix",
     "named_tuple_type",
     "native_caller",
@@ -54,9 +57,12 @@ DENSITY = types.float64(vector(), vector(), vector())
 #: ``log_factor(eta, constants, shared, out)``; one value for each of the rows handed in, from their
 #: predictors and constants, a row each, and what all rows share.
 LOG_FACTOR = types.void(matrix, matrix, vector(), vector())
-#: ``density_gradient(theta, statistics, slope, out)``: gradient in theta of the log density plus a
-#: function of the coefficients, and of what follows them, of which the gradient is `slope`.
-DENSITY_GRADIENT = types.void(vector(), vector(), vector(), vector())
+#: ``density_gradient(theta, statistics, w_out, out) -> log density``: as `DENSITY`, and writes the
+#: gradient in theta.
+DENSITY_GRADIENT = types.float64(vector(), vector(), vector(), vector())
+#: ``pullback(theta, statistics, slope, out)``: adds the gradient in theta of a function of the
+#: coefficients, and of what follows them, of which the gradient is `slope`.
+PULLBACK = types.void(vector(), vector(), vector(), vector())
 #: ``log_factor_gradient(eta, constants, shared, out, slopes, slope)``: log factors of the rows, and
 #: their derivatives in the rows' predictors; adds up those in what all rows share.
 LOG_FACTOR_GRADIENT = types.void(matrix, matrix, vector(), vector(), matrix, vector())
@@ -94,6 +100,18 @@ def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, t
     return result.library.get_pointer_to_function(wrapper), result.signature.return_type
 
 
+def entry_point(kernel: Any) -> Callable[..., Any]:
+    """Return what numba calls once it has found a compiled kernel for the types of its arguments.
+
+    Finding it takes 20 microseconds a call, some of it for the random generator, and each kernel
+    has a single signature. Arguments of other types would be misread: for those who build them.
+    """
+    if DISABLE_JIT:
+        return kernel  # type: ignore[no-any-return]
+    (signature,) = kernel.signatures
+    return kernel.overloads[signature].entry_point  # type: ignore[no-any-return]
+
+
 def native_caller(
     arguments: tuple[types.Type, ...], returned: types.Type | None, as_tuple: bool = False
 ) -> Callable[..., Any]:
@@ -121,6 +139,7 @@ def native_caller(
 call_density = native_caller(DENSITY.args, DENSITY.return_type)
 call_log_factor = native_caller(LOG_FACTOR.args, LOG_FACTOR.return_type)
 call_density_gradient = native_caller(DENSITY_GRADIENT.args, DENSITY_GRADIENT.return_type)
+call_pullback = native_caller(PULLBACK.args, PULLBACK.return_type)
 call_log_factor_gradient = native_caller(LOG_FACTOR_GRADIENT.args, LOG_FACTOR_GRADIENT.return_type)
 
 

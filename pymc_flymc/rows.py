@@ -20,11 +20,11 @@ __all__ = [
     "CHUNK",
     "Rows",
     "Scratch",
-    "add_row",
+    "add_rows",
     "log_factor_gradients",
     "log_factors",
     "make_scratch",
-    "row_predictor",
+    "row_predictors",
     "rows_type",
     "scratch_type",
     "shared_part",
@@ -116,12 +116,22 @@ def scratch_type() -> types.Type:
 
 
 @njit(fastmath={"reassoc", "contract", "nsz"})
-def dot(x, w, start, n):
-    """x[:n] . w[start:][:n] in double precision, in whatever order suits the vector unit."""
+def dot(x, w, start):
+    """X . w[start:][:len(x)] in double precision, in whatever order suits the vector unit."""
+    # Of a signed number numba would ask whether it counts from the end: no vector instructions.
+    start = np.uint64(start)
     total = 0.0
-    for j in range(n):
+    for j in range(np.uint64(x.shape[0])):
         total += x[j] * w[start + j]
     return total
+
+
+@njit(fastmath={"reassoc", "contract", "nsz"})
+def add_multiple(factor, x, gradient, start):
+    """Add factor * x to gradient[start:][:len(x)]."""
+    start = np.uint64(start)
+    for j in range(np.uint64(x.shape[0])):
+        gradient[start + j] += factor * x[j]
 
 
 @njit
@@ -137,37 +147,48 @@ def shared_part(rows, w):
 
 
 @njit
-def row_predictor(rows, n, k, w):
-    """Return predictor k of row n at coefficients w."""
-    n_columns = rows.X.shape[1]
-    place = k * width(rows)
-    eta = dot(rows.X[n], w, place, n_columns)
-    place += n_columns
+def row_predictors(rows, w, index, start, size, eta):
+    """Write the predictors of rows index[start:start + size] at coefficients w, shape (size, K)."""
+    n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)
+    # One loop for each part of a design: the first is quick as long as the others stay out of it.
+    for i in range(size):
+        for k in range(n_predictors):
+            eta[i, k] = dot(rows.X[index[start + i]], w, k * each)
     if rows.intercept == 1:
-        eta += w[place]
-    if rows.indptr.shape[0] > 0:
-        place += rows.intercept
-        for i in range(rows.indptr[n], rows.indptr[n + 1]):
-            eta += rows.values[i] * w[place + rows.indices[i]]
+        for i in range(size):
+            for k in range(n_predictors):
+                eta[i, k] += w[k * each + n_columns]
     if rows.offset.shape[0] > 0:
-        eta += rows.offset[n, k]
-    return eta
-
-
-@njit(fastmath={"reassoc", "contract", "nsz"})
-def add_row(rows, n, k, factor, gradient):
-    """Add factor times the gradient of predictor k of row n in the coefficients to `gradient`."""
-    n_columns = rows.X.shape[1]
-    place = k * width(rows)
-    for j in range(n_columns):
-        gradient[place + j] += factor * rows.X[n, j]
-    place += n_columns
-    if rows.intercept == 1:
-        gradient[place] += factor
+        for i in range(size):
+            for k in range(n_predictors):
+                eta[i, k] += rows.offset[index[start + i], k]
     if rows.indptr.shape[0] > 0:
-        place += rows.intercept
-        for i in range(rows.indptr[n], rows.indptr[n + 1]):
-            gradient[place + rows.indices[i]] += factor * rows.values[i]
+        for i in range(size):
+            n = index[start + i]
+            for k in range(n_predictors):
+                place = k * each + n_columns + rows.intercept
+                for j in range(rows.indptr[n], rows.indptr[n + 1]):
+                    eta[i, k] += rows.values[j] * w[place + rows.indices[j]]
+
+
+@njit
+def add_rows(rows, index, start, size, factors, gradient):
+    """Add the rows' predictors' gradients in w, times factors of shape (size, K), to `gradient`."""
+    n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)
+    for i in range(size):
+        for k in range(n_predictors):
+            add_multiple(factors[i, k], rows.X[index[start + i]], gradient, k * each)
+    if rows.intercept == 1:
+        for i in range(size):
+            for k in range(n_predictors):
+                gradient[k * each + n_columns] += factors[i, k]
+    if rows.indptr.shape[0] > 0:
+        for i in range(size):
+            n = index[start + i]
+            for k in range(n_predictors):
+                place = k * each + n_columns + rows.intercept
+                for j in range(rows.indptr[n], rows.indptr[n + 1]):
+                    gradient[place + rows.indices[j]] += factors[i, k] * rows.values[j]
 
 
 @njit
@@ -176,10 +197,9 @@ def gather_rows(rows, w, index, start, size, scratch):
 
     Every likelihood that any kernel reads is read here, so that no caller can forget to count it.
     """
+    row_predictors(rows, w, index, start, size, scratch.eta)
     for i in range(size):
         n = index[start + i]
-        for k in range(rows.offset.shape[1]):
-            scratch.eta[i, k] = row_predictor(rows, n, k, w)
         for r in range(rows.constants.shape[1]):
             scratch.constants[i, r] = rows.constants[n, r]
     scratch.queries[0] += size
@@ -224,6 +244,4 @@ def log_factor_gradients(rows, log_factor_gradient, w, index, stop, out, gradien
             scratch.slopes[:size],
             slope,
         )
-        for i in range(size):
-            for k in range(rows.offset.shape[1]):
-                add_row(rows, index[start + i], k, scratch.slopes[i, k], gradient)
+        add_rows(rows, index, start, size, scratch.slopes, gradient)

@@ -9,13 +9,17 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.block_matrix import BlockMatrix, block_form, block_size, pack_dense
+from pymc_flymc.block_matrix import (
+    FUSED,
+    BlockMatrix,
+    block_form,
+    block_size,
+    pack_dense,
+    symmetric_form,
+)
 from pymc_flymc.design import STRUCTURED
 
 __all__ = ["QuadraticStatistics", "collapsed_quadratic", "quadratic_size", "quadratic_terms"]
-
-#: Largest number of coefficients for which a quadratic form is written as one loop.
-FUSED = 24
 
 
 @dataclass
@@ -139,7 +143,4 @@ def quadratic_terms(
     if p > STRUCTURED:
         return u, linear @ u, block_form(u, statistics[1 + 2 * p :], p)
     curvature = statistics[1 + 2 * p : 1 + 2 * p + p * p].reshape((p, p))
-    # Calling BLAS costs more than a small form itself: there, one fused loop.
-    fused = p <= FUSED
-    form = pt.sum(curvature * u[:, None] * u[None, :]) if fused else u @ (curvature @ u)
-    return u, (pt.sum(linear * u) if fused else linear @ u), form
+    return u, (pt.sum(linear * u) if p <= FUSED else linear @ u), symmetric_form(curvature, u, p)

@@ -14,6 +14,7 @@ from pymc_flymc.compilation import (
     compile_density_gradient,
     compile_log_factor,
     compile_log_factor_gradient,
+    compile_pullback,
 )
 from pymc_flymc.data import Data
 from pymc_flymc.density import DensityGraph
@@ -78,7 +79,11 @@ class Target:
         self.gradients: tuple[NativeFunction, ...] = ()
         if self.kernel == "hamiltonian":
             factor = row_factor(self.likelihood, self.bound)
-            self.gradients = compile_density_gradient(*graphs), compile_log_factor_gradient(factor)
+            self.gradients = (
+                compile_density_gradient(*graphs),
+                compile_pullback(*graphs),
+                compile_log_factor_gradient(factor),
+            )
         self.kernels()  # loaded here, they are there in every forked chain
 
     @property
@@ -99,8 +104,8 @@ class Target:
 
     def posterior(self, statistics: np.ndarray, geometry: Geometry) -> Posterior:
         """Native form, for one chain's own statistics and geometry."""
-        gradients = [function.address for function in self.gradients] or [0, 0]
-        addresses = self.density.address, self.log_factor.address, gradients[0], gradients[1]
+        density, pullback, factor = [f.address for f in self.gradients] or [0, 0, 0]
+        addresses = self.density.address, self.log_factor.address, density, pullback, factor
         return Posterior(*addresses, statistics, self.data.rows, geometry)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -136,9 +136,16 @@ MUTANTS = {
     ),
     "force of an earlier z": (
         "kernels/hamiltonian.py",
-        "log_odds = log_odds_and_force(\n        posterior, chain.theta, chain.w, dynamics, "
-        "chain.log_odds_new, bright, scratch\n    )",
+        "log_odds = log_odds_and_force(\n        posterior,\n        chain.theta,\n"
+        "        chain.w,\n        dynamics.gradient,\n        dynamics,\n"
+        "        chain.log_odds_new,\n        bright,\n        scratch,\n    )",
         "log_odds = np.sum(bright.log_odds[: bright.count[0]])",
+        "langevin",
+    ),
+    "gradient of an earlier theta": (
+        "kernels/hamiltonian.py",
+        "dynamics.gradient[j] = dynamics.gradient_new[j]",
+        "pass",
         "langevin",
     ),
     "energy of the trajectory's start forgotten": (

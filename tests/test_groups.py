@@ -9,7 +9,6 @@ import pytensor.sparse as ps
 import pytensor.tensor as pt
 import pytest
 from conftest import assert_matches, drive, log_sigmoid, quadrature
-from numba import njit
 from scipy import sparse
 from scipy.special import logsumexp
 
@@ -25,7 +24,7 @@ from pymc_flymc.graph_tools import free_inputs, plain_function
 from pymc_flymc.kernels.geometry import Geometry, unwhiten, whiten_gradient
 from pymc_flymc.laplace import LaplaceFactor, wide_factor
 from pymc_flymc.predictor import read_predictor
-from pymc_flymc.rows import add_row, row_predictor
+from pymc_flymc.rows import add_rows, row_predictors
 from pymc_flymc.target import make_rows
 
 N = 40
@@ -193,20 +192,6 @@ def test_stack(monkeypatch):
 # --- kernels' view of the rows ------------------------------------------------------------------
 
 
-@njit
-def predictors(rows, w, out):
-    for n in range(out.shape[0]):
-        for k in range(out.shape[1]):
-            out[n, k] = row_predictor(rows, n, k, w)
-
-
-@njit
-def add_rows(rows, factors, gradient):
-    for n in range(factors.shape[0]):
-        for k in range(factors.shape[1]):
-            add_row(rows, n, k, factors[n, k], gradient)
-
-
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("has_sparse", [True, False])
 def test_rows_in_kernels(intercept, has_sparse):
@@ -215,13 +200,15 @@ def test_rows_in_kernels(intercept, has_sparse):
     design = Design(X, RNG.normal(size=(N, 2)), intercept, 1, pairs)
     rows = make_rows(design, np.zeros((N, 1)))
     w, out = RNG.normal(size=design.n_coefficients), np.empty((N, 2))
-    predictors(rows, w, out)
-    np.testing.assert_allclose(out, design.predictor(w), rtol=1e-13)
+    order = RNG.permutation(N)
+    row_predictors(rows, w, order, 0, N, out)
+    np.testing.assert_allclose(out, design.predictor(w)[order], rtol=1e-13)
     parts = [X, np.ones((N, int(intercept)))] + has_sparse * [S.toarray()]
     full = np.hstack(parts)
     factors, gradient = RNG.normal(size=(N, 2)), np.zeros(len(w))
-    add_rows(rows, factors, gradient)
-    np.testing.assert_allclose(gradient[:-1], (factors.T @ full).ravel(), rtol=1e-12, atol=1e-14)
+    expected = factors.T @ full[order]
+    add_rows(rows, order, 0, N, factors, gradient)
+    np.testing.assert_allclose(gradient[:-1], expected.ravel(), rtol=1e-12, atol=1e-14)
     assert gradient[-1] == 0.0
 
 
@@ -390,7 +377,7 @@ def test_all_ways_to_write_a_model_are_one(family, bound, request):
         w = np.empty(design_width)
         density = target.density(theta, target.statistics, w)
         rows, eta = target.data.rows, np.empty((400, 1))
-        predictors(rows, w, eta)
+        row_predictors(rows, w, np.arange(400), 0, 400, eta)
         odds = np.empty(400)
         nuisances = w[len(w) - len(target.likelihood.nuisances) :].copy()
         target.log_factor(eta, rows.constants, nuisances, odds)
@@ -415,7 +402,7 @@ def collapsed_and_by_row(model, seed=1):
     density = target.density(theta, target.statistics, w)
     rows, n = target.data.rows, len(target.data.rows.X)
     eta = np.empty((n, 1))
-    predictors(rows, w, eta)
+    row_predictors(rows, w, np.arange(n), 0, n, eta)
     odds = np.empty(n)
     target.log_factor(eta, rows.constants, np.empty(0), odds)
     point = step._layout.unravel(theta)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.anchor import Anchor
@@ -113,7 +114,14 @@ def log_odds(gap: TensorVariable) -> TensorVariable:
     that vanishes at the anchor slightly below zero: there the row cannot be bright, log odds -inf.
     """
     gap = pt.maximum(gap, 0.0)
-    return gap + pt.log(-pt.expm1(-gap))
+
+    def pullback(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
+        # By the chain rule it would be 1 + exp(-gap) / (1 - exp(-gap)), with more exponentials.
+        return [-gradients[0] / pt.expm1(-inputs[0])]
+
+    g = gap.type()
+    odds = OpFromGraph([g], [g + pt.log(-pt.expm1(-g))], pullback=pullback, inline=True)(gap)
+    return cast(TensorVariable, odds)
 
 
 def check_slack(name: str, slack: float) -> float:

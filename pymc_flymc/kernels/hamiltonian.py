@@ -13,11 +13,10 @@ import numpy as np
 from numba import njit, types
 
 from pymc_flymc.brightness import brightness_type
-from pymc_flymc.kernels.geometry import whiten_gradient
+from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
     chain_type,
-    log_density_at,
     posterior_type,
 )
 from pymc_flymc.kernels.sweeps import plan_type, sweep
@@ -25,6 +24,7 @@ from pymc_flymc.native import (
     SOURCE_FINGERPRINT,
     borrow,
     call_density_gradient,
+    call_pullback,
     named_tuple_type,
     vector,
 )
@@ -62,8 +62,10 @@ class Dynamics(NamedTuple):
         step.
     tally : ndarray, shape (1,)
         Leapfrog steps made.
-    momentum, slope, theta_slope, force : ndarray
-        Buffers: (D,), (P,), (D,), (D,).
+    momentum, slope, gradient, gradient_new, total_gradient, force : ndarray
+        Buffers, of shape (P,) if the slope in coefficients, else (D,). The gradients are those of
+        the log density of prior and collapsed bounds at the chain's parameters and at the end of
+        the trajectory, and that with the bright rows.
     """
 
     log_step: np.ndarray
@@ -74,7 +76,9 @@ class Dynamics(NamedTuple):
     tally: np.ndarray
     momentum: np.ndarray
     slope: np.ndarray
-    theta_slope: np.ndarray
+    gradient: np.ndarray
+    gradient_new: np.ndarray
+    total_gradient: np.ndarray
     force: np.ndarray
 
 
@@ -91,7 +95,9 @@ def new_dynamics(n_parameters: int, n_coefficients: int, length: float, target: 
         tally=np.zeros(1),
         momentum=np.zeros(d),
         slope=np.zeros(n_coefficients),
-        theta_slope=np.zeros(d),
+        gradient=np.zeros(d),
+        gradient_new=np.zeros(d),
+        total_gradient=np.zeros(d),
         force=np.zeros(d),
     )
     restart_adaptation(dynamics)
@@ -115,11 +121,19 @@ def dynamics_type() -> types.Type:
 
 
 @njit
-def log_odds_and_force(posterior, theta, w, dynamics, out, bright, scratch):
+def density_and_gradient(posterior, theta, w, gradient):
+    """Log density of prior and collapsed bounds, without the rows; writes w and the gradient."""
+    return call_density_gradient(
+        posterior.density_gradient, theta, posterior.statistics, w, gradient
+    )
+
+
+@njit
+def log_odds_and_force(posterior, theta, w, gradient, dynamics, out, bright, scratch):
     """Return the sum of the bright rows' log odds at theta; write these and the force.
 
-    The force is the gradient in v of log p(theta, z): prior and collapsed bounds, of which the
-    graphs know the gradient, and the bright rows.
+    The force is the gradient in v of log p(theta, z): to `gradient`, that of the prior and the
+    collapsed bounds, it adds the bright rows.
     """
     n_bright = bright.count[0]
     log_factor_gradients(
@@ -132,18 +146,15 @@ def log_odds_and_force(posterior, theta, w, dynamics, out, bright, scratch):
         dynamics.slope,
         scratch,
     )
-    call_density_gradient(
-        posterior.density_gradient,
-        theta,
-        posterior.statistics,
-        dynamics.slope,
-        dynamics.theta_slope,
-    )
-    whiten_gradient(posterior.geometry, dynamics.theta_slope, dynamics.force)
-    total = 0.0
+    total = dynamics.total_gradient
+    for j in range(total.shape[0]):
+        total[j] = gradient[j]
+    call_pullback(posterior.pullback, theta, posterior.statistics, dynamics.slope, total)
+    whiten_gradient(posterior.geometry, total, dynamics.force)
+    log_odds = 0.0
     for i in range(n_bright):
-        total += out[i]
-    return total
+        log_odds += out[i]
+    return log_odds
 
 
 @njit
@@ -157,7 +168,10 @@ def kinetic_energy(momentum):
 
 @njit
 def update_theta(rng, posterior, dynamics, chain, bright, scratch):
-    """One Hamiltonian update of theta given z. Returns its acceptance probability."""
+    """One Hamiltonian update of theta given z. Returns its acceptance probability.
+
+    Needs `dynamics.gradient` at the chain's parameters, and leaves it there.
+    """
     n_parameters = chain.v.shape[0]
     step = np.exp(dynamics.log_step[0])
     # The number of steps is random, against trajectories that return to where they began. It may
@@ -172,7 +186,14 @@ def update_theta(rng, posterior, dynamics, chain, bright, scratch):
         chain.v_new[j] = chain.v[j]
     # z has changed since the last update, and the force with it.
     log_odds = log_odds_and_force(
-        posterior, chain.theta, chain.w, dynamics, chain.log_odds_new, bright, scratch
+        posterior,
+        chain.theta,
+        chain.w,
+        dynamics.gradient,
+        dynamics,
+        chain.log_odds_new,
+        bright,
+        scratch,
     )
     before = chain.log_density[0] + log_odds - kinetic_energy(momentum)
     log_density = -np.inf
@@ -181,14 +202,24 @@ def update_theta(rng, posterior, dynamics, chain, bright, scratch):
         for j in range(n_parameters):
             momentum[j] += 0.5 * step * force[j]
             chain.v_new[j] += step * momentum[j]
-        log_density = log_density_at(posterior, chain)
+        unwhiten(posterior.geometry, chain.v_new, chain.theta_new)
+        log_density = density_and_gradient(
+            posterior, chain.theta_new, chain.w_new, dynamics.gradient_new
+        )
         # Outside the support, or NaN: rejected. The way back would meet the same point, so that
         # stopping here keeps the reversibility (a limit on the energy error would not).
         if not -np.inf < log_density < np.inf:
             break
         dynamics.tally[0] += 1.0
         log_odds = log_odds_and_force(
-            posterior, chain.theta_new, chain.w_new, dynamics, chain.log_odds_new, bright, scratch
+            posterior,
+            chain.theta_new,
+            chain.w_new,
+            dynamics.gradient_new,
+            dynamics,
+            chain.log_odds_new,
+            bright,
+            scratch,
         )
         for j in range(n_parameters):
             momentum[j] += 0.5 * step * force[j]
@@ -199,6 +230,8 @@ def update_theta(rng, posterior, dynamics, chain, bright, scratch):
         accept = np.exp(min(0.0, log_ratio))
     if -rng.standard_exponential() < log_ratio:
         accept_given_z(chain, log_density, bright)
+        for j in range(n_parameters):
+            dynamics.gradient[j] = dynamics.gradient_new[j]
     if dynamics.gain[0] > 0.0:
         average(dynamics, accept)
     return accept
@@ -240,6 +273,8 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
         posterior, plan, dynamics = borrow(posterior), borrow(plan), borrow(dynamics)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         total = 0.0
+        # Whoever called may have changed parameters or statistics since the last run.
+        density_and_gradient(posterior, chain.theta, chain.w, dynamics.gradient)
         for _i in range(n):
             total += update_theta(rng, posterior, dynamics, chain, bright, scratch)
             for _j in range(plan.sweeps):

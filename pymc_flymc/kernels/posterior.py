@@ -29,9 +29,9 @@ class Posterior(NamedTuple):
 
     Attributes
     ----------
-    density, log_factor, density_gradient, log_factor_gradient : int
-        Addresses of native functions; see `native`. The gradients are zero for kernels that need
-        none.
+    density, log_factor, density_gradient, pullback, log_factor_gradient : int
+        Addresses of native functions; see `native`. The last three are zero for kernels that need
+        no gradient.
     statistics : ndarray
         Of the collapsed bound; foreign parameters follow.
     rows : Rows
@@ -41,6 +41,7 @@ class Posterior(NamedTuple):
     density: int
     log_factor: int
     density_gradient: int
+    pullback: int
     log_factor_gradient: int
     statistics: np.ndarray
     rows: Rows
@@ -49,7 +50,7 @@ class Posterior(NamedTuple):
 
 def posterior_type(dtype: np.dtype) -> types.Type:
     """Numba type of `Posterior` for a design of the given dtype."""
-    addresses = dict.fromkeys(Posterior._fields[:4], types.int64)
+    addresses = dict.fromkeys(Posterior._fields[:5], types.int64)
     return named_tuple_type(
         Posterior,
         addresses | {"statistics": vector(), "rows": rows_type(dtype), "geometry": geometry_type()},

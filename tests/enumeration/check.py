@@ -94,7 +94,7 @@ def transition(scheme, theta, z, cursor):
     def program(rng):
         plan = make_plan(scheme, N, levels, np.array([cursor]))
         geometry = dense_geometry(np.array([LATTICE[1]]), np.array([[step]]))
-        posterior = Posterior(density, log_factor, None, None, None, rows, geometry)
+        posterior = Posterior(density, log_factor, None, None, None, None, rows, geometry)
         chain, bright, scratch = make_chain(1, 1, N), make_brightness(N), make_scratch(1, 2)
         chain.v[0] = (theta - LATTICE[1]) / step
         chain.theta[0] = chain.w[0] = theta

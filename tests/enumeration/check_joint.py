@@ -102,7 +102,7 @@ def law(states):
 def branches(weights, v, z):
     rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([KAPPA, X, Y]))
     geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
-    posterior = Posterior(density, log_factor, None, None, None, rows, geometry)
+    posterior = Posterior(density, log_factor, None, None, None, None, rows, geometry)
     heavy = np.arange(N, dtype=np.int32)
     nothing, nobody = np.ones(N), np.zeros(N, np.int32)
     tables = AliasTables(

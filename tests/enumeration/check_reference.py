@@ -119,8 +119,13 @@ def density(theta, statistics, w_out):
     return log_prior(theta) + np.sum(log_bounds(theta))
 
 
-def density_gradient(theta, statistics, slope, out):
-    out[:] = gradient_of(lambda t: log_prior(t) + np.sum(log_bounds(t)), theta) + slope
+def density_gradient(theta, statistics, w_out, out):
+    out[:] = gradient_of(lambda t: log_prior(t) + np.sum(log_bounds(t)), theta)
+    return density(theta, statistics, w_out)
+
+
+def pullback(theta, statistics, slope, out):
+    out += slope
 
 
 def log_factor(eta, constants, shared, out):
@@ -156,7 +161,7 @@ def compare(kernel, seed):
     theta, z = rng.normal(size=2), rng.random(N) < 0.5
     rows = Rows(X, np.empty((0, 1)), 0, CONSTANTS)
     posterior = Posterior(
-        density, log_factor, density_gradient, log_factor_gradient, None, rows, GEOMETRY
+        density, log_factor, density_gradient, pullback, log_factor_gradient, None, rows, GEOMETRY
     )
     chain, bright = state(theta, z)
     scratch = make_scratch(1, 2)
@@ -169,6 +174,7 @@ def compare(kernel, seed):
     def log_p(v):
         return log_joint(GEOMETRY.centre + MATRIX @ v, z)
 
+    hamiltonian.density_and_gradient(posterior, chain.theta, chain.w, dynamics.gradient)
     ours, theirs = np.random.default_rng(seed), np.random.default_rng(seed)
     v = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
     worst, moved = 0.0, 0
