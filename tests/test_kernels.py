@@ -22,11 +22,17 @@ from pymc_flymc.compilation import compile_log_factor
 from pymc_flymc.data import Data
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.geometry import Geometry, dense_geometry, unwhiten, whiten_gradient
-from pymc_flymc.kernels.hamiltonian import density_and_gradient, log_odds_and_force, new_dynamics
+from pymc_flymc.kernels.hamiltonian import (
+    average,
+    density_and_gradient,
+    freeze_step,
+    log_odds_and_force,
+    new_dynamics,
+)
 from pymc_flymc.kernels.slice import new_slices
 from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.likelihoods import BernoulliLogit
-from pymc_flymc.metric import diagonal_geometry, learn_geometry
+from pymc_flymc.metric import CONFIRMING, diagonal_geometry, learn_geometry
 from pymc_flymc.native import read_only
 from pymc_flymc.resampling import Levels
 from pymc_flymc.rows import Rows
@@ -106,9 +112,29 @@ def test_learnt_geometry_whitens(geometry):
 
 @pytest.mark.parametrize("n", [1, 2, 10])
 def test_few_draws_hardly_change_the_geometry(geometry, n):
+    """The old coordinates count like CONFIRMING draws, whatever the new ones are."""
     draws = np.random.default_rng(4).standard_normal((n, 5))
     change = np.linalg.solve(jacobian_of(geometry), jacobian_of(learn_geometry(geometry, draws)))
-    assert np.all(np.abs(np.log(np.linalg.svd(change)[1])) < np.log(2.0))
+    variances = np.linalg.svd(change)[1] ** 2
+    total = n * np.sum(np.var(draws, axis=0))
+    assert np.all(variances > CONFIRMING / (n + CONFIRMING) * (1.0 - 1e-12))
+    assert np.all(variances < (total + CONFIRMING) / (n + CONFIRMING) * (1.0 + 1e-12))
+
+
+def test_dual_averaging():
+    """The recursion of Hoffman & Gelman (2014, section 3.2.1), written as there."""
+    gamma, t0, kappa, target = 0.05, 10.0, 0.75, 0.8
+    dynamics = new_dynamics(3, 3, 4.0, target)
+    mu = np.log(2.0) + dynamics.log_step[0]
+    mean_error, log_average = 0.0, dynamics.log_step[0]
+    for t, accept in enumerate(np.random.default_rng(7).random(50), start=1):
+        mean_error = (1.0 - 1.0 / (t + t0)) * mean_error + (target - accept) / (t + t0)
+        log_step = mu - np.sqrt(t) / gamma * mean_error
+        log_average = t**-kappa * log_step + (1.0 - t**-kappa) * log_average
+        average(dynamics, accept)
+        np.testing.assert_allclose(dynamics.log_step[0], log_step, rtol=1e-12)
+    freeze_step(dynamics)
+    np.testing.assert_allclose(dynamics.log_step[0], log_average, rtol=1e-12)
 
 
 # --- gradients ------------------------------------------------------------------------------------

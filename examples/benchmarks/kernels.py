@@ -26,6 +26,7 @@ from examples.benchmarks.problem import synthetic
 
 COLUMNS = (3, 6, 11, 21, 51)
 N_ROWS = 20_000
+SETS = ["mnist_7v9_pca50", "cep_opv_30k", "cifar3"]
 
 
 def kernels() -> dict[str, Any]:
@@ -111,13 +112,14 @@ def real_models(folder: Path) -> dict[str, Any]:
     return models
 
 
-def tabulate(folder: Path, names: list[str], draws: int, seed: int) -> None:
+def tabulate(folder: Path, sets: list[str], names: list[str], draws: int, seed: int) -> None:
     print(
         "| data | kernel | bright rows | rows for an effective draw | effective draws a "
         "1,000 rows |"
     )
     print("|---|---|---:|---:|---:|", flush=True)
-    for name, model in real_models(folder).items():
+    models = real_models(folder)
+    for name, model in ((name, models[name]) for name in sets):
         for kernel, make_step in kernels().items():
             if kernel not in names:
                 continue
@@ -134,13 +136,14 @@ def main() -> None:
     )
     parser.add_argument("--figure", type=Path, default=Path("docs/figures/kernels.png"))
     parser.add_argument("--data", type=Path, help="folder with the npz files")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--kernels", nargs="+", choices=kernels(), default=list(kernels()))
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     logging.getLogger("pymc").setLevel(logging.ERROR)
     if arguments.data:
-        tabulate(arguments.data, arguments.kernels, arguments.draws, arguments.seed)
+        tabulate(arguments.data, arguments.sets, arguments.kernels, arguments.draws, arguments.seed)
     else:
         plot(arguments.figure, arguments.seed)
 
