@@ -8,7 +8,7 @@ import pytensor
 import pytensor.sparse as ps
 import pytensor.tensor as pt
 import pytest
-from conftest import assert_matches, drive, log_sigmoid, quadrature
+from conftest import assert_matches, drive, log_sigmoid, quadrature, reference_from_draws
 from scipy import sparse
 from scipy.special import logsumexp
 
@@ -16,7 +16,7 @@ import pymc_flymc.density
 import pymc_flymc.design
 import pymc_flymc.effects
 import pymc_flymc.statistics
-from pymc_flymc import FireflyMH, JaakkolaJordan, Tangent, Taylor, UnsupportedModelError
+from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Tangent, Taylor, UnsupportedModelError
 from pymc_flymc.block_matrix import BlockMatrix, SparseRows, block_form, block_size
 from pymc_flymc.data import Data
 from pymc_flymc.design import Design, stack
@@ -521,3 +521,33 @@ def test_random_intercepts_by_quadrature(centred, many, request):
         z = z * np.exp(-log_tau)
     for k, reference in enumerate(intercepts_reference(group, y)):
         assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("centred", [True, False])
+def test_many_random_intercepts_against_nuts(centred):
+    """More groups than one dense factor holds, and slopes."""
+    rng = np.random.default_rng(8)
+    n_groups, n = 400, 8000
+    group, x = rng.integers(0, n_groups, n), rng.normal(size=(n, 3))
+    eta = 0.5 + rng.normal(size=n_groups)[group] + x @ [1.0, -0.5, 0.0]
+    y = (rng.random(n) < np.exp(log_sigmoid(eta))).astype(int)
+    with pm.Model() as model:
+        mu, tau = pm.Normal("mu", 0.0, 1.0), pm.HalfNormal("tau", 1.0)
+        beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+        if centred:
+            a = pm.Normal("a", mu, tau, shape=n_groups)
+        else:
+            z = pm.Normal("z", 0.0, 1.0, shape=n_groups)
+            a = pm.Deterministic("a", mu + tau * z)
+        pm.Bernoulli("y", logit_p=a[group] + x @ beta, observed=y)
+        step = FireflyHMC()
+    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=3)
+    ours = pm.sample(step=step, tune=1500, draws=6000, **options)
+    theirs = pm.sample(tune=1500, draws=6000, nuts_sampler="pymc", **options)
+
+    def named(idata):
+        parts = [idata.posterior[name].to_numpy() for name in ("mu", "tau", "beta", "a")]
+        return np.concatenate([p.reshape(*p.shape[:2], -1) for p in parts], axis=2)
+
+    assert_matches(named(ours), reference_from_draws(named(theirs)))

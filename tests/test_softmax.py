@@ -20,6 +20,7 @@ from scipy.special import log_softmax
 
 from pymc_flymc import (
     Bohning,
+    FireflyHMC,
     FireflyMH,
     ImplicitResampling,
     JebaraChoromanska,
@@ -246,3 +247,20 @@ def test_images_against_nuts(images, bound):
     model, options, reference = images
     ours = pm.sample(step=step_of(model, bound=bound), tune=1000, draws=4000, **options)
     assert_matches(flat(ours), reference)
+
+
+@pytest.mark.slow
+def test_all_bits_of_images_against_nuts(data):
+    """514 parameters, six rows for each of them."""
+    arrays = data("cifar3")
+    bits = np.unpackbits(arrays["bits256_packed"][::6], axis=1)
+    X = np.column_stack([np.ones(len(bits)), 2.0 * bits - 1.0])
+    with pm.Model() as model:
+        W = pm.Normal("W", 0.0, 0.1, shape=(X.shape[1], 2))
+        weights = pm.math.concatenate([W, np.zeros((X.shape[1], 1))], axis=1)
+        pm.Categorical("y", logit_p=X @ weights, observed=arrays["y"][::6])
+        step = FireflyHMC()
+    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=6)
+    ours = pm.sample(step=step, tune=1000, draws=4000, **options)
+    theirs = pm.sample(tune=1000, draws=3000, nuts_sampler="pymc", **options)
+    assert_matches(flat(ours), reference_from_draws(flat(theirs)))
