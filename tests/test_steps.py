@@ -175,7 +175,7 @@ def test_real_data_against_nuts(family):
         draws(pm.sample(tune=1500, draws=5000, nuts_sampler="pymc", **options))
     )
     for kind in STEPS:
-        ours = pm.sample(step=build(kind, model), tune=1000, draws=5000, **options)
+        ours = pm.sample(step=build(kind, model), tune=1000, draws=10_000, **options)
         assert_matches(draws(ours), reference)
 
 
