@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +12,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from pymc_flymc.density import Layout, Surrogate
-from pymc_flymc.design import Design
 from pymc_flymc.effects import Effects, Objective, find_effects
 from pymc_flymc.laplace import LaplaceFactor
-from pymc_flymc.passes import BLOCK, LikelihoodExpansion, RowDerivatives, likelihood_pass
+from pymc_flymc.passes import BLOCK
+from pymc_flymc.regression import JointExpansion, Regression, expand, names_of, spans_of
 
 __all__ = ["Anchor", "anchor_at", "find_anchor"]
 
@@ -38,6 +39,8 @@ SKETCH = 32
 @dataclass(frozen=True)
 class Anchor:
     """A point near the mode, and the posterior's Laplace approximation there.
+
+    What concerns coefficients is for one likelihood; several have theta and `laplace` in common.
 
     Attributes
     ----------
@@ -66,16 +69,13 @@ class Anchor:
 
 def find_anchor(
     surrogate: Surrogate,
-    design: Design,
-    y: np.ndarray,
-    derivatives: RowDerivatives,
+    regressions: Sequence[Regression],
     start: np.ndarray,
     layout: Layout,
-    name: str,
-) -> Anchor:
+) -> tuple[Anchor, ...]:
     """Find the mode by damped Newton steps, on a subsample first.
 
-    Each step expands the log-likelihood in w to second order (one pass), maximises this quadratic
+    Each step expands the log-likelihoods in w to second order (one pass), maximises this quadratic
     plus the exact rest of the model over theta (no pass), and is shortened until the true log
     density rises.
 
@@ -84,8 +84,11 @@ def find_anchor(
     start : ndarray, shape (D,)
     layout : Layout
         Names of the parameters, for messages.
-    name : str
-        Name of the observed variable, for messages.
+
+    Returns
+    -------
+    tuple of Anchor
+        One for each regression.
 
     Raises
     ------
@@ -93,93 +96,96 @@ def find_anchor(
         If the log density at the start is not finite, or if the posterior has no mode that can be
         found, as with separable data under a flat prior.
     """
-    if design.n_coefficients > MANY_COEFFICIENTS and not design.structured:
-        p = design.n_coefficients
-        _log.warning(
-            f"{name!r} has {p:,} coefficients, counting those of each class: the set-up "
-            f"decomposes matrices of {8e-6 * p**2:,.0f} MB, and every transition reads one. Fewer "
-            "columns, such as principal components, would serve Firefly better"
-        )
+    for regression in regressions:
+        p = regression.design.n_coefficients
+        if p > MANY_COEFFICIENTS and not regression.design.structured:
+            _log.warning(
+                f"{regression.name!r} has {p:,} coefficients, counting those of each class: the "
+                f"set-up decomposes matrices of {8e-6 * p**2:,.0f} MB, and every transition reads "
+                "one. Fewer columns, such as principal components, would serve Firefly better"
+            )
     theta, passes = np.asarray(start, dtype=np.float64), 0.0
-    effects = find_effects(surrogate, design, layout)
-    # Rows that pin the mode down to about one posterior sd of the subsample.
-    wanted = max(4 * BLOCK, 100 * design.n_coefficients)
-    stride = max(1, design.n_rows // wanted)
-    strides = [stride]
-    while stride > 1:
-        strides.append(stride := stride // 8 or 1)
-    for stride in strides:
+    effects = find_effects(surrogate, [each.design for each in regressions], layout)
+    for strides in _strides(regressions):
         theta, passes, expansion, objective = _newton(
-            surrogate, design, y, derivatives, theta, stride, passes, effects, layout, name
+            surrogate, regressions, theta, strides, passes, effects, layout
         )
-    _check_proper(surrogate, expansion, theta, effects, layout, name)
-    return _laplace(surrogate, objective, expansion, theta, effects, passes)
+    _check_proper(surrogate, regressions, expansion, theta, effects, layout)
+    return _laplace(surrogate, regressions, objective, expansion, theta, effects, passes)
+
+
+def _strides(regressions: Sequence[Regression]) -> list[list[int]]:
+    """Return the strides of each regression's rows, on smaller subsamples first."""
+    # Rows that pin the mode down to about one posterior sd of the subsample.
+    wanted = [max(4 * BLOCK, 100 * each.design.n_coefficients) for each in regressions]
+    n_rows = [each.design.n_rows for each in regressions]
+    found = [[max(1, n // m) for n, m in zip(n_rows, wanted, strict=True)]]
+    while max(found[-1]) > 1:
+        found.append([stride // 8 or 1 for stride in found[-1]])
+    return found
 
 
 def anchor_at(
-    surrogate: Surrogate,
-    design: Design,
-    y: np.ndarray,
-    derivatives: RowDerivatives,
-    theta: np.ndarray,
-    layout: Layout,
-) -> Anchor:
+    surrogate: Surrogate, regressions: Sequence[Regression], theta: np.ndarray, layout: Layout
+) -> tuple[Anchor, ...]:
     """Anchor at a point given by the user."""
-    effects = find_effects(surrogate, design, layout)
-    expansion = likelihood_pass(design, y, derivatives, surrogate.coefficients(theta))
+    effects = find_effects(surrogate, [each.design for each in regressions], layout)
+    expansion = expand(regressions, surrogate.coefficients(theta))
     # Bounds touch at the given point; proposals are centred at the mode of the expansion there.
     centre, objective = _maximise(surrogate, expansion.concave().pack(), theta, effects)
-    return _laplace(surrogate, objective, expansion, centre, effects, 1.0)
+    return _laplace(surrogate, regressions, objective, expansion, centre, effects, 1.0)
 
 
 def _check_proper(
     surrogate: Surrogate,
-    expansion: LikelihoodExpansion,
+    regressions: Sequence[Regression],
+    expansion: JointExpansion,
     theta: np.ndarray,
     effects: Effects,
     layout: Layout,
-    name: str,
 ) -> None:
-    """Refuse a mode at infinity: a likelihood close to one, flat together with the prior.
+    """Refuse a mode at infinity: a likelihood close to one, flat together with all else.
 
     Under a flat prior separable data have no posterior; the search stops where the likelihood
     cannot rise noticeably any more.
     """
-    if abs(expansion.value) > 0.1:
+    certain = [abs(part.value) <= 0.1 for part in expansion.parts]
+    if not any(certain):
         return
-    prior = Objective(surrogate, expansion.without_rows().pack(), effects)
-    values, vectors = np.linalg.eigh(prior.blocks(theta)[0])
+    others = Objective(surrogate, expansion.without(certain).pack(), effects)
+    values, vectors = np.linalg.eigh(others.blocks(theta)[0])
     if values[0] < 1e-8:
         flat = layout.describe(int(effects.dense[np.argmax(np.abs(vectors[:, 0]))]))
+        names = names_of([each for each, one in zip(regressions, certain, strict=True) if one])
         raise ValueError(
-            f"no posterior mode found: the predictors separate the outcomes of {name!r}, and the "
+            f"no posterior mode found: the predictors separate the outcomes of {names}, and the "
             f"prior of {flat} is flat. Give it a proper prior"
         )
 
 
 def _newton(
     surrogate: Surrogate,
-    design: Design,
-    y: np.ndarray,
-    derivatives: RowDerivatives,
+    regressions: Sequence[Regression],
     theta: np.ndarray,
-    stride: int,
+    strides: Sequence[int],
     passes: float,
     effects: Effects,
     layout: Layout,
-    name: str,
-) -> tuple[np.ndarray, float, LikelihoodExpansion, Objective]:
-    began = time.perf_counter()
+) -> tuple[np.ndarray, float, JointExpansion, Objective]:
+    began, names = time.perf_counter(), names_of(regressions)
+    n_rows = np.array([each.design.n_rows for each in regressions])
+    share = float(np.sum(n_rows / strides) / np.sum(n_rows))
+    tolerance = TOLERANCE if max(strides) == 1 else SUBSAMPLE_TOLERANCE
 
-    def expand(theta: np.ndarray) -> LikelihoodExpansion:
-        return likelihood_pass(design, y, derivatives, surrogate.coefficients(theta), stride)
+    def expand_at(theta: np.ndarray) -> JointExpansion:
+        return expand(regressions, surrogate.coefficients(theta), strides)
 
-    expansion = expand(theta)
-    passes += 1 / stride
+    expansion = expand_at(theta)
+    passes += share
     start = surrogate(theta, expansion.pack())[0]
     if not np.isfinite(start):
         raise ValueError(
-            f"the log density of the model with likelihood {name!r} is {start} at the start of the "
+            f"the log density of the model with likelihood {names} is {start} at the start of the "
             "anchor search; give FireflyMH an anchor=, or the variables other initial values"
         )
     near = not len(effects.positions)
@@ -190,15 +196,15 @@ def _newton(
         if not near and predicted < NEAR:
             near = True
             continue
-        if predicted < (TOLERANCE if stride == 1 else SUBSAMPLE_TOLERANCE):
+        if predicted < tolerance:
             return theta, passes, expansion, objective
         slope = gradient @ (proposal - theta)
         step = 1.0
         while True:
             candidate = theta + step * (proposal - theta)
-            new_expansion = expand(candidate)
+            new_expansion = expand_at(candidate)
             new_value = objective.with_statistics(new_expansion.pack())(candidate)[0]
-            passes += 1 / stride
+            passes += share
             if new_value > value:
                 break
             # To the top of the parabola through what is known, within limits.
@@ -209,11 +215,11 @@ def _newton(
         theta, expansion = candidate, new_expansion
         if time.perf_counter() - began > 2.0:
             _log.info(
-                f"Anchor search: {passes:.1f} passes over {name}, log density {new_value:.6g}"
+                f"Anchor search: {passes:.1f} passes over {names}, log density {new_value:.6g}"
             )
     runaway = int(np.argmax(np.abs(theta)))
     raise ValueError(
-        f"no posterior mode found in {passes:.0f} passes over {name!r}: {layout.describe(runaway)} "
+        f"no posterior mode found in {passes:.0f} passes over {names}: {layout.describe(runaway)} "
         f"has reached {theta[runaway]:.3g}. If the predictors separate the outcomes, the "
         "likelihood alone does not pin the coefficients down: give them a proper prior, or give "
         "FireflyMH an anchor="
@@ -285,12 +291,13 @@ def _climb(
 
 def _laplace(
     surrogate: Surrogate,
+    regressions: Sequence[Regression],
     objective: Objective,
-    expansion: LikelihoodExpansion,
+    expansion: JointExpansion,
     theta: np.ndarray,
     effects: Effects,
     passes: float,
-) -> Anchor:
+) -> tuple[Anchor, ...]:
     laplace = objective.with_statistics(expansion.pack()).laplace_factor(theta)
     if len(effects.wide):
         rng = np.random.default_rng(20141104)
@@ -299,4 +306,7 @@ def _laplace(
         w_factor = np.stack(columns, axis=1)
     else:
         w_factor = surrogate.jacobian(theta) @ laplace.factor
-    return Anchor(theta, expansion.w, laplace, w_factor, expansion.information, passes)
+    return tuple(
+        Anchor(theta, part.w, laplace, w_factor[span], part.information, passes)
+        for part, span in zip(expansion.parts, spans_of(regressions), strict=True)
+    )

@@ -33,28 +33,32 @@ class FireflyChain:
 
     def __init__(self, target: Target, resampling: Resampling, moves: Any) -> None:
         self.target = target
-        rows, graph = target.data.rows, target.graph
-        n_rows, n_parameters = len(rows.X), len(target.geometry.centre)
+        rows, n_parameters = target.data.parts, len(target.geometry.centre)
+        n_rows = sum(len(part.X) for part in rows)
         self.cursor = np.zeros(1, np.int64)
         self.plan: Any
         if target.data.alias is not None:
             self.plan = target.data.alias._replace(drawn=np.empty(n_rows + SPARE, np.int32))
         else:
-            scheme = None if target.bound is None else resampling
+            scheme = None if target.parts[0].bound is None else resampling
             self.plan = make_plan(scheme, n_rows, target.data.levels, self.cursor)
         self.bright = make_brightness(n_rows)
-        self.state = make_chain(n_parameters, graph.n_coefficients + target.n_shared, n_rows)
-        self.scratch = make_scratch(rows.offset.shape[1], rows.constants.shape[1])
+        self.state = make_chain(n_parameters, target.n_slopes, n_rows)
+        self.scratch = make_scratch(
+            max(part.offset.shape[1] for part in rows),
+            max(part.constants.shape[1] for part in rows),
+        )
         self.moves = _copy(moves)
         self.geometry = target.geometry
         self.others = np.zeros(target.n_others)
         self.statistics = np.concatenate([target.statistics, self.others])
+        self._n_collapsed = len(self.statistics) - target.n_others
         self.started = False
         begin, run = target.kernels()
         self._begin, self._run = begin, entry_point(run)
 
     def log_density_at(self, v: np.ndarray) -> float:
-        """Log prior and collapsed bound at whitened parameters v; no row is read."""
+        """Log prior and collapsed bounds at whitened parameters v; no row is read."""
         theta = self.geometry.centre + self._laplace.apply(v)
         return float(self.target.density(theta, self.statistics, self.state.w_new))
 
@@ -64,7 +68,7 @@ class FireflyChain:
         Returns
         -------
         float
-            Log density (prior and collapsed bound) at v; -inf outside the support.
+            Log density (prior and collapsed bounds) at v; -inf outside the support.
         """
         self.state.v[:] = v
         self._begin(rng, *self._target_arguments(), *self._state_arguments())
@@ -86,7 +90,7 @@ class FireflyChain:
         """Take over values of variables that belong to other step methods, if they changed."""
         if self.others.size and not np.array_equal(others, self.others):
             self.others[:] = others
-            self.statistics[len(self.target.statistics) :] = others
+            self.statistics[self._n_collapsed :] = others
             if self.started:
                 state = self.state
                 before = state.log_density[0]
@@ -155,7 +159,7 @@ class FireflyChain:
         self.state.log_density[0] = saved["log_density"]
         self.state.log_weight[0] = saved["log_weight"]
         self.others[:] = saved["others"]
-        self.statistics[len(self.target.statistics) :] = saved["others"]
+        self.statistics[self._n_collapsed :] = saved["others"]
         self.bright.slot[self.bright.index[: self.n_bright]] = 0
         n = len(saved["bright"])
         self.bright.index[:n] = saved["bright"]

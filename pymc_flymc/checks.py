@@ -68,7 +68,7 @@ def check_bound(
     information = likelihood_pass(design, y, derivatives, w).concave().information
     factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(len(w)))).T
     anchor = Anchor(w, w, dense_factor(information + np.eye(len(w))), factor, information, 1.0)
-    problem = Problem(design, y, likelihood, derivatives, anchor)
+    problem = Problem("y", design, y, likelihood, derivatives, anchor)
     prepared = bound.prepare(problem, compile_log_factor(row_factor(likelihood, bound)))
     evaluate = _evaluator(bound, likelihood, len(w))
     for scale in SCALES:

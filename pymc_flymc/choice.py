@@ -61,7 +61,7 @@ def mixture(target: Target, proposal: str) -> tuple[float, float, float]:
     mixtures = _JOINT if target.is_joint else _CONDITIONAL
     if proposal not in mixtures:
         raise ValueError(
-            f"proposal={proposal!r} needs joint moves, that is bound=Taylor(); "
+            f"proposal={proposal!r} needs joint moves, that is bound=Taylor() and one likelihood; "
             f"without them it is one of {', '.join(mixtures)}"
         )
     return mixtures[proposal]
@@ -97,7 +97,7 @@ def _check_resampling(bound: object, resampling: Resampling | None) -> None:
 
 def choose_target(
     graph: DensityGraph,
-    problem: Problem,
+    problems: Sequence[Problem],
     bound: Bound | str | None,
     resampling: Resampling | None,
     proposal: str,
@@ -108,14 +108,18 @@ def choose_target(
     Joint updates of (theta, z) under a Taylor bound give nearly independent draws where the
     posterior is concentrated; a conditional kernel under a quadratic bound degrades more gently
     where it is not. The cost of the latter is estimated from a sample of rows, that of
-    the former from the weights of joint proposals, with random numbers of its own.
+    the former from the weights of joint proposals, with random numbers of its own. Joint updates
+    are for one likelihood.
 
     The settings are those that `check_settings` lets pass.
     """
     scheme = resampling or ImplicitResampling()
+    if len(problems) > 1:
+        return conditional_target(graph, problems, bound, scheme, "metropolis", len(others))
+    (problem,) = problems
     if not isinstance(bound, str):
         kernel = "joint" if isinstance(bound, Taylor) else "metropolis"
-        return build_target(graph, problem, bound, scheme, len(others), kernel)
+        return build_target(graph, problems, [bound], scheme, len(others), kernel)
     valid = _valid_bounds(problem)
     # Some likelihoods and settings leave no choice.
     if len(valid) == 1:
@@ -128,30 +132,36 @@ def choose_target(
         return _cheaper(graph, problem, valid, scheme, others)
     _check_resampling(only, resampling)
     kernel = "joint" if isinstance(only, Taylor) else "metropolis"
-    target = build_target(graph, problem, only, scheme, len(others), kernel)
+    target = build_target(graph, problems, [only], scheme, len(others), kernel)
     _log.info(
         f"FireflyMH: {'joint' if target.is_joint else 'conditional'} moves with a {only.name} "
-        f"bound, about {target.expected_bright:,.1f} of {problem.design.n_rows:,} rows bright"
+        f"bound, about {target.parts[0].expected_bright:,.1f} of {problem.design.n_rows:,} rows "
+        "bright"
     )
     return target
 
 
 def conditional_target(
     graph: DensityGraph,
-    problem: Problem,
+    problems: Sequence[Problem],
     bound: Bound | str | None,
     resampling: Resampling,
     kernel: str,
     n_others: int,
 ) -> Target:
-    """Build the target of a kernel that updates theta given z, by default with a tangent bound."""
-    chosen = _tightest(_valid_bounds(problem), problem) if isinstance(bound, str) else bound
-    target = build_target(graph, problem, chosen, resampling, n_others, kernel)
-    if chosen is not None:
-        _log.info(
-            f"Firefly, {kernel} moves with a {chosen.name} bound: about "
-            f"{target.expected_bright:,.1f} of {problem.design.n_rows:,} rows bright"
-        )
+    """Build the target of a kernel that updates theta given z, by default with tangent bounds."""
+    chosen = [
+        _tightest(_valid_bounds(problem), problem) if isinstance(bound, str) else bound
+        for problem in problems
+    ]
+    target = build_target(graph, problems, chosen, resampling, n_others, kernel)
+    for problem, part in zip(problems, target.parts, strict=True):
+        if part.bound is not None:
+            _log.info(
+                f"Firefly, {kernel} moves with a {part.bound.name} bound: about "
+                f"{part.expected_bright:,.1f} of {problem.design.n_rows:,} rows of "
+                f"{problem.name!r} bright"
+            )
     return target
 
 
@@ -204,7 +214,7 @@ def _cheaper(
     conditional = (OVERHEAD_ROWS + 2.0 * bright) * CONDITIONAL_TRANSITIONS * n_parameters
     reason = f"joint moves would read about {joint_rows:,.0f} rows each"
     if OVERHEAD_ROWS + joint_rows < conditional:  # if acceptance were perfect
-        target = build_target(graph, problem, taylor, resampling, n_others, "joint")
+        target = build_target(graph, [problem], [taylor], resampling, n_others, "joint")
         trial = _trial(target, resampling, others)
         joint = (OVERHEAD_ROWS + trial.rows) * trial.autocorrelation_time
         if not trial.heavy_tails and joint < conditional:
@@ -218,10 +228,10 @@ def _cheaper(
             f"{trial.autocorrelation_time:,.0f} for an effective draw"
             f"{' or more, tails being heavy' * trial.heavy_tails}"
         )
-    target = build_target(graph, problem, fallback, resampling, n_others, "metropolis")
+    target = build_target(graph, [problem], [fallback], resampling, n_others, "metropolis")
     _log.info(
         f"FireflyMH: conditional moves with a {fallback.name} bound, about "
-        f"{target.expected_bright:,.0f} of {problem.design.n_rows:,} rows bright; {reason}"
+        f"{target.parts[0].expected_bright:,.0f} of {problem.design.n_rows:,} rows bright; {reason}"
     )
     return target
 

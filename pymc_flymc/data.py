@@ -9,12 +9,13 @@ import numpy as np
 from pymc_flymc.kernels.poisson import SPARE, AliasTables
 from pymc_flymc.native import read_only
 from pymc_flymc.resampling import Levels
-from pymc_flymc.rows import Rows
+from pymc_flymc.rows import Rows, SeveralRows
 from pymc_flymc.shared import SharedArray
 
 __all__ = ["Data"]
 
 _ROWS = ("X", "offset", "constants", "indptr", "indices", "values")
+_NUMBERS = ("intercept", "n_sparse", "first")
 _ALIAS = ("heavy", "near_threshold", "near_alias", "far_threshold", "far_alias")
 
 
@@ -23,24 +24,35 @@ class Data:
 
     Parameters
     ----------
-    rows : Rows
-        Design (the user's own memory where possible) and the constants of the bound.
+    rows : Rows or SeveralRows
+        Designs (the user's own memory where possible) and the constants of the bounds.
     levels : Levels or None
         Proposal probabilities of implicit resampling.
     alias : AliasTables or None
         Tables of the joint kernel.
     """
 
-    def __init__(self, rows: Rows, levels: Levels | None, alias: AliasTables | None = None) -> None:
+    def __init__(
+        self, rows: Rows | SeveralRows, levels: Levels | None, alias: AliasTables | None = None
+    ) -> None:
         self.rows = rows
         self.levels = levels
         self.alias = alias
         self._shared: dict[str, SharedArray] | None = None
 
+    @property
+    def parts(self) -> tuple[Rows, ...]:
+        """Rows of each likelihood."""
+        return self.rows.parts if isinstance(self.rows, SeveralRows) else (self.rows,)
+
     def __getstate__(self) -> dict[str, Any]:
         """Row-sized arrays as references to files, see `SharedArray`."""
         if self._shared is None:
-            arrays = {name: getattr(self.rows, name) for name in _ROWS}
+            arrays = {
+                f"{name} {i}": getattr(part, name)
+                for i, part in enumerate(self.parts)
+                for name in _ROWS
+            }
             if self.levels is not None:
                 arrays |= {name: getattr(self.levels, name) for name in ("level", "order")}
             if self.alias is not None:
@@ -49,8 +61,8 @@ class Data:
         levels = self.levels
         return {
             "shared": self._shared,
-            "intercept": self.rows.intercept,
-            "n_sparse": self.rows.n_sparse,
+            "numbers": [{name: getattr(part, name) for name in _NUMBERS} for part in self.parts],
+            "place": self.rows.place if isinstance(self.rows, SeveralRows) else None,
             "levels": None if levels is None else (levels.q, levels.start),
             "alias total": None if self.alias is None else self.alias.total,
         }
@@ -66,5 +78,10 @@ class Data:
             drawn = np.empty(len(tables["near_alias"]) + SPARE, np.int32)
             self.alias = AliasTables(total=state["alias total"], drawn=drawn, **tables)
         self.levels = levels
-        self.rows = Rows(intercept=state["intercept"], n_sparse=state["n_sparse"], **arrays)
+        parts = tuple(
+            Rows(**(numbers | {name: arrays[f"{name} {i}"] for name in _ROWS}))
+            for i, numbers in enumerate(state["numbers"])
+        )
+        place = state["place"]
+        self.rows = parts[0] if place is None else SeveralRows(parts, place)
         self._shared = state["shared"]

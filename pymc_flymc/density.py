@@ -19,7 +19,7 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.statistics import collapsed_quadratic
+from pymc_flymc.statistics import collapsed_quadratic, quadratic_size
 
 if TYPE_CHECKING:
     from pymc_flymc.bounds.base import Bound
@@ -97,7 +97,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class DensityGraph:
-    """A model without its Firefly likelihood.
+    """A model without its Firefly likelihoods.
 
     Attributes
     ----------
@@ -106,29 +106,35 @@ class DensityGraph:
     others : TensorVariable
         Input, shape (F,): variables of other step methods that the rest of the model depends on.
     rest : TensorVariable
-        Scalar: log density of everything but the likelihood (priors with their Jacobians,
+        Scalar: log density of everything but these likelihoods (priors with their Jacobians,
         potentials, other observed variables).
-    coefficients : TensorVariable
-        Shape (P,): w(theta).
-    n_coefficients : int
+    coefficients : tuple of TensorVariable
+        w(theta) of each likelihood.
+    sizes : tuple of int
+        Their lengths.
     """
 
     theta: TensorVariable
     others: TensorVariable
     rest: TensorVariable
-    coefficients: TensorVariable
-    n_coefficients: int
+    coefficients: tuple[TensorVariable, ...]
+    sizes: tuple[int, ...]
 
-    def with_bound(
-        self, bound: Bound | None, likelihood: Likelihood, n_others: int
+    @property
+    def n_coefficients(self) -> int:
+        """Number of coefficients of all likelihoods."""
+        return sum(self.sizes)
+
+    def with_bounds(
+        self, bounds: Sequence[tuple[Bound | None, Likelihood, int]], n_others: int
     ) -> tuple[TensorVariable, ...]:
-        """Graphs of the rest of the model and the collapsed bound.
+        """Graphs of the rest of the model and the collapsed bounds.
 
         Parameters
         ----------
-        bound : Bound or None
-            Its statistics come first in `statistics`.
-        likelihood : Likelihood
+        bounds : sequence of (Bound or None, Likelihood, int)
+            Of each likelihood, with the length of the bound's statistics: its own part of
+            `statistics`, in the same order.
         n_others : int
             Length of `others`, which come last in `statistics`.
 
@@ -137,7 +143,8 @@ class DensityGraph:
         theta, statistics : TensorVariable
             Inputs.
         logp, coefficients, shared : TensorVariable
-            Log density, w(theta), and what the rows' bounds have in common.
+            Log density, w(theta), and what the rows' bounds have in common. Of several likelihoods
+            the coefficients are one after the other, what its rows share behind each.
         """
         statistics = pt.vector("statistics", dtype="float64")
         logp: Any = self.rest
@@ -145,19 +152,27 @@ class DensityGraph:
             tail = pt.specify_shape(statistics[statistics.shape[0] - n_others :], (n_others,))
             known: dict[Any, Any] = {self.others: tail}
             logp = graph_replace([logp], known, strict=False)[0]
-        shared: Any = pt.zeros((0,))
-        if bound is not None:
-            log_bound, shared = bound.collapsed(
-                likelihood, self.coefficients, statistics, self.n_coefficients
-            )
-            logp = logp + log_bound
-        return self.theta, statistics, logp, self.coefficients, shared
+        parts: list[Any] = []
+        start = 0
+        for (bound, likelihood, size), w, n in zip(
+            bounds, self.coefficients, self.sizes, strict=True
+        ):
+            shared: Any = pt.zeros((0,))
+            if bound is not None:
+                own: Any = statistics[start:] if start else statistics
+                log_bound, shared = bound.collapsed(likelihood, w, own, n)
+                logp = logp + log_bound
+            parts += [w, shared]
+            start += size
+        if len(self.sizes) == 1:
+            return self.theta, statistics, logp, *parts
+        return self.theta, statistics, logp, pt.join(0, *parts), pt.zeros((0,))
 
 
 def flatten_model(
     rest: TensorVariable,
-    coefficients: TensorVariable,
-    n_coefficients: int,
+    coefficients: Sequence[TensorVariable],
+    sizes: Sequence[int],
     variables: Sequence[TensorVariable],
     layout: Layout,
     others: Sequence[TensorVariable],
@@ -176,17 +191,20 @@ def flatten_model(
             replacements[variable] = variable.type.filter_variable(piece)
             start = stop
     # Data containers are frozen at the values they have now.
-    for node in graph_inputs([rest, coefficients]):
+    for node in graph_inputs([rest, *coefficients]):
         if isinstance(node, SharedVariable):
             value = pt.constant(node.get_value(borrow=True), name=node.name)
             replacements[node] = node.type.filter_variable(value)
-    flat: list[Any] = graph_replace([rest, coefficients], replacements, strict=False)
-    flat_rest, flat_w = flat
-    return DensityGraph(theta, rest_of, flat_rest, flat_w.astype("float64"), n_coefficients)
+    flat: list[Any] = graph_replace([rest, *coefficients], replacements, strict=False)
+    ws = tuple(w.astype("float64") for w in flat[1:])
+    return DensityGraph(theta, rest_of, flat[0], ws, tuple(sizes))
 
 
 class Surrogate:
     """``rest(theta) + quadratic(w(theta))`` and its gradient, for set-up work.
+
+    With several likelihoods there is a quadratic in the coefficients of each, whose statistics come
+    one after the other; w is the vector of all coefficients.
 
     Evaluated by PyTensor's Python linker: some 0.3 ms a call, and nothing to compile.
 
@@ -199,18 +217,21 @@ class Surrogate:
 
     def __init__(self, graph: DensityGraph, others: np.ndarray) -> None:
         statistics = pt.vector("statistics", dtype="float64")
-        logp = graph.rest + collapsed_quadratic(
-            graph.coefficients, statistics, graph.n_coefficients
-        )
+        logp: Any = graph.rest
+        own: Any = statistics
+        for w, n in zip(graph.coefficients, graph.sizes, strict=True):
+            logp = logp + collapsed_quadratic(w, own, n)
+            own = own[quadratic_size(own, n) :]
         known: dict[Any, Any] = {graph.others: pt.constant(others)}
         value: Any = graph_replace([logp], known, strict=False)[0]
         gradient: Any = pytensor.grad(value, graph.theta, disconnected_inputs="ignore")
         # What the quadratic says of its gradient, written out, or else PyTensor cannot vectorise.
         gradient = rewrite_graph(gradient, include=("inline_ofg_expansion",))
         self.n_coefficients = graph.n_coefficients
-        self._graphs = graph, statistics, value, gradient
+        self._graphs = graph.theta, statistics, gradient
+        self._w = pt.join(0, *graph.coefficients)
         self._function = self._compile([graph.theta, statistics], [value, gradient])
-        self._coefficients = self._compile([graph.theta], graph.coefficients)
+        self._coefficients = self._compile([graph.theta], self._w)
 
     def _compile(self, inputs: list[Any], outputs: Any) -> Any:
         # Few rewrites are made quickest. For long vectors it pays to make those that remove the
@@ -223,27 +244,27 @@ class Surrogate:
 
     @cached_property
     def _hessian(self) -> Any:
-        graph, statistics, _, gradient = self._graphs
-        return self._compile([graph.theta, statistics], _jacobian(gradient, graph.theta))
+        theta, statistics, gradient = self._graphs
+        return self._compile([theta, statistics], _jacobian(gradient, theta))
 
     @cached_property
     def _hessian_times(self) -> Any:
-        graph, statistics, _, gradient = self._graphs
-        v = pt.vector("v", shape=graph.theta.type.shape, dtype="float64")
-        product = pytensor.grad(pt.sum(gradient * v), graph.theta, disconnected_inputs="ignore")
-        return self._compile([graph.theta, statistics, v], product)
+        theta, statistics, gradient = self._graphs
+        v = pt.vector("v", shape=theta.type.shape, dtype="float64")
+        product = pytensor.grad(pt.sum(gradient * v), theta, disconnected_inputs="ignore")
+        return self._compile([theta, statistics, v], product)
 
     @cached_property
     def _jacobian(self) -> Any:
-        graph = self._graphs[0]
-        return self._compile([graph.theta], _jacobian(graph.coefficients, graph.theta))
+        theta = self._graphs[0]
+        return self._compile([theta], _jacobian(self._w, theta))
 
     @cached_property
     def _pushforward(self) -> Any:
-        graph = self._graphs[0]
-        v = pt.vector("v", shape=graph.theta.type.shape, dtype="float64")
-        change = pytensor.gradient.pushforward(graph.coefficients, graph.theta, v)
-        return self._compile([graph.theta, v], change)
+        theta = self._graphs[0]
+        v = pt.vector("v", shape=theta.type.shape, dtype="float64")
+        change = pytensor.gradient.pushforward(self._w, theta, v)
+        return self._compile([theta, v], change)
 
     def __call__(self, theta: np.ndarray, statistics: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, shape (D,)."""

@@ -8,6 +8,7 @@ their conditional precisions d taken as independent: ``log p - sum_i log(d_i) / 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -195,26 +196,24 @@ class Objective:
         return wide_factor(self._effects.dense, self._effects.wide, *self.blocks(theta))
 
 
-def find_effects(surrogate: Surrogate, design: Design, layout: Layout) -> Effects:
+def find_effects(surrogate: Surrogate, designs: Sequence[Design], layout: Layout) -> Effects:
     """Tell the effects of groups from other parameters.
 
     Effects are the elements of variables that change coefficients of sparse columns and no others.
     Short variables that do so are taken for the means and scales of effects: those with no more
-    elements than the square root of the number of columns.
+    elements than the square root of the number of columns, in the largest of several designs.
     """
     size, start = layout.size, 0
+    most_sparse = max(design.n_sparse for design in designs)
     is_effect, is_wide = np.zeros(size, bool), np.zeros(size, bool)
     probes: list[np.ndarray] = []
-    in_sparse = np.zeros(design.n_coefficients, bool)
-    for k in range(design.n_predictors):
-        stop = (k + 1) * design.width
-        in_sparse[stop - design.n_sparse : stop] = True
+    in_sparse = np.concatenate([_in_sparse(design) for design in designs])
     rng = np.random.default_rng(20141104)
     theta = 0.1 * rng.standard_normal(size)  # not where a product happens to vanish
     for shape in layout.shapes:
         span = np.arange(start, start + int(np.prod(shape)))
         start += len(span)
-        if design.sparse is None or len(span) <= np.sqrt(design.n_sparse):
+        if not most_sparse or len(span) <= np.sqrt(most_sparse):
             continue
         direction = np.zeros(size)
         direction[span] = rng.standard_normal(len(span))
@@ -234,6 +233,13 @@ def find_effects(surrogate: Surrogate, design: Design, layout: Layout) -> Effect
         np.flatnonzero(is_wide),
         probes,
     )
+
+
+def _in_sparse(design: Design) -> np.ndarray:
+    """Whether each coefficient is one of a sparse column."""
+    places = np.arange(design.n_coefficients)
+    behind = places % design.width >= design.width - design.n_sparse
+    return behind & (places < design.n_predictors * design.width)
 
 
 def indicator(size: int, places: np.ndarray | int, values: np.ndarray | float) -> np.ndarray:

@@ -1,10 +1,10 @@
-"""Read a model: which observed variable Firefly takes over, and what everything else adds up to."""
+"""Read a model: which observed variables Firefly takes over, and what all else adds up to."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,32 @@ from pymc_flymc.graph_tools import evaluate, free_inputs, plain_function
 from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters, Softmax
 from pymc_flymc.predictor import LinearPredictor, read_parameters
 
+#: An observed variable beside the largest is subsampled from so many rows on. Fewer take at most
+#: some 40 microseconds in full, not worth a form of the model that can be read, and joint moves.
+ENOUGH_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class RowsReading:
+    """An observed variable whose rows Firefly subsamples.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    likelihood : Likelihood
+        Its family.
+    observed : ndarray of shape (N,), or (N, 1 + R) with R columns of row data
+        Its values, in a small dtype (int8 for Bernoulli).
+    predictor : LinearPredictor
+        Its linear predictor.
+    """
+
+    name: str
+    likelihood: Likelihood
+    observed: np.ndarray
+    predictor: LinearPredictor
+
 
 @dataclass(frozen=True)
 class ModelReading:
@@ -30,25 +56,16 @@ class ModelReading:
 
     Attributes
     ----------
-    name : str
-        Name of the observed variable that has the rows.
-    likelihood : Likelihood
-        Its family.
-    observed : ndarray of shape (N,), or (N, 1 + R) with R columns of row data
-        Its values, in a small dtype (int8 for Bernoulli).
-    predictor : LinearPredictor
-        Its linear predictor.
+    parts : tuple of RowsReading
+        The observed variables with these rows, the one with the most first.
     rest_logp : TensorVariable
-        Scalar: the model's log density without the rows - priors with the Jacobians of their
+        Scalar: the model's log density without these rows - priors with the Jacobians of their
         transforms, potentials, other observed variables - in terms of value variables.
     vars : list of TensorVariable
         Value variables that the step samples.
     """
 
-    name: str
-    likelihood: Likelihood
-    observed: np.ndarray
-    predictor: LinearPredictor
+    parts: tuple[RowsReading, ...]
     rest_logp: TensorVariable
     vars: list[TensorVariable]
 
@@ -58,8 +75,9 @@ def read_model(
 ) -> ModelReading:
     """Read a model for a step method.
 
-    If several observed variables belong to a supported family, the one with the most values is
-    taken; all others stay in ``rest_logp``, which is evaluated in full.
+    Of the observed variables that belong to a supported family the one with the most values is
+    taken, and each that has at least `ENOUGH_ROWS` values and can be read. All others stay in
+    ``rest_logp``, which is evaluated in full.
 
     Parameters
     ----------
@@ -76,7 +94,8 @@ def read_model(
     Raises
     ------
     UnsupportedModelError
-        If the model is not of a form that can be sampled exactly by Firefly.
+        If the model, that is its largest observed variable of a supported family, is not of a form
+        that can be sampled exactly by Firefly.
     ValueError
         If `vars` names no variables of the model, or data are not valid.
 
@@ -85,27 +104,56 @@ def read_model(
     UserWarning
         If a part of the model costs a pass over all rows at each draw nevertheless.
     """
-    rv, families = _choose_observed(model)
+    largest, *others = _supported(model)
     owned = _value_variables(model, vars)
+    shapes = _value_shapes(model)
+    taken = {largest: _read_rows(model, largest, owned, shapes)}
+    refused: dict[str, str] = {}
+    for rv in others:
+        if _size(model, rv) >= ENOUGH_ROWS:
+            try:
+                taken[rv] = _read_rows(model, rv, owned, shapes)
+            except UnsupportedModelError as error:
+                refused[str(rv.name)] = str(error)
+    warn_of_full_passes(
+        model, {rv: len(part.observed) for rv, part in taken.items()}, shapes, refused
+    )
+    rest = [v for v in model.basic_RVs + model.potentials if v not in taken]
+    return ModelReading(_of_one_dtype(list(taken.values())), model.logp(vars=rest), owned)
+
+
+def _read_rows(
+    model: Model,
+    rv: TensorVariable,
+    owned: list[TensorVariable],
+    shapes: Mapping[Variable, tuple[int, ...]],
+) -> RowsReading:
+    """Read one observed variable."""
     name = str(rv.name)
-    likelihood, parameters = _read_parameters(rv, families)
+    _check_form(model, rv)
+    likelihood, parameters = _read_parameters(rv)
     values = _with_row_data(_observed_values(model, rv), parameters.row_data, likelihood, name)
     graphs = model.replace_rvs_by_values([parameters.predictors, *parameters.nuisances])
     _check_variables(model, owned, graphs, name)
-    shapes = _value_shapes(model)
     predictor = read_parameters(RowParameters(graphs[0], graphs[1:]), len(values), name, shapes)
     if isinstance(likelihood, Softmax):
         likelihood = Softmax(predictor.design.n_predictors)
-    observed = likelihood.read_observed(values, name)
-    warn_of_full_passes(model, rv, len(observed), shapes)
-    return ModelReading(
-        name=name,
-        likelihood=likelihood,
-        observed=observed,
-        predictor=predictor,
-        rest_logp=model.logp(vars=[v for v in model.basic_RVs + model.potentials if v is not rv]),
-        vars=owned,
-    )
+    return RowsReading(name, likelihood, likelihood.read_observed(values, name), predictor)
+
+
+def _of_one_dtype(parts: list[RowsReading]) -> tuple[RowsReading, ...]:
+    """Return readings whose designs are all float64 if one is: kernels loop over equal types."""
+    dense = {part.predictor.design.X.dtype for part in parts if part.predictor.design.X.size}
+    dtype = max(dense, key=lambda each: each.itemsize, default=np.dtype(np.float64))
+
+    def converted(part: RowsReading) -> RowsReading:
+        design = part.predictor.design
+        if len(parts) == 1 or design.X.dtype == dtype:
+            return part
+        design = replace(design, X=design.X.astype(dtype))
+        return replace(part, predictor=replace(part.predictor, design=design))
+
+    return tuple(converted(part) for part in parts)
 
 
 def anchor_point(model: Model, anchor: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -173,18 +221,17 @@ def _size(model: Model, rv: TensorVariable) -> int:
     return evaluate(model.rvs_to_values[rv]).size
 
 
-def _read_parameters(
-    rv: TensorVariable, families: list[Likelihood]
-) -> tuple[Likelihood, RowParameters]:
+def _read_parameters(rv: TensorVariable) -> tuple[Likelihood, RowParameters]:
     """Return the first family that can read an observed variable, and what it has read."""
+    families = [family for family in LIKELIHOODS if family.matches(rv)]
     for family in families[:-1]:
         with suppress(UnsupportedModelError):
             return family, family.read(rv)
     return families[-1], families[-1].read(rv)
 
 
-def _choose_observed(model: Model) -> tuple[TensorVariable, list[Likelihood]]:
-    """Return the largest observed variable of supported families, and these."""
+def _supported(model: Model) -> list[TensorVariable]:
+    """Return the observed variables of supported families, at least one, the largest first."""
     found = [rv for rv in model.observed_RVs if any(family.matches(rv) for family in LIKELIHOODS)]
     if not found:
         listed = ", ".join(f"{rv.name} ({_distribution(rv)})" for rv in model.observed_RVs)
@@ -193,9 +240,14 @@ def _choose_observed(model: Model) -> tuple[TensorVariable, list[Likelihood]]:
             f"the model has no observed variable that Firefly supports. Observed are: "
             f"{listed or 'none'}. Supported are: {families}"
         )
-    rv = max(found, key=lambda rv: _size(model, rv))
-    stem = rv.name.removesuffix("_observed")
-    if stem != rv.name and f"{stem}_unobserved" in model.named_vars:
+    return sorted(found, key=lambda rv: -_size(model, rv))
+
+
+def _check_form(model: Model, rv: TensorVariable) -> None:
+    """Refuse observed variables with missing values, or of several dimensions."""
+    name = str(rv.name)
+    stem = name.removesuffix("_observed")
+    if stem != name and f"{stem}_unobserved" in model.named_vars:
         raise UnsupportedModelError(
             f"the observed variable {stem!r} has missing values, which PyMC samples as variables "
             f"of their own; drop these rows from {stem!r} and from the design"
@@ -205,7 +257,6 @@ def _choose_observed(model: Model) -> tuple[TensorVariable, list[Likelihood]]:
             f"the observed variable {rv.name!r} has {rv.ndim} dimensions; only vectors are "
             "supported: flatten the observed values and the predictor"
         )
-    return rv, [family for family in LIKELIHOODS if family.matches(rv)]
 
 
 def _distribution(rv: TensorVariable) -> str:

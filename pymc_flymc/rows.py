@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types
+from numba.extending import overload
 
 from pymc_flymc.native import (
     call_log_factor,
@@ -20,8 +21,9 @@ __all__ = [
     "CHUNK",
     "Rows",
     "Scratch",
+    "SeveralRows",
+    "add_gradients",
     "add_rows",
-    "log_factor_gradients",
     "log_factors",
     "make_scratch",
     "row_predictors",
@@ -52,6 +54,8 @@ class Rows(NamedTuple):
     indptr, indices, values : ndarray, shapes (N + 1,) or (0,), (M,), (M,); int64, int32, float64
         Sparse part of the design by rows: row n has the numbers ``values[indptr[n]:indptr[n + 1]]``
         in the columns ``indices[...]``. Empty when there is none.
+    first : int
+        Number of the first row: other likelihoods' rows may come before these.
     """
 
     X: np.ndarray
@@ -62,6 +66,24 @@ class Rows(NamedTuple):
     indptr: np.ndarray = read_only(np.empty(0, np.int64))
     indices: np.ndarray = read_only(np.empty(0, np.int32))
     values: np.ndarray = read_only(np.empty(0))
+    first: int = 0
+
+
+class SeveralRows(NamedTuple):
+    """The data of several likelihoods, their rows numbered one likelihood after the other.
+
+    Kernels pass it on as they do `Rows`, and tuples of log factors' addresses with it.
+
+    Attributes
+    ----------
+    parts : tuple of Rows
+        One for each likelihood.
+    place : ndarray, shape (L + 1,), int64
+        Where their coefficients begin among those of all, with what their rows share behind them.
+    """
+
+    parts: tuple[Rows, ...]
+    place: np.ndarray
 
 
 class Scratch(NamedTuple):
@@ -78,13 +100,16 @@ class Scratch(NamedTuple):
 
 
 def make_scratch(n_predictors: int, n_constants: int) -> Scratch:
-    """Buffers for rows with so many predictors and constants each."""
+    """Buffers for rows with at most so many predictors and constants each."""
     eta, constants = np.empty((CHUNK, n_predictors)), np.empty((CHUNK, n_constants))
     return Scratch(eta, constants, np.empty_like(eta), np.zeros(1, np.int64))
 
 
-def rows_type(dtype: np.dtype) -> types.Type:
-    """Numba type of `Rows` whose design has the given dtype."""
+def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
+    """Numba type of `Rows` or `SeveralRows` whose designs have the given dtype."""
+    if n_likelihoods > 1:
+        parts = types.UniTuple(rows_type(dtype), n_likelihoods)
+        return named_tuple_type(SeveralRows, {"parts": parts, "place": vector(types.int64)})
     element: Any = types.float32 if dtype == np.float32 else types.float64
     # Data are shared between chains and may be a read-only map: kernels promise not to write.
     return named_tuple_type(
@@ -98,6 +123,7 @@ def rows_type(dtype: np.dtype) -> types.Type:
             "indptr": types.Array(types.int64, 1, "C", readonly=True),
             "indices": types.Array(types.int32, 1, "C", readonly=True),
             "values": types.Array(types.float64, 1, "C", readonly=True),
+            "first": types.int64,
         },
     )
 
@@ -153,7 +179,7 @@ def row_predictors(rows, w, index, start, size, eta):
     # One loop for each part of a design: the first is quick as long as the others stay out of it.
     for i in range(size):
         for k in range(n_predictors):
-            eta[i, k] = dot(rows.X[index[start + i]], w, k * each)
+            eta[i, k] = dot(rows.X[index[start + i] - rows.first], w, k * each)
     if rows.intercept == 1:
         for i in range(size):
             for k in range(n_predictors):
@@ -161,10 +187,10 @@ def row_predictors(rows, w, index, start, size, eta):
     if rows.offset.shape[0] > 0:
         for i in range(size):
             for k in range(n_predictors):
-                eta[i, k] += rows.offset[index[start + i], k]
+                eta[i, k] += rows.offset[index[start + i] - rows.first, k]
     if rows.indptr.shape[0] > 0:
         for i in range(size):
-            n = index[start + i]
+            n = index[start + i] - rows.first
             for k in range(n_predictors):
                 place = k * each + n_columns + rows.intercept
                 for j in range(rows.indptr[n], rows.indptr[n + 1]):
@@ -177,14 +203,14 @@ def add_rows(rows, index, start, size, factors, gradient):
     n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)
     for i in range(size):
         for k in range(n_predictors):
-            add_multiple(factors[i, k], rows.X[index[start + i]], gradient, k * each)
+            add_multiple(factors[i, k], rows.X[index[start + i] - rows.first], gradient, k * each)
     if rows.intercept == 1:
         for i in range(size):
             for k in range(n_predictors):
                 gradient[k * each + n_columns] += factors[i, k]
     if rows.indptr.shape[0] > 0:
         for i in range(size):
-            n = index[start + i]
+            n = index[start + i] - rows.first
             for k in range(n_predictors):
                 place = k * each + n_columns + rows.intercept
                 for j in range(rows.indptr[n], rows.indptr[n + 1]):
@@ -199,15 +225,13 @@ def gather_rows(rows, w, index, start, size, scratch):
     """
     row_predictors(rows, w, index, start, size, scratch.eta)
     for i in range(size):
-        n = index[start + i]
+        n = index[start + i] - rows.first
         for r in range(rows.constants.shape[1]):
             scratch.constants[i, r] = rows.constants[n, r]
     scratch.queries[0] += size
 
 
-@njit
-def log_factors(rows, log_factor, w, index, start, stop, out, scratch):
-    """Write the log factors of rows index[start:stop] to out[start:stop]."""
+def _log_factors(rows, log_factor, w, index, start, stop, out, scratch):
     shared = shared_part(rows, w)
     while start < stop:
         size = min(stop - start, CHUNK)
@@ -222,17 +246,10 @@ def log_factors(rows, log_factor, w, index, start, stop, out, scratch):
         start += size
 
 
-@njit
-def log_factor_gradients(rows, log_factor_gradient, w, index, stop, out, gradient, scratch):
-    """As `log_factors`, from row index[0] on; writes the gradient of their sum in w, too.
-
-    One pass over the rows: each is read once, its row of the design while it is in the cache.
-    """
-    shared = shared_part(rows, w)
-    for j in range(w.shape[0]):
-        gradient[j] = 0.0
-    slope = shared_part(rows, gradient)
-    for start in range(0, stop, CHUNK):
+def _add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch):
+    # One pass over the rows: each is read once, its row of the design while it is in the cache.
+    shared, slope = shared_part(rows, w), shared_part(rows, gradient)
+    while start < stop:
         size = min(stop - start, CHUNK)
         gather_rows(rows, w, index, start, size, scratch)
         call_log_factor_gradient(
@@ -245,3 +262,72 @@ def log_factor_gradients(rows, log_factor_gradient, w, index, stop, out, gradien
             slope,
         )
         add_rows(rows, index, start, size, scratch.slopes, gradient)
+        start += size
+
+
+_log_factors_of_one, _add_gradients_of_one = njit(_log_factors), njit(_add_gradients)
+
+
+@njit
+def _end_of_run(part, index, start, stop):
+    """Return the end of the run of the part's rows that begins at index[start]."""
+    last = part.first + part.X.shape[0]
+    while start < stop and part.first <= index[start] < last:
+        start += 1
+    return start
+
+
+def _log_factors_of_several(rows, log_factor, w, index, start, stop, out, scratch):
+    k = 0
+    for part in rows.parts:
+        own = w[rows.place[k] : rows.place[k + 1]]
+        i = start
+        while i < stop:
+            j = _end_of_run(part, index, i, stop)
+            _log_factors_of_one(part, log_factor[k], own, index, i, j, out, scratch)
+            i = j + 1  # the row that ended the run is of another likelihood
+        k += 1
+
+
+def _add_gradients_of_several(
+    rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch
+):
+    k = 0
+    for part in rows.parts:
+        own = w[rows.place[k] : rows.place[k + 1]]
+        slope = gradient[rows.place[k] : rows.place[k + 1]]
+        i = start
+        while i < stop:
+            j = _end_of_run(part, index, i, stop)
+            _add_gradients_of_one(
+                part, log_factor_gradient[k], own, index, i, j, out, slope, scratch
+            )
+            i = j + 1
+        k += 1
+
+
+def log_factors(rows, log_factor, w, index, start, stop, out, scratch):
+    """Write the log factors of rows index[start:stop] to out[start:stop]."""
+    arguments = rows, log_factor, w, index, start, stop, out, scratch
+    _choose_log_factors(*arguments)(*arguments)
+
+
+@overload(log_factors)
+def _choose_log_factors(rows, log_factor, w, index, start, stop, out, scratch):
+    return _log_factors_of_several if _are_several(rows) else _log_factors
+
+
+def add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch):
+    """As `log_factors`; adds the gradient of their sum in w to `gradient`, too."""
+    arguments = rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch
+    _choose_add_gradients(*arguments)(*arguments)
+
+
+@overload(add_gradients)
+def _choose_add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch):
+    return _add_gradients_of_several if _are_several(rows) else _add_gradients
+
+
+def _are_several(rows: Any) -> bool:
+    """Whether these are `SeveralRows`, or their numba type."""
+    return getattr(rows, "instance_class", type(rows)) is SeveralRows

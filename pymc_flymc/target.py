@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +27,9 @@ from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods import Likelihood, outcome
 from pymc_flymc.native import NativeFunction, read_only
 from pymc_flymc.resampling import ImplicitResampling, Levels, Resampling
-from pymc_flymc.rows import Rows
+from pymc_flymc.rows import Rows, SeveralRows
 
-__all__ = ["Target", "build_target", "make_rows", "row_factor"]
+__all__ = ["Target", "TargetPart", "build_target", "make_rows", "row_factor"]
 
 #: How theta is updated: with z, or given z.
 KERNELS: dict[str, Any] = {
@@ -40,50 +41,76 @@ KERNELS: dict[str, Any] = {
 
 
 @dataclass
+class TargetPart:
+    """A likelihood and its bound.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+    bound : Bound or None
+    statistics : ndarray, float64
+        Packed statistics of the collapsed bound (empty without a bound).
+    expected_bright : float
+        Bright rows expected over the Laplace approximation.
+    log_factor : NativeFunction
+        Compiled `row_factor`.
+    """
+
+    likelihood: Likelihood
+    bound: Bound | None
+    statistics: np.ndarray
+    expected_bright: float
+    log_factor: NativeFunction
+
+    @property
+    def n_shared(self) -> int:
+        """Numbers that the density appends to the coefficients."""
+        return 0 if self.bound is None else self.bound.n_shared
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Graphs travel to other processes, machine code does not."""
+        return {k: v for k, v in self.__dict__.items() if k != "log_factor"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.log_factor = compile_log_factor(row_factor(self.likelihood, self.bound))
+
+
+@dataclass
 class Target:
     """All that kernels read and never write. Shared by all chains.
 
     Attributes
     ----------
     graph : DensityGraph
-    likelihood : Likelihood
-    bound : Bound or None
+    parts : tuple of TargetPart
+        One for each likelihood.
     n_others : int
         Number of foreign parameters, which each chain appends to the statistics.
-    statistics : ndarray, float64
-        Packed statistics of the collapsed bound (empty without a bound).
     geometry : Geometry
     data : Data
-    expected_bright : float
-        Bright rows expected over the Laplace approximation.
-    log_factor : NativeFunction
-        Compiled `row_factor`.
+        Of all likelihoods.
     kernel : str
-        One of `KERNELS`.
+        One of `KERNELS`. Joint moves are for one likelihood.
     """
 
     graph: DensityGraph
-    likelihood: Likelihood
-    bound: Bound | None
+    parts: tuple[TargetPart, ...]
     n_others: int
-    statistics: np.ndarray
     geometry: Geometry
     data: Data
-    expected_bright: float
-    log_factor: NativeFunction
     kernel: str = "metropolis"
 
     def __post_init__(self) -> None:
-        graphs = self.graph.with_bound(self.bound, self.likelihood, self.n_others)
+        bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
+        graphs = self.graph.with_bounds(bounds, self.n_others)
         self.density = compile_density(*graphs)
         self.gradients: tuple[NativeFunction, ...] = ()
         if self.kernel == "hamiltonian":
-            factor = row_factor(self.likelihood, self.bound)
-            self.gradients = (
-                compile_density_gradient(*graphs),
-                compile_pullback(*graphs),
-                compile_log_factor_gradient(factor),
-            )
+            factors = [row_factor(part.likelihood, part.bound) for part in self.parts]
+            of_factors = [compile_log_factor_gradient(factor) for factor in factors]
+            of_density = compile_density_gradient(*graphs), compile_pullback(*graphs)
+            self.gradients = *of_density, *of_factors
         self.kernels()  # loaded here, they are there in every forked chain
 
     @property
@@ -92,84 +119,114 @@ class Target:
         return self.kernel == "joint"
 
     @property
-    def n_shared(self) -> int:
-        """Numbers that the density appends to the coefficients."""
-        return 0 if self.bound is None else self.bound.n_shared
+    def statistics(self) -> np.ndarray:
+        """Statistics of all collapsed bounds, one after the other."""
+        return np.concatenate([part.statistics for part in self.parts])
+
+    @property
+    def n_slopes(self) -> int:
+        """Number of coefficients of all likelihoods, with what the rows of each share."""
+        return self.graph.n_coefficients + sum(part.n_shared for part in self.parts)
 
     def kernels(self) -> tuple[Any, Any]:
         """Compiled `begin` and `run`."""
-        dtype = self.data.rows.X.dtype
-        start = joint if self.is_joint else conditional
-        return start.begin_kernel(dtype), KERNELS[self.kernel].run_kernel(dtype)
+        start, run = joint if self.is_joint else conditional, KERNELS[self.kernel]
+        dtype, n = self.data.parts[0].X.dtype, len(self.parts)
+        several = () if n == 1 else (n,)
+        return start.begin_kernel(dtype, *several), run.run_kernel(dtype, *several)
 
     def posterior(self, statistics: np.ndarray, geometry: Geometry) -> Posterior:
         """Native form, for one chain's own statistics and geometry."""
-        density, pullback, factor = [f.address for f in self.gradients] or [0, 0, 0]
-        addresses = self.density.address, self.log_factor.address, density, pullback, factor
+        factors: Any = tuple(part.log_factor.address for part in self.parts)
+        density, pullback, *of_factors = [f.address for f in self.gradients] or [0, 0]
+        gradients: Any = tuple(of_factors) or (0,) * len(factors)
+        if len(self.parts) == 1:
+            (factors,), (gradients,) = factors, gradients
+        addresses = self.density.address, factors, density, pullback, gradients
         return Posterior(*addresses, statistics, self.data.rows, geometry)
 
     def __getstate__(self) -> dict[str, Any]:
         """Graphs travel to other processes, machine code does not."""
-        native = "density", "log_factor", "gradients"
+        native = "density", "gradients"
         return {k: v for k, v in self.__dict__.items() if k not in native}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.log_factor = compile_log_factor(row_factor(self.likelihood, self.bound))
         self.__post_init__()
 
 
 def build_target(
     graph: DensityGraph,
-    problem: Problem,
-    bound: Bound | None,
+    problems: Sequence[Problem],
+    bounds: Sequence[Bound | None],
     resampling: Resampling,
     n_others: int,
     kernel: str,
 ) -> Target:
-    """Compute the statistics of a bound and the constants of all rows, in one pass over the data.
+    """Compute the statistics of bounds and the constants of all rows, in one pass over the data.
+
+    Parameters
+    ----------
+    bounds : sequence of Bound or None
+        One for each problem, or None for all of them.
 
     Raises
     ------
     ValueError
-        If the bound is not valid for the likelihood, or has settings for another number of rows.
+        If a bound is not valid for its likelihood, or has settings for another number of rows.
     """
-    likelihood, design = problem.likelihood, problem.design
-    if bound is not None and not bound.supports(likelihood):
-        raise ValueError(
-            f"the {bound.name} bound is not one on {likelihood.name} likelihoods; bound='auto' "
-            "takes one that is"
-        )
-    log_factor = compile_log_factor(row_factor(likelihood, bound))
-    levels, alias = None, None
-    statistics, expected_bright = np.empty(0), float(design.n_rows)
-    if bound is None:
-        constants = np.asarray(problem.y, dtype=np.float64).reshape(design.n_rows, -1)
-    else:
-        prepared = bound.prepare(problem, log_factor)
-        statistics, constants = prepared.statistics, prepared.constants
-        expected_bright = float(prepared.bright.sum(dtype=np.float64))
-        if kernel == "joint":
-            alias = _alias_tables(constants, prepared.bright)
-        elif isinstance(resampling, ImplicitResampling):
-            levels = (
-                Levels.by_row(resampling.ratio * prepared.bright)
-                if resampling.q is None
-                else Levels.single(resampling.q, design.n_rows)
+    for problem, bound in zip(problems, bounds, strict=True):
+        if bound is not None and not bound.supports(problem.likelihood):
+            raise ValueError(
+                f"the {bound.name} bound is not one on {problem.likelihood.name} likelihoods, "
+                f"such as that of {problem.name!r}; bound='auto' takes one that is"
             )
-    rows = make_rows(design, constants)
-    return Target(
-        graph,
-        likelihood,
-        bound,
-        n_others,
-        statistics,
-        Geometry(problem.anchor.theta, *problem.anchor.laplace),
-        Data(rows, levels, alias),
-        expected_bright,
-        log_factor,
-        kernel,
-    )
+    parts, rows, bright = [], [], []
+    for problem, bound in zip(problems, bounds, strict=True):
+        part, constants, of_rows = _prepare(problem, bound)
+        parts.append(part)
+        rows.append(make_rows(problem.design, constants))
+        bright.append(of_rows)
+    levels, alias = None, None
+    if kernel == "joint":
+        alias = _alias_tables(rows[0].constants, bright[0])
+    elif isinstance(resampling, ImplicitResampling) and bounds[0] is not None:
+        probabilities = np.concatenate(bright)
+        levels = (
+            Levels.by_row(resampling.ratio * probabilities)
+            if resampling.q is None
+            else Levels.single(resampling.q, len(probabilities))
+        )
+    anchor = problems[0].anchor
+    geometry = Geometry(anchor.theta, *anchor.laplace)
+    data = Data(combine_rows(rows, graph.sizes, parts), levels, alias)
+    return Target(graph, tuple(parts), n_others, geometry, data, kernel)
+
+
+def _prepare(problem: Problem, bound: Bound | None) -> tuple[TargetPart, np.ndarray, np.ndarray]:
+    """Return a part, the constants of its rows, and their expected brightness."""
+    likelihood, n_rows = problem.likelihood, problem.design.n_rows
+    log_factor = compile_log_factor(row_factor(likelihood, bound))
+    if bound is None:
+        constants = np.asarray(problem.y, dtype=np.float64).reshape(n_rows, -1)
+        part = TargetPart(likelihood, None, np.empty(0), float(n_rows), log_factor)
+        return part, constants, np.ones(n_rows)
+    prepared = bound.prepare(problem, log_factor)
+    expected = float(prepared.bright.sum(dtype=np.float64))
+    part = TargetPart(likelihood, bound, prepared.statistics, expected, log_factor)
+    return part, prepared.constants, prepared.bright
+
+
+def combine_rows(
+    rows: Sequence[Rows], sizes: Sequence[int], parts: Sequence[TargetPart]
+) -> Rows | SeveralRows:
+    """Return one likelihood's rows as they are, or those of several together."""
+    if len(rows) == 1:
+        return rows[0]
+    lengths = [n + part.n_shared for n, part in zip(sizes, parts, strict=True)]
+    first = np.cumsum([0, *(len(each.X) for each in rows)])
+    numbered = [each._replace(first=int(n)) for each, n in zip(rows, first[:-1], strict=True)]
+    return SeveralRows(tuple(numbered), np.cumsum([0, *lengths]))
 
 
 def make_rows(design: Design, constants: np.ndarray) -> Rows:

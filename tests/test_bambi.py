@@ -56,8 +56,8 @@ def test_reading(formula, family, options, name, width):
     model = built(formula, family, frame(200), **options).backend.model
     with pytest.warns(UserWarning, match="have a value for each of the 200 rows"):
         reading = read_model(model)
-    assert reading.likelihood.name == name
-    design, w = reading.predictor.design, reading.predictor.coefficients
+    assert reading.parts[0].likelihood.name == name
+    design, w = reading.parts[0].predictor.design, reading.parts[0].predictor.coefficients
     assert design.width == width
     start = model.initial_point()
     # The rows' log-likelihood at w is that of Bambi's own graph, but for a constant.
@@ -71,8 +71,8 @@ def test_reading(formula, family, options, name, width):
         nuisances = w_here[len(w_here) - design.n_nuisances :]
         columns = [*design.predictor(w_here).T, *(np.full(200, v) for v in nuisances)]
         arguments = [pt.constant(column) for column in columns]
-        y = pt.constant(reading.observed.astype(float))
-        value = reading.likelihood.log_likelihood(arguments, y).sum().eval()
+        y = pt.constant(reading.parts[0].observed.astype(float))
+        value = reading.parts[0].likelihood.log_likelihood(arguments, y).sum().eval()
         differences.append(value - log_density(point))
     # Bambi's probit divides by the square root of two in single precision.
     error = len(y.data) * float(np.finfo(np.float32).eps) if name == "bernoulli-probit" else 1e-9

@@ -44,9 +44,9 @@ def test_spelling(name):
         b = pm.Normal("b", 0.0, 1.0, shape=3)
         pm.Bernoulli("y", p=inverse_link(X @ b), observed=Y)
     reading = read_model(model)
-    assert type(reading.likelihood) is family
+    assert type(reading.parts[0].likelihood) is family
     beta = np.array([0.1, -0.3, 0.7])
-    np.testing.assert_allclose(reading.predictor.design.predictor(beta)[:, 0], X @ beta)
+    np.testing.assert_allclose(reading.parts[0].predictor.design.predictor(beta)[:, 0], X @ beta)
 
 
 def test_jaakkola_jordan_is_for_the_logistic_link_only():
@@ -111,7 +111,7 @@ def test_posterior_by_quadrature(family, order):
         beta = pm.Normal("beta", 0.0, 1.0, shape=2)
         pm.Bernoulli("y", p=spelled(x @ beta), observed=y)
         step = FireflyMH(bound=Taylor(order), transitions=30)
-    assert type(step.target.likelihood) is type(family)
+    assert type(step.target.parts[0].likelihood) is type(family)
 
     def log_density(points):
         value = log_likelihood(family, points @ x.T, y)

@@ -232,7 +232,7 @@ def test_running_step_survives_a_pickle(shared, tuning):
 def test_state_moves_to_a_fresh_step(shared):
     """A state saved in one process continues in another, tuning included."""
     model, step = shared()
-    source = build(model, bound=step.bound)  # its pickles are good for as long as it lives
+    source = build(model, bound=step.bounds[0])  # its pickles are good for as long as it lives
     fresh = cloudpickle.loads(cloudpickle.dumps(source))
     for tuning in (True, False):
         step.setup_chain(np.random.default_rng(0), 100, 100)

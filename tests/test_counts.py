@@ -54,10 +54,10 @@ def test_spelling(name):
         b = pm.Normal("b", 0.0, 1.0, shape=3)
         pm.Poisson("y", mu=spelled(b), observed=Y)
     reading = read_model(model)
-    assert isinstance(reading.likelihood, PoissonLog)
+    assert isinstance(reading.parts[0].likelihood, PoissonLog)
     beta = np.array([0.1, -0.3, 0.7])
     expected = X @ beta + (0.0 if exposure is None else np.log(exposure))
-    np.testing.assert_allclose(reading.predictor.design.predictor(beta)[:, 0], expected)
+    np.testing.assert_allclose(reading.parts[0].predictor.design.predictor(beta)[:, 0], expected)
 
 
 def test_bad_models():
@@ -99,7 +99,7 @@ def test_bound(order):
         assert np.all(gap >= -16 * np.finfo(float).eps * terms)
         assert np.all(gap <= 2 * remainder + 16 * np.finfo(float).eps * terms)
         odds = np.empty(len(y))
-        target.log_factor(eta[:, None], rows.constants, w[3:], odds)
+        target.parts[0].log_factor(eta[:, None], rows.constants, w[3:], odds)
         clear = gap > 1e-9
         np.testing.assert_allclose(
             np.logaddexp(0.0, odds)[clear], gap[clear], atol=1e-12 * terms.max()
@@ -128,7 +128,7 @@ def test_posterior_by_quadrature(n, settings):
     step = step_of(model, transitions=30, **settings)
     draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert_matches(draws, quadrature(poisson_posterior(x, y, exposure, 1.0), [-6, -6], [6, 6]))
-    if step.bound is not None and n == 1000:
+    if step.bounds[0] is not None and n == 1000:
         assert drawn["likelihood_queries"].mean() < n  # thirty transitions
 
 
@@ -137,7 +137,7 @@ def test_a_flat_prior_is_proper_with_counts():
     with pm.Model() as model:
         beta = pm.Flat("beta", shape=3)
         pm.Poisson("y", mu=pm.math.exp(X @ beta + 3.0), observed=20 * Y)
-    assert isinstance(step_of(model).bound, Taylor)
+    assert isinstance(step_of(model).bounds[0], Taylor)
 
 
 @pytest.mark.slow

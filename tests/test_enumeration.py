@@ -20,6 +20,8 @@ SCHEMES = [
     "without-replacement",
     "full-sweep",
     "cycle",
+    "two-likelihoods",
+    "two-likelihoods-cycle",
 ]
 
 # name: file, line as it is, line of the mutant, scheme under which it shows
@@ -179,6 +181,30 @@ MUTANTS = {
         "low = -0.1 * width * rng.random()\n    high = low + width",
         "slice-random",
     ),
+    "factor of another likelihood": (
+        "rows.py",
+        "_log_factors_of_one(part, log_factor[k], own,",
+        "_log_factors_of_one(part, log_factor[0], own,",
+        "two-likelihoods",
+    ),
+    "coefficients of another likelihood": (
+        "rows.py",
+        "_log_factors_of_one(part, log_factor[k], own,",
+        "_log_factors_of_one(part, log_factor[k], w[: rows.place[1]],",
+        "two-likelihoods-cycle",
+    ),
+    "only the first run of a likelihood's rows read": (
+        "rows.py",
+        "i = j + 1  # the row",
+        "i = stop  # the row",
+        "slice-two",
+    ),
+    "slopes added to another likelihood's": (
+        "rows.py",
+        "own, index, i, j, out, slope, scratch",
+        "own, index, i, j, out, gradient[: rows.place[1]], scratch",
+        "hamiltonian-two",
+    ),
     "bright rows left out of the slice": (
         "kernels/slice.py",
         "return log_ratio_at(posterior, log_density, chain, bright, scratch), log_density",
@@ -189,7 +215,7 @@ MUTANTS = {
 
 
 JOINT_MOVES = ["independent", "walk"]
-REFERENCE = ["hamiltonian", "langevin", "slice", "slice-random"]
+REFERENCE = ["hamiltonian", "langevin", "slice", "slice-random", "hamiltonian-two", "slice-two"]
 
 
 def run_check(scheme: str, package_parent: Path) -> subprocess.CompletedProcess:

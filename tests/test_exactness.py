@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from dataclasses import replace
 from typing import NamedTuple
 
 import arviz as az
@@ -33,7 +34,7 @@ from pymc_flymc.native import read_only
 from pymc_flymc.resampling import Levels
 from pymc_flymc.rows import Rows
 from pymc_flymc.statistics import QuadraticStatistics, quadratic_size
-from pymc_flymc.target import Target, row_factor
+from pymc_flymc.target import Target, TargetPart, row_factor
 
 SCHEMES = {
     "implicit-by-row": ImplicitResampling(),
@@ -184,12 +185,12 @@ def test_bright_frequencies(frozen, name):
     scheme, n_rows = SCHEMES[name], len(y)
     target, by_row = step.target, step.target.data.levels
     eta = X @ theta
-    a, b, c = step.bound.coefficients(np.full(n_rows, 0.5), y.astype(float), 0.0)
+    a, b, c = step.bounds[0].coefficients(np.full(n_rows, 0.5), y.astype(float), 0.0)
     log_likelihood = log_sigmoid(np.where(y, eta, -eta))
     # The slack is read off the second constant of each row, where the bound's own part is known.
     slack = (
         target.data.rows.constants[:, 1]
-        - step.bound.constants(np.full(n_rows, 0.5), y.astype(float), np.zeros(n_rows))[:, 1]
+        - step.bounds[0].constants(np.full(n_rows, 0.5), y.astype(float), np.zeros(n_rows))[:, 1]
     )
     gap = log_likelihood - (c + b * eta - a * eta**2 - slack)
     p = -np.expm1(-gap)  # 1 - B/L
@@ -312,21 +313,19 @@ def joint_target():
     """``joint_target(y)``: prior N(0, I), one graph and one compilation for all data sets."""
     theta = pt.vector("theta", shape=(2,), dtype="float64")
     others = pt.vector("others", shape=(0,), dtype="float64")
-    graph = DensityGraph(theta, others, -0.5 * pt.sum(theta**2), theta, 2)
+    graph = DensityGraph(theta, others, -0.5 * pt.sum(theta**2), (theta,), (2,))
     bound, (likelihood,) = (
         JaakkolaJordan(xi=JOINT_XI),
         (family for family in LIKELIHOODS if family.name == "bernoulli-logit"),
     )
+    factor = compile_log_factor(row_factor(likelihood, bound))
+    part = TargetPart(likelihood, bound, np.zeros(quadratic_size(None, 2)), N_ROWS, factor)
     template = Target(
         graph,
-        likelihood,
-        bound,
+        (part,),
         0,
-        np.zeros(quadratic_size(None, 2)),
         dense_geometry(np.array([0.3, -0.2]), np.array([[0.8, 0.0], [0.3, 0.6]])),
         Data(Rows(JOINT_X, np.empty((0, 1)), 0, np.zeros((N_ROWS, 2))), None),
-        float(N_ROWS),
-        compile_log_factor(row_factor(likelihood, bound)),
     )
 
     def make(y, scheme, tilt=0.0):
@@ -345,7 +344,7 @@ def joint_target():
         )
         target = object.__new__(Target)  # the compiled functions of the template are kept
         target.__dict__ |= template.__dict__ | {
-            "statistics": statistics.pack(),
+            "parts": (replace(part, statistics=statistics.pack()),),
             "data": Data(rows, levels),
         }
         return target
@@ -452,7 +451,7 @@ def test_few_rows_on_mnist(data, xi):
     assert abs(laplace - trial) < 4 * laplace_error + 0.03 * trial
     # What the package predicts takes each row's gap as normal to second order; the mean gap is
     # exact at three nodes, 1 - exp(-gap) is not (Jensen): an estimate to a few per cent.
-    assert step.target.expected_bright == pytest.approx(laplace, rel=0.05)
+    assert step.target.parts[0].expected_bright == pytest.approx(laplace, rel=0.05)
     # The chain itself, against the exact posterior: nothing but Monte Carlo error.
     mean, error = mean_and_error(drawn["n_bright"])
     assert abs(mean - posterior) < 4 * np.hypot(error, posterior_error)

@@ -59,11 +59,11 @@ def test_spelling(name):
         b = pm.Normal("b", 0.0, 1.0, shape=3)
         pm.Binomial("y", **SPELLINGS[name](b), observed=Y)
     reading = read_model(model)
-    assert isinstance(reading.likelihood, BinomialLogit)
+    assert isinstance(reading.parts[0].likelihood, BinomialLogit)
     trials = np.full(60, 25) if name in ("constant", "list of one") else M
-    np.testing.assert_array_equal(reading.observed, np.column_stack([Y, trials]))
+    np.testing.assert_array_equal(reading.parts[0].observed, np.column_stack([Y, trials]))
     beta = np.array([0.1, -0.3, 0.7])
-    np.testing.assert_allclose(reading.predictor.design.predictor(beta)[:, 0], X @ beta)
+    np.testing.assert_allclose(reading.parts[0].predictor.design.predictor(beta)[:, 0], X @ beta)
 
 
 def test_bad_models():
@@ -158,11 +158,11 @@ def test_posterior_by_quadrature(bound):
 def test_choice_of_the_bound():
     """Concentrated: joint moves. Many coefficients for the rows, or brightness=: conditional."""
     x, trials, y = simulated(20_000, 3)
-    assert isinstance(step_of(model_of(x, y, trials)).bound, Taylor)
+    assert isinstance(step_of(model_of(x, y, trials)).bounds[0], Taylor)
     x, trials, y = simulated(400, 100, most=2)
-    assert isinstance(step_of(model_of(x, y, trials, 3.0)).bound, JaakkolaJordan)
+    assert isinstance(step_of(model_of(x, y, trials, 3.0)).bounds[0], JaakkolaJordan)
     step = step_of(model_of(X, Y, M), brightness=ImplicitResampling())
-    assert isinstance(step.bound, JaakkolaJordan)
+    assert isinstance(step.bounds[0], JaakkolaJordan)
 
 
 @pytest.mark.slow

@@ -379,8 +379,8 @@ def test_all_ways_to_write_a_model_are_one(family, bound, request):
         rows, eta = target.data.rows, np.empty((400, 1))
         row_predictors(rows, w, np.arange(400), 0, 400, eta)
         odds = np.empty(400)
-        nuisances = w[len(w) - len(target.likelihood.nuisances) :].copy()
-        target.log_factor(eta, rows.constants, nuisances, odds)
+        nuisances = w[len(w) - len(target.parts[0].likelihood.nuisances) :].copy()
+        target.parts[0].log_factor(eta, rows.constants, nuisances, odds)
         gaps = np.logaddexp(0.0, odds)
         # Where the tangent touches depends on the Laplace approximation, which integrates effects
         # out where it knows them; what the bounds leave is in the gaps.
@@ -404,7 +404,7 @@ def collapsed_and_by_row(model, seed=1):
     eta = np.empty((n, 1))
     row_predictors(rows, w, np.arange(n), 0, n, eta)
     odds = np.empty(n)
-    target.log_factor(eta, rows.constants, np.empty(0), odds)
+    target.parts[0].log_factor(eta, rows.constants, np.empty(0), odds)
     point = step._layout.unravel(theta)
     prior = model.compile_logp(vars=model.free_RVs)(point)
     log_l = model.compile_logp(vars=model.observed_RVs)(point)

@@ -1,6 +1,7 @@
 """Compiled kernels without PyMC: gradients, known laws, the joint law of parameters and data."""
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -37,7 +38,7 @@ from pymc_flymc.native import read_only
 from pymc_flymc.resampling import Levels
 from pymc_flymc.rows import Rows
 from pymc_flymc.statistics import QuadraticStatistics, quadratic_size
-from pymc_flymc.target import Target, row_factor
+from pymc_flymc.target import Target, TargetPart, row_factor
 
 KERNELS = {
     "hmc": ("hamiltonian", lambda d, p: new_dynamics(d, p, np.pi, 0.8)),
@@ -196,7 +197,7 @@ def test_force_is_the_gradient_of_the_joint_density(steps, name):
         total = step.target.density(state.theta_new, chain.statistics, state.w_new)
         k, p = rows.offset.shape[1], rows.X.shape[1]
         eta, odds = rows.X[index] @ state.w_new[: k * p].reshape(k, p).T, np.empty(len(index))
-        step.target.log_factor(eta, rows.constants[index], state.w_new[k * p :], odds)
+        step.target.parts[0].log_factor(eta, rows.constants[index], state.w_new[k * p :], odds)
         return total + odds.sum()
 
     posterior, _ = chain._target_arguments()
@@ -231,11 +232,11 @@ def target_of(log_density, d, kernel, geometry):
     rows = Rows(
         read_only(np.zeros((1, d))), read_only(np.empty((0, 1))), 0, read_only(np.zeros((1, 1)))
     )
-    graph = DensityGraph(theta, others, log_density(theta), theta, d)
+    graph = DensityGraph(theta, others, log_density(theta), (theta,), (d,))
     data = Data(rows, None)
     factor = compile_log_factor(row_factor(BernoulliLogit(), None))
-    nothing = np.empty(0)
-    return Target(graph, BernoulliLogit(), None, 0, nothing, geometry, data, 1.0, factor, kernel)
+    part = TargetPart(BernoulliLogit(), None, np.empty(0), 1.0, factor)
+    return Target(graph, (part,), 0, geometry, data, kernel)
 
 
 def gaussian(theta, exp=pt.exp):
@@ -293,7 +294,7 @@ def test_joint_law_is_kept(kernel):
     bound, rng = JaakkolaJordan(xi=XI), np.random.default_rng(10)
     theta = pt.vector("theta", shape=(2,), dtype="float64")
     others = pt.vector("others", shape=(0,), dtype="float64")
-    graph = DensityGraph(theta, others, -0.5 * pt.sum(theta**2), theta, 2)
+    graph = DensityGraph(theta, others, -0.5 * pt.sum(theta**2), (theta,), (2,))
     geometry = dense_geometry(np.array([0.3, -0.2]), np.array([[0.8, 0.0], [0.3, 0.6]]))
     levels = Levels.by_row(np.linspace(0.05, 0.9, N_ROWS))
 
@@ -301,18 +302,10 @@ def test_joint_law_is_kept(kernel):
         constants = read_only(bound.constants(XI, y, SLACK))
         return Rows(read_only(X), read_only(np.empty((0, 1))), 0, constants)
 
-    template = Target(
-        graph,
-        BernoulliLogit(),
-        bound,
-        0,
-        np.zeros(quadratic_size(None, 2)),
-        geometry,
-        Data(rows_of(np.zeros(N_ROWS)), levels),
-        float(N_ROWS),
-        compile_log_factor(row_factor(BernoulliLogit(), bound)),
-        kind,
-    )
+    factor = compile_log_factor(row_factor(BernoulliLogit(), bound))
+    part = TargetPart(BernoulliLogit(), bound, np.zeros(quadratic_size(None, 2)), N_ROWS, factor)
+    data = Data(rows_of(np.zeros(N_ROWS)), levels)
+    template = Target(graph, (part,), 0, geometry, data, kind)
 
     def simulate():
         theta = rng.standard_normal(2)
@@ -329,7 +322,7 @@ def test_joint_law_is_kept(kernel):
         statistics.add(X, X @ statistics.centre, a, b, c)
         target = object.__new__(Target)  # the compiled functions of the template are kept
         target.__dict__ |= template.__dict__ | {
-            "statistics": statistics.pack(),
+            "parts": (replace(part, statistics=statistics.pack()),),
             "data": Data(rows_of(y), levels),
         }
         chain = FireflyChain(target, ImplicitResampling(), new(2, 2))

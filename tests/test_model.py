@@ -34,10 +34,12 @@ def check_reading(model, point, vars=None):
     """Compare the reading's two parts with the model's own, at a point of value variables."""
     reading = read_model(model, vars)
     point = {k: np.asarray(v, dtype=float) for k, v in point.items()}
-    rv = model[reading.name]
-    w = value_of(reading.predictor.coefficients, point)
-    (eta,) = reading.predictor.design.predictor(w).T
-    graph = LIKELIHOODS[0].log_likelihood([pt.constant(eta)], pt.constant(reading.observed))
+    rv = model[reading.parts[0].name]
+    w = value_of(reading.parts[0].predictor.coefficients, point)
+    (eta,) = reading.parts[0].predictor.design.predictor(w).T
+    graph = LIKELIHOODS[0].log_likelihood(
+        [pt.constant(eta)], pt.constant(reading.parts[0].observed)
+    )
     value = plain_function([], graph)()
     np.testing.assert_allclose(value, value_of(model.logp(vars=[rv], sum=False)[0], point))
     others = [v for v in model.basic_RVs + model.potentials if v is not rv]
@@ -76,8 +78,8 @@ def test_link(name):
     b, c = np.array([0.5, -2.0, 1.0]), 0.3
     reading, eta = check_reading(model, {"b": b, "c": c})
     np.testing.assert_allclose(eta, X @ b + c)
-    assert np.shares_memory(reading.predictor.design.X, X)
-    assert (reading.name, reading.likelihood.name) == ("y", "bernoulli-logit")
+    assert np.shares_memory(reading.parts[0].predictor.design.X, X)
+    assert (reading.parts[0].name, reading.parts[0].likelihood.name) == ("y", "bernoulli-logit")
     assert [v.name for v in reading.vars] == ["b", "c"]
 
 
@@ -114,7 +116,7 @@ def test_link_of_float32_graph():
         b = pm.Normal("b", shape=3)
         eta = (X.astype(np.float32) @ b).astype("float32")
         pm.Bernoulli("y", p=1 / (1 + exp(-eta)), observed=Y)
-    assert read_model(model).predictor.design.X.dtype == np.float32
+    assert read_model(model).parts[0].predictor.design.X.dtype == np.float32
 
 
 def test_deterministic_warns_and_is_read():
@@ -155,7 +157,7 @@ def test_hierarchical_model():
         reading, eta = check_reading(model, point)
     tau, c = np.exp(-0.5), -3 + 6 * expit(0.7)
     np.testing.assert_allclose(eta, X @ (0.4 + tau * point["raw"]) + c)
-    assert np.shares_memory(reading.predictor.design.X, model["X"].get_value(borrow=True))
+    assert np.shares_memory(reading.parts[0].predictor.design.X, model["X"].get_value(borrow=True))
     # The rest, written out.
     expected = (
         stats.norm.logpdf(0.4, 1, 2)
@@ -183,7 +185,7 @@ def test_intercept_only():
         c = pm.Normal("c")
         pm.Bernoulli("y", logit_p=c, observed=Y)
     reading, eta = check_reading(model, {"c": 0.7})
-    assert reading.predictor.design.X.shape == (N, 0)
+    assert reading.parts[0].predictor.design.X.shape == (N, 0)
     np.testing.assert_allclose(eta, 0.7)
 
 
@@ -194,7 +196,7 @@ def test_observed_dtypes(dtype, data):
     with pm.Model() as model:
         b = pm.Normal("b", shape=3)
         pm.Bernoulli("y", logit_p=X @ b, observed=pm.Data("obs", y) if data else y)
-    observed = read_model(model).observed
+    observed = read_model(model).parts[0].observed
     assert observed.dtype == np.int8
     np.testing.assert_array_equal(observed, Y)
 
@@ -313,7 +315,7 @@ def test_largest_of_several_is_taken():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         reading, _ = check_reading(model, {"b": [1, 0, 2], "p_logodds__": 0.3})
-    assert reading.name == "y"
+    assert reading.parts[0].name == "y"
 
 
 def test_other_large_observed_warns():

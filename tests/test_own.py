@@ -145,7 +145,7 @@ def test_durations_of_the_documentation(page):
         beta = pm.Normal("beta", 0.0, 1.0, shape=2)
         pm.Exponential("y", lam=pm.math.exp(-(X @ beta)), observed=y)
         step = FireflyMH(transitions=30)
-    assert isinstance(step.target.likelihood, page["ExponentialLog"])
+    assert isinstance(step.target.parts[0].likelihood, page["ExponentialLog"])
 
     def log_density(points):
         eta = points @ X.T
@@ -157,7 +157,7 @@ def test_durations_of_the_documentation(page):
     with pm.Model():
         beta = pm.Normal("beta", 0.0, 1.0, shape=2)
         pm.Bernoulli("y", logit_p=X @ beta, observed=y > 1.0)
-        assert isinstance(FireflyMH().target.likelihood, BernoulliLogit)
+        assert isinstance(FireflyMH().target.parts[0].likelihood, BernoulliLogit)
 
 
 def test_likelihood_without_a_bound(page):

@@ -108,7 +108,9 @@ def test_reading(name, free):
         noise(name, X @ beta, scale, Y)
         step = FireflyMH()
     family, fixed = FAMILIES[name]
-    assert type(step.target.likelihood) is type(family) and isinstance(step.bound, Tangent)
+    assert type(step.target.parts[0].likelihood) is type(family) and isinstance(
+        step.bounds[0], Tangent
+    )
     w = np.empty(3 + len(fixed))
     theta = np.array([0.1, 0.2, np.log(0.7)])[: 2 + free]
     step.target.density(theta, step.target.statistics, w)

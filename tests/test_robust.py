@@ -121,7 +121,7 @@ def test_collapsed_sum_is_the_sum_over_rows(free):
         np.testing.assert_allclose(w[:3], theta[:3])
         nu, sigma = np.exp(w[3:])
         odds = np.empty(len(y))
-        target.log_factor((X @ w[:3])[:, None], rows.constants, w[3:], odds)
+        target.parts[0].log_factor((X @ w[:3])[:, None], rows.constants, w[3:], odds)
         gaps = np.logaddexp(0.0, odds)
         log_bound = log_density(y, X @ w[:3], nu, sigma) - gaps
         prior = log_prior(step._layout.unravel(theta))
@@ -135,7 +135,7 @@ def test_collapsed_sum_is_the_sum_over_rows(free):
 def test_reading(fixed, size):
     X, y = simulated(60, 2)
     step = step_of(model_of(X, y, **fixed))
-    assert isinstance(step.bound, Tangent)
+    assert isinstance(step.bounds[0], Tangent)
     assert step.target.geometry.centre.shape == (2 + size,)
     assert step.target.data.rows.X is not None and step.target.graph.n_coefficients == 4
 
@@ -225,7 +225,7 @@ def test_rows_are_bright_with_the_right_frequency():
     theta = chain.state.theta.copy()
     odds, counts = np.empty(40), np.zeros(40)
     w = np.array([theta[0], np.log(4.0), np.log(0.7)])
-    step.target.log_factor((X @ theta)[:, None], rows.constants, w[1:], odds)
+    step.target.parts[0].log_factor((X @ theta)[:, None], rows.constants, w[1:], odds)
     for _ in range(draws):
         chain.start(rng, np.array([1.5]))
         counts[chain.bright.index[: chain.n_bright]] += 1

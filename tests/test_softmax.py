@@ -95,8 +95,8 @@ def test_spelling(name):
         b = pm.Normal("b", 0.0, 1.0, shape=3)
         pm.Categorical("y", **SPELLINGS[name](W, b), observed=Y)
     reading = read_model(model)
-    assert reading.likelihood == Softmax(3)
-    design, w = reading.predictor.design, reading.predictor.coefficients
+    assert reading.parts[0].likelihood == Softmax(3)
+    design, w = reading.parts[0].predictor.design, reading.parts[0].predictor.coefficients
     assert np.shares_memory(design.X, X)
     point = model.initial_point(random_seed=1)
     rng = np.random.default_rng(3)
@@ -201,15 +201,15 @@ def test_identified_by_the_prior_alone():
 def test_choice_of_the_bound():
     model = softmax_model(*softmax_rows(20_000, 4, 3), 3, reference=True)
     step = step_of(model)
-    assert isinstance(step.bound, Taylor)
+    assert isinstance(step.bounds[0], Taylor)
     _, drawn = drive(step, model.initial_point(), tune=100, draws=500)
     assert drawn["likelihood_queries"].mean() < 50
     # Settings may leave conditional moves only ...
     step = step_of(model, brightness=ImplicitResampling())
-    assert isinstance(step.bound, JebaraChoromanska)
+    assert isinstance(step.bounds[0], JebaraChoromanska)
     # ... and so may data: too few rows for so many coefficients.
     crowded = softmax_model(*softmax_rows(400, 30, 3), 3, reference=True)
-    assert isinstance(step_of(crowded).bound, JebaraChoromanska)
+    assert isinstance(step_of(crowded).bounds[0], JebaraChoromanska)
 
 
 @pytest.mark.slow

@@ -194,7 +194,7 @@ def test_collapsed_sum_is_the_sum_over_rows(bound, reference):
             W = np.column_stack([np.zeros(3), W])
         np.testing.assert_allclose(w[: 3 * K].reshape(K, 3).T, W)
         eta, odds = X @ W, np.empty(len(y))
-        target.log_factor(eta, rows.constants, w[3 * K :], odds)
+        target.parts[0].log_factor(eta, rows.constants, w[3 * K :], odds)
         gaps = np.logaddexp(0.0, odds)
         log_bounds = log_softmax(eta, axis=1)[np.arange(len(y)), y] - gaps
         prior = log_prior(step._layout.unravel(theta))

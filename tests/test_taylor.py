@@ -65,7 +65,7 @@ def gaps(step, X, y, theta):
     u, p = X @ theta - anchor, 1.0 / (1.0 + np.exp(-anchor))
     at = y * anchor - np.logaddexp(0.0, anchor)
     expansion = at + (y - p) * u - 0.5 * p * (1.0 - p) * u**2
-    if step.bound.order == 3:
+    if step.bounds[0].order == 3:
         expansion += derivative(3, anchor) * u**3 / 6.0
     kappa = beyond if far else near
     eta = X @ theta
@@ -239,7 +239,7 @@ def test_joint_moves_against_nuts(data, name):
 def test_joint_moves_where_the_posterior_is_concentrated():
     X, y = simulated(20_000, 5)
     model, step = build(X, y, "auto")
-    assert isinstance(step.bound, Taylor)
+    assert isinstance(step.bounds[0], Taylor)
     draws, drawn = drive(step, model.initial_point(), tune=300, draws=2000, chains=1)
     # Few rows: a pass over the data would read 20,000.
     assert drawn["likelihood_queries"].mean() < 50
@@ -248,7 +248,7 @@ def test_joint_moves_where_the_posterior_is_concentrated():
 
 def test_conditional_moves_where_it_is_not():
     X, y = simulated(400, 100)
-    assert isinstance(build(X, y, "auto", prior_sd=3.0)[1].bound, JaakkolaJordan)
+    assert isinstance(build(X, y, "auto", prior_sd=3.0)[1].bounds[0], JaakkolaJordan)
 
 
 def test_conditional_moves_for_rare_categories():
@@ -259,7 +259,7 @@ def test_conditional_moves_for_rare_categories():
         rare[10 * j : 10 * j + 8, j] = 1.0
     y[:200] = 1
     assert isinstance(
-        build(np.column_stack([X, rare]), y, "auto", prior_sd=5.0)[1].bound, JaakkolaJordan
+        build(np.column_stack([X, rare]), y, "auto", prior_sd=5.0)[1].bounds[0], JaakkolaJordan
     )
 
 
@@ -269,7 +269,7 @@ def test_conditional_moves_for_a_funnel():
         sigma = pm.HalfNormal("sigma", 1.0)
         raw = pm.Normal("raw", 0.0, 1.0, shape=6)
         pm.Bernoulli("y", logit_p=X @ (sigma * raw), observed=y)
-        assert isinstance(FireflyMH().bound, JaakkolaJordan)
+        assert isinstance(FireflyMH().bounds[0], JaakkolaJordan)
 
 
 def test_settings_are_checked():

@@ -80,5 +80,5 @@ def measure(
         ess=ess,
         bright=float(idata.sample_stats["n_bright"].mean()) / len(problem.y),
         queries=float(queries.mean()),
-        chosen="" if settings or step.bound is None else step.bound.name,
+        chosen="" if settings or step.bounds[0] is None else step.bounds[0].name,
     )

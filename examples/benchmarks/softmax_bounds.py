@@ -46,7 +46,7 @@ def count(n_rows: int, n_columns: int, classes: int, seed: int) -> dict[str, Cou
 
     counts = {}
     with synthetic(n_rows, n_columns, seed, "softmax", classes).model():
-        choice = type(FireflyMH().bound)
+        choice = type(FireflyMH().bounds[0])
         for name, bound in BOUNDS.items():
             idata = pm.sample(
                 step=FireflyMH(bound=bound()),

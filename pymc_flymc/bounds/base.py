@@ -12,31 +12,24 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.anchor import Anchor
-from pymc_flymc.design import Design
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.native import NativeFunction
-from pymc_flymc.passes import RowDerivatives
+from pymc_flymc.regression import Regression
 
 __all__ = ["Bound", "Preparation", "Problem", "check_slack", "log_odds"]
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Regression):
     """A regression on many rows, with an anchor: what a bound is prepared for.
 
     Attributes
     ----------
-    design : Design
-    y : ndarray, shape (N,), or (N, 1 + R) with R columns of row data
-    likelihood : Likelihood
-    derivatives : RowDerivatives
+    name, design, y, likelihood, derivatives
+        As in `Regression`.
     anchor : Anchor
     """
 
-    design: Design
-    y: np.ndarray
-    likelihood: Likelihood
-    derivatives: RowDerivatives
     anchor: Anchor
 
 

@@ -155,15 +155,19 @@ def update_theta(rng, kind, posterior, moves, chain, bright, scratch):
 
 
 @functools.cache
-def begin_kernel(dtype: np.dtype) -> Callable[..., Any]:
-    """Compiled ``begin(rng, posterior, plan, chain, bright, scratch)``, by dtype of the design.
+def begin_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
+    """Compiled ``begin(rng, posterior, plan, chain, bright, scratch)``, by dtype of the designs.
 
     Evaluates the state at chain.v and draws all of z: O(N).
     """
     fingerprint = SOURCE_FINGERPRINT  # see `native`: makes the sources part of the cache key
+    target = posterior_type(dtype, n_likelihoods)
     state = (chain_type(), brightness_type(), scratch_type())
 
-    @njit(types.void(types.npy_rng, posterior_type(dtype), plan_type(), *state), cache=True)
+    @njit(
+        types.void(types.npy_rng, target, plan_type(), *state),
+        cache=True,
+    )
     def begin(rng, posterior, plan, chain, bright, scratch):
         _ = fingerprint
         unwhiten(posterior.geometry, chain.v, chain.theta)
@@ -176,17 +180,23 @@ def begin_kernel(dtype: np.dtype) -> Callable[..., Any]:
 
 
 @functools.cache
-def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
+def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     """Compiled ``run(rng, n, posterior, plan, moves, chain, bright, scratch)``.
 
     Makes n transitions; returns the mean acceptance probability.
     """
     fingerprint = SOURCE_FINGERPRINT
+    target = posterior_type(dtype, n_likelihoods)
     state = (chain_type(), brightness_type(), scratch_type())
 
     @njit(
         types.float64(
-            types.npy_rng, types.int64, posterior_type(dtype), plan_type(), moves_type(), *state
+            types.npy_rng,
+            types.int64,
+            target,
+            plan_type(),
+            moves_type(),
+            *state,
         ),
         cache=True,
     )

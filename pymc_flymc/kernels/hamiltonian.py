@@ -28,7 +28,7 @@ from pymc_flymc.native import (
     named_tuple_type,
     vector,
 )
-from pymc_flymc.rows import log_factor_gradients, scratch_type
+from pymc_flymc.rows import add_gradients, scratch_type
 
 __all__ = [
     "Dynamics",
@@ -136,11 +136,14 @@ def log_odds_and_force(posterior, theta, w, gradient, dynamics, out, bright, scr
     collapsed bounds, it adds the bright rows.
     """
     n_bright = bright.count[0]
-    log_factor_gradients(
+    for j in range(w.shape[0]):
+        dynamics.slope[j] = 0.0
+    add_gradients(
         posterior.rows,
         posterior.log_factor_gradient,
         w,
         bright.index,
+        0,
         n_bright,
         out,
         dynamics.slope,
@@ -249,19 +252,20 @@ def average(dynamics, accept):
 
 
 @functools.cache
-def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
+def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     """Compiled ``run(rng, n, posterior, plan, dynamics, chain, bright, scratch)``.
 
     Makes n transitions; returns the mean acceptance probability.
     """
     fingerprint = SOURCE_FINGERPRINT  # see `native`: makes the sources part of the cache key
+    target = posterior_type(dtype, n_likelihoods)
     state = (chain_type(), brightness_type(), scratch_type())
 
     @njit(
         types.float64(
             types.npy_rng,
             types.int64,
-            posterior_type(dtype),
+            target,
             plan_type(),
             dynamics_type(),
             *state,

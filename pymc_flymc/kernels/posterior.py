@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types
 
 from pymc_flymc.kernels.geometry import Geometry, geometry_type, unwhiten
 from pymc_flymc.native import call_density, named_tuple_type, vector
-from pymc_flymc.rows import Rows, log_factors, rows_type
+from pymc_flymc.rows import Rows, SeveralRows, log_factors, rows_type
 
 __all__ = [
     "Chain",
@@ -31,29 +31,40 @@ class Posterior(NamedTuple):
     ----------
     density, log_factor, density_gradient, pullback, log_factor_gradient : int
         Addresses of native functions; see `native`. The last three are zero for kernels that need
-        no gradient.
+        no gradient. With several likelihoods there are tuples of log factors and their gradients.
     statistics : ndarray
-        Of the collapsed bound; foreign parameters follow.
-    rows : Rows
+        Of the collapsed bounds; foreign parameters follow.
+    rows : Rows or SeveralRows
     geometry : Geometry
     """
 
     density: int
-    log_factor: int
+    log_factor: int | tuple[int, ...]
     density_gradient: int
     pullback: int
-    log_factor_gradient: int
+    log_factor_gradient: int | tuple[int, ...]
     statistics: np.ndarray
-    rows: Rows
+    rows: Rows | SeveralRows
     geometry: Geometry
 
 
-def posterior_type(dtype: np.dtype) -> types.Type:
-    """Numba type of `Posterior` for a design of the given dtype."""
-    addresses = dict.fromkeys(Posterior._fields[:5], types.int64)
+def posterior_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
+    """Numba type of `Posterior` for designs of the given dtype."""
+    addresses: Any = types.int64
+    if n_likelihoods > 1:
+        addresses = types.UniTuple(types.int64, n_likelihoods)
     return named_tuple_type(
         Posterior,
-        addresses | {"statistics": vector(), "rows": rows_type(dtype), "geometry": geometry_type()},
+        {
+            "density": types.int64,
+            "log_factor": addresses,
+            "density_gradient": types.int64,
+            "pullback": types.int64,
+            "log_factor_gradient": addresses,
+            "statistics": vector(),
+            "rows": rows_type(dtype, n_likelihoods),
+            "geometry": geometry_type(),
+        },
     )
 
 
@@ -65,7 +76,7 @@ class Chain(NamedTuple):
     v, theta : ndarray, shape (D,)
         Whitened and unconstrained parameters.
     w : ndarray, shape (P,)
-        Coefficients at theta, and what all rows share.
+        Coefficients at theta, and what all rows of a likelihood share.
     log_density : ndarray, shape (1,)
         Log prior and collapsed bound at theta.
     log_weight : ndarray, shape (1,)

@@ -128,17 +128,23 @@ def update_theta(rng, posterior, slices, chain, bright, scratch):
 
 
 @functools.cache
-def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
+def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     """Compiled ``run(rng, n, posterior, plan, slices, chain, bright, scratch)``.
 
     Makes n transitions; returns the acceptance probability, one.
     """
     fingerprint = SOURCE_FINGERPRINT  # see `native`: makes the sources part of the cache key
+    target = posterior_type(dtype, n_likelihoods)
     state = (chain_type(), brightness_type(), scratch_type())
 
     @njit(
         types.float64(
-            types.npy_rng, types.int64, posterior_type(dtype), plan_type(), slices_type(), *state
+            types.npy_rng,
+            types.int64,
+            target,
+            plan_type(),
+            slices_type(),
+            *state,
         ),
         cache=True,
     )

@@ -155,7 +155,7 @@ def _brighten_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
 @njit
 def explicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
     """Gibbs updates of a subset of the rows (Maclaurin & Adams 2014, Algorithm 1, lines 3 to 6)."""
-    n_rows = rows.X.shape[0]
+    n_rows = bright.slot.shape[0]
     plan.stamp_now[0] += 1
     drawn = 0
     while drawn < plan.size:
@@ -184,7 +184,7 @@ def gibbs_sweep(rng, plan, rows, log_factor, w, bright, scratch):
 
     Without a bound (scheme NONE) B = 0: all rows are bright, and their log factor is log L itself.
     """
-    n_rows = rows.X.shape[0]
+    n_rows = bright.slot.shape[0]
     start = 0
     while start < n_rows:
         size = min(n_rows - start, CHUNK)

@@ -24,6 +24,7 @@ from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph, Layout, Surrogate, flatten_model
 from pymc_flymc.model import anchor_point, read_model
 from pymc_flymc.passes import RowDerivatives
+from pymc_flymc.regression import Regression, names_of
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target import Target
 from pymc_flymc.tuning import Tuning
@@ -89,39 +90,50 @@ class FireflyStep(BlockedStep):
         self._others_layout = Layout.of(others, initial_point)
         self._default_theta = self._layout.ravel(initial_point)
 
-        design, y = reading.predictor.design, reading.observed
+        regressions = [
+            Regression(
+                part.name,
+                part.predictor.design,
+                part.observed,
+                part.likelihood,
+                RowDerivatives(part.likelihood),
+            )
+            for part in reading.parts
+        ]
         graph = flatten_model(
             reading.rest_logp,
-            reading.predictor.coefficients,
-            design.n_coefficients,
+            [part.predictor.coefficients for part in reading.parts],
+            [regression.design.n_coefficients for regression in regressions],
             self.vars,
             self._layout,
             others,
             self._others_layout,
         )
         surrogate = Surrogate(graph, self._others_layout.ravel(initial_point))
-        derivatives = RowDerivatives(reading.likelihood)
         if anchor is None:
-            found = find_anchor(
-                surrogate, design, y, derivatives, self._default_theta, self._layout, reading.name
-            )
+            anchors = find_anchor(surrogate, regressions, self._default_theta, self._layout)
         else:
             theta = self._layout.ravel(anchor_point(model, anchor))
-            found = anchor_at(surrogate, design, y, derivatives, theta, self._layout)
+            anchors = anchor_at(surrogate, regressions, theta, self._layout)
         self.brightness = self.default_brightness if brightness is None else brightness
-        problem = Problem(design, y, reading.likelihood, derivatives, found)
+        problems = [
+            Problem(**regression.__dict__, anchor=found)
+            for regression, found in zip(regressions, anchors, strict=True)
+        ]
         self._transitions = transitions
         self.tuning: Tuning | None = None
         self._chain: FireflyChain | None = None
-        self.target = self._choose(graph, problem, self._others_layout.ravel(initial_point))
+        self.target = self._choose(graph, problems, self._others_layout.ravel(initial_point))
         _log.info(
-            f"{type(self).__name__}: {reading.name!r}, anchor found in {found.passes:.1f} passes "
-            "over the data"
+            f"{type(self).__name__}: {names_of(regressions)}, anchor found in "
+            f"{anchors[0].passes:.1f} passes over the data"
         )
 
     @abstractmethod
-    def _choose(self, graph: DensityGraph, problem: Problem, others: np.ndarray) -> Target:
-        """Build the target, with the bound asked for or a good one."""
+    def _choose(
+        self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
+    ) -> Target:
+        """Build the target, with the bound asked for or good ones."""
 
     @abstractmethod
     def _new_moves(self) -> Any:
@@ -141,9 +153,9 @@ class FireflyStep(BlockedStep):
         """Freeze what has been learnt."""
 
     @property
-    def bound(self) -> Bound | None:
-        """The bound in use."""
-        return self.target.bound
+    def bounds(self) -> tuple[Bound | None, ...]:
+        """The bound in use for each likelihood."""
+        return tuple(part.bound for part in self.target.parts)
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a new chain: nothing of an earlier one remains."""

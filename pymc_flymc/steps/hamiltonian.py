@@ -124,15 +124,18 @@ class FireflyHMC(FireflyStep):
         self._bound_setting, self._metric = bound, metric
         self._length, self._target_accept = length, float(target_accept)
 
-    def _choose(self, graph: DensityGraph, problem: Problem, others: np.ndarray) -> Target:
+    def _choose(
+        self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
+    ) -> Target:
         target = conditional_target(
-            graph, problem, self._bound_setting, self.brightness, "hamiltonian", len(others)
+            graph, problems, self._bound_setting, self.brightness, "hamiltonian", len(others)
         )
-        if isinstance(problem.likelihood, SmoothedLikelihood):
-            _log.warning(
-                f"{type(self).__name__}: {problem.likelihood.name} likelihoods have a kink, which "
-                "leapfrog steps cross badly; FireflyMH needs less time for these"
-            )
+        for problem in problems:
+            if isinstance(problem.likelihood, SmoothedLikelihood):
+                _log.warning(
+                    f"{type(self).__name__}: {problem.likelihood.name} likelihoods have a kink, "
+                    "which leapfrog steps cross badly; FireflyMH needs less time for these"
+                )
         wide = len(target.geometry.wide)
         if self._metric == "dense" and wide:
             raise ValueError(
@@ -142,8 +145,10 @@ class FireflyHMC(FireflyStep):
         return target
 
     def _new_moves(self) -> Dynamics:
-        n_slopes = self.target.graph.n_coefficients + self.target.n_shared
-        return new_dynamics(len(self._default_theta), n_slopes, self._length, self._target_accept)
+        target = self.target
+        return new_dynamics(
+            len(self._default_theta), target.n_slopes, self._length, self._target_accept
+        )
 
     def _started(self, chain: FireflyChain) -> None:
         if self._metric == "diagonal":

@@ -125,11 +125,13 @@ class FireflyMH(FireflyStep):
         self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
         self.first_transitions = FIRST_TRANSITIONS[self.target.is_joint]
 
-    def _choose(self, graph: DensityGraph, problem: Problem, others: np.ndarray) -> Target:
-        target = choose_target(graph, problem, *self._settings, others)
+    def _choose(
+        self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
+    ) -> Target:
+        target = choose_target(graph, problems, *self._settings, others)
         self._mixture = mixture(target, self._settings[-1])
         n_parameters = len(self._default_theta)
-        kinks = isinstance(problem.likelihood, SmoothedLikelihood)
+        kinks = any(isinstance(each.likelihood, SmoothedLikelihood) for each in problems)
         if not target.is_joint and n_parameters > MANY_PARAMETERS and not kinks:
             _log.info(
                 f"FireflyMH: with {n_parameters:,} parameters and conditional moves, FireflyHMC is "

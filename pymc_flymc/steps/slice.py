@@ -90,9 +90,11 @@ class FireflySlice(FireflyStep):
         self._bound_setting, self._random = bound, direction == "random"
         self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
 
-    def _choose(self, graph: DensityGraph, problem: Problem, others: np.ndarray) -> Target:
+    def _choose(
+        self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
+    ) -> Target:
         return conditional_target(
-            graph, problem, self._bound_setting, self.brightness, "slice", len(others)
+            graph, problems, self._bound_setting, self.brightness, "slice", len(others)
         )
 
     def _new_moves(self) -> Slices:

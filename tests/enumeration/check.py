@@ -20,7 +20,7 @@ from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.sweeps import sweep
 from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling, Levels, make_plan
-from pymc_flymc.rows import Rows, make_scratch
+from pymc_flymc.rows import Rows, SeveralRows, make_scratch
 
 N = 3
 LATTICE = np.array([-0.7, 0.1, 0.9])  # equally spaced
@@ -30,6 +30,8 @@ Y = np.array([1.0, 0.0, 0.0])
 BOUND = JaakkolaJordan(xi=np.array([1.5, 0.2, 3.0]))
 SLACK = np.array([0.05, 0.3, 0.0])
 CONSTANTS = BOUND.constants(BOUND.xi, Y, SLACK)
+#: Of the second likelihood's coefficient, minus one if there are two; see `all_rows`.
+SIGN = 1.0 if "two" not in sys.argv[-1] else -1.0
 
 SCHEMES = {
     "implicit-by-row": ImplicitResampling(),
@@ -38,6 +40,8 @@ SCHEMES = {
     "without-replacement": ExplicitResampling(fraction=2 / 3, scheme="without_replacement"),
     "full-sweep": ExplicitResampling(fraction=1.0, scheme="without_replacement"),
     "cycle": ExplicitResampling(fraction=2 / 3, scheme="cycle"),
+    "two-likelihoods": ImplicitResampling(),
+    "two-likelihoods-cycle": ExplicitResampling(fraction=2 / 3, scheme="cycle"),
 }
 
 
@@ -56,10 +60,24 @@ def log_prior(theta):
 
 def density(theta, statistics, w_out):
     """Prior and bounds of all rows; -inf off the lattice, which makes the state space finite."""
-    w_out[:] = theta
+    w_out[0], w_out[-1] = theta[0], SIGN * theta[0]
     if np.min(np.abs(LATTICE - theta[0])) > 1e-9:
         return -np.inf
     return log_prior(theta[0]) + np.sum(log_bound(X[:, 0] * theta[0] + OFFSET))
+
+
+def log_factor_turned(eta, constants, shared, out):
+    """Log factors of the second likelihood, whose constants are in another order."""
+    log_factor(eta, constants[:, ::-1], shared, out)
+
+
+def all_rows():
+    """The rows of one likelihood, and its factor; or the same rows as those of two."""
+    if SIGN == 1.0:
+        return Rows(X, OFFSET[:, None], 0, CONSTANTS), log_factor
+    first = Rows(X[:1], OFFSET[:1, None], 0, CONSTANTS[:1])
+    second = Rows(SIGN * X[1:], OFFSET[1:, None], 0, CONSTANTS[1:, ::-1], first=1)
+    return SeveralRows((first, second), np.array([0, 1, 2])), (log_factor, log_factor_turned)
 
 
 def log_factor(eta, constants, shared, out):
@@ -88,16 +106,18 @@ def transition(scheme, theta, z, cursor):
     if isinstance(scheme, ImplicitResampling):
         q = np.array([0.25, 0.5, 1.0])
         levels = Levels.by_row(q) if scheme.q is None else Levels.single(scheme.q, N)
-    rows = Rows(X, OFFSET[:, None], 0, CONSTANTS)
+    rows, factors = all_rows()
     step = LATTICE[1] - LATTICE[0]
 
     def program(rng):
         plan = make_plan(scheme, N, levels, np.array([cursor]))
         geometry = dense_geometry(np.array([LATTICE[1]]), np.array([[step]]))
-        posterior = Posterior(density, log_factor, None, None, None, None, rows, geometry)
-        chain, bright, scratch = make_chain(1, 1, N), make_brightness(N), make_scratch(1, 2)
+        posterior = Posterior(density, factors, None, None, None, None, rows, geometry)
+        n_likelihoods = 1 if factors is log_factor else 2
+        chain, bright = make_chain(1, n_likelihoods, N), make_brightness(N)
+        scratch = make_scratch(1, 2)
         chain.v[0] = (theta - LATTICE[1]) / step
-        chain.theta[0] = chain.w[0] = theta
+        chain.theta[0] = theta
         chain.log_density[0] = density(chain.theta, None, chain.w)
         odds = np.empty(N)
         log_factor(X * theta + OFFSET[:, None], CONSTANTS, None, odds)
@@ -107,7 +127,7 @@ def transition(scheme, theta, z, cursor):
         moves = new_moves(1, np.array([1.0, 0.0, 0.0]))
         moves.log_scale[:] = 0.0
         update_theta(rng, RANDOM_WALK, posterior, moves, chain, bright, scratch)
-        sweep(rng, plan, rows, log_factor, chain.w, bright, scratch)
+        sweep(rng, plan, rows, factors, chain.w, bright, scratch)
         new_z = [0] * N
         for i in range(bright.count[0]):
             new_z[bright.index[i]] = 1
@@ -141,7 +161,7 @@ def violations(scheme, cursor=0):
 
 if __name__ == "__main__":
     scheme = SCHEMES[sys.argv[1]]
-    for cursor in (0, 2) if sys.argv[1] == "cycle" else (0,):
+    for cursor in (0, 2) if "cycle" in sys.argv[1] else (0,):
         invariance, row_sums, matrix = violations(scheme, cursor)
         moved = 1.0 - np.mean(np.diag(matrix))
         print(f"{sys.argv[1]}: |pi P - pi| = {invariance:.1e}, |P 1 - 1| = {row_sums:.1e}")

@@ -17,7 +17,7 @@ from pymc_flymc.brightness import brighten, make_brightness
 from pymc_flymc.kernels import hamiltonian, slice
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
-from pymc_flymc.rows import Rows, make_scratch
+from pymc_flymc.rows import Rows, SeveralRows, make_scratch
 
 N, N_STATES, N_UPDATES = 5, 60, 3
 rng = np.random.default_rng(1)
@@ -36,6 +36,9 @@ GEOMETRY = Geometry(
 )
 MATRIX = np.array([[0.6, -0.5 * 0.8], [0.0, 0.8]])  # theta = centre + MATRIX v, by hand
 LENGTH = 2.0
+#: With two likelihoods the rows from this one on are the second's. Its coefficients are -theta.
+SPLIT = 3
+TWO = sys.argv[-1].endswith("two")
 
 
 def log_prior(theta):
@@ -115,7 +118,8 @@ def slice_reference(rng, log_p, v, widths, random):
 
 
 def density(theta, statistics, w_out):
-    w_out[:] = theta
+    w_out[:2] = theta
+    w_out[2:] = -theta[: len(w_out) - 2]
     return log_prior(theta) + np.sum(log_bounds(theta))
 
 
@@ -125,7 +129,9 @@ def density_gradient(theta, statistics, w_out, out):
 
 
 def pullback(theta, statistics, slope, out):
-    out += slope
+    out += slope[:2]
+    if TWO:
+        out -= slope[2:]
 
 
 def log_factor(eta, constants, shared, out):
@@ -144,8 +150,25 @@ def log_factor_gradient(eta, constants, shared, out, slopes, slope):
     log_factor(eta, constants, shared, out)
 
 
+def turned(function):
+    """Make the second likelihood's factor, or its gradient: its constants are in another order."""
+    return lambda eta, constants, *rest: function(eta, constants[:, ::-1], *rest)
+
+
+def posterior():
+    rows, factors = Rows(X, np.empty((0, 1)), 0, CONSTANTS), (log_factor, log_factor_gradient)
+    if TWO:
+        second = Rows(-X[SPLIT:], np.empty((0, 1)), 0, CONSTANTS[SPLIT:, ::-1], first=SPLIT)
+        first = rows._replace(X=X[:SPLIT], constants=CONSTANTS[:SPLIT])
+        rows = SeveralRows((first, second), np.array([0, 2, 4]))
+        factors = tuple((factor, turned(factor)) for factor in factors)
+    return Posterior(
+        density, factors[0], density_gradient, pullback, factors[1], None, rows, GEOMETRY
+    )
+
+
 def state(theta, z):
-    chain, bright = make_chain(2, 2, N), make_brightness(N)
+    chain, bright = make_chain(2, 2 + 2 * TWO, N), make_brightness(N)
     chain.v[:], chain.theta[:] = np.linalg.solve(MATRIX, theta - GEOMETRY.centre), theta
     chain.log_density[0] = density(theta, None, chain.w)
     odds = np.empty(N)
@@ -159,32 +182,29 @@ def compare(kernel, seed):
     """Largest difference of theta and acceptance over a few updates from a random state."""
     rng = np.random.default_rng(seed)
     theta, z = rng.normal(size=2), rng.random(N) < 0.5
-    rows = Rows(X, np.empty((0, 1)), 0, CONSTANTS)
-    posterior = Posterior(
-        density, log_factor, density_gradient, pullback, log_factor_gradient, None, rows, GEOMETRY
-    )
+    target = posterior()
     chain, bright = state(theta, z)
     scratch = make_scratch(1, 2)
-    length = LENGTH if kernel == "hamiltonian" else 0.0
+    length = LENGTH if kernel.startswith("hamiltonian") else 0.0
     random = kernel == "slice-random"
-    dynamics = hamiltonian.new_dynamics(2, 2, length, 0.8)
+    dynamics = hamiltonian.new_dynamics(2, 2 + 2 * TWO, length, 0.8)
     slices = slice.new_slices(2, random)
     slices.width[:] = 0.7  # short: intervals have to be extended
 
     def log_p(v):
         return log_joint(GEOMETRY.centre + MATRIX @ v, z)
 
-    hamiltonian.density_and_gradient(posterior, chain.theta, chain.w, dynamics.gradient)
+    hamiltonian.density_and_gradient(target, chain.theta, chain.w, dynamics.gradient)
     ours, theirs = np.random.default_rng(seed), np.random.default_rng(seed)
     v = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
     worst, moved = 0.0, 0
     for _ in range(N_UPDATES):
         before, accept = v, 1.0
         if kernel.startswith("slice"):
-            slice.update_theta(ours, posterior, slices, chain, bright, scratch)
+            slice.update_theta(ours, target, slices, chain, bright, scratch)
             v, expected = slice_reference(theirs, log_p, v, slices.width, random)
         else:
-            accept = hamiltonian.update_theta(ours, posterior, dynamics, chain, bright, scratch)
+            accept = hamiltonian.update_theta(ours, target, dynamics, chain, bright, scratch)
             step = np.exp(dynamics.log_step[0])
             v, expected = hamiltonian_reference(theirs, log_p, v, step, length)
         moved += np.any(v != before)
