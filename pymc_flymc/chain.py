@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.brightness import make_brightness
+from pymc_flymc.factors import make_scratch
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.poisson import SPARE
 from pymc_flymc.kernels.posterior import make_chain
 from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.native import entry_point
 from pymc_flymc.resampling import Resampling, make_plan
-from pymc_flymc.rows import make_scratch
 from pymc_flymc.target import Target
 
 __all__ = ["FireflyChain"]

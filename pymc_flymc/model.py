@@ -12,15 +12,14 @@ from pymc.initial_point import make_initial_point_expression, make_initial_point
 from pymc.model.core import Model
 from pymc.util import get_value_vars_from_user_vars
 from pytensor.graph.basic import Variable
-from pytensor.scalar import basic as ps
-from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 from pytensor.xtensor.vectorization import XRV
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.full_passes import warn_of_full_passes
-from pymc_flymc.graph_tools import evaluate, free_inputs, plain_function
+from pymc_flymc.graph_tools import free_inputs, plain_function
 from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters, Softmax
+from pymc_flymc.observed import check_form, observed_values, size_of, with_row_data
 from pymc_flymc.predictor import LinearPredictor, read_parameters
 
 #: An observed variable beside the largest is subsampled from so many rows on. Fewer take at most
@@ -110,7 +109,7 @@ def read_model(
     taken = {largest: _read_rows(model, largest, owned, shapes)}
     refused: dict[str, str] = {}
     for rv in others:
-        if _size(model, rv) >= ENOUGH_ROWS:
+        if size_of(model, rv) >= ENOUGH_ROWS:
             try:
                 taken[rv] = _read_rows(model, rv, owned, shapes)
             except UnsupportedModelError as error:
@@ -130,9 +129,9 @@ def _read_rows(
 ) -> RowsReading:
     """Read one observed variable."""
     name = str(rv.name)
-    _check_form(model, rv)
+    check_form(model, rv)
     likelihood, parameters = _read_parameters(rv)
-    values = _with_row_data(_observed_values(model, rv), parameters.row_data, likelihood, name)
+    values = with_row_data(observed_values(model, rv), parameters.row_data, likelihood, name)
     graphs = model.replace_rvs_by_values([parameters.predictors, *parameters.nuisances])
     _check_variables(model, owned, graphs, name)
     predictor = read_parameters(RowParameters(graphs[0], graphs[1:]), len(values), name, shapes)
@@ -216,11 +215,6 @@ def _names(model: Model, values: Sequence[Variable]) -> list[str]:
     return [str(model.values_to_rvs[v].name) for v in values]
 
 
-def _size(model: Model, rv: TensorVariable) -> int:
-    """Return the number of an observed variable's values."""
-    return evaluate(model.rvs_to_values[rv]).size
-
-
 def _read_parameters(rv: TensorVariable) -> tuple[Likelihood, RowParameters]:
     """Return the first family that can read an observed variable, and what it has read."""
     families = [family for family in LIKELIHOODS if family.matches(rv)]
@@ -240,23 +234,7 @@ def _supported(model: Model) -> list[TensorVariable]:
             f"the model has no observed variable that Firefly supports. Observed are: "
             f"{listed or 'none'}. Supported are: {families}"
         )
-    return sorted(found, key=lambda rv: -_size(model, rv))
-
-
-def _check_form(model: Model, rv: TensorVariable) -> None:
-    """Refuse observed variables with missing values, or of several dimensions."""
-    name = str(rv.name)
-    stem = name.removesuffix("_observed")
-    if stem != name and f"{stem}_unobserved" in model.named_vars:
-        raise UnsupportedModelError(
-            f"the observed variable {stem!r} has missing values, which PyMC samples as variables "
-            f"of their own; drop these rows from {stem!r} and from the design"
-        )
-    if rv.ndim != 1:
-        raise UnsupportedModelError(
-            f"the observed variable {rv.name!r} has {rv.ndim} dimensions; only vectors are "
-            "supported: flatten the observed values and the predictor"
-        )
+    return sorted(found, key=lambda rv: -size_of(model, rv))
 
 
 def _distribution(rv: TensorVariable) -> str:
@@ -265,33 +243,6 @@ def _distribution(rv: TensorVariable) -> str:
     if isinstance(op, XRV):
         return f"pymc.dims {type(op.core_op).__name__.removesuffix('RV')}"
     return type(op).__name__.removesuffix("RV")
-
-
-def _observed_values(model: Model, rv: TensorVariable) -> np.ndarray:
-    """Return observed values as the user gave them: PyMC's cast to integers would hide 0.5."""
-    value = model.rvs_to_values[rv]
-    while (
-        value.owner is not None
-        and isinstance(value.owner.op, Elemwise)
-        and isinstance(value.owner.op.scalar_op, ps.Cast)
-    ):
-        (value,) = value.owner.inputs
-    return evaluate(value)
-
-
-def _with_row_data(
-    values: np.ndarray, row_data: list[TensorVariable], likelihood: Likelihood, name: str
-) -> np.ndarray:
-    """Return observed values with a column for each constant that rows have beside them."""
-    columns = [values]
-    for what, graph in zip(likelihood.row_data, row_data, strict=True):
-        column = np.squeeze(evaluate(graph))
-        if column.shape not in ((), values.shape):
-            raise ValueError(
-                f"{what} of {name!r} has {column.size} values for {len(values)} observed ones"
-            )
-        columns.append(np.broadcast_to(column, values.shape))
-    return np.stack(columns, axis=1) if row_data else values
 
 
 def _check_variables(

@@ -26,7 +26,6 @@ __all__ = [
     "LOG_FACTOR",
     "LOG_FACTOR_GRADIENT",
     "PULLBACK",
-    "SOURCE_FINGERPRINT",
     "NativeFunction",
     "address_of",
     "borrow",
@@ -36,6 +35,7 @@ __all__ = [
     "call_log_factor_gradient",
     "call_pullback",
     "entry_point",
+    "kernel",
     "matrix",
     "named_tuple_type",
     "native_caller",
@@ -180,17 +180,28 @@ borrow = _borrower()
 
 
 def _fingerprint() -> str:
-    """Hash of the sources of all native code.
-
-    Numba notices a change in the file of a cached function, not in the files of the functions that
-    it inlined. Kernels therefore close over this fingerprint, which makes it part of their cache
-    key: no kernel is loaded with another version of, say, the brightness moves compiled in.
-    """
+    """Hash of the sources of all native code."""
     sources = [path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py"))]
     return hashlib.sha256(b"".join(s for s in sources if b"@njit" in s)).hexdigest()
 
 
-SOURCE_FINGERPRINT = _fingerprint()
+_FINGERPRINT = _fingerprint()
+
+
+def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function for a signature, once for each version of the package; kept on disk.
+
+    Numba notices a change in the file of a cached function, not in the files of the functions that
+    it inlined: a kernel might be loaded with another version of, say, the brightness moves compiled
+    in. And of another version's cache it reads the types first, which may be gone. Therefore the
+    sources of all native code are part of the name under which a kernel is kept.
+    """
+
+    def compile_for(function: Callable[..., Any]) -> Any:
+        function.__qualname__ += f"_{_FINGERPRINT[:16]}"
+        return numba.njit(signature, cache=True)(function)
+
+    return compile_for
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from pymc_flymc.factors import CHUNK
 from pymc_flymc.kernels import sweeps
 from pymc_flymc.native import read_only
-from pymc_flymc.rows import CHUNK
 
 __all__ = ["ExplicitResampling", "ImplicitResampling", "Levels", "make_plan"]
 

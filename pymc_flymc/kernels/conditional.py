@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit, types
 
 from pymc_flymc.brightness import brightness_type
+from pymc_flymc.factors import scratch_type
 from pymc_flymc.kernels.geometry import unwhiten
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
@@ -22,8 +23,7 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
 )
 from pymc_flymc.kernels.sweeps import gibbs_sweep, plan_type, sweep
-from pymc_flymc.native import SOURCE_FINGERPRINT, borrow, call_density, named_tuple_type, vector
-from pymc_flymc.rows import scratch_type
+from pymc_flymc.native import borrow, call_density, kernel, named_tuple_type, vector
 
 __all__ = ["Moves", "begin_kernel", "favour_best", "new_moves", "run_kernel"]
 
@@ -160,16 +160,11 @@ def begin_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
 
     Evaluates the state at chain.v and draws all of z: O(N).
     """
-    fingerprint = SOURCE_FINGERPRINT  # see `native`: makes the sources part of the cache key
     target = posterior_type(dtype, n_likelihoods)
     state = (chain_type(), brightness_type(), scratch_type())
 
-    @njit(
-        types.void(types.npy_rng, target, plan_type(), *state),
-        cache=True,
-    )
+    @kernel(types.void(types.npy_rng, target, plan_type(), *state))
     def begin(rng, posterior, plan, chain, bright, scratch):
-        _ = fingerprint
         unwhiten(posterior.geometry, chain.v, chain.theta)
         chain.log_density[0] = call_density(
             posterior.density, chain.theta, posterior.statistics, chain.w
@@ -185,11 +180,10 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
 
     Makes n transitions; returns the mean acceptance probability.
     """
-    fingerprint = SOURCE_FINGERPRINT
     target = posterior_type(dtype, n_likelihoods)
     state = (chain_type(), brightness_type(), scratch_type())
 
-    @njit(
+    @kernel(
         types.float64(
             types.npy_rng,
             types.int64,
@@ -197,11 +191,9 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
             plan_type(),
             moves_type(),
             *state,
-        ),
-        cache=True,
+        )
     )
     def run(rng, n, posterior, plan, moves, chain, bright, scratch):
-        _ = fingerprint
         posterior, plan, moves = borrow(posterior), borrow(plan), borrow(moves)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         total = 0.0

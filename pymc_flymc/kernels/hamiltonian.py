@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit, types
 
 from pymc_flymc.brightness import brightness_type
+from pymc_flymc.factors import add_gradients, scratch_type
 from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
@@ -21,14 +22,13 @@ from pymc_flymc.kernels.posterior import (
 )
 from pymc_flymc.kernels.sweeps import plan_type, sweep
 from pymc_flymc.native import (
-    SOURCE_FINGERPRINT,
     borrow,
     call_density_gradient,
     call_pullback,
+    kernel,
     named_tuple_type,
     vector,
 )
-from pymc_flymc.rows import add_gradients, scratch_type
 
 __all__ = [
     "Dynamics",
@@ -257,11 +257,10 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
 
     Makes n transitions; returns the mean acceptance probability.
     """
-    fingerprint = SOURCE_FINGERPRINT  # see `native`: makes the sources part of the cache key
     target = posterior_type(dtype, n_likelihoods)
     state = (chain_type(), brightness_type(), scratch_type())
 
-    @njit(
+    @kernel(
         types.float64(
             types.npy_rng,
             types.int64,
@@ -269,11 +268,9 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
             plan_type(),
             dynamics_type(),
             *state,
-        ),
-        cache=True,
+        )
     )
     def run(rng, n, posterior, plan, dynamics, chain, bright, scratch):
-        _ = fingerprint
         posterior, plan, dynamics = borrow(posterior), borrow(plan), borrow(dynamics)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         total = 0.0

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit, types
 
 from pymc_flymc.brightness import brightness_type
+from pymc_flymc.factors import log_factors, scratch_type
 from pymc_flymc.kernels.conditional import (
     INDEPENDENT,
     RANDOM_WALK,
@@ -25,8 +26,8 @@ from pymc_flymc.kernels.conditional import (
 )
 from pymc_flymc.kernels.poisson import KAPPA, draw_bright, tables_type
 from pymc_flymc.kernels.posterior import accept_theta, chain_type, log_density_at, posterior_type
-from pymc_flymc.native import SOURCE_FINGERPRINT, borrow
-from pymc_flymc.rows import log_factors, scratch_type, shared_part
+from pymc_flymc.native import borrow, kernel
+from pymc_flymc.rows import shared_part
 
 __all__ = ["begin_kernel", "run_kernel"]
 
@@ -125,12 +126,10 @@ def transition(rng, posterior, tables, moves, chain, bright, scratch):
 @functools.cache
 def begin_kernel(dtype: np.dtype) -> Callable[..., Any]:
     """Compiled `begin`, as in `conditional`, with alias tables in place of a plan."""
-    fingerprint = SOURCE_FINGERPRINT  # see `native`: makes the sources part of the cache key
     state = (chain_type(), brightness_type(), scratch_type())
 
-    @njit(types.void(types.npy_rng, posterior_type(dtype), tables_type(), *state), cache=True)
+    @kernel(types.void(types.npy_rng, posterior_type(dtype), tables_type(), *state))
     def begin(rng, posterior, tables, chain, bright, scratch):
-        _ = fingerprint
         bright.count[0] = 0
         chain.log_density[0] = chain.log_weight[0] = -np.inf
         # Whatever z is possible at all may start a chain.
@@ -144,17 +143,14 @@ def begin_kernel(dtype: np.dtype) -> Callable[..., Any]:
 @functools.cache
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     """Compiled `run`, as in `conditional`."""
-    fingerprint = SOURCE_FINGERPRINT
     state = (chain_type(), brightness_type(), scratch_type())
 
-    @njit(
+    @kernel(
         types.float64(
             types.npy_rng, types.int64, posterior_type(dtype), tables_type(), moves_type(), *state
-        ),
-        cache=True,
+        )
     )
     def run(rng, n, posterior, tables, moves, chain, bright, scratch):
-        _ = fingerprint
         posterior, tables, moves = borrow(posterior), borrow(tables), borrow(moves)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         total = 0.0

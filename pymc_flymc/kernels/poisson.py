@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit, types
 
-from pymc_flymc.native import named_tuple_type, vector
+from pymc_flymc.native import kernel, named_tuple_type, vector
 
 __all__ = ["HEAVY", "KAPPA", "SPARE", "AliasTables", "alias_table", "draw_bright", "tables_type"]
 
@@ -66,10 +66,7 @@ def tables_type() -> types.Type:
     )
 
 
-@njit(
-    types.void(vector(), vector(), vector(types.int32)),
-    cache=True,
-)
+@kernel(types.void(vector(), vector(), vector(types.int32)))
 def alias_table(weights, threshold, alias):
     """Fill Walker's alias table for the given weights, in O(N) (Vose 1991)."""
     n = weights.shape[0]

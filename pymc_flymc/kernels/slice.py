@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit, types
 
 from pymc_flymc.brightness import brightness_type
+from pymc_flymc.factors import scratch_type
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
     chain_type,
@@ -18,8 +19,7 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
 )
 from pymc_flymc.kernels.sweeps import plan_type, sweep
-from pymc_flymc.native import SOURCE_FINGERPRINT, borrow, named_tuple_type, vector
-from pymc_flymc.rows import scratch_type
+from pymc_flymc.native import borrow, kernel, named_tuple_type, vector
 
 __all__ = ["Slices", "new_slices", "run_kernel"]
 
@@ -133,11 +133,10 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
 
     Makes n transitions; returns the acceptance probability, one.
     """
-    fingerprint = SOURCE_FINGERPRINT  # see `native`: makes the sources part of the cache key
     target = posterior_type(dtype, n_likelihoods)
     state = (chain_type(), brightness_type(), scratch_type())
 
-    @njit(
+    @kernel(
         types.float64(
             types.npy_rng,
             types.int64,
@@ -145,11 +144,9 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
             plan_type(),
             slices_type(),
             *state,
-        ),
-        cache=True,
+        )
     )
     def run(rng, n, posterior, plan, slices, chain, bright, scratch):
-        _ = fingerprint
         posterior, plan, slices = borrow(posterior), borrow(plan), borrow(slices)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         for _i in range(n):

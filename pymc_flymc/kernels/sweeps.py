@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit, types
 
 from pymc_flymc.brightness import brighten, darken, is_bright
+from pymc_flymc.factors import CHUNK, log_factors
 from pymc_flymc.native import named_tuple_type, vector
-from pymc_flymc.rows import CHUNK, log_factors
 
 __all__ = [
     "CYCLE",

@@ -15,12 +15,13 @@ from branching import enumerate_branches
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.brightness import brighten, make_brightness
+from pymc_flymc.factors import make_scratch
 from pymc_flymc.kernels.conditional import RANDOM_WALK, new_moves, update_theta
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.sweeps import sweep
 from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling, Levels, make_plan
-from pymc_flymc.rows import Rows, SeveralRows, make_scratch
+from pymc_flymc.rows import Rows, SeveralRows
 
 N = 3
 LATTICE = np.array([-0.7, 0.1, 0.9])  # equally spaced

@@ -15,12 +15,13 @@ import numpy as np
 from branching import BranchingGenerator, enumerate_branches
 
 from pymc_flymc.brightness import make_brightness
+from pymc_flymc.factors import make_scratch
 from pymc_flymc.kernels.conditional import new_moves
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.joint import log_weight, transition
 from pymc_flymc.kernels.poisson import AliasTables
 from pymc_flymc.kernels.posterior import Posterior, make_chain
-from pymc_flymc.rows import Rows, make_scratch
+from pymc_flymc.rows import Rows
 
 N = 3
 V = np.array([-1.0, 0.0, 1.0])  # lattice of the whitened parameter

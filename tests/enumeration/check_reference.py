@@ -14,10 +14,11 @@ import numpy as np
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.brightness import brighten, make_brightness
+from pymc_flymc.factors import make_scratch
 from pymc_flymc.kernels import hamiltonian, slice
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
-from pymc_flymc.rows import Rows, SeveralRows, make_scratch
+from pymc_flymc.rows import Rows, SeveralRows
 
 N, N_STATES, N_UPDATES = 5, 60, 3
 rng = np.random.default_rng(1)
