@@ -12,11 +12,11 @@ from scipy.optimize import minimize
 
 from pymc_flymc.density import Layout, Surrogate
 from pymc_flymc.design import Design
-from pymc_flymc.effects import Effects, Objective, find_effects
+from pymc_flymc.effects import Effects, Objective, find_effects, moving
 from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.passes import BLOCK, LikelihoodExpansion, RowDerivatives, likelihood_pass
 
-__all__ = ["Anchor", "anchor_at", "find_anchor"]
+__all__ = ["Anchor", "anchor_around", "anchor_at", "find_anchor", "same_anchor"]
 
 _log = logging.getLogger("pymc.flymc")
 
@@ -44,7 +44,8 @@ class Anchor:
     theta : ndarray, shape (D,)
         Centre of the Laplace approximation.
     w : ndarray, shape (P,)
-        Coefficients at which bounds touch: those at theta, unless the user gave the anchor.
+        Coefficients at which bounds touch: those at theta, unless the user gave the anchor or it
+        has moved.
     laplace : LaplaceFactor
         Factor of the Laplace covariance of theta.
     w_factor : ndarray, shape (P, D) or (P, SKETCH)
@@ -108,10 +109,17 @@ def find_anchor(
     strides = [stride]
     while stride > 1:
         strides.append(stride := stride // 8 or 1)
-    for stride in strides:
+    for i, stride in enumerate(strides):
         theta, passes, expansion, objective = _newton(
             surrogate, design, y, derivatives, theta, stride, passes, effects, layout, name
         )
+        # Unbounded, as where the common scale of some coefficients goes to zero with them: begin
+        # again, with all coefficients that have no part in others' scales integrated out.
+        if i == 0 and not len(effects.wide) and _promise(objective, theta) > NEAR:
+            effects = replace(effects, positions=moving(surrogate, theta))
+            theta, passes, expansion, objective = _newton(
+                surrogate, design, y, derivatives, start, stride, passes, effects, layout, name
+            )
     _check_proper(surrogate, expansion, theta, effects, layout, name)
     return _laplace(surrogate, objective, expansion, theta, effects, passes)
 
@@ -130,6 +138,38 @@ def anchor_at(
     # Bounds touch at the given point; proposals are centred at the mode of the expansion there.
     centre, objective = _maximise(surrogate, expansion.concave().pack(), theta, effects)
     return _laplace(surrogate, objective, expansion, centre, effects, 1.0)
+
+
+def anchor_around(
+    surrogate: Surrogate,
+    design: Design,
+    y: np.ndarray,
+    derivatives: RowDerivatives,
+    theta: np.ndarray,
+    w: np.ndarray,
+    layout: Layout,
+) -> Anchor:
+    """Anchor at means of draws: theta, shape (D,), and the coefficients w, shape (P,).
+
+    Where w(theta) is not linear, w is not the coefficients at theta. Of the log-likelihood the
+    curvature alone is taken over to the latter, as if there were no slope left: the mean is no
+    mode, and a slope would spoil the curvature along ridges.
+    """
+    found = find_effects(surrogate, design, layout)
+    effects = replace(found, positions=np.empty(0, np.int64))
+    expansion = likelihood_pass(design, y, derivatives, w).concave()
+    level = replace(
+        expansion, w=surrogate.coefficients(theta), gradient=np.zeros_like(expansion.gradient)
+    )
+    objective = Objective(surrogate, level.pack(), effects)
+    return replace(_laplace(surrogate, objective, level, theta, effects, 1.0), w=w)
+
+
+def same_anchor(a: Anchor | None, b: Anchor | None) -> bool:
+    """Whether two anchors are one, or both missing."""
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a.w, b.w) and np.array_equal(a.theta, b.theta)
 
 
 def _check_proper(
@@ -232,11 +272,21 @@ def _maximise(
     # No matrix of all parameters: conjugate gradients, in coordinates in which few are needed.
     laplace = objective.laplace_factor(theta) if len(effects.wide) else None
     found = _climb(objective, theta, laplace)
-    if found is None and len(effects.positions):
+    if found is None and len(effects.positions) and _promise(objective, theta) > NEAR:
         # Not normal given the rest, the effects of a horseshoe say: the joint density must do.
         without = replace(effects, positions=np.empty(0, np.int64))
         return _maximise(surrogate, statistics, theta, without)
     return theta if found is None else found, objective
+
+
+def _promise(objective: Objective, theta: np.ndarray) -> float:
+    """Gain that a Newton step from theta promises.
+
+    With effects integrated out the gradient is right on average only: where little is left to
+    gain, steps along it may fail, and the search is over.
+    """
+    gradient = objective(theta)[1]
+    return 0.5 * float(np.sum(objective.laplace_factor(theta).apply_transposed(gradient) ** 2))
 
 
 def _climb(

@@ -16,7 +16,7 @@ from pymc_flymc.density import Layout, Surrogate
 from pymc_flymc.design import STRUCTURED, Design
 from pymc_flymc.laplace import LaplaceFactor, wide_factor
 
-__all__ = ["Effects", "Objective", "find_effects"]
+__all__ = ["Effects", "Objective", "find_effects", "moving"]
 
 #: With more than `STRUCTURED` parameters, effects in variables larger than this are wide.
 WIDE = 100
@@ -234,6 +234,15 @@ def find_effects(surrogate: Surrogate, design: Design, layout: Layout) -> Effect
         np.flatnonzero(is_wide),
         probes,
     )
+
+
+def moving(surrogate: Surrogate, theta: np.ndarray) -> np.ndarray:
+    """Positions of the parameters that change coefficients, none if that is all of them."""
+    rng = np.random.default_rng(20141104)
+    # Not at theta itself, where a product may vanish.
+    jacobian = surrogate.jacobian(theta + 0.1 * rng.standard_normal(len(theta)))
+    found = np.flatnonzero(jacobian.any(axis=0))
+    return found if len(found) < len(theta) else np.empty(0, np.int64)
 
 
 def indicator(size: int, places: np.ndarray | int, values: np.ndarray | float) -> np.ndarray:

@@ -18,12 +18,13 @@ from pytensor.graph.traversal import graph_inputs
 from rich.progress import TextColumn
 from rich.table import Column
 
-from pymc_flymc.anchor import anchor_at, find_anchor
+from pymc_flymc.anchor import Anchor, anchor_at, find_anchor, same_anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph, Layout, Surrogate, flatten_model
 from pymc_flymc.model import anchor_point, read_model
 from pymc_flymc.passes import RowDerivatives
+from pymc_flymc.reanchoring import Anchors
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target import Target
 from pymc_flymc.tuning import Tuning
@@ -35,6 +36,8 @@ _log = logging.getLogger("pymc.flymc")
 #: Starting points are this many posterior standard deviations around the anchor, so that R-hat can
 #: tell whether the chains have forgotten them.
 OVERDISPERSION = 2.0
+#: The mean of fewer draws is no place for an anchor.
+ENOUGH_DRAWS = 20
 
 
 @dataclass_state
@@ -114,6 +117,7 @@ class FireflyStep(BlockedStep):
         self.tuning: Tuning | None = None
         self._chain: FireflyChain | None = None
         self.target = self._choose(graph, problem, self._others_layout.ravel(initial_point))
+        self._anchors = Anchors.of(self.target, problem, self._layout, self.brightness)
         _log.info(
             f"{type(self).__name__}: {reading.name!r}, anchor found in {found.passes:.1f} passes "
             "over the data"
@@ -150,16 +154,22 @@ class FireflyStep(BlockedStep):
         super().setup_chain(rng, tune, draws)
         self._chain = self._new_chain()
         self.tune = tune > 0
+        self.tuning = self._new_tuning(tune)
+
+    def _new_tuning(self, steps: int) -> Tuning:
         first = self.first_transitions
-        self.tuning = Tuning(
-            steps=tune,
+        return Tuning(
+            steps=steps,
             transitions=self._transitions or first,
             fewest=first if self.target.is_joint else 1,
             adapt_transitions=self._transitions is None,
         )
 
-    def _new_chain(self) -> FireflyChain:
-        return FireflyChain(self.target, self.brightness, self._new_moves())
+    def _new_chain(self, anchor: Anchor | None = None, target: Target | None = None) -> FireflyChain:
+        """Return a chain at the step's first anchor, or at one that has moved, with its target."""
+        if anchor is not None and target is None:
+            target = self._anchors.target_at(anchor)
+        return FireflyChain(target or self.target, self.brightness, self._new_moves(), anchor)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make the transitions of one draw."""
@@ -178,8 +188,9 @@ class FireflyStep(BlockedStep):
         transitions = tuning.transitions
         accept = chain.advance(self.rng, transitions, tuning.gain() if self.tune else 0.0)
         if self.tune:
-            draws = tuning.record(chain.state.v)
-            if draws is not None:
+            window = tuning.record(chain.state.v, chain.n_bright)
+            if window is not None:
+                chain, draws = self._reanchor(chain, *window)
                 self._end_window(chain, draws)
             if tuning.is_over:
                 self._end_tuning(chain)
@@ -208,6 +219,37 @@ class FireflyStep(BlockedStep):
             spread *= 0.8  # beyond the support of a bounded variable
         raise ValueError(f"{name}: found no starting point of finite density around the anchor")
 
+    def _reanchor(
+        self, chain: FireflyChain, draws: np.ndarray, bright: float
+    ) -> tuple[FireflyChain, np.ndarray]:
+        """Move the anchor to the mean of a window's draws, whitened, shape (n, D), if that pays.
+
+        Tuning starts again for the steps that are left of it: what has been learnt at the old
+        anchor, where other rows were bright, says little. The parameters stay where they are and z
+        is drawn afresh from its law given them, as the augmented density is another one. Neither
+        affects exactness: once tuning is over, nothing moves.
+
+        Returns
+        -------
+        The chain that goes on, and the draws in its coordinates.
+        """
+        tuning = self.tuning
+        assert tuning is not None
+        # Not in the first window, in which a chain comes in from its starting point.
+        if tuning.is_over or len(draws) == tuning.step or len(draws) < ENOUGH_DRAWS:
+            return chain, draws
+        draws_theta = np.stack([chain.unwhiten(v) for v in draws])
+        found = self._anchors.better(chain, draws_theta, bright)
+        if found is None:
+            return chain, draws
+        moved = self._new_chain(*found)
+        moved.set_others(chain.others)
+        moved.start_at(self.rng, chain.state.theta)
+        moved.scratch.queries[0] += chain.take_queries()
+        self._started(moved)
+        self._chain, self.tuning = moved, self._new_tuning(tuning.steps - tuning.step)
+        return moved, np.stack([moved.whiten(theta) for theta in draws_theta])
+
     @property
     def chain_state(self) -> dict[str, Any] | None:
         """State of the running chain, a part of `sampling_state`."""
@@ -218,8 +260,9 @@ class FireflyStep(BlockedStep):
         if saved is None:
             self._chain = None
             return
-        if self._chain is None:
-            self._chain = self._new_chain()
+        anchor = saved["anchor"]
+        if self._chain is None or not same_anchor(self._chain.anchor, anchor):
+            self._chain = self._new_chain(anchor)
         self._chain.restore(saved)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
