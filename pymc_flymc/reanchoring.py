@@ -129,9 +129,10 @@ class Anchors:
         """Whether draws w, shape (n, P), are nearer to their mean than to where bounds touch.
 
         By the mean square of the predictors' distance over a sample of rows, to which gaps of
-        tangent bounds are in proportion.
+        tangent bounds are in proportion. Draws of a chain that has moved little are near to one
+        another wherever the posterior is: the distance of the means of either half tells.
         """
-        design = self._design()
+        design, half = self._design(), len(w) // 2
         away, spread = 0.0, 0.0
         k, width = design.n_predictors, design.width
         for _, x, _ in iterate_rows(design, touching, max(1, design.n_rows // BLOCK)):
@@ -139,7 +140,9 @@ class Anchors:
                 at = slice(i * width, (i + 1) * width)
                 u = x @ (w[:, at] - touching[at]).T
                 away += float(np.sum(u**2))
+                halves = u[:, :half].mean(axis=1), u[:, half:].mean(axis=1)
                 spread += float(np.sum((u - u.mean(axis=1, keepdims=True)) ** 2))
+                spread += len(w) * float(np.sum((halves[0] - halves[1]) ** 2))
         return spread < SHARE * away
 
     def _design(self) -> Design:

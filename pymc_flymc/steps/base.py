@@ -165,7 +165,9 @@ class FireflyStep(BlockedStep):
             adapt_transitions=self._transitions is None,
         )
 
-    def _new_chain(self, anchor: Anchor | None = None, target: Target | None = None) -> FireflyChain:
+    def _new_chain(
+        self, anchor: Anchor | None = None, target: Target | None = None
+    ) -> FireflyChain:
         """Return a chain at the step's first anchor, or at one that has moved, with its target."""
         if anchor is not None and target is None:
             target = self._anchors.target_at(anchor)
