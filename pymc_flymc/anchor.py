@@ -16,7 +16,7 @@ from pymc_flymc.effects import Effects, Objective, find_effects, moving
 from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.passes import BLOCK, LikelihoodExpansion, RowDerivatives, likelihood_pass
 
-__all__ = ["Anchor", "anchor_around", "anchor_at", "find_anchor", "same_anchor"]
+__all__ = ["Anchor", "anchor_at", "find_anchor", "laplace_anchor"]
 
 _log = logging.getLogger("pymc.flymc")
 
@@ -121,7 +121,7 @@ def find_anchor(
                 surrogate, design, y, derivatives, start, stride, passes, effects, layout, name
             )
     _check_proper(surrogate, expansion, theta, effects, layout, name)
-    return _laplace(surrogate, objective, expansion, theta, effects, passes)
+    return laplace_anchor(surrogate, objective, expansion, theta, effects, passes)
 
 
 def anchor_at(
@@ -137,39 +137,7 @@ def anchor_at(
     expansion = likelihood_pass(design, y, derivatives, surrogate.coefficients(theta))
     # Bounds touch at the given point; proposals are centred at the mode of the expansion there.
     centre, objective = _maximise(surrogate, expansion.concave().pack(), theta, effects)
-    return _laplace(surrogate, objective, expansion, centre, effects, 1.0)
-
-
-def anchor_around(
-    surrogate: Surrogate,
-    design: Design,
-    y: np.ndarray,
-    derivatives: RowDerivatives,
-    theta: np.ndarray,
-    w: np.ndarray,
-    layout: Layout,
-) -> Anchor:
-    """Anchor at means of draws: theta, shape (D,), and the coefficients w, shape (P,).
-
-    Where w(theta) is not linear, w is not the coefficients at theta. Of the log-likelihood the
-    curvature alone is taken over to the latter, as if there were no slope left: the mean is no
-    mode, and a slope would spoil the curvature along ridges.
-    """
-    found = find_effects(surrogate, design, layout)
-    effects = replace(found, positions=np.empty(0, np.int64))
-    expansion = likelihood_pass(design, y, derivatives, w).concave()
-    level = replace(
-        expansion, w=surrogate.coefficients(theta), gradient=np.zeros_like(expansion.gradient)
-    )
-    objective = Objective(surrogate, level.pack(), effects)
-    return replace(_laplace(surrogate, objective, level, theta, effects, 1.0), w=w)
-
-
-def same_anchor(a: Anchor | None, b: Anchor | None) -> bool:
-    """Whether two anchors are one, or both missing."""
-    if a is None or b is None:
-        return a is b
-    return np.array_equal(a.w, b.w) and np.array_equal(a.theta, b.theta)
+    return laplace_anchor(surrogate, objective, expansion, centre, effects, 1.0)
 
 
 def _check_proper(
@@ -333,7 +301,7 @@ def _climb(
     return theta + laplace.apply(np.asarray(result.x))
 
 
-def _laplace(
+def laplace_anchor(
     surrogate: Surrogate,
     objective: Objective,
     expansion: LikelihoodExpansion,
@@ -341,6 +309,7 @@ def _laplace(
     effects: Effects,
     passes: float,
 ) -> Anchor:
+    """Anchor with the Laplace approximation of an objective at theta."""
     laplace = objective.with_statistics(expansion.pack()).laplace_factor(theta)
     if len(effects.wide):
         rng = np.random.default_rng(20141104)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from pymc_flymc.anchor import Anchor, anchor_around, anchor_at
+from pymc_flymc.anchor import Anchor, anchor_at, laplace_anchor
 from pymc_flymc.bounds import Problem
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import Layout, Surrogate
 from pymc_flymc.design import Design
-from pymc_flymc.passes import BLOCK, RowDerivatives, iterate_rows
+from pymc_flymc.effects import Objective, find_effects
+from pymc_flymc.passes import BLOCK, RowDerivatives, iterate_rows, likelihood_pass
 from pymc_flymc.resampling import Resampling
 from pymc_flymc.shared import SharedArray
-from pymc_flymc.target import Target, build_target
+from pymc_flymc.target import Target
 
-__all__ = ["Anchors"]
+__all__ = ["Anchors", "anchor_around", "same_anchor"]
 
 _log = logging.getLogger("pymc.flymc")
 
@@ -45,6 +46,8 @@ class Anchors:
         Compiled, and built again after a journey to another process.
     layout : Layout
     resampling : Resampling
+    surrogate : tuple of ndarray and Surrogate, or None
+        The last one that was compiled, and what it was compiled for.
     """
 
     target: Target
@@ -53,6 +56,7 @@ class Anchors:
     derivatives: RowDerivatives | None
     layout: Layout
     resampling: Resampling
+    surrogate: tuple[np.ndarray, Surrogate] | None = None
 
     @classmethod
     def of(
@@ -101,20 +105,14 @@ class Anchors:
 
     def target_at(self, anchor: Anchor) -> Target:
         """Build the target with the first one's bound and kernel at another anchor."""
-        first = self.target
-        return build_target(
-            first.graph,
-            self._problem(anchor),
-            first.bound,
-            self.resampling,
-            first.n_others,
-            first.kernel,
-        )
+        return self.target.at(self._problem(anchor), self.resampling)
 
     def _anchor(self, chain: FireflyChain, theta: np.ndarray, w: np.ndarray) -> Anchor:
-        surrogate = Surrogate(self.target.graph, chain.others)
+        if self.surrogate is None or not np.array_equal(self.surrogate[0], chain.others):
+            others = chain.others.copy()
+            self.surrogate = others, Surrogate(self.target.graph, others)
         problem = self._problem()
-        known = surrogate, problem.design, problem.y, problem.derivatives
+        known = self.surrogate[1], problem.design, problem.y, problem.derivatives
         if self.target.is_joint:
             # Joint moves stay where proposals are made: bounds touch a Newton step on, lest a chain
             # that is on its way to the posterior stop at each anchor.
@@ -163,4 +161,36 @@ class Anchors:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is compiled."""
-        return self.__dict__ | {"derivatives": None}
+        return self.__dict__ | {"derivatives": None, "surrogate": None}
+
+
+def anchor_around(
+    surrogate: Surrogate,
+    design: Design,
+    y: np.ndarray,
+    derivatives: RowDerivatives,
+    theta: np.ndarray,
+    w: np.ndarray,
+    layout: Layout,
+) -> Anchor:
+    """Anchor at means of draws: theta, shape (D,), and the coefficients w, shape (P,).
+
+    Where w(theta) is not linear, w is not the coefficients at theta. Of the log-likelihood the
+    curvature alone is taken over to the latter, as if there were no slope left: the mean is no
+    mode, and a slope would spoil the curvature along ridges.
+    """
+    found = find_effects(surrogate, design, layout)
+    effects = replace(found, positions=np.empty(0, np.int64))
+    expansion = likelihood_pass(design, y, derivatives, w).concave()
+    level = replace(
+        expansion, w=surrogate.coefficients(theta), gradient=np.zeros_like(expansion.gradient)
+    )
+    objective = Objective(surrogate, level.pack(), effects)
+    return replace(laplace_anchor(surrogate, objective, level, theta, effects, 1.0), w=w)
+
+
+def same_anchor(a: Anchor | None, b: Anchor | None) -> bool:
+    """Whether two anchors are one, or both missing."""
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a.w, b.w) and np.array_equal(a.theta, b.theta)

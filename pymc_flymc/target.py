@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +103,13 @@ class Target:
         start = joint if self.is_joint else conditional
         return start.begin_kernel(dtype), KERNELS[self.kernel].run_kernel(dtype)
 
+    def at(self, problem: Problem, resampling: Resampling) -> Target:
+        """Return the target at another anchor: a pass over the data, and nothing is compiled."""
+        moved = copy(self)
+        tables = _tables(problem, self.bound, self.log_factor, resampling, self.kernel)
+        moved.__dict__.update(tables)
+        return moved
+
     def posterior(self, statistics: np.ndarray, geometry: Geometry) -> Posterior:
         """Native form, for one chain's own statistics and geometry."""
         density, pullback, factor = [f.address for f in self.gradients] or [0, 0, 0]
@@ -134,13 +142,34 @@ def build_target(
     ValueError
         If the bound is not valid for the likelihood, or has settings for another number of rows.
     """
-    likelihood, design = problem.likelihood, problem.design
+    likelihood = problem.likelihood
     if bound is not None and not bound.supports(likelihood):
         raise ValueError(
             f"the {bound.name} bound is not one on {likelihood.name} likelihoods; bound='auto' "
             "takes one that is"
         )
     log_factor = compile_log_factor(row_factor(likelihood, bound))
+    tables = _tables(problem, bound, log_factor, resampling, kernel)
+    return Target(
+        graph,
+        likelihood,
+        bound,
+        n_others,
+        log_factor=log_factor,
+        kernel=kernel,
+        **tables,
+    )
+
+
+def _tables(
+    problem: Problem,
+    bound: Bound | None,
+    log_factor: NativeFunction,
+    resampling: Resampling,
+    kernel: str,
+) -> dict[str, Any]:
+    """Return the fields of a target that depend on the anchor."""
+    design = problem.design
     levels, alias = None, None
     statistics, expected_bright = np.empty(0), float(design.n_rows)
     if bound is None:
@@ -157,19 +186,12 @@ def build_target(
                 if resampling.q is None
                 else Levels.single(resampling.q, design.n_rows)
             )
-    rows = make_rows(design, constants)
-    return Target(
-        graph,
-        likelihood,
-        bound,
-        n_others,
-        statistics,
-        Geometry(problem.anchor.theta, *problem.anchor.laplace),
-        Data(rows, levels, alias),
-        expected_bright,
-        log_factor,
-        kernel,
-    )
+    return {
+        "statistics": statistics,
+        "geometry": Geometry(problem.anchor.theta, *problem.anchor.laplace),
+        "data": Data(make_rows(design, constants), levels, alias),
+        "expected_bright": expected_bright,
+    }
 
 
 def make_rows(design: Design, constants: np.ndarray) -> Rows:

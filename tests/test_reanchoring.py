@@ -16,7 +16,6 @@ from conftest import (
     reference_from_draws,
 )
 
-import pymc_flymc.reanchoring
 from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice, JaakkolaJordan, Taylor
 from pymc_flymc.reanchoring import Anchors
 
@@ -217,7 +216,7 @@ def test_good_anchor_stays(cls, transitions, monkeypatch):
         step = cls(bound=JaakkolaJordan(), transitions=transitions)
     looks, far = [], Anchors._far
     monkeypatch.setattr(Anchors, "_far", lambda *args: looks.append(far(*args)) or looks[-1])
-    monkeypatch.setattr(pymc_flymc.reanchoring, "build_target", lambda *args: pytest.fail("built"))
+    monkeypatch.setattr(Anchors, "target_at", lambda *args: pytest.fail("built"))
     options = dict(tune=300, draws=20, chains=2)
     draws, stats = drive(step, model.initial_point(), **options)
     assert stats["n_bright"].mean() > 30

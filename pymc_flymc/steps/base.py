@@ -18,13 +18,13 @@ from pytensor.graph.traversal import graph_inputs
 from rich.progress import TextColumn
 from rich.table import Column
 
-from pymc_flymc.anchor import Anchor, anchor_at, find_anchor, same_anchor
+from pymc_flymc.anchor import Anchor, anchor_at, find_anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph, Layout, Surrogate, flatten_model
 from pymc_flymc.model import anchor_point, read_model
 from pymc_flymc.passes import RowDerivatives
-from pymc_flymc.reanchoring import Anchors
+from pymc_flymc.reanchoring import Anchors, same_anchor
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target import Target
 from pymc_flymc.tuning import Tuning
