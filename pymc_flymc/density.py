@@ -19,6 +19,7 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.compilation import OUTSIDE
 from pymc_flymc.statistics import collapsed_quadratic
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ class Surrogate:
         optimizer: Any = "fast_compile"
         if self.n_coefficients > MANY:
             optimizer = OPT_FAST_RUN.excluding("fusion", "inplace")
-        mode = Mode(linker="py", optimizer=optimizer)
+        mode = Mode(linker="py", optimizer=optimizer).including(OUTSIDE)
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
 
     @cached_property
