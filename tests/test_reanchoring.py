@@ -240,7 +240,7 @@ def test_bound_that_touches_elsewhere_stays(poor):
 # --- hierarchies ----------------------------------------------------------------------------------
 
 
-def weak_coefficients(n=6000, d=100):
+def weak_coefficients(n=6000, d=140):
     """Many small coefficients times a free scale: at the mode they are not shrunk at all."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(n, d))
@@ -256,7 +256,7 @@ def weak_coefficients(n=6000, d=100):
 def test_mode_far_from_the_posterior():
     model = weak_coefficients()
     with model:
-        step = FireflyHMC(transitions=1)
+        step = FireflyHMC(transitions=3)
     bright = bright_while_tuning(step, model, 300)
     assert step._chain.target is not step.target
     assert bright[-100:].mean() < 0.5 * bright[30:60].mean()
