@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
-from pymc_flymc.density import Layout, Surrogate
-from pymc_flymc.effects import Effects, Objective, find_effects
+from pymc_flymc.climb import climb
+from pymc_flymc.density import Layout
+from pymc_flymc.effects import Effects, Objective, find_effects, moving
 from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.passes import BLOCK
 from pymc_flymc.regression import JointExpansion, Regression, expand, names_of, spans_of
+from pymc_flymc.surrogate import Surrogate
 
-__all__ = ["Anchor", "anchor_at", "find_anchor"]
+__all__ = ["Anchor", "anchor_at", "find_anchor", "laplace_anchor"]
 
 _log = logging.getLogger("pymc.flymc")
 
@@ -47,7 +48,8 @@ class Anchor:
     theta : ndarray, shape (D,)
         Centre of the Laplace approximation.
     w : ndarray, shape (P,)
-        Coefficients at which bounds touch: those at theta, unless the user gave the anchor.
+        Coefficients at which bounds touch: those at theta, unless the user gave the anchor or it
+        has moved.
     laplace : LaplaceFactor
         Factor of the Laplace covariance of theta.
     w_factor : ndarray, shape (P, D) or (P, SKETCH)
@@ -106,12 +108,19 @@ def find_anchor(
             )
     theta, passes = np.asarray(start, dtype=np.float64), 0.0
     effects = find_effects(surrogate, [each.design for each in regressions], layout)
-    for strides in _strides(regressions):
+    for i, strides in enumerate(_strides(regressions)):
         theta, passes, expansion, objective = _newton(
             surrogate, regressions, theta, strides, passes, effects, layout
         )
+        # Unbounded, as where the common scale of some coefficients goes to zero with them: begin
+        # again, with all coefficients that have no part in others' scales integrated out.
+        if i == 0 and not len(effects.wide) and _promise(objective, theta) > NEAR:
+            effects = replace(effects, positions=moving(surrogate, theta))
+            theta, passes, expansion, objective = _newton(
+                surrogate, regressions, start, strides, passes, effects, layout
+            )
     _check_proper(surrogate, regressions, expansion, theta, effects, layout)
-    return _laplace(surrogate, regressions, objective, expansion, theta, effects, passes)
+    return laplace_anchor(surrogate, regressions, objective, expansion, theta, effects, passes)
 
 
 def _strides(regressions: Sequence[Regression]) -> list[list[int]]:
@@ -133,7 +142,7 @@ def anchor_at(
     expansion = expand(regressions, surrogate.coefficients(theta))
     # Bounds touch at the given point; proposals are centred at the mode of the expansion there.
     centre, objective = _maximise(surrogate, expansion.concave().pack(), theta, effects)
-    return _laplace(surrogate, regressions, objective, expansion, centre, effects, 1.0)
+    return laplace_anchor(surrogate, regressions, objective, expansion, centre, effects, 1.0)
 
 
 def _check_proper(
@@ -237,59 +246,25 @@ def _maximise(
     objective = Objective(surrogate, statistics, effects, near)
     # No matrix of all parameters: conjugate gradients, in coordinates in which few are needed.
     laplace = objective.laplace_factor(theta) if len(effects.wide) else None
-    found = _climb(objective, theta, laplace)
-    if found is None and len(effects.positions):
+    found = climb(objective, theta, laplace)
+    if found is None and len(effects.positions) and _promise(objective, theta) > NEAR:
         # Not normal given the rest, the effects of a horseshoe say: the joint density must do.
         without = replace(effects, positions=np.empty(0, np.int64))
         return _maximise(surrogate, statistics, theta, without)
     return theta if found is None else found, objective
 
 
-def _climb(
-    objective: Objective, theta: np.ndarray, laplace: LaplaceFactor | None
-) -> np.ndarray | None:
-    """Maximise a smooth function by Newton steps within a trust region; None if each step fails."""
-    if laplace is None:
-        result = minimize(
-            lambda t: tuple(-part for part in objective(t)),
-            theta,
-            jac=True,
-            hess=lambda t: -objective.hessian(t),
-            method="trust-exact",
-            options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
-        )
-        stuck = not result.success and np.array_equal(result.x, theta)
-        return None if stuck else np.asarray(result.x)
+def _promise(objective: Objective, theta: np.ndarray) -> float:
+    """Gain that a Newton step from theta promises.
 
-    def negative(v: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = objective(theta + laplace.apply(v))
-        return -value, -laplace.apply_transposed(gradient)
-
-    def hessian_times(v: np.ndarray, p: np.ndarray) -> np.ndarray:
-        product = objective.hessian_times(theta + laplace.apply(v), laplace.apply(p))
-        return -laplace.apply_transposed(product)
-
-    radius = np.sqrt(len(theta))
-    result = minimize(
-        negative,
-        np.zeros(len(theta)),
-        jac=True,
-        hessp=hessian_times,
-        method="trust-ncg",
-        # Half its square is what a gradient in these coordinates promises to gain.
-        options={
-            "initial_trust_radius": radius,
-            "max_trust_radius": 1e3 * radius,
-            "gtol": 0.02,
-            "maxiter": 20,
-        },
-    )
-    if not result.success and not result.x.any():
-        return None
-    return theta + laplace.apply(np.asarray(result.x))
+    With effects integrated out the gradient is right on average only: where little is left to
+    gain, steps along it may fail, and the search is over.
+    """
+    gradient = objective(theta)[1]
+    return 0.5 * float(np.sum(objective.laplace_factor(theta).apply_transposed(gradient) ** 2))
 
 
-def _laplace(
+def laplace_anchor(
     surrogate: Surrogate,
     regressions: Sequence[Regression],
     objective: Objective,
@@ -298,6 +273,7 @@ def _laplace(
     effects: Effects,
     passes: float,
 ) -> tuple[Anchor, ...]:
+    """Anchors with the Laplace approximation of an objective at theta."""
     laplace = objective.with_statistics(expansion.pack()).laplace_factor(theta)
     if len(effects.wide):
         rng = np.random.default_rng(20141104)

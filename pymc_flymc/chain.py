@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.anchor import Anchor
 from pymc_flymc.brightness import make_brightness
 from pymc_flymc.factors import make_scratch
 from pymc_flymc.kernels.geometry import Geometry
@@ -29,10 +30,18 @@ class FireflyChain:
     moves : NamedTuple
         Settings of the target's kernel as a chain starts with them. Those that are arrays may be
         adapted; the kernel adapts them itself while ``moves.gain[0]`` is not zero.
+    anchors : tuple of Anchor, optional
+        Those of the target's likelihoods, if they are not the step's first.
     """
 
-    def __init__(self, target: Target, resampling: Resampling, moves: Any) -> None:
-        self.target = target
+    def __init__(
+        self,
+        target: Target,
+        resampling: Resampling,
+        moves: Any,
+        anchors: tuple[Anchor, ...] | None = None,
+    ) -> None:
+        self.target, self.anchors = target, anchors
         rows, n_parameters = target.data.parts, len(target.geometry.centre)
         n_rows = sum(len(part.X) for part in rows)
         self.cursor = np.zeros(1, np.int64)
@@ -59,8 +68,7 @@ class FireflyChain:
 
     def log_density_at(self, v: np.ndarray) -> float:
         """Log prior and collapsed bounds at whitened parameters v; no row is read."""
-        theta = self.geometry.centre + self._laplace.apply(v)
-        return float(self.target.density(theta, self.statistics, self.state.w_new))
+        return float(self.target.density(self.unwhiten(v), self.statistics, self.state.w_new))
 
     def start(self, rng: np.random.Generator, v: np.ndarray) -> float:
         """Move to whitened parameters v and draw all of z afresh: O(N).
@@ -77,14 +85,22 @@ class FireflyChain:
 
     def start_at(self, rng: np.random.Generator, theta: np.ndarray) -> float:
         """As `start`, from unconstrained parameters."""
-        log_density = self.start(rng, self._laplace.solve(theta - self.geometry.centre))
+        log_density = self.start(rng, self.whiten(theta))
         self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
         return log_density
 
     def set_geometry(self, geometry: Geometry) -> None:
         """Go on in other whitened coordinates, at the same parameters."""
         self.geometry = geometry
-        self.state.v[:] = self._laplace.solve(self.state.theta - geometry.centre)
+        self.state.v[:] = self.whiten(self.state.theta)
+
+    def whiten(self, theta: np.ndarray) -> np.ndarray:
+        """Return v for unconstrained parameters theta."""
+        return self._laplace.solve(theta - self.geometry.centre)
+
+    def unwhiten(self, v: np.ndarray) -> np.ndarray:
+        """Return theta for whitened parameters v."""
+        return self.geometry.centre + self._laplace.apply(v)
 
     def set_others(self, others: np.ndarray) -> None:
         """Take over values of variables that belong to other step methods, if they changed."""
@@ -148,10 +164,11 @@ class FireflyChain:
             "cursor": int(self.cursor[0]),
             "moves": _copy(self.moves),
             "geometry": self.geometry,
+            "anchors": self.anchors,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Return to a saved state."""
+        """Return to a saved state; its anchors are those of this chain."""
         self.started = saved["started"]
         self.state.v[:] = saved["v"]
         self.state.theta[:] = saved["theta"]

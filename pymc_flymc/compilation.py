@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pymc  # noqa: F401 (registers the rewrite below)
 import pytensor
 import pytensor.tensor as pt
 from numba.np.unsafe.ndarray import to_fixed_tuple
 from pytensor import scalar as ps
+from pytensor.compile.mode import get_mode
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.native import (
@@ -32,12 +34,21 @@ __all__ = [
 ]
 
 
+#: PyMC's rewrite of its checks of parameters: where a scale has underflowed to zero, the density is
+#: zero. The exception that a check raises is lost in native code, and the value with it.
+OUTSIDE = "local_check_parameter_to_ninf_switch"
+
+
 def _compile(inputs: list[Any], outputs: list[Any]) -> Any:
     # PyTensor's numba mode reassociates floating-point sums by default. A gap is a difference of
     # nearly equal numbers: no reassociation here.
     with pytensor.config.change_flags(numba__fastmath=False, floatX="float64"):
         function = pytensor.function(
-            inputs, outputs, mode="NUMBA", trust_input=True, on_unused_input="ignore"
+            inputs,
+            outputs,
+            mode=get_mode("NUMBA").including(OUTSIDE),
+            trust_input=True,
+            on_unused_input="ignore",
         )
         # A first call compiles; only then are all fields of the linker's thunk in place.
         return function.vm.jit_fn

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pymc_flymc.design import Design
 from pymc_flymc.kernels.poisson import SPARE, AliasTables
 from pymc_flymc.native import read_only
 from pymc_flymc.resampling import Levels
 from pymc_flymc.rows import Rows, SeveralRows
 from pymc_flymc.shared import SharedArray
 
-__all__ = ["Data"]
+__all__ = ["Data", "combine_rows", "make_rows"]
 
 _ROWS = ("X", "offset", "constants", "indptr", "indices", "values")
 _NUMBERS = ("intercept", "n_sparse", "first")
@@ -85,3 +87,34 @@ class Data:
         place = state["place"]
         self.rows = parts[0] if place is None else SeveralRows(parts, place)
         self._shared = state["shared"]
+
+
+def combine_rows(rows: Sequence[Rows], lengths: Sequence[int]) -> Rows | SeveralRows:
+    """Return one likelihood's rows as they are, or those of several together.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+        Numbers of coefficients of each, with what its rows share.
+    """
+    if len(rows) == 1:
+        return rows[0]
+    first = np.cumsum([0, *(len(each.X) for each in rows)])
+    numbered = [each._replace(first=int(n)) for each, n in zip(rows, first[:-1], strict=True)]
+    return SeveralRows(tuple(numbered), np.cumsum([0, *lengths]))
+
+
+def make_rows(design: Design, constants: np.ndarray) -> Rows:
+    """Return what kernels see of a design and the rows' constants, without copies."""
+    rows = Rows(
+        read_only(design.X), read_only(design.offset), int(design.intercept), read_only(constants)
+    )
+    if design.sparse is None:
+        return rows
+    pairs = design.sparse
+    return rows._replace(
+        n_sparse=design.n_sparse,
+        indptr=read_only(pairs.indptr.astype(np.int64)),
+        indices=read_only(pairs.indices.astype(np.int32, copy=False)),
+        values=read_only(pairs.data),
+    )

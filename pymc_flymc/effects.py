@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pymc_flymc.density import Layout, Surrogate
+from pymc_flymc.density import Layout
 from pymc_flymc.design import STRUCTURED, Design
 from pymc_flymc.laplace import LaplaceFactor, wide_factor
+from pymc_flymc.surrogate import Surrogate
 
-__all__ = ["Effects", "Objective", "find_effects"]
+__all__ = ["Effects", "Objective", "find_effects", "moving"]
 
 #: With more than `STRUCTURED` parameters, effects in variables larger than this are wide.
 WIDE = 100
@@ -240,6 +241,15 @@ def _in_sparse(design: Design) -> np.ndarray:
     places = np.arange(design.n_coefficients)
     behind = places % design.width >= design.width - design.n_sparse
     return behind & (places < design.n_predictors * design.width)
+
+
+def moving(surrogate: Surrogate, theta: np.ndarray) -> np.ndarray:
+    """Positions of the parameters that change coefficients, none if that is all of them."""
+    rng = np.random.default_rng(20141104)
+    # Not at theta itself, where a product may vanish.
+    jacobian = surrogate.jacobian(theta + 0.1 * rng.standard_normal(len(theta)))
+    found = np.flatnonzero(jacobian.any(axis=0))
+    return found if len(found) < len(theta) else np.empty(0, np.int64)
 
 
 def indicator(size: int, places: np.ndarray | int, values: np.ndarray | float) -> np.ndarray:

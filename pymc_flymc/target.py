@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,8 @@ from pymc_flymc.compilation import (
     compile_log_factor_gradient,
     compile_pullback,
 )
-from pymc_flymc.data import Data
+from pymc_flymc.data import Data, combine_rows, make_rows
 from pymc_flymc.density import DensityGraph
-from pymc_flymc.design import Design
 from pymc_flymc.kernels import conditional, hamiltonian, joint, slice
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
@@ -27,9 +27,8 @@ from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods import Likelihood, outcome
 from pymc_flymc.native import NativeFunction, read_only
 from pymc_flymc.resampling import ImplicitResampling, Levels, Resampling
-from pymc_flymc.rows import Rows, SeveralRows
 
-__all__ = ["Target", "TargetPart", "build_target", "make_rows", "row_factor"]
+__all__ = ["Target", "TargetPart", "build_target", "row_factor"]
 
 #: How theta is updated: with z, or given z.
 KERNELS: dict[str, Any] = {
@@ -135,6 +134,22 @@ class Target:
         several = () if n == 1 else (n,)
         return start.begin_kernel(dtype, *several), run.run_kernel(dtype, *several)
 
+    def at(self, problems: Sequence[Problem], resampling: Resampling) -> Target:
+        """Return the target at another anchor: a pass over the data, and nothing is compiled."""
+        moved = copy(self)
+        tables = _tables(problems, self.parts, self.graph.sizes, resampling, self.kernel)
+        moved.__dict__.update(tables)
+        return moved
+
+    def coefficients(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
+        """Coefficients of all likelihoods, shape (P,), without what the rows of each share."""
+        slopes, out, start = np.empty(self.n_slopes), [], 0
+        self.density(theta, statistics, slopes)
+        for size, part in zip(self.graph.sizes, self.parts, strict=True):
+            out.append(slopes[start : start + size])
+            start += size + part.n_shared
+        return np.concatenate(out)
+
     def posterior(self, statistics: np.ndarray, geometry: Geometry) -> Posterior:
         """Native form, for one chain's own statistics and geometry."""
         factors: Any = tuple(part.log_factor.address for part in self.parts)
@@ -181,16 +196,34 @@ def build_target(
                 f"the {bound.name} bound is not one on {problem.likelihood.name} likelihoods, "
                 f"such as that of {problem.name!r}; bound='auto' takes one that is"
             )
-    parts, rows, bright = [], [], []
-    for problem, bound in zip(problems, bounds, strict=True):
-        part, constants, of_rows = _prepare(problem, bound)
-        parts.append(part)
+    parts = tuple(
+        TargetPart(each.likelihood, bound, np.empty(0), 0.0, compile_log_factor(factor))
+        for each, bound in zip(problems, bounds, strict=True)
+        for factor in [row_factor(each.likelihood, bound)]
+    )
+    tables = _tables(problems, parts, graph.sizes, resampling, kernel)
+    return Target(graph=graph, n_others=n_others, kernel=kernel, **tables)
+
+
+def _tables(
+    problems: Sequence[Problem],
+    parts: Sequence[TargetPart],
+    sizes: Sequence[int],
+    resampling: Resampling,
+    kernel: str,
+) -> dict[str, Any]:
+    """Return the fields of a target that depend on the anchor."""
+    filled, rows, bright = [], [], []
+    for problem, part in zip(problems, parts, strict=True):
+        statistics, constants, of_rows = _prepare(problem, part)
+        expected = float(of_rows.sum(dtype=np.float64))
+        filled.append(replace(part, statistics=statistics, expected_bright=expected))
         rows.append(make_rows(problem.design, constants))
         bright.append(of_rows)
     levels, alias = None, None
     if kernel == "joint":
         alias = _alias_tables(rows[0].constants, bright[0])
-    elif isinstance(resampling, ImplicitResampling) and bounds[0] is not None:
+    elif isinstance(resampling, ImplicitResampling) and parts[0].bound is not None:
         probabilities = np.concatenate(bright)
         levels = (
             Levels.by_row(resampling.ratio * probabilities)
@@ -198,51 +231,22 @@ def build_target(
             else Levels.single(resampling.q, len(probabilities))
         )
     anchor = problems[0].anchor
-    geometry = Geometry(anchor.theta, *anchor.laplace)
-    data = Data(combine_rows(rows, graph.sizes, parts), levels, alias)
-    return Target(graph, tuple(parts), n_others, geometry, data, kernel)
-
-
-def _prepare(problem: Problem, bound: Bound | None) -> tuple[TargetPart, np.ndarray, np.ndarray]:
-    """Return a part, the constants of its rows, and their expected brightness."""
-    likelihood, n_rows = problem.likelihood, problem.design.n_rows
-    log_factor = compile_log_factor(row_factor(likelihood, bound))
-    if bound is None:
-        constants = np.asarray(problem.y, dtype=np.float64).reshape(n_rows, -1)
-        part = TargetPart(likelihood, None, np.empty(0), float(n_rows), log_factor)
-        return part, constants, np.ones(n_rows)
-    prepared = bound.prepare(problem, log_factor)
-    expected = float(prepared.bright.sum(dtype=np.float64))
-    part = TargetPart(likelihood, bound, prepared.statistics, expected, log_factor)
-    return part, prepared.constants, prepared.bright
-
-
-def combine_rows(
-    rows: Sequence[Rows], sizes: Sequence[int], parts: Sequence[TargetPart]
-) -> Rows | SeveralRows:
-    """Return one likelihood's rows as they are, or those of several together."""
-    if len(rows) == 1:
-        return rows[0]
     lengths = [n + part.n_shared for n, part in zip(sizes, parts, strict=True)]
-    first = np.cumsum([0, *(len(each.X) for each in rows)])
-    numbered = [each._replace(first=int(n)) for each, n in zip(rows, first[:-1], strict=True)]
-    return SeveralRows(tuple(numbered), np.cumsum([0, *lengths]))
+    return {
+        "parts": tuple(filled),
+        "geometry": Geometry(anchor.theta, *anchor.laplace),
+        "data": Data(combine_rows(rows, lengths), levels, alias),
+    }
 
 
-def make_rows(design: Design, constants: np.ndarray) -> Rows:
-    """Return what kernels see of a design and the rows' constants, without copies."""
-    rows = Rows(
-        read_only(design.X), read_only(design.offset), int(design.intercept), read_only(constants)
-    )
-    if design.sparse is None:
-        return rows
-    pairs = design.sparse
-    return rows._replace(
-        n_sparse=design.n_sparse,
-        indptr=read_only(pairs.indptr.astype(np.int64)),
-        indices=read_only(pairs.indices.astype(np.int32, copy=False)),
-        values=read_only(pairs.data),
-    )
+def _prepare(problem: Problem, part: TargetPart) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the statistics, the constants of the rows, and their expected brightness."""
+    n_rows = problem.design.n_rows
+    if part.bound is None:
+        constants = np.asarray(problem.y, dtype=np.float64).reshape(n_rows, -1)
+        return np.empty(0), constants, np.ones(n_rows)
+    prepared = part.bound.prepare(problem, part.log_factor)
+    return prepared.statistics, prepared.constants, prepared.bright
 
 
 def row_factor(likelihood: Likelihood, bound: Bound | None) -> RowFactor:

@@ -38,6 +38,7 @@ class Tuning:
     step: int = 0
     transitions_done: int = 0
     window: list[np.ndarray] = field(default_factory=list)
+    bright: list[int] = field(default_factory=list)
 
     def gain(self) -> float:
         """Robbins-Monro gain for the transitions of the next step; zero once tuning is over."""
@@ -51,23 +52,26 @@ class Tuning:
         """Whether all tuning steps have been made."""
         return self.step >= self.steps
 
-    def record(self, v: np.ndarray) -> np.ndarray | None:
-        """Take note of a tuning step's draw `v` (whitened, shape (D,)).
+    def record(self, v: np.ndarray, n_bright: int) -> tuple[np.ndarray, float] | None:
+        """Take note of a tuning step's draw `v` (whitened, shape (D,)) and of its bright rows.
 
         Returns
         -------
-        ndarray or None
-            The draws of the window that ends with this step, if one does.
+        tuple of ndarray and float, or None
+            The draws of the window that ends with this step, if one does, and the mean number of
+            bright rows.
         """
         self.step += 1
         self.transitions_done += self.transitions
         self.window.append(v.copy())
+        self.bright.append(n_bright)
         if self.step not in {round(f * self.steps) for f in WINDOWS}:
             return None
         draws, self.window = np.asarray(self.window), []
+        bright, self.bright = float(np.mean(self.bright)), []
         if self.adapt_transitions and len(draws) >= 20:
             self.transitions = self._choose_transitions(draws)
-        return draws
+        return draws, bright
 
     def _choose_transitions(self, draws: np.ndarray) -> int:
         draws = draws - draws.mean(axis=0)

@@ -16,7 +16,7 @@ def searches(monkeypatch):
     found = []
 
     def record(*args, **kwargs):
-        found.append(args[1].anchor)
+        found.append(args[1][0].anchor)
         raise _Found
 
     class _Found(Exception):
@@ -157,6 +157,38 @@ def test_start_without_density_is_explained():
         pm.Bernoulli("y", logit_p=X @ beta, observed=y)
         with pytest.raises(ValueError, match=r"log density .* is -inf at the start"):
             FireflyMH()
+
+
+def test_scale_without_mode_is_found(searches):
+    """A common scale and all its coefficients go to zero together: these are integrated out."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(20_000, 60))
+    eta = X @ rng.normal(0.0, 0.015, 60) - 1.5
+    y = (rng.random(len(eta)) < np.exp(log_sigmoid(eta))).astype(int)
+    with pm.Model() as model:
+        level = pm.Normal("level", 0.0, 2.0)
+        tau = pm.HalfNormal("tau", 1.0)
+        beta = pm.Normal("beta", 0.0, tau, shape=60)
+        pm.Bernoulli("y", logit_p=level + X @ beta, observed=y)
+    anchor = searches(model)
+    # The scale is 0.015; 60 coefficients with errors of 0.02 tell it to about a quarter.
+    assert 0.005 < np.exp(anchor.theta[1]) < 0.03
+    assert anchor.passes < 15
+
+
+def test_correlated_slopes(searches):
+    """The search ends where the effects' curvature depends on all other parameters."""
+    rng = np.random.default_rng(9)
+    group, x = rng.integers(0, 16, 8000), rng.normal(size=8000)
+    effects = rng.normal(size=(16, 2)) @ [[0.8, 0.2], [0.0, 0.5]]
+    eta = effects[group, 0] + effects[group, 1] * x
+    y = (rng.random(len(eta)) < np.exp(log_sigmoid(eta))).astype(int)
+    with pm.Model() as model:
+        chol, *_ = pm.LKJCholeskyCov("chol", n=2, eta=2.0, sd_dist=pm.HalfNormal.dist(1.0))
+        z = pm.Normal("z", 0.0, 1.0, shape=(16, 2))
+        slopes = pm.math.dot(z, chol.T)
+        pm.Bernoulli("y", logit_p=slopes[group, 0] + slopes[group, 1] * x, observed=y)
+    assert searches(model).passes < 15
 
 
 HARD = ["mnist_7v9_pca50", "adult", "skin", "covtype_92k", "kddcup99_10pct"]

@@ -20,6 +20,7 @@ from scipy.stats import chi2
 
 from pymc_flymc import (
     ExplicitResampling,
+    FireflyHMC,
     FireflyMH,
     ImplicitResampling,
     JaakkolaJordan,
@@ -396,6 +397,22 @@ def test_prior_only_variable_of_another_step(bound):
     idata = sample(model, step, tune=500, draws=6000, chains=2, cores=2)
     draws = np.stack([idata.posterior["log_tau"].values, idata.posterior["beta"].values[..., 0]], 2)
     assert_matches(draws, reference)
+
+
+@pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC])
+def test_scales_that_underflow_are_outside_the_support(cls):
+    """PyMC's check of sigma > 0 raises an exception, which native code cannot pass on."""
+    X, y = simulated(40, 1)
+    with pm.Model():
+        tau = pm.HalfNormal("tau", 1.0)
+        beta = pm.Normal("beta", 0.0, tau, shape=1)
+        pm.Bernoulli("y", logit_p=X @ beta, observed=y)
+        step = cls(bound=JaakkolaJordan())
+    step.setup_chain(np.random.default_rng(0), 0, 1)
+    chain = step._chain
+    for log_tau, finite in ((-1.0, True), (-800.0, False)):
+        log_density = chain.log_density_at(chain.whiten(np.array([log_tau, 0.1])))
+        assert np.isfinite(log_density) if finite else log_density == -np.inf
 
 
 def test_foreign_step_on_the_likelihood_is_refused():

@@ -12,20 +12,19 @@ from conftest import assert_matches, drive, log_sigmoid, quadrature, reference_f
 from scipy import sparse
 from scipy.special import logsumexp
 
-import pymc_flymc.density
 import pymc_flymc.design
 import pymc_flymc.effects
 import pymc_flymc.statistics
+import pymc_flymc.surrogate
 from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Tangent, Taylor, UnsupportedModelError
 from pymc_flymc.block_matrix import BlockMatrix, SparseRows, block_form, block_size
-from pymc_flymc.data import Data
+from pymc_flymc.data import Data, make_rows
 from pymc_flymc.design import Design, stack
 from pymc_flymc.graph_tools import free_inputs, plain_function
 from pymc_flymc.kernels.geometry import Geometry, unwhiten, whiten_gradient
 from pymc_flymc.laplace import LaplaceFactor, wide_factor
 from pymc_flymc.predictor import read_predictor
 from pymc_flymc.rows import add_rows, row_predictors
-from pymc_flymc.target import make_rows
 
 N = 40
 RNG = np.random.default_rng(2)
@@ -309,7 +308,7 @@ def structured(monkeypatch):
     """Small problems take the way of large ones."""
     for module in (pymc_flymc.design, pymc_flymc.statistics, pymc_flymc.effects):
         monkeypatch.setattr(module, "STRUCTURED", 1)
-    monkeypatch.setattr(pymc_flymc.density, "MANY", 1)
+    monkeypatch.setattr(pymc_flymc.surrogate, "MANY", 1)
     monkeypatch.setattr(pymc_flymc.effects, "WIDE", 1)
 
 

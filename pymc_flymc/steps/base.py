@@ -15,17 +15,18 @@ from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.graph.traversal import graph_inputs
-from rich.progress import TextColumn
-from rich.table import Column
 
-from pymc_flymc.anchor import anchor_at, find_anchor
+from pymc_flymc.anchor import Anchor, anchor_at, find_anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
-from pymc_flymc.density import DensityGraph, Layout, Surrogate, flatten_model
+from pymc_flymc.density import DensityGraph, Layout, flatten_model
 from pymc_flymc.model import anchor_point, read_model
 from pymc_flymc.passes import RowDerivatives
+from pymc_flymc.reanchoring import Anchors, same_anchors
 from pymc_flymc.regression import Regression, names_of
 from pymc_flymc.resampling import ImplicitResampling, Resampling
+from pymc_flymc.steps.progress import BrightRowsProgress
+from pymc_flymc.surrogate import Surrogate
 from pymc_flymc.target import Target
 from pymc_flymc.tuning import Tuning
 
@@ -36,6 +37,8 @@ _log = logging.getLogger("pymc.flymc")
 #: Starting points are this many posterior standard deviations around the anchor, so that R-hat can
 #: tell whether the chains have forgotten them.
 OVERDISPERSION = 2.0
+#: The mean of fewer draws is no place for an anchor.
+ENOUGH_DRAWS = 20
 
 
 @dataclass_state
@@ -47,7 +50,7 @@ class FireflyState(StepMethodState):
     chain_state: dict[str, Any] | None = field(default=None)
 
 
-class FireflyStep(BlockedStep):
+class FireflyStep(BrightRowsProgress, BlockedStep):
     """A step method over (parameters, brightness); subclasses say how the parameters move."""
 
     default_blocked = True
@@ -124,6 +127,7 @@ class FireflyStep(BlockedStep):
         self.tuning: Tuning | None = None
         self._chain: FireflyChain | None = None
         self.target = self._choose(graph, problems, self._others_layout.ravel(initial_point))
+        self._anchors = Anchors.of(self.target, problems, self._layout, self.brightness)
         _log.info(
             f"{type(self).__name__}: {names_of(regressions)}, anchor found in "
             f"{anchors[0].passes:.1f} passes over the data"
@@ -162,16 +166,24 @@ class FireflyStep(BlockedStep):
         super().setup_chain(rng, tune, draws)
         self._chain = self._new_chain()
         self.tune = tune > 0
+        self.tuning = self._new_tuning(tune)
+
+    def _new_tuning(self, steps: int) -> Tuning:
         first = self.first_transitions
-        self.tuning = Tuning(
-            steps=tune,
+        return Tuning(
+            steps=steps,
             transitions=self._transitions or first,
             fewest=first if self.target.is_joint else 1,
             adapt_transitions=self._transitions is None,
         )
 
-    def _new_chain(self) -> FireflyChain:
-        return FireflyChain(self.target, self.brightness, self._new_moves())
+    def _new_chain(
+        self, anchors: tuple[Anchor, ...] | None = None, target: Target | None = None
+    ) -> FireflyChain:
+        """Return a chain at the step's first anchor, or at one that has moved, with its target."""
+        if anchors is not None and target is None:
+            target = self._anchors.target_at(anchors)
+        return FireflyChain(target or self.target, self.brightness, self._new_moves(), anchors)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make the transitions of one draw."""
@@ -190,8 +202,9 @@ class FireflyStep(BlockedStep):
         transitions = tuning.transitions
         accept = chain.advance(self.rng, transitions, tuning.gain() if self.tune else 0.0)
         if self.tune:
-            draws = tuning.record(chain.state.v)
-            if draws is not None:
+            window = tuning.record(chain.state.v, chain.n_bright)
+            if window is not None:
+                chain, draws = self._reanchor(chain, *window)
                 self._end_window(chain, draws)
             if tuning.is_over:
                 self._end_tuning(chain)
@@ -220,6 +233,37 @@ class FireflyStep(BlockedStep):
             spread *= 0.8  # beyond the support of a bounded variable
         raise ValueError(f"{name}: found no starting point of finite density around the anchor")
 
+    def _reanchor(
+        self, chain: FireflyChain, draws: np.ndarray, bright: float
+    ) -> tuple[FireflyChain, np.ndarray]:
+        """Move the anchor to the mean of a window's draws, whitened, shape (n, D), if that pays.
+
+        Tuning starts again for the steps that are left of it: what has been learnt at the old
+        anchor, where other rows were bright, says little. The parameters stay where they are and z
+        is drawn afresh from its law given them, as the augmented density is another one. Neither
+        affects exactness: once tuning is over, nothing moves.
+
+        Returns
+        -------
+        The chain that goes on, and the draws in its coordinates.
+        """
+        tuning = self.tuning
+        assert tuning is not None
+        # Not in the first window, in which a chain comes in from its starting point.
+        if tuning.is_over or len(draws) == tuning.step or len(draws) < ENOUGH_DRAWS:
+            return chain, draws
+        draws_theta = np.stack([chain.unwhiten(v) for v in draws])
+        found = self._anchors.better(chain, draws_theta, bright)
+        if found is None:
+            return chain, draws
+        moved = self._new_chain(*found)
+        moved.set_others(chain.others)
+        moved.start_at(self.rng, chain.state.theta)
+        moved.scratch.queries[0] += chain.take_queries()
+        self._started(moved)
+        self._chain, self.tuning = moved, self._new_tuning(tuning.steps - tuning.step)
+        return moved, np.stack([moved.whiten(theta) for theta in draws_theta])
+
     @property
     def chain_state(self) -> dict[str, Any] | None:
         """State of the running chain, a part of `sampling_state`."""
@@ -230,8 +274,9 @@ class FireflyStep(BlockedStep):
         if saved is None:
             self._chain = None
             return
-        if self._chain is None:
-            self._chain = self._new_chain()
+        anchors = saved["anchors"]
+        if self._chain is None or not same_anchors(self._chain.anchors, anchors):
+            self._chain = self._new_chain(anchors)
         self._chain.restore(saved)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -239,23 +284,6 @@ class FireflyStep(BlockedStep):
         dropped = ("_BlockedStep__newargs", "_chain")
         state = {k: v for k, v in self.__dict__.items() if k not in dropped}
         return _rebuild, (type(self), state, self.chain_state)
-
-    @staticmethod
-    def _progressbar_config(n_chains: int = 1) -> tuple[list[TextColumn], dict[str, list[int]]]:
-        columns = [
-            TextColumn("{task.fields[n_bright]}", table_column=Column("Bright rows", ratio=1)),
-            TextColumn(
-                "{task.fields[likelihood_queries]}", table_column=Column("Queries", ratio=1)
-            ),
-        ]
-        return columns, {"n_bright": [0] * n_chains, "likelihood_queries": [0] * n_chains}
-
-    @staticmethod
-    def _make_progressbar_update_functions() -> tuple[Callable[..., Any], ...]:
-        def update(stats: dict[str, Any]) -> dict[str, Any]:
-            return {key: stats[key] for key in ("n_bright", "likelihood_queries")}
-
-        return (update,)
 
 
 def _rebuild(cls: type, state: dict[str, Any], chain_state: dict[str, Any] | None) -> FireflyStep:

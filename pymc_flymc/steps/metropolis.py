@@ -61,7 +61,8 @@ class FireflyMH(FireflyStep):
         neighbouring draws are nearly independent.
     anchor : dict, optional
         Values of the free variables, by name, on the scale on which the model defines them: the
-        point at which the bound is tuned. By default the posterior mode is searched for.
+        point at which the bound is tuned. By default the posterior mode is searched for. A chain
+        that settles far away from either moves its anchor there while it tunes.
     model : Model, optional
         Taken from the context if not given.
     rng : RandomGenerator, optional

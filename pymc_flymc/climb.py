@@ -1,0 +1,55 @@
+"""Maxima of smooth functions of the parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from pymc_flymc.effects import Objective
+from pymc_flymc.laplace import LaplaceFactor
+
+__all__ = ["climb"]
+
+
+def climb(
+    objective: Objective, theta: np.ndarray, laplace: LaplaceFactor | None
+) -> np.ndarray | None:
+    """Maximise a smooth function by Newton steps within a trust region; None if each step fails."""
+    if laplace is None:
+        result = minimize(
+            lambda t: tuple(-part for part in objective(t)),
+            theta,
+            jac=True,
+            hess=lambda t: -objective.hessian(t),
+            method="trust-exact",
+            options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
+        )
+        stuck = not result.success and np.array_equal(result.x, theta)
+        return None if stuck else np.asarray(result.x)
+
+    def negative(v: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = objective(theta + laplace.apply(v))
+        return -value, -laplace.apply_transposed(gradient)
+
+    def hessian_times(v: np.ndarray, p: np.ndarray) -> np.ndarray:
+        product = objective.hessian_times(theta + laplace.apply(v), laplace.apply(p))
+        return -laplace.apply_transposed(product)
+
+    radius = np.sqrt(len(theta))
+    result = minimize(
+        negative,
+        np.zeros(len(theta)),
+        jac=True,
+        hessp=hessian_times,
+        method="trust-ncg",
+        # Half its square is what a gradient in these coordinates promises to gain.
+        options={
+            "initial_trust_radius": radius,
+            "max_trust_radius": 1e3 * radius,
+            "gtol": 0.02,
+            "maxiter": 20,
+        },
+    )
+    if not result.success and not result.x.any():
+        return None
+    return theta + laplace.apply(np.asarray(result.x))
