@@ -109,6 +109,20 @@ def test_poor_anchor_is_repaired(poor, reference, kind):
     assert_matches(draws, reference)
 
 
+def test_several_likelihoods(reference):
+    """The anchors of all of them move together."""
+    X, y = rows()
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 2.0, shape=2)
+        for name, some in (("first", slice(1200)), ("second", slice(1200, None))):
+            pm.Bernoulli(name, logit_p=X[some] @ beta, observed=y[some])
+        step = FireflySlice(anchor=POOR, transitions=6)
+    assert len(step.target.parts) == 2
+    draws, stats = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
+    assert stats["n_bright"].mean() < 30
+    assert_matches(draws, reference)
+
+
 def test_move_is_reported(poor, caplog):
     model, step = poor("hmc")
     caplog.set_level(logging.INFO, "pymc.flymc")

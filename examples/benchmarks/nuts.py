@@ -35,7 +35,7 @@ def measure(problem: Problem, seed: int, budget: float, **nuts: Any) -> Measurem
     }
     if nuts:
         options["nuts"] = nuts
-    gradient = _gradient_time(model)  # fills the compilation cache, too
+    gradient = gradient_time(model)  # fills the compilation cache, too
     affordable = int(budget / (2 * gradient * GRADIENTS_PER_DRAW))
     tune = int(np.clip(affordable, 100, TUNE))
     draws = int(np.clip(affordable, 100, DRAWS))
@@ -60,7 +60,7 @@ def measure(problem: Problem, seed: int, budget: float, **nuts: Any) -> Measurem
     )
 
 
-def _gradient_time(model: Any) -> float:
+def gradient_time(model: Any) -> float:
     """Seconds for one evaluation of log density and gradient on one core."""
     function = model.logp_dlogp_function(ravel_inputs=True)
     function.set_extra_values({})
