@@ -148,14 +148,15 @@ class Anchors:
         for regression, span in zip(regressions, spans_of(regressions), strict=True):
             design, of_draws, at_anchor = regression.design, w[:, span], touching[span]
             k, width = design.n_predictors, design.width
-            for _, x, _ in iterate_rows(design, at_anchor, max(1, design.n_rows // BLOCK)):
+            stride = max(1, design.n_rows // BLOCK)
+            for _, x, _ in iterate_rows(design, at_anchor, stride):
                 for i in range(k):
                     at = slice(i * width, (i + 1) * width)
                     u = x @ (of_draws[:, at] - at_anchor[at]).T
-                    away += float(np.sum(u**2))
+                    away += stride * float(np.sum(u**2))
                     halves = u[:, :half].mean(axis=1), u[:, half:].mean(axis=1)
-                    spread += float(np.sum((u - u.mean(axis=1, keepdims=True)) ** 2))
-                    spread += len(w) * float(np.sum((halves[0] - halves[1]) ** 2))
+                    spread += stride * float(np.sum((u - u.mean(axis=1, keepdims=True)) ** 2))
+                    spread += stride * len(w) * float(np.sum((halves[0] - halves[1]) ** 2))
         return spread < SHARE * away
 
     def _regressions(self) -> list[Regression]:
