@@ -278,7 +278,7 @@ def test_mode_far_from_the_posterior():
 
 @pytest.mark.slow
 def test_mode_far_from_the_posterior_against_nuts():
-    model = weak_coefficients(n=3000, d=60)
+    model = weak_coefficients(n=3000, d=100)
     options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
 
     def draws(idata):
@@ -286,8 +286,9 @@ def test_mode_far_from_the_posterior_against_nuts():
         parts = [idata.posterior[name].to_numpy() for name in names]
         return np.concatenate([p.reshape(*p.shape[:2], -1) for p in parts], axis=2)
 
-    reference = pm.sample(tune=1500, draws=6000, nuts_sampler="pymc", **options)
     with model:
         step = FireflyHMC(transitions=10)
-    ours = pm.sample(step=step, tune=1500, draws=6000, **options)
+    ours = pm.sample(step=step, tune=1000, draws=9000, **options)
+    assert ours.sample_stats["n_bright"].mean() < 0.5 * step.target.parts[0].expected_bright
+    reference = pm.sample(tune=1000, draws=9000, nuts_sampler="pymc", **options)
     assert_matches(draws(ours), reference_from_draws(draws(reference)))
