@@ -102,8 +102,8 @@ def find_anchor(
         p = regression.design.n_coefficients
         if p > MANY_COEFFICIENTS and not regression.design.structured:
             _log.warning(
-                f"{regression.name!r} has {p:,} coefficients, counting those of each class: the "
-                f"set-up decomposes matrices of {8e-6 * p**2:,.0f} MB, and every transition reads "
+                f"{regression.name!r} has {p:,} coefficients: the set-up decomposes matrices of "
+                f"{8e-6 * p**2:,.0f} MB, and every transition reads "
                 "one. Fewer columns, such as principal components, would serve Firefly better"
             )
     theta, passes = np.asarray(start, dtype=np.float64), 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from pymc.initial_point import make_initial_point_expression, make_initial_point_fn
@@ -18,7 +18,7 @@ from pytensor.xtensor.vectorization import XRV
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.full_passes import warn_of_full_passes
 from pymc_flymc.graph_tools import free_inputs, plain_function
-from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters, Softmax
+from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
 from pymc_flymc.observed import check_form, observed_values, size_of, with_row_data
 from pymc_flymc.predictor import LinearPredictor, read_parameters
 
@@ -135,8 +135,8 @@ def _read_rows(
     graphs = model.replace_rvs_by_values([parameters.predictors, *parameters.nuisances])
     _check_variables(model, owned, graphs, name)
     predictor = read_parameters(RowParameters(graphs[0], graphs[1:]), len(values), name, shapes)
-    if isinstance(likelihood, Softmax):
-        likelihood = Softmax(predictor.design.n_predictors)
+    if not likelihood.n_predictors:
+        likelihood = replace(cast(Any, likelihood), n_predictors=predictor.design.n_predictors)
     return RowsReading(name, likelihood, likelihood.read_observed(values, name), predictor)
 
 

@@ -9,6 +9,11 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from hypothesis import settings
+
+# Time is no criterion: the first example may compile.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 QUANTILES = (0.05, 0.95)
 MIN_ESS = 2000

@@ -43,7 +43,7 @@ def rounding(eta, xi):
     return 8 * np.finfo(float).eps * (1.0 + abs(xi) + abs(eta) + eta**2 / (4.0 * max(xi, 2.0)))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(eta=predictors, xi=tightness, y=st.sampled_from([0.0, 1.0]))
 def test_bound_is_below_the_likelihood(gap_functions, eta, xi, y):
     bound = JaakkolaJordan()

@@ -606,7 +606,7 @@ def test_caches_do_not_drift(shared, scheme):
     check_caches(step, simulated(400)[0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 19)), max_size=120))
 def test_index_of_bright_rows(operations):
     """Brighten and darken in any order: the set, its places and its cached odds stay right."""

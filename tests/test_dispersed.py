@@ -160,7 +160,7 @@ def test_log_likelihood(graphs, psi, log_alpha, y):
     assert value - zero == pytest.approx(logs[0] - logs[1], abs=64 * np.finfo(float).eps * size)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     psi=st.floats(-1e3, 1e3),
     log_alpha=st.floats(-6.0, 12.0),

@@ -99,7 +99,7 @@ def gap():
     return pytensor.function([eta, constants], graph, mode=mode)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     eta=st.floats(-1e3, 1e3),
     xi=st.floats(0.0, 1e3),

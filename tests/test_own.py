@@ -66,8 +66,8 @@ CASES = [
     (Tangent(), Logistic(), RNG.logistic(size=300), (-0.5,)),
     (Tangent(), AsymmetricLaplace(), RNG.laplace(size=300), (0.0, -0.5)),
     (Tangent(), AsymmetricLaplace(), RNG.laplace(size=300), (0.7, 0.5)),
-    (Bohning(), Softmax(5), RNG.integers(0, 5, 300), ()),
-    (Bohning(tuned=False), Softmax(2), BINARY, ()),
+    (Bohning(), Softmax(n_predictors=4), RNG.integers(0, 5, 300), ()),
+    (Bohning(tuned=False), Softmax(n_predictors=1), BINARY, ()),
 ]
 
 
@@ -120,7 +120,7 @@ def test_wrong_bounds_are_caught():
     with pytest.raises(AssertionError, match="the collapsed sum of tangent is"):
         check_bound(ForgottenSlack(), StudentT(), RNG.standard_t(2.0, 300), nuisances=(1.0, 0.0))
     with pytest.raises(AssertionError, match="the collapsed sum of Boehning is"):
-        check_bound(OneClassForgotten(), Softmax(3), RNG.integers(0, 3, 300))
+        check_bound(OneClassForgotten(), Softmax(n_predictors=2), RNG.integers(0, 3, 300))
     with pytest.raises(ValueError, match="tangent does not support bernoulli-logit"):
         check_bound(Tangent(), BernoulliLogit(), BINARY)
 

@@ -73,7 +73,7 @@ def test_log_likelihood(graphs, name, y, eta, log_scale):
     assert value == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     name=st.sampled_from(NAMES),
     residual=st.floats(-1e3, 1e3),

@@ -63,7 +63,7 @@ def test_log_likelihood(graphs, y, eta, log_nu, log_sigma):
     assert value == pytest.approx(expected, rel=1e-11, abs=1e-10)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     residual=residuals, at=residuals, nuisances=st.tuples(logs, logs), anchor=st.tuples(logs, logs)
 )

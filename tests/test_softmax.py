@@ -51,17 +51,18 @@ class FromGraph(Softmax):
 
 @pytest.fixture(scope="module")
 def derivatives():
-    return RowDerivatives(Softmax(K)), RowDerivatives(FromGraph(K))
+    return tuple(RowDerivatives(of(n_predictors=K - 1)) for of in (Softmax, FromGraph))
 
 
 @given(
-    eta=st.lists(st.floats(-1e3, 1e3), min_size=K, max_size=K).map(np.array),
+    eta=st.lists(st.floats(-1e3, 1e3), min_size=K - 1, max_size=K - 1).map(np.array),
     y=st.integers(0, K - 1),
 )
 def test_log_likelihood_and_its_derivatives(derivatives, eta, y):
     ours, from_graph = (of(eta[:, None], np.array([y])) for of in derivatives)
     rounding = 8 * np.finfo(float).eps * (1.0 + np.abs(eta).max())
-    assert from_graph.value[0] == pytest.approx(log_softmax(eta)[y], rel=1e-12, abs=rounding)
+    expected = log_softmax([0.0, *eta])[y]
+    assert from_graph.value[0] == pytest.approx(expected, rel=1e-12, abs=rounding)
     # Probabilities have the predictors' rounding errors.
     for mine, other in zip(ours, from_graph, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-12, atol=rounding)
@@ -95,7 +96,7 @@ def test_spelling(name):
         b = pm.Normal("b", 0.0, 1.0, shape=3)
         pm.Categorical("y", **SPELLINGS[name](W, b), observed=Y)
     reading = read_model(model)
-    assert reading.parts[0].likelihood == Softmax(3)
+    assert reading.parts[0].likelihood == Softmax(n_predictors=2)
     design, w = reading.parts[0].predictor.design, reading.parts[0].predictor.coefficients
     assert np.shares_memory(design.X, X)
     point = model.initial_point(random_seed=1)
@@ -104,6 +105,7 @@ def test_spelling(name):
     inputs = [model.rvs_to_values[rv] for rv in model.free_RVs]
     function = pytensor.function(inputs, w, on_unused_input="ignore")
     eta = design.predictor(function(*(point[v.name] for v in inputs)))
+    eta = np.column_stack([np.zeros(50), eta])
     expected = model.compile_logp(vars=model.observed_RVs)(point)
     assert log_softmax(eta, axis=1)[np.arange(50), Y].sum() == pytest.approx(expected)
 
@@ -125,9 +127,9 @@ def test_bad_models():
 
 
 def test_many_coefficients_are_pointed_out(monkeypatch, caplog):
-    monkeypatch.setattr("pymc_flymc.anchor.MANY_COEFFICIENTS", 8)
+    monkeypatch.setattr("pymc_flymc.anchor.MANY_COEFFICIENTS", 5)
     step_of(softmax_model(X, Y, 3), bound=Bohning())
-    assert "'y' has 9 coefficients" in caplog.text
+    assert "'y' has 6 coefficients" in caplog.text
 
 
 # --- exactness ----------------------------------------------------------------------------------
@@ -212,16 +214,28 @@ def test_choice_of_the_bound():
     assert isinstance(step_of(crowded).bounds[0], JebaraChoromanska)
 
 
+def assert_hamiltonian_moves_match_nuts(model, seed):
+    """The covariance of our draws is the metric of NUTS, which is exact whatever that is.
+
+    With the diagonal one of its default it needs ten times as many gradients for these posteriors.
+    """
+    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=seed)
+    with model:
+        step = FireflyHMC()
+    ours = flat(pm.sample(step=step, tune=1000, draws=4000, **options))
+    with model:
+        nuts = pm.NUTS(scaling=np.cov(ours.reshape(-1, ours.shape[-1]).T), is_cov=True)
+    theirs = flat(pm.sample(step=nuts, tune=500, draws=6000, **options))
+    assert_matches(ours, reference_from_draws(theirs))
+
+
 @pytest.mark.slow
 def test_letter_against_nuts(data):
     arrays = data("letter")
     keep = np.flatnonzero(arrays["y"] < 5)[:1000]
     X, y = standardised(arrays["X"][keep]), arrays["y"][keep]
     model = softmax_model(X, y, 5, reference=True)
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-    ours = pm.sample(step=step_of(model), tune=1000, draws=4000, **options)
-    theirs = pm.sample(tune=1000, draws=3000, nuts_sampler="pymc", **options)
-    assert_matches(flat(ours), reference_from_draws(flat(theirs)))
+    assert_hamiltonian_moves_match_nuts(model, seed=4)
 
 
 @pytest.fixture(scope="module")
@@ -259,8 +273,4 @@ def test_all_bits_of_images_against_nuts(data):
         W = pm.Normal("W", 0.0, 0.1, shape=(X.shape[1], 2))
         weights = pm.math.concatenate([W, np.zeros((X.shape[1], 1))], axis=1)
         pm.Categorical("y", logit_p=X @ weights, observed=arrays["y"][::6])
-        step = FireflyHMC()
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=6)
-    ours = pm.sample(step=step, tune=1000, draws=4000, **options)
-    theirs = pm.sample(tune=1000, draws=3000, nuts_sampler="pymc", **options)
-    assert_matches(flat(ours), reference_from_draws(flat(theirs)))
+    assert_hamiltonian_moves_match_nuts(model, seed=6)

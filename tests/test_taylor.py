@@ -82,7 +82,7 @@ def prepared(request):
     return build(X, y, Taylor(request.param))[1], X, y
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(v=st.lists(st.floats(-1, 1), min_size=4, max_size=4), scale=st.floats(0.0, 300.0))
 def test_bound_is_below_the_likelihood_and_collapses(prepared, v, scale):
     step, X, y = prepared

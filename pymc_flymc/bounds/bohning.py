@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.softmax import expand_rows, expected_rows
 from pymc_flymc.likelihoods import Likelihood, Softmax
-from pymc_flymc.likelihoods.softmax import log_sum_exp
+from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
 from pymc_flymc.native import NativeFunction
 
 __all__ = ["Bohning"]
@@ -22,9 +22,9 @@ class Bohning:
     r"""Quadratic lower bound on the softmax log-likelihood, tight at the anchor.
 
     The second-order expansion at the anchor, with the curvature replaced by
-    :math:`A = \frac12 (I - 1 1^\top / K)`, which is nowhere exceeded (Böhning 1992). As A is the
-    same for all rows, the sum over rows needs :math:`\sum_n x_n x_n^\top` only, and no matrix of
-    the size of all coefficients.
+    :math:`A = \frac12 (I - 1 1^\top / K)`, which is nowhere exceeded (Böhning 1992), less the row
+    and column of the reference class. As A is the same for all rows, the sum over rows needs
+    :math:`\sum_n x_n x_n^\top` only, and no matrix of the size of all coefficients.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Bohning:
     def curvature(self, touch: np.ndarray) -> np.ndarray:
         """Return A for each row, shape (K, K, n)."""
         k, n = touch.shape
-        return np.broadcast_to((0.5 * (np.eye(k) - 1.0 / k))[:, :, None], (k, k, n))
+        return np.broadcast_to((0.5 * (np.eye(k) - 1.0 / (k + 1)))[:, :, None], (k, k, n))
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants in one pass over the data.
@@ -102,7 +102,7 @@ class Bohning:
         start = 1 + 2 * size
         square = statistics[start : start + width * width].reshape((width, width))
         product = u @ square
-        form = pt.sum(u * product) - pt.sum(u.sum(axis=0) * product.sum(axis=0)) / k
+        form = pt.sum(u * product) - pt.sum(u.sum(axis=0) * product.sum(axis=0)) / (k + 1)
         return statistics[0] + pt.sum(gradient * u) - 0.25 * form, pt.zeros((0,))
 
     def gap(
@@ -116,10 +116,9 @@ class Bohning:
 
         The label cancels: what remains is log sum exp, expanded, and a quadratic form.
         """
-        k = len(arguments)
-        touch = [constants[:, 1 + i] for i in range(k)]
-        u = [eta - at for eta, at in zip(arguments, touch, strict=True)]
-        mean = sum(u[1:], u[0]) / k
+        touch = with_reference([constants[:, 1 + i] for i in range(len(arguments))])
+        u = [eta - at for eta, at in zip(with_reference(arguments), touch, strict=True)]
+        mean = sum(u[1:], u[0]) / len(u)
         # With u centred, which changes neither side, log sum exp p exp(u) is small where u is.
         log_total = log_sum_exp(touch)
         weights = [pt.exp(at - log_total) for at in touch]

@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.softmax import expand_rows, expected_rows
 from pymc_flymc.likelihoods import Likelihood, Softmax
-from pymc_flymc.likelihoods.softmax import log_sum_exp
+from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic
 
@@ -42,7 +42,7 @@ class JebaraChoromanska:
     For two classes this is the bound of Jaakkola and Jordan. The more confidently a row is
     classified, the smaller its curvature, unlike that of `Bohning`, and the fewer rows are bright.
     The price is a matrix of the size of all coefficients: the collapsed sum takes
-    :math:`(K P)^2` numbers and operations, against :math:`P^2` and :math:`K P^2`.
+    :math:`((K - 1) P)^2` numbers and operations, against :math:`P^2` and :math:`(K - 1) P^2`.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ class JebaraChoromanska:
         return 1 + likelihood.n_predictors
 
     def curvature(self, touch: np.ndarray) -> np.ndarray:
-        """Return S for each row, shape (K, K, n)."""
+        """Return S for each row, without the reference class, shape (K - 1, K - 1, n)."""
+        touch = np.concatenate([np.zeros_like(touch[:1]), touch])
         k, n = touch.shape
         first, each = touch.argmax(axis=0), np.arange(n)
         log_z = touch[first, each]
@@ -97,7 +98,7 @@ class JebaraChoromanska:
             out += (curvature * along)[:, None] * along
             mu += ratio / (1.0 + ratio) * along
             log_z = log_z + np.log1p(ratio)
-        return out
+        return out[1:, 1:]
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants in one pass over the data."""
@@ -135,8 +136,8 @@ class JebaraChoromanska:
         The label cancels: what remains is log sum exp and its bound. A class costs an exponential
         and a logarithm, where S itself would be K^2/2 numbers to store and read for each row.
         """
-        touch: list[Any] = [constants[:, 1 + i] for i in range(len(arguments))]
-        u: list[Any] = [eta - at for eta, at in zip(arguments, touch, strict=True)]
+        touch = with_reference([constants[:, 1 + i] for i in range(len(arguments))])
+        u: list[Any] = [eta - at for eta, at in zip(with_reference(arguments), touch, strict=True)]
         log_z: Any = reduce(pt.maximum, touch)
         rest, before = [], pt.zeros_like(log_z, dtype="bool")
         for at in touch:

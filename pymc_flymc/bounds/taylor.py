@@ -15,7 +15,7 @@ from scipy.stats import chi
 from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds.base import Preparation, Problem
 from pymc_flymc.design import STRUCTURED
-from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood, outcome
+from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
 from pymc_flymc.statistics import QuadraticStatistics, quadratic_size, quadratic_terms
@@ -42,8 +42,9 @@ class Taylor:
     as for counts, the remainder grows exponentially with r there.
 
     A row of a softmax regression has several predictors. Then :math:`u_n` is the largest difference
-    of two elements of the distance from the anchor, :math:`c_n` the largest standard deviation
-    of such a difference, and the derivatives are those along directions of range one.
+    of two elements of the distance from the anchor, that of the reference class, zero, among them,
+    :math:`c_n` the largest standard deviation of such a difference, and the derivatives are those
+    along directions of range one.
 
     Parameters
     ----------
@@ -67,8 +68,11 @@ class Taylor:
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is smooth, with bounded derivatives."""
-        smooth = isinstance(likelihood, SmoothLikelihood)
-        return smooth and (self.order == 2 or likelihood.n_predictors <= 1)
+        if self.order == 3 and (
+            likelihood.n_predictors > 1 or isinstance(likelihood, ExplicitLikelihood)
+        ):
+            return False  # third derivatives come from the graph of one predictor
+        return isinstance(likelihood, SmoothLikelihood)
 
     def n_constants(self, likelihood: Likelihood) -> int:
         """Two remainders, outcome, predictors at the anchor, and row data."""
@@ -144,7 +148,7 @@ class Taylor:
         if len(eta) == 1:
             (eta,) = eta
         else:  # differences of predictors reach as far: half of it up, and half of it down
-            reach = 0.5 * reach
+            eta, reach = np.concatenate([np.zeros_like(eta[:1]), eta]), 0.5 * reach
         scale = c**power / factorial(power)
         near = likelihood.derivative_bound(power, eta - reach, eta + reach, y) * scale
         if likelihood.growth == 0.0:
@@ -221,13 +225,14 @@ def _limit(anchor: Anchor) -> float:
 def _spans(metric: np.ndarray, n_predictors: int) -> list[np.ndarray]:
     """Return matrices of which one has ``|x' span| r`` above whatever the row x can reach.
 
-    For one predictor the metric itself; for several, of shape (P, P), one for each pair of them,
-    as it is differences of predictors that count.
+    For one predictor the metric itself; for several, one for each pair of classes, as it is
+    differences of predictors that count.
     """
     if n_predictors == 1:
         return [metric]
     blocks = metric.reshape(n_predictors, -1, len(metric))
-    pairs = zip(*np.triu_indices(n_predictors, 1), strict=True)
+    blocks = np.concatenate([np.zeros_like(blocks[:1]), blocks])  # the reference class
+    pairs = zip(*np.triu_indices(len(blocks), 1), strict=True)
     return [np.linalg.qr((blocks[i] - blocks[j]).T, mode="r").T for i, j in pairs]
 
 
@@ -241,12 +246,20 @@ def _metric(anchor: Anchor) -> tuple[np.ndarray, np.ndarray]:
     variance = np.maximum(np.sum(anchor.w_factor**2, axis=1), 1e-300)
     # Where the data do not decide: scales well beyond the Laplace approximation's.
     ridge = 0.01 / variance
-    free = anchor.w_factor.any(axis=1)  # the others are fixed, such as those of a reference class
+    free = anchor.w_factor.any(axis=1)  # the others are fixed, such as zeros for some class
     factor = anchor.w_factor[free]
-    if len(factor) == d and np.linalg.cond(factor) < 1e8:
-        inverse = np.linalg.inv(factor)
-        prior = np.diag(inverse.T @ inverse) - np.diag(anchor.information)[free]
-        ridge[free] = np.maximum(ridge[free], prior)
+    if len(factor) <= d and np.linalg.cond(factor) < 1e8:
+        inverse, places = np.linalg.pinv(factor), np.flatnonzero(free)
+        data = anchor.information[np.ix_(places, places)]
+        prior = inverse.T @ inverse - data
+        # Where it says nothing beside the data the difference is rounding.
+        informed = np.diag(prior) > 1e-6 * np.diag(data)
+        prior, places = prior[np.ix_(informed, informed)], places[informed]
+        scale = np.sqrt(np.diag(prior))
+        # The largest multiple of the diagonal that is nowhere above the prior's precision: a radius
+        # that is too large would be beyond the limit too often.
+        share = np.linalg.eigvalsh(prior / np.outer(scale, scale)).min(initial=1.0)
+        ridge[places] = np.maximum(ridge[places], share * scale**2)
     factor = np.linalg.cholesky(anchor.information + np.diag(ridge))
     # A little wider than it need be, so that rounding never violates Cauchy-Schwarz.
     return np.linalg.inv(factor).T * (1.0 + 1e-9), ridge

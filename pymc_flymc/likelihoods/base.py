@@ -54,7 +54,7 @@ class Likelihood(Protocol):
     name : str
         Name of the family.
     n_predictors : int
-        Zero for a family in which the model decides.
+        Zero for a family in which the model decides: a dataclass with this field.
     nuisances : tuple of str
         Names of the nuisance parameters.
     row_data : tuple of str
@@ -139,8 +139,8 @@ class ExplicitLikelihood(Likelihood, Protocol):
 class SmoothLikelihood(Likelihood, Protocol):
     """A log-concave likelihood without nuisances whose higher derivatives are known to be bounded.
 
-    If it has several predictors it depends on their differences only. Its derivatives of higher
-    order are then those along any direction u with ``max(u) - min(u) = 1``.
+    Its derivatives of higher order are those along any direction u with
+    ``max(0, u) - min(0, u) = 1``. For one predictor that is the ordinary derivative.
 
     Attributes
     ----------
@@ -161,7 +161,9 @@ class SmoothLikelihood(Likelihood, Protocol):
         ----------
         order : {3, 4}
             With several predictors only the third order is asked for.
-        low, high : float or ndarray of shape (n,), or (K, n)
+        low, high : float or ndarray of shape (n,), or (1 + K, n)
+            K > 1 predictors differ by eta_k - eta_j from one another and by eta_k - eta_0 from
+            zero, for eta between low and high.
         y : ndarray, shape (n,) or (n, 1 + R)
             Observed values.
         """

@@ -1,4 +1,8 @@
-"""Several classes: categorical variables with a softmax link."""
+"""Several classes: categorical variables with a softmax link.
+
+Only differences of the classes' predictors matter. The predictors here are those of classes 1 to
+K - 1 less that of class 0, the reference, which has none.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +22,17 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.base import RowParameters
 
-__all__ = ["Softmax"]
+__all__ = ["Softmax", "log_sum_exp", "with_reference"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Softmax:
-    """Observed classes with ``P(y_n = k) = exp(eta_nk) / sum_l exp(eta_nl)``.
+    """Observed classes with ``P(y_n = k) = exp(eta_nk) / sum_l exp(eta_nl)``, where eta_n0 = 0.
 
     Parameters
     ----------
     n_predictors : int
-        Number of classes, K.
+        Number of classes less one, K - 1.
     """
 
     n_predictors: int = 0
@@ -42,7 +46,7 @@ class Softmax:
         return rv.owner is not None and isinstance(rv.owner.op, CategoricalRV)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the argument of the softmax, a matrix with a column for each class.
+        """Return the argument of the softmax, columns 1 to K - 1 less column 0.
 
         Raises
         ------
@@ -59,7 +63,8 @@ class Softmax:
                 "matrix of predictors, over its last axis. Use pm.Categorical(logit_p=eta) or "
                 "p=pm.math.softmax(eta, axis=-1), eta with one row for each observed value"
             )
-        return RowParameters(p.owner.inputs[0])
+        eta = p.owner.inputs[0]
+        return RowParameters(eta[:, 1:] - eta[:, :1])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check that observed values are 0, ..., K - 1, and return them in a small dtype.
@@ -69,12 +74,12 @@ class Softmax:
         ValueError
             If there are other values, NaN included.
         """
-        good = (values == np.floor(values)) & (values >= 0) & (values < self.n_predictors)
+        good = (values == np.floor(values)) & (values >= 0) & (values <= self.n_predictors)
         bad = np.flatnonzero(~good)
         if bad.size:
             raise ValueError(
                 f"{name} has {bad.size} values other than the classes 0 to "
-                f"{self.n_predictors - 1}, first in row {bad[0]}: {values[bad[0]]}; recode them "
+                f"{self.n_predictors}, first in row {bad[0]}: {values[bad[0]]}; recode them "
                 "or drop these rows"
             )
         return values.astype(np.int16)
@@ -84,23 +89,24 @@ class Softmax:
     ) -> TensorVariable:
         """Return ``eta_y - log sum exp eta``, which neither overflows nor cancels."""
         chosen: Any = 0.0
-        for k, eta in enumerate(arguments):
+        for k, eta in enumerate(arguments, start=1):
             chosen = chosen + pt.switch(pt.eq(y, float(k)), eta, 0.0)
-        return chosen - log_sum_exp(arguments)
+        return chosen - log_sum_exp(with_reference(arguments))
 
     def derivatives(
         self, arguments: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return log-likelihoods, gradients ``e_y - p`` and Hessians ``p p' - diag p``."""
-        log_p = arguments - np.logaddexp.reduce(arguments, axis=0)
-        p, each = np.exp(log_p), np.arange(arguments.shape[1])
+        eta = np.concatenate([np.zeros_like(arguments[:1]), arguments])
+        log_p = eta - np.logaddexp.reduce(eta, axis=0)
+        p, each = np.exp(log_p), np.arange(eta.shape[1])
         first = -p
         first[y, each] += 1.0
         second = p[:, None] * p
         # p (1 - p), which does not cancel where p is close to one.
         for k in range(len(p)):
             second[k, k] = -p[k] * (p[:k].sum(axis=0) + p[k + 1 :].sum(axis=0))
-        return log_p[y, each], first, second
+        return log_p[y, each], first[1:], second[1:, 1:]
 
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
@@ -115,11 +121,18 @@ class Softmax:
         if np.ndim(low) == 0:
             return limit
         low, high = np.asarray(low), np.asarray(high)
+        if low.ndim == 1:
+            low, high = (np.stack([np.zeros_like(edge), edge]) for edge in (low, high))
         top, each = low.argmax(axis=0), np.arange(low.shape[1])
         log_odds = high - low[top, each]
         log_odds[top, each] = -np.inf
         others = np.logaddexp.reduce(log_odds, axis=0)
         return np.minimum(limit, np.exp(others - np.logaddexp(0.0, others)))
+
+
+def with_reference(arguments: Sequence[TensorVariable]) -> list[Any]:
+    """Graphs of all classes' predictors."""
+    return [pt.zeros_like(arguments[0]), *arguments]
 
 
 def log_sum_exp(arguments: Sequence[TensorVariable]) -> Any:
