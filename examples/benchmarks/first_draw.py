@@ -1,4 +1,4 @@
-"""Draw from the posterior once, in a process of its own: `... first_draw FOLDER DRAWS CHAINS`."""
+"""Draw once, in a process of its own: `... first_draw FOLDER STEP DRAWS CHAINS`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pymc as pm
 
+import pymc_flymc
 from examples.benchmarks.problem import Problem
-from pymc_flymc import FireflyMH
 
 
 def main() -> None:
-    folder, draws, chains = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    folder, step = Path(sys.argv[1]), getattr(pymc_flymc, sys.argv[2])
+    draws, chains = int(sys.argv[3]), int(sys.argv[4])
     first: list[float] = []
 
     def note_first(trace: object, draw: object) -> None:
@@ -22,7 +23,7 @@ def main() -> None:
 
     with Problem.load(folder).model():
         pm.sample(
-            step=FireflyMH(),
+            step=step(),
             tune=draws // 2,
             draws=draws,
             chains=chains,

@@ -37,6 +37,11 @@ class Problem:
     likelihood: str = "logistic"
     group: np.ndarray | None = None
 
+    @property
+    def n_bytes(self) -> int:
+        """Memory of all arrays."""
+        return sum(a.nbytes for a in (self.X, self.y, self.group) if a is not None)
+
     def save(self, folder: Path) -> None:
         """Write all arrays to a folder."""
         np.save(folder / "X.npy", self.X)
