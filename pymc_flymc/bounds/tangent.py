@@ -31,7 +31,7 @@ class Tangent:
 
     Parameters
     ----------
-    slack : float, default 2
+    slack : float, default 4
         Lowers each row's log bound by `slack` times the gap expected over the posterior; see
         `JaakkolaJordan`.
 
@@ -44,7 +44,7 @@ class Tangent:
     name = "tangent"
     n_shared = 0
 
-    def __init__(self, *, slack: float = 2.0) -> None:
+    def __init__(self, *, slack: float = 4.0) -> None:
         self.slack = check_slack("Tangent", slack)
 
     def supports(self, likelihood: Likelihood) -> bool:
