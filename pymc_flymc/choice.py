@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from arviz_stats.base import array_stats
 
 from pymc_flymc.bounds import (
     Bohning,
@@ -20,14 +18,16 @@ from pymc_flymc.bounds import (
     Tangent,
     Taylor,
 )
-from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.design import STRUCTURED
-from pymc_flymc.kernels.conditional import INDEPENDENT, new_moves
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target import Target, build_target
+from pymc_flymc.trial import try_joint_moves
 
-__all__ = ["check_settings", "choose_target", "conditional_target", "mixture"]
+__all__ = ["BoundSetting", "check_settings", "choose_target", "conditional_target", "mixture"]
+
+#: A bound for all likelihoods, or a dict of bounds by the names of observed variables.
+BoundSetting = Bound | str | None | Mapping[str, Bound | str | None]
 
 _log = logging.getLogger("pymc.flymc")
 
@@ -39,15 +39,10 @@ _JOINT = {**_CONDITIONAL, "auto": (0.05, 0.05, 0.9), "independent": (0.0, 0.0, 1
 OVERHEAD_ROWS = 30.0
 #: Conditional transitions for an effective draw, per parameter; the least that trials have shown.
 CONDITIONAL_TRANSITIONS = 1.5
-#: Tail index of the weights of joint proposals beyond which their variance is not finite, and the
-#: share of one weight in their sum that makes it a cause for concern: ten times the average.
-LARGEST_TAIL_INDEX = 0.5
-LARGEST_SHARE = 0.01
 #: The Taylor bound has one radius for all coefficients.
 WITH_EFFECTS = f" with more than {STRUCTURED} coefficients, of groups or sparse columns"
-#: Rows looked at for a first estimate, and joint proposals weighed for the second.
+#: Rows looked at for a first estimate.
 SAMPLE_ROWS = 20_000
-PROPOSALS = 1000
 
 
 def mixture(target: Target, proposal: str) -> tuple[float, float, float]:
@@ -83,8 +78,31 @@ def check_settings(bound: object, resampling: Resampling | None, proposal: str) 
 
 def check_bound_setting(bound: object) -> None:
     """Refuse names other than "auto"."""
-    if isinstance(bound, str) and bound != "auto":
-        raise ValueError(f"bound must be a bound, such as Taylor(), None or 'auto', not {bound!r}")
+    for each in bound.values() if isinstance(bound, Mapping) else [bound]:
+        if isinstance(each, str) and each != "auto":
+            raise ValueError(
+                f"bound must be a bound, such as Taylor(), None or 'auto', not {each!r}"
+            )
+
+
+def _settings_of(bound: BoundSetting, problems: Sequence[Problem]) -> list[Any]:
+    """Return the bound asked for each likelihood.
+
+    Raises
+    ------
+    ValueError
+        If one is asked for a variable that is not among them.
+    """
+    if not isinstance(bound, Mapping):
+        return [bound] * len(problems)
+    names = [problem.name for problem in problems]
+    for name in bound:
+        if name not in names:
+            raise ValueError(
+                f"bound= names {name!r}; the observed variables whose rows are subsampled are "
+                f"{', '.join(map(repr, names))}"
+            )
+    return [bound.get(name, "auto") for name in names]
 
 
 def _check_resampling(bound: object, resampling: Resampling | None) -> None:
@@ -98,7 +116,7 @@ def _check_resampling(bound: object, resampling: Resampling | None) -> None:
 def choose_target(
     graph: DensityGraph,
     problems: Sequence[Problem],
-    bound: Bound | str | None,
+    bound: BoundSetting,
     resampling: Resampling | None,
     proposal: str,
     others: np.ndarray,
@@ -112,14 +130,20 @@ def choose_target(
     are for one likelihood.
 
     The settings are those that `check_settings` lets pass.
+
+    Raises
+    ------
+    ValueError
+        If they are not for this model's likelihoods.
     """
     scheme = resampling or ImplicitResampling()
     if len(problems) > 1:
         return conditional_target(graph, problems, bound, scheme, "metropolis", len(others))
-    (problem,) = problems
-    if not isinstance(bound, str):
-        kernel = "joint" if isinstance(bound, Taylor) else "metropolis"
-        return build_target(graph, problems, [bound], scheme, len(others), kernel)
+    (problem,), (asked,) = problems, _settings_of(bound, problems)
+    if not isinstance(asked, str):
+        _check_resampling(asked, resampling)
+        kernel = "joint" if isinstance(asked, Taylor) else "metropolis"
+        return build_target(graph, problems, [asked], scheme, len(others), kernel)
     valid = _valid_bounds(problem)
     # Some likelihoods and settings leave no choice.
     if len(valid) == 1:
@@ -144,15 +168,15 @@ def choose_target(
 def conditional_target(
     graph: DensityGraph,
     problems: Sequence[Problem],
-    bound: Bound | str | None,
+    bound: BoundSetting,
     resampling: Resampling,
     kernel: str,
     n_others: int,
 ) -> Target:
     """Build the target of a kernel that updates theta given z, by default with tangent bounds."""
     chosen = [
-        _tightest(_valid_bounds(problem), problem) if isinstance(bound, str) else bound
-        for problem in problems
+        _tightest(_valid_bounds(problem), problem) if isinstance(asked, str) else asked
+        for problem, asked in zip(problems, _settings_of(bound, problems), strict=True)
     ]
     target = build_target(graph, problems, chosen, resampling, n_others, kernel)
     for problem, part in zip(problems, target.parts, strict=True):
@@ -215,7 +239,7 @@ def _cheaper(
     reason = f"joint moves would read about {joint_rows:,.0f} rows each"
     if OVERHEAD_ROWS + joint_rows < conditional:  # if acceptance were perfect
         target = build_target(graph, [problem], [taylor], resampling, n_others, "joint")
-        trial = _trial(target, resampling, others)
+        trial = try_joint_moves(target, resampling, others)
         joint = (OVERHEAD_ROWS + trial.rows) * trial.autocorrelation_time
         if not trial.heavy_tails and joint < conditional:
             _log.info(
@@ -234,59 +258,3 @@ def _cheaper(
         f"{target.parts[0].expected_bright:,.0f} of {problem.design.n_rows:,} rows bright; {reason}"
     )
     return target
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """Independent joint proposals of a target, and what a chain of them would be like.
-
-    Attributes
-    ----------
-    rows : float
-        Rows read by a proposal.
-    acceptance : float
-        Probability of acceptance in equilibrium.
-    autocorrelation_time : float
-        Draws of the chain that are worth one independent draw.
-    heavy_tails : bool
-        Whether the posterior is too far from normal for these estimates, and for the proposals: the
-        Pareto index of the weights (Vehtari et al. 2024) says that they have no finite
-        variance, and some of them do stand out.
-    """
-
-    rows: float
-    acceptance: float
-    autocorrelation_time: float
-    heavy_tails: bool
-
-
-def _trial(target: Target, resampling: Resampling, others: np.ndarray) -> _Trial:
-    """Weigh independent proposals of (theta, z): posterior over Laplace approximation.
-
-    A state of weight w is left with probability E min(1, W / w), W being the weight of a proposal,
-    so that it lasts for a geometric number of moves: this is what makes an independence sampler's
-    draws dependent.
-    """
-    rng = np.random.default_rng(20141104)
-    n_parameters = len(target.geometry.centre)
-    chain = FireflyChain(target, resampling, new_moves(n_parameters, np.eye(3)[INDEPENDENT]))
-    chain.set_others(others)
-    log_weights = np.full(PROPOSALS, -np.inf)
-    for i in range(PROPOSALS):
-        if np.isfinite(chain.start(rng, rng.standard_normal(n_parameters))):
-            log_weights[i] = chain.state.log_weight[0]
-    rows = chain.take_queries() / PROPOSALS
-    finite = log_weights[np.isfinite(log_weights)]
-    if len(finite) < PROPOSALS // 2:
-        return _Trial(rows, 0.0, np.inf, True)
-    weights = np.exp(log_weights - finite.max())
-    law = weights / weights.sum()
-    positive = weights > 0.0
-    leave = np.zeros(PROPOSALS)
-    with np.errstate(over="ignore"):
-        leave[positive] = [np.mean(np.minimum(1.0, weights / w)) for w in weights[positive]]
-    time = float(np.sum(law[positive] * (2.0 - leave[positive]) / leave[positive]))
-    # The index of a law that is far from Pareto's may come out as NaN. Where few rows are bright,
-    # it is large without meaning anything: most weights agree to three digits, none is far away.
-    heavy = not array_stats.psislw(finite)[1] <= LARGEST_TAIL_INDEX
-    return _Trial(rows, float(law @ leave), time, heavy and bool(law.max() > LARGEST_SHARE))

@@ -145,6 +145,17 @@ def test_settings_that_do_not_fit(any_size):
             FireflyMH(bound=JaakkolaJordan())
         with pytest.raises(ValueError, match="one likelihood"):
             FireflyMH(proposal="independent")
+        with pytest.raises(ValueError, match=r"names 'sold'.*are 'bought', 'spent'"):
+            FireflyMH(bound={"sold": Tangent()})
+        with pytest.raises(ValueError, match="not 'tangent'"):
+            FireflyHMC(bound={"spent": "tangent"})
+
+
+def test_bounds_by_name(any_size):
+    with shop():
+        step = FireflyHMC(bound={"spent": Tangent(slack=1.0)})
+    bought, spent = step.bounds
+    assert isinstance(bought, JaakkolaJordan) and spent.slack == 1.0
 
 
 def both_have_bright_rows(chain):
@@ -267,6 +278,7 @@ def problems():
         (FireflyMH, "two regressions", {"transitions": 25}),
         (FireflyMH, "counts and noise", {"transitions": 40}),
         (FireflyMH, "two regressions", {"transitions": 15, "bound": None}),
+        (FireflyMH, "two regressions", {"transitions": 25, "bound": {"t": None}}),
         (
             FireflyMH,
             "two regressions",

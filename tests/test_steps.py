@@ -264,7 +264,7 @@ def test_step_size_is_tuned_to_the_acceptance_asked_for(problems, kind):
         steps.append(drawn["step_size"].reshape(4, -1)[:, -1])
         rates.append(drawn["accept"].reshape(4, -1).mean(axis=1))
     assert steps[0].min() > steps[1].max()
-    assert rates[0].max() < 0.75 < rates[1].min()
+    assert rates[0].max() < rates[1].min()
 
 
 def test_statistics(built):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from examples.benchmarks.measurement import TARGET_ESS, Measurement
 from examples.benchmarks.methods import METHODS, default_methods
-from examples.benchmarks.problem import LIKELIHOODS, Problem, from_file, synthetic
+from examples.benchmarks.problem import GROUPS, LIKELIHOODS, Problem, from_file, synthetic
 from examples.benchmarks.subprocesses import run
 
 HEADER = (
@@ -31,7 +31,7 @@ def main() -> None:
         [from_file(arguments.data)]
         if arguments.data
         else (
-            synthetic(n, d, arguments.seed, likelihood)
+            synthetic(n, d, arguments.seed, likelihood, groups=arguments.groups)
             for likelihood in arguments.likelihood
             for d in arguments.columns
             for n in arguments.rows
@@ -52,6 +52,9 @@ def parse_arguments() -> argparse.Namespace:
         "--columns", type=int, nargs="+", default=[51], metavar="D", help="intercept included"
     )
     parser.add_argument("--likelihood", nargs="+", choices=LIKELIHOODS, default=["logistic"])
+    parser.add_argument(
+        "--groups", type=int, default=GROUPS, metavar="G", help="those of --likelihood groups"
+    )
     parser.add_argument(
         "--data", type=Path, help="npz file with X and labels y, in place of a simulation"
     )

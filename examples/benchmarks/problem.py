@@ -21,7 +21,7 @@ LIKELIHOODS = (
 )
 #: Classes of the softmax regression, if nothing else is said.
 CLASSES = 3
-#: Trials of a row in a binomial regression, groups in one with random intercepts.
+#: Trials of a row in a binomial regression; groups in one with random intercepts, by default.
 TRIALS, GROUPS = 10, 1000
 
 
@@ -89,7 +89,8 @@ class Problem:
                 pm.Bernoulli("y", p=pm.math.invprobit(self.X @ beta), observed=self.y)
             elif self.likelihood == "groups":
                 sigma = pm.HalfNormal("sigma", 1)
-                effect = pm.Normal("effect", 0, sigma, shape=GROUPS)
+                assert self.group is not None
+                effect = pm.Normal("effect", 0, sigma, shape=int(self.group.max()) + 1)
                 pm.Bernoulli("y", logit_p=self.X @ beta + effect[self.group], observed=self.y)
             else:
                 pm.Bernoulli("y", logit_p=self.X @ beta, observed=self.y)
@@ -97,7 +98,12 @@ class Problem:
 
 
 def synthetic(
-    n_rows: int, n_columns: int, seed: int, likelihood: str = "logistic", classes: int = CLASSES
+    n_rows: int,
+    n_columns: int,
+    seed: int,
+    likelihood: str = "logistic",
+    classes: int = CLASSES,
+    groups: int = GROUPS,
 ) -> Problem:
     """Simulate normal predictors, the first replaced by ones.
 
@@ -126,8 +132,8 @@ def synthetic(
     elif likelihood == "probit":
         y = (eta + rng.normal(size=n_rows) > 0).astype(np.int8)
     elif likelihood == "groups":
-        group = rng.integers(GROUPS, size=n_rows)
-        eta = eta + 0.7 * rng.normal(size=GROUPS)[group]
+        group = rng.integers(groups, size=n_rows)
+        eta = eta + 0.7 * rng.normal(size=groups)[group]
         y = (rng.random(n_rows) < 1 / (1 + np.exp(-eta))).astype(np.int8)
     else:
         y = (rng.random(n_rows) < 1 / (1 + np.exp(-eta))).astype(np.int8)

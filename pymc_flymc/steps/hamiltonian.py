@@ -11,9 +11,9 @@ from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.util import RandomGenerator
 
-from pymc_flymc.bounds import Bound, Problem
+from pymc_flymc.bounds import Problem
 from pymc_flymc.chain import FireflyChain
-from pymc_flymc.choice import check_bound_setting, conditional_target
+from pymc_flymc.choice import BoundSetting, check_bound_setting, conditional_target
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.hamiltonian import Dynamics, freeze_step, new_dynamics, restart_adaptation
 from pymc_flymc.likelihoods import SmoothedLikelihood
@@ -41,7 +41,7 @@ class FireflyHMC(FireflyStep):
     vars : sequence of variables, optional
         Variables to sample; all free variables by default. Every variable that the likelihood
         depends on must be among them.
-    bound : Bound, "auto" or None
+    bound : Bound, "auto", None, or dict of these by names of observed variables
         Lower bound on each row's likelihood; "auto" takes one that fits the likelihood. None is
         regular MCMC: every transition reads all rows.
     brightness : ImplicitResampling or ExplicitResampling, optional
@@ -98,7 +98,7 @@ class FireflyHMC(FireflyStep):
         self,
         vars: Sequence[Any] | None = None,
         *,
-        bound: Bound | Literal["auto"] | None = "auto",
+        bound: BoundSetting = "auto",
         brightness: Resampling | None = None,
         path_length: float = 4.0,
         target_accept: float = 0.75,
@@ -180,7 +180,7 @@ class FireflyMALA(FireflyHMC):
     vars : sequence of variables, optional
         Variables to sample; all free variables by default. Every variable that the likelihood
         depends on must be among them.
-    bound : Bound, "auto" or None
+    bound : Bound, "auto", None, or dict of these by names of observed variables
         Lower bound on each row's likelihood; "auto" takes one that fits the likelihood. None is
         regular MCMC: every transition reads all rows.
     brightness : ImplicitResampling or ExplicitResampling, optional
@@ -219,7 +219,7 @@ class FireflyMALA(FireflyHMC):
         self,
         vars: Sequence[Any] | None = None,
         *,
-        bound: Bound | Literal["auto"] | None = "auto",
+        bound: BoundSetting = "auto",
         brightness: Resampling | None = None,
         target_accept: float = 0.574,
         metric: Literal["auto", "dense", "diagonal"] = "auto",

@@ -11,9 +11,9 @@ from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.util import RandomGenerator
 
-from pymc_flymc.bounds import Bound, Problem
+from pymc_flymc.bounds import Problem
 from pymc_flymc.chain import FireflyChain
-from pymc_flymc.choice import check_settings, choose_target, mixture
+from pymc_flymc.choice import BoundSetting, check_settings, choose_target, mixture
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.conditional import Moves, favour_best, new_moves
 from pymc_flymc.likelihoods import SmoothedLikelihood
@@ -42,13 +42,14 @@ class FireflyMH(FireflyStep):
     vars : sequence of variables, optional
         Variables to sample; all free variables by default. Every variable that the likelihood
         depends on must be among them.
-    bound : Bound, "auto" or None
+    bound : Bound, "auto", None, or dict of these by names of observed variables
         Lower bound on each row's likelihood. With ``Taylor()`` parameters and brightness are
         updated together, with any other in turn. "auto" takes the one that promises more effective
         draws for the rows read, and says so: ``JaakkolaJordan()`` or ``Taylor()`` if logistic,
         ``JebaraChoromanska()``, ``Bohning()`` or ``Taylor()`` if softmax, ``Tangent()`` for
         heavy-tailed noise, ``FreeJaakkolaJordan()`` for negative binomial counts with a free alpha,
-        else ``Taylor()``. None is regular MCMC: every transition reads all rows.
+        else ``Taylor()``. None is regular MCMC: every transition reads all rows. In a dict, "auto"
+        holds for likelihoods that it does not name.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled in conditional moves, which it calls for;
         ``ImplicitResampling()`` by default.
@@ -112,7 +113,7 @@ class FireflyMH(FireflyStep):
         self,
         vars: Sequence[Any] | None = None,
         *,
-        bound: Bound | Literal["auto"] | None = "auto",
+        bound: BoundSetting = "auto",
         brightness: Resampling | None = None,
         proposal: Literal["auto", "random_walk", "pcn", "independent"] = "auto",
         transitions: int | None = None,

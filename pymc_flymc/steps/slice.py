@@ -10,9 +10,9 @@ from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.util import RandomGenerator
 
-from pymc_flymc.bounds import Bound, Problem
+from pymc_flymc.bounds import Problem
 from pymc_flymc.chain import FireflyChain
-from pymc_flymc.choice import check_bound_setting, conditional_target
+from pymc_flymc.choice import BoundSetting, check_bound_setting, conditional_target
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.slice import Slices, new_slices
 from pymc_flymc.resampling import Resampling
@@ -35,7 +35,7 @@ class FireflySlice(FireflyStep):
     vars : sequence of variables, optional
         Variables to sample; all free variables by default. Every variable that the likelihood
         depends on must be among them.
-    bound : Bound, "auto" or None
+    bound : Bound, "auto", None, or dict of these by names of observed variables
         Lower bound on each row's likelihood; "auto" takes one that fits the likelihood. None is
         regular MCMC: every transition reads all rows.
     brightness : ImplicitResampling or ExplicitResampling, optional
@@ -75,7 +75,7 @@ class FireflySlice(FireflyStep):
         self,
         vars: Sequence[Any] | None = None,
         *,
-        bound: Bound | Literal["auto"] | None = "auto",
+        bound: BoundSetting = "auto",
         brightness: Resampling | None = None,
         direction: Literal["coordinate", "random"] = "coordinate",
         transitions: int | None = None,
