@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
@@ -16,15 +15,12 @@ from pymc_flymc.chain import FireflyChain
 from pymc_flymc.choice import BoundSetting, check_bound_setting, conditional_target
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.hamiltonian import Dynamics, freeze_step, new_dynamics, restart_adaptation
-from pymc_flymc.likelihoods import SmoothedLikelihood
 from pymc_flymc.metric import diagonal_geometry, learn_geometry
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.steps.base import FireflyStep
 from pymc_flymc.target import Target
 
 __all__ = ["FireflyHMC", "FireflyMALA"]
-
-_log = logging.getLogger("pymc.flymc")
 
 METRICS = ("auto", "dense", "diagonal")
 
@@ -130,12 +126,6 @@ class FireflyHMC(FireflyStep):
         target = conditional_target(
             graph, problems, self._bound_setting, self.brightness, "hamiltonian", len(others)
         )
-        for problem in problems:
-            if isinstance(problem.likelihood, SmoothedLikelihood):
-                _log.warning(
-                    f"{type(self).__name__}: {problem.likelihood.name} likelihoods have a kink, "
-                    "which leapfrog steps cross badly; FireflyMH needs less time for these"
-                )
         wide = len(target.geometry.wide)
         if self._metric == "dense" and wide:
             raise ValueError(

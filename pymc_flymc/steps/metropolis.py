@@ -16,7 +16,6 @@ from pymc_flymc.chain import FireflyChain
 from pymc_flymc.choice import BoundSetting, check_settings, choose_target, mixture
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.conditional import Moves, favour_best, new_moves
-from pymc_flymc.likelihoods import SmoothedLikelihood
 from pymc_flymc.resampling import Resampling
 from pymc_flymc.steps.base import FireflyStep
 from pymc_flymc.target import Target
@@ -133,8 +132,7 @@ class FireflyMH(FireflyStep):
         target = choose_target(graph, problems, *self._settings, others)
         self._mixture = mixture(target, self._settings[-1])
         n_parameters = len(self._default_theta)
-        kinks = any(isinstance(each.likelihood, SmoothedLikelihood) for each in problems)
-        if not target.is_joint and n_parameters > MANY_PARAMETERS and not kinks:
+        if not target.is_joint and n_parameters > MANY_PARAMETERS:
             _log.info(
                 f"FireflyMH: with {n_parameters:,} parameters and conditional moves, FireflyHMC is "
                 "likely to need fewer rows"
