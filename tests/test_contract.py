@@ -531,7 +531,7 @@ def test_progress_bar(shared, capsys):
     out = capsys.readouterr()
     assert "Traceback" not in out.out + out.err
     columns, initial = step._progressbar_config(2)
-    assert [c.get_table_column().header for c in columns] == ["Bright rows", "Queries"]
+    assert [c.get_table_column().header for c in columns] == ["Bright rows", "Rows read"]
     (update,) = step._make_progressbar_update_functions()
     stats = {"n_bright": 3, "likelihood_queries": 5, "accept": 0.1}
     assert update(stats) == {"n_bright": 3, "likelihood_queries": 5}

@@ -19,7 +19,7 @@ class BrightRowsProgress:
         columns = [
             TextColumn("{task.fields[n_bright]}", table_column=Column("Bright rows", ratio=1)),
             TextColumn(
-                "{task.fields[likelihood_queries]}", table_column=Column("Queries", ratio=1)
+                "{task.fields[likelihood_queries]}", table_column=Column("Rows read", ratio=1)
             ),
         ]
         return columns, {"n_bright": [0] * n_chains, "likelihood_queries": [0] * n_chains}
