@@ -61,14 +61,14 @@ class Bohning:
         return 1 + likelihood.n_predictors
 
     def curvature(self, touch: np.ndarray) -> np.ndarray:
-        """Return A for each row, shape (K, K, n)."""
+        """Return A for each row, without the reference class, shape (K - 1, K - 1, n)."""
         k, n = touch.shape
         return np.broadcast_to((0.5 * (np.eye(k) - 1.0 / (k + 1)))[:, :, None], (k, k, n))
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants in one pass over the data.
 
-        The statistics are a constant, the centre (K, P), the gradient there (K, P), and
+        The statistics are a constant, the centre (K - 1, P), the gradient there (K - 1, P), and
         sum_n x_n x_n', shape (P, P).
         """
         design = problem.design

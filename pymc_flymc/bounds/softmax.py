@@ -29,9 +29,9 @@ class SoftmaxBound(Protocol):
     slack: float
 
     def curvature(self, touch: np.ndarray) -> np.ndarray:
-        """Curvatures A of bounds ``log B = ... - u' A u / 2`` that touch at `touch`, shape (K, n).
+        """Curvatures A of bounds ``log B = ... - u' A u / 2``, shape (K - 1, K - 1, n).
 
-        Of shape (K, K, n).
+        They touch at `touch`, shape (K - 1, n), for K classes.
         """
 
 
@@ -50,9 +50,9 @@ def expand_rows(
         Rows of the design; valid until the next block.
     value : ndarray, shape (n,)
         Log bounds at the anchor.
-    slope : ndarray, shape (K, n)
+    slope : ndarray, shape (K - 1, n)
         Their gradients there.
-    curvature : ndarray, shape (K, K, n)
+    curvature : ndarray, shape (K - 1, K - 1, n)
     """
     design, anchor = problem.design, problem.anchor
     shifts = _laplace_shifts(problem)
@@ -102,7 +102,7 @@ def _touch(bound: SoftmaxBound, eta: np.ndarray) -> np.ndarray:
 
 
 def _laplace_shifts(problem: Problem) -> np.ndarray:
-    """Draws of the coefficients' distance from the anchor, shape (K, width, LAPLACE_DRAWS)."""
+    """Draws of the coefficients' distance from the anchor, shape (K - 1, width, LAPLACE_DRAWS)."""
     factor, design = problem.anchor.w_factor, problem.design
     rng = np.random.default_rng(20141104)
     draws = factor @ rng.standard_normal((factor.shape[1], LAPLACE_DRAWS))

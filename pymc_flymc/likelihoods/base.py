@@ -161,9 +161,9 @@ class SmoothLikelihood(Likelihood, Protocol):
         ----------
         order : {3, 4}
             With several predictors only the third order is asked for.
-        low, high : float or ndarray of shape (n,), or (1 + K, n)
-            K > 1 predictors differ by eta_k - eta_j from one another and by eta_k - eta_0 from
-            zero, for eta between low and high.
+        low, high : float or ndarray of shape (n,), or (1 + K, n) for K > 1 predictors
+            With several, limits of zero and of the predictors up to a common shift: their
+            differences are those of numbers between low and high.
         y : ndarray, shape (n,) or (n, 1 + R)
             Observed values.
         """
