@@ -163,6 +163,32 @@ def test_posterior_by_quadrature(name):
     assert np.all(drawn["n_bright"] <= 25)
 
 
+@pytest.mark.parametrize("parameter", ["kappa", "q"])
+def test_free_asymmetry_by_quadrature(parameter):
+    y = np.random.default_rng(3).laplace(0.5, 1.0, size=25)
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 2.0, shape=1)
+        free = pm.HalfNormal("kappa", 2.0) if parameter == "kappa" else pm.Beta("q", 2.0, 2.0)
+        mu = np.ones((25, 1)) @ beta
+        pm.AsymmetricLaplace("y", mu=mu, b=1.0, observed=y, **{parameter: free})
+        step = FireflyMH(transitions=90)
+
+    def log_posterior(points):
+        mu, value = points.T  # log kappa, or logit q = 2 log kappa
+        log_kappa = value if parameter == "kappa" else 0.5 * value
+        z = y - mu[:, None]
+        log_l = -np.abs(z) * np.exp(np.sign(z) * log_kappa[:, None])
+        log_l = log_l.sum(axis=1) - len(y) * np.log(2.0 * np.cosh(log_kappa))
+        if parameter == "kappa":
+            prior = -0.5 * (np.exp(value) / 2.0) ** 2 + value
+        else:
+            prior = -2.0 * (np.logaddexp(0.0, value) + np.logaddexp(0.0, -value))
+        return log_l + stats.norm.logpdf(mu, 0.0, 2.0) + prior
+
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
+    assert_matches(draws, quadrature(log_posterior, [-10.0, -8.0], [10.0, 8.0]))
+
+
 @pytest.mark.slow
 def test_quantile_regression_against_nuts():
     rng = np.random.default_rng(6)
