@@ -91,7 +91,7 @@ def _settings_of(bound: BoundSetting, problems: Sequence[Problem]) -> list[Any]:
     Raises
     ------
     ValueError
-        If one is asked for a variable that is not among them.
+        If one is asked for a variable that is not among them, or if only some have none.
     """
     if not isinstance(bound, Mapping):
         return [bound] * len(problems)
@@ -102,7 +102,12 @@ def _settings_of(bound: BoundSetting, problems: Sequence[Problem]) -> list[Any]:
                 f"bound= names {name!r}; the observed variables whose rows are subsampled are "
                 f"{', '.join(map(repr, names))}"
             )
-    return [bound.get(name, "auto") for name in names]
+    settings = [bound.get(name, "auto") for name in names]
+    if None in settings and any(setting is not None for setting in settings):
+        # The brightness of all rows is resampled alike, and has no law where there is no bound.
+        alone = names[settings.index(None)]
+        raise ValueError(f"bound=None is for all likelihoods or for none, not for {alone!r} alone")
+    return settings
 
 
 def _check_resampling(bound: object, resampling: Resampling | None) -> None:

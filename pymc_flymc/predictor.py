@@ -181,6 +181,8 @@ def _merge_sparse(
     weights: list[list[TensorVariable | None]] = [[] for _ in found]
     for k, blocks in enumerate(found):
         for block in blocks:
+            if block.matrix.data.size and block.matrix.data[0] < 0:  # of a difference of classes
+                block = SparseBlock(-block.matrix, -block.weight)
             place = next((i for i, m in enumerate(matrices) if _same_matrix(m, block.matrix)), None)
             if place is None:
                 place = len(matrices)

@@ -147,6 +147,8 @@ def test_settings_that_do_not_fit(any_size):
             FireflyMH(proposal="independent")
         with pytest.raises(ValueError, match=r"names 'sold'.*are 'bought', 'spent'"):
             FireflyMH(bound={"sold": Tangent()})
+        with pytest.raises(ValueError, match="not for 'spent' alone"):
+            FireflyMH(bound={"spent": None})
         with pytest.raises(ValueError, match="not 'tangent'"):
             FireflyHMC(bound={"spent": "tangent"})
 
@@ -278,7 +280,6 @@ def problems():
         (FireflyMH, "two regressions", {"transitions": 25}),
         (FireflyMH, "counts and noise", {"transitions": 40}),
         (FireflyMH, "two regressions", {"transitions": 15, "bound": None}),
-        (FireflyMH, "two regressions", {"transitions": 25, "bound": {"t": None}}),
         (
             FireflyMH,
             "two regressions",

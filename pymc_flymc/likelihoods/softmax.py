@@ -64,7 +64,7 @@ class Softmax:
                 "p=pm.math.softmax(eta, axis=-1), eta with one row for each observed value"
             )
         eta = p.owner.inputs[0]
-        return RowParameters(eta[:, 1:] - eta[:, :1])
+        return RowParameters(eta[:, 1:] - eta[:, 0][:, None])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check that observed values are 0, ..., K - 1, and return them in a small dtype.

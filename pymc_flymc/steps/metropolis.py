@@ -48,7 +48,7 @@ class FireflyMH(FireflyStep):
         ``JebaraChoromanska()``, ``Bohning()`` or ``Taylor()`` if softmax, ``Tangent()`` for
         heavy-tailed noise, ``FreeJaakkolaJordan()`` for negative binomial counts with a free alpha,
         else ``Taylor()``. None is regular MCMC: every transition reads all rows. In a dict, "auto"
-        holds for likelihoods that it does not name.
+        holds for likelihoods that it does not name, and None is for all or none.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled in conditional moves, which it calls for;
         ``ImplicitResampling()`` by default.
