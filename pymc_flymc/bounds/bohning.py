@@ -30,7 +30,7 @@ class Bohning:
     ----------
     tuned : bool, default True
         Whether each row's bound touches at the anchor, or at equal probabilities of all classes.
-    slack : float, default 2
+    slack : float, default 1
         Lowers each row's log bound by `slack` times the gap expected over the posterior; see
         `JaakkolaJordan`.
 
@@ -48,7 +48,7 @@ class Bohning:
     name = "Boehning"
     n_shared = 0
 
-    def __init__(self, *, tuned: bool = True, slack: float = 2.0) -> None:
+    def __init__(self, *, tuned: bool = True, slack: float = 1.0) -> None:
         self.tuned = bool(tuned)
         self.slack = check_slack("Bohning", slack)
 
