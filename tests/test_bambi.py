@@ -125,7 +125,7 @@ def test_fit_against_nuts(formula, family):
     options = dict(chains=2, cores=2, random_seed=2, progressbar=False)
     with model.backend.model, pytest.warns(UserWarning, match="have a value for each"):
         step = FireflyMH()
-    ours = model.fit(step=step, tune=500, draws=10_000, **options)
+    ours = model.fit(step=step, tune=1000, draws=20_000, **options)
     theirs = model.fit(tune=1000, draws=3000, **options)
     draws = []
     for idata in (ours, theirs):
