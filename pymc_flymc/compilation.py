@@ -180,7 +180,8 @@ class RowFactor:
         shared = [ps.float64(f"shared_{i}") for i in range(n_shared)]
         each = [_vector([argument]) for argument in arguments]
         # A row of one element, shape (1,).
-        self.value = log_factor(each, _vector(constants)[None, :], _vector(shared))
+        value = log_factor(each, _vector(constants)[None, :], _vector(shared))
+        self.value = value.astype("float64")
         # In the order of the native function: nuisance parameters come with what is shared.
         self.common = [*arguments[n_predictors:], *shared]
         self.predictors = arguments[:n_predictors]

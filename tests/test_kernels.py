@@ -22,8 +22,10 @@ from pymc_flymc.chain import FireflyChain
 from pymc_flymc.compilation import compile_log_factor
 from pymc_flymc.data import Data
 from pymc_flymc.density import DensityGraph
+from pymc_flymc.kernels.conditional import new_moves
 from pymc_flymc.kernels.geometry import Geometry, dense_geometry, unwhiten, whiten_gradient
 from pymc_flymc.kernels.hamiltonian import (
+    MAX_STEPS,
     average,
     density_and_gradient,
     freeze_step,
@@ -225,17 +227,17 @@ def test_force_is_the_gradient_of_the_joint_density(steps, name):
 # --- known laws -----------------------------------------------------------------------------------
 
 
-def target_of(log_density, d, kernel, geometry):
-    """A density without data: one row, whose likelihood is constant."""
+def target_of(log_density, d, kernel, geometry, x=0.0, likelihood=BernoulliLogit()):
+    """A density and one row, whose likelihood is constant by default."""
     theta = pt.vector("theta", shape=(d,), dtype="float64")
     others = pt.vector("others", shape=(0,), dtype="float64")
     rows = Rows(
-        read_only(np.zeros((1, d))), read_only(np.empty((0, 1))), 0, read_only(np.zeros((1, 1)))
+        read_only(np.full((1, d), x)), read_only(np.empty((0, 1))), 0, read_only(np.zeros((1, 1)))
     )
     graph = DensityGraph(theta, others, log_density(theta), (theta,), (d,))
     data = Data(rows, None)
-    factor = compile_log_factor(row_factor(BernoulliLogit(), None))
-    part = TargetPart(BernoulliLogit(), None, np.empty(0), 1.0, factor)
+    factor = compile_log_factor(row_factor(likelihood, None))
+    part = TargetPart(likelihood, None, np.empty(0), 1.0, factor)
     return Target(graph, (part,), 0, geometry, data, kernel)
 
 
@@ -275,6 +277,48 @@ def test_law_of_a_known_density(kernel, log_density):
             chain.advance(rng, per_draw, 0.0)
             draws[c, i] = chain.state.theta
     assert_matches(draws, reference_of(log_density))
+
+
+# --- what cannot be evaluated ---------------------------------------------------------------------
+
+
+class HalfKnown(BernoulliLogit):
+    """A factor that overflows beyond zero."""
+
+    def __init__(self, unknown):
+        self.unknown = unknown
+
+    def log_likelihood(self, arguments, y):
+        return pt.switch(arguments[0] > 0.0, self.unknown, 0.0)
+
+
+@pytest.mark.parametrize("unknown", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("kernel", ["metropolis", *KERNELS])
+def test_what_cannot_be_evaluated_is_never_entered(kernel, unknown):
+    """The chain keeps to the half-line below: an infinite ratio would be accepted."""
+    walks = "metropolis", lambda d, p: new_moves(d, np.array([0.5, 0.0, 0.5]))
+    kind, new = KERNELS.get(kernel, walks)
+    line = dense_geometry(np.zeros(1), np.ones((1, 1)))
+    target = target_of(lambda theta: -0.5 * theta[0] ** 2, 1, kind, line, 1.0, HalfKnown(unknown))
+    chain, rng = FireflyChain(target, ImplicitResampling(), new(1, 1)), np.random.default_rng(11)
+    chain.start_at(rng, np.array([-1.0]))
+    draws = np.empty(2000)
+    for i in range(len(draws)):
+        chain.advance(rng, 5, 0.0)
+        draws[i] = chain.state.theta[0]
+    assert np.max(draws) <= 0.0
+    assert np.min(draws) < -2.0
+
+
+def test_a_step_size_of_zero_is_survived():
+    """Where nothing was ever accepted in tuning; as many steps as there may be."""
+    target = target_of(gaussian, 2, "hamiltonian", dense_geometry(np.zeros(2), np.eye(2)))
+    chain = FireflyChain(target, ImplicitResampling(), new_dynamics(2, 2, 4.0, 0.8))
+    chain.moves.log_step[:] = -1000.0
+    rng = np.random.default_rng(13)
+    chain.start_at(rng, np.ones(2))
+    assert chain.advance(rng, 1, 0.0) == pytest.approx(1.0)
+    assert chain.moves.tally[0] == MAX_STEPS
 
 
 # --- joint law of parameters and data -------------------------------------------------------------

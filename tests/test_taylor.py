@@ -1,8 +1,11 @@
 """The Taylor bound and the joint kernel: laws of the bound, of its brightness, of its draws."""
 
+from dataclasses import replace
+
 import arviz as az
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from conftest import (
     assert_matches,
@@ -17,11 +20,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
+from pymc_flymc.compilation import compile_log_factor
 from pymc_flymc.kernels.poisson import SPARE, AliasTables, alias_table, draw_bright
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.native import read_only
 from pymc_flymc.rows import Rows
-from pymc_flymc.target import _alias_tables
+from pymc_flymc.target import _alias_tables, row_factor
 
 
 def derivative(order, eta):
@@ -231,6 +235,27 @@ def test_joint_moves_against_nuts(data, name):
     assert_matches(
         ours.posterior["beta"].to_numpy(), reference_from_draws(theirs.posterior["beta"].to_numpy())
     )
+
+
+@pytest.mark.parametrize("proposal", ["independent", "pcn", "random_walk"])
+def test_odds_that_overflow_are_not_accepted(proposal):
+    """From an infinite weight no chain would ever come back."""
+    X, y = simulated(400, 2)
+    model, step = build(X, y, Taylor(), proposal=proposal)
+    target, (part,) = step.target, step.target.parts
+    odds = row_factor(part.likelihood, part.bound)
+    eta = odds.predictors[0]
+    odds.value = pt.switch(pt.tensor_from_scalar(eta) > 0.5, np.inf, odds.value)
+    target.parts = (replace(part, log_factor=compile_log_factor(odds)),)
+    step.setup_chain(np.random.default_rng(1), 0, 1)
+    moved, point = set(), model.initial_point()
+    for _ in range(300):
+        point, _ = step.step(point)
+        chain = step._chain
+        moved.add(float(point["beta"][0]))
+        assert np.isfinite(chain.state.log_weight[0])
+        assert np.all(np.isfinite(chain.bright.log_odds[: chain.n_bright]))
+    assert len(moved) > 30
 
 
 # --- choice -----------------------------------------------------------------------------------

@@ -134,10 +134,7 @@ def update_theta(rng, kind, posterior, moves, chain, bright, scratch):
     log_ratio = propose(rng, kind, moves.log_scale[kind], chain.v, chain.v_new)
     log_density = log_density_at(posterior, chain)
     log_ratio += log_ratio_at(posterior, log_density, chain, bright, scratch)
-    # NaN compares false: a proposal whose density cannot be evaluated is rejected.
-    accept = 0.0
-    if log_ratio > -np.inf:
-        accept = np.exp(min(0.0, log_ratio))
+    accept = np.exp(min(0.0, log_ratio))
     jump = 0.0
     for j in range(chain.v.shape[0]):
         jump += (chain.v_new[j] - chain.v[j]) ** 2

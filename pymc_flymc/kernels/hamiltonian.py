@@ -18,6 +18,7 @@ from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
     chain_type,
+    known,
     posterior_type,
 )
 from pymc_flymc.kernels.sweeps import plan_type, sweep
@@ -181,8 +182,8 @@ def update_theta(rng, posterior, dynamics, chain, bright, scratch):
     # not depend on the state: the way back must be as probable as the way there.
     n_steps = 1
     if dynamics.length[0] > 0.0:
-        n_steps = int(min(np.ceil(rng.random() * dynamics.length[0] / step), float(MAX_STEPS)))
-        n_steps = max(n_steps, 1)
+        length = rng.random() * dynamics.length[0]
+        n_steps = MAX_STEPS if length >= MAX_STEPS * step else max(int(np.ceil(length / step)), 1)
     momentum, force = dynamics.momentum, dynamics.force
     for j in range(n_parameters):
         momentum[j] = rng.standard_normal()
@@ -227,10 +228,8 @@ def update_theta(rng, posterior, dynamics, chain, bright, scratch):
         for j in range(n_parameters):
             momentum[j] += 0.5 * step * force[j]
         if i == n_steps - 1:
-            log_ratio = log_density + log_odds - kinetic_energy(momentum) - before
-    accept = 0.0
-    if log_ratio > -np.inf:  # NaN compares false
-        accept = np.exp(min(0.0, log_ratio))
+            log_ratio = known(log_density + log_odds - kinetic_energy(momentum) - before)
+    accept = np.exp(min(0.0, log_ratio))
     if -rng.standard_exponential() < log_ratio:
         accept_given_z(chain, log_density, bright)
         for j in range(n_parameters):

@@ -25,7 +25,13 @@ from pymc_flymc.kernels.conditional import (
     update_theta,
 )
 from pymc_flymc.kernels.poisson import KAPPA, draw_bright, tables_type
-from pymc_flymc.kernels.posterior import accept_theta, chain_type, log_density_at, posterior_type
+from pymc_flymc.kernels.posterior import (
+    accept_theta,
+    chain_type,
+    known,
+    log_density_at,
+    posterior_type,
+)
 from pymc_flymc.native import borrow, kernel
 from pymc_flymc.rows import shared_part
 
@@ -75,8 +81,8 @@ def update_joint(rng, beta, posterior, tables, chain, bright, scratch):
         chain.log_odds_new,
         scratch,
     )
-    weight = log_weight(
-        rows, log_density, shared, chain.v_new, tables.drawn, chain.log_odds_new, count
+    weight = known(
+        log_weight(rows, log_density, shared, chain.v_new, tables.drawn, chain.log_odds_new, count)
     )
     log_ratio = weight - chain.log_weight[0]
     if -rng.standard_exponential() < log_ratio:

@@ -18,6 +18,7 @@ __all__ = [
     "accept_given_z",
     "accept_theta",
     "chain_type",
+    "known",
     "log_density_at",
     "log_ratio_at",
     "make_chain",
@@ -110,6 +111,16 @@ def chain_type() -> types.Type:
 
 
 @njit
+def known(log_density):
+    """Return a log density or log ratio, or -inf where it could not be evaluated: NaN or +inf.
+
+    Far out odds of rows can overflow, and where their sum is +inf, anything would be accepted. What
+    cannot be evaluated is outside the support.
+    """
+    return log_density if log_density < np.inf else -np.inf
+
+
+@njit
 def log_density_at(posterior, chain):
     """Log prior and collapsed bound at chain.v_new; writes theta_new and w_new."""
     unwhiten(posterior.geometry, chain.v_new, chain.theta_new)
@@ -120,10 +131,10 @@ def log_density_at(posterior, chain):
 def log_ratio_at(posterior, log_density, chain, bright, scratch):
     """Log of p(theta_new, z) / p(theta, z), given the log density at theta_new.
 
-    Writes the log odds of the bright rows. NaN if the density cannot be evaluated.
+    Writes the log odds of the bright rows. -inf if the density cannot be evaluated.
     """
     log_ratio = log_density - chain.log_density[0]
-    if log_ratio > -np.inf:  # outside the support (or NaN): no row needs to be read
+    if log_ratio > -np.inf:  # else outside the support (or NaN): no row needs to be read
         n_bright = bright.count[0]
         log_factors(
             posterior.rows,
@@ -137,7 +148,7 @@ def log_ratio_at(posterior, log_density, chain, bright, scratch):
         )
         for i in range(n_bright):
             log_ratio += chain.log_odds_new[i] - bright.log_odds[i]
-    return log_ratio
+    return known(log_ratio)
 
 
 @njit

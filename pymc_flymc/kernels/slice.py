@@ -85,7 +85,6 @@ def update_along(rng, width, posterior, slices, chain, bright, scratch):
     high = low + width
     left = int(rng.random() * MAX_EXTENSIONS)
     right = MAX_EXTENSIONS - 1 - left
-    # NaN compares false: what cannot be evaluated is outside the slice.
     while left > 0 and log_ratio_along(posterior, slices, low, chain, bright, scratch)[0] > level:
         low -= width
         left -= 1
