@@ -37,16 +37,19 @@ __all__ = [
 #: PyMC's rewrite of its checks of parameters: where a scale has underflowed to zero, the density is
 #: zero. The exception that a check raises is lost in native code, and the value with it.
 OUTSIDE = "local_check_parameter_to_ninf_switch"
+#: Rewrites of PyTensor that turn products of exponentials into exponentials of sums. In a gradient
+#: each of K exponentials meets each other: K^2 of them, where K are at hand.
+MORE_EXPONENTIALS = ("local_mul_exp_to_exp_add", "local_div_exp_to_mul_exp")
 
 
-def _compile(inputs: list[Any], outputs: list[Any]) -> Any:
+def _compile(inputs: list[Any], outputs: list[Any], without: tuple[str, ...] = ()) -> Any:
     # PyTensor's numba mode reassociates floating-point sums by default. A gap is a difference of
     # nearly equal numbers: no reassociation here.
     with pytensor.config.change_flags(numba__fastmath=False, floatX="float64"):
         function = pytensor.function(
             inputs,
             outputs,
-            mode=get_mode("NUMBA").including(OUTSIDE),
+            mode=get_mode("NUMBA").including(OUTSIDE).excluding(*without),
             trust_input=True,
             on_unused_input="ignore",
         )
@@ -190,7 +193,7 @@ class RowFactor:
 
 def compile_log_factor(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor into a native function of signature `LOG_FACTOR`."""
-    graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])])
+    graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])], MORE_EXPONENTIALS)
     n_predictors, n_constants, n_common = factor.sizes
 
     def log_factors(eta, constants, shared, out):
@@ -208,7 +211,8 @@ def compile_log_factor_gradient(factor: RowFactor) -> NativeFunction:
     # From its one element, the gradient would be an array for each row.
     known: Any = {factor.value: pt.ones((1,))}
     slopes: Any = pytensor.grad(None, wrt, known_grads=known, disconnected_inputs="ignore")
-    graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0]), *slopes])
+    outputs = [pt.scalar_from_tensor(factor.value[0]), *slopes]
+    graph = _compile(factor.inputs, outputs, MORE_EXPONENTIALS)
     n_predictors, n_constants, n_common = factor.sizes
 
     def log_factor_gradients(eta, constants, shared, out, slopes, slope):

@@ -145,4 +145,6 @@ def log_sum_exp(arguments: Sequence[TensorVariable]) -> Any:
     total: Any = 0.0
     for eta in arguments:
         total = total + pt.exp(eta - largest)
-    return largest + pt.log(total)
+    # The total is at least one. As pt.log(total) it would be made safe once more by PyTensor, with
+    # other exponentials than those of the derivative.
+    return largest + pt.log1p(total - 1.0)
