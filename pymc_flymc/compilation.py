@@ -37,9 +37,17 @@ __all__ = [
 #: PyMC's rewrite of its checks of parameters: where a scale has underflowed to zero, the density is
 #: zero. The exception that a check raises is lost in native code, and the value with it.
 OUTSIDE = "local_check_parameter_to_ninf_switch"
-#: Rewrites of PyTensor that turn products of exponentials into exponentials of sums. In a gradient
-#: each of K exponentials meets each other: K^2 of them, where K are at hand.
-MORE_EXPONENTIALS = ("local_mul_exp_to_exp_add", "local_div_exp_to_mul_exp")
+#: Rewrites of PyTensor that graphs of rows do without. The first two turn products of exponentials
+#: into exponentials of sums: in a gradient each of K classes meets each other. The others flatten
+#: sums and products: as written, a recursion over classes has a few terms for each of them, and
+#: sums are made in the order in which they lose no digits.
+FLATTENING = (
+    "local_mul_exp_to_exp_add",
+    "local_div_exp_to_mul_exp",
+    "local_add_canonizer",
+    "local_mul_canonizer",
+    "local_greedy_distributor",
+)
 
 
 def _compile(inputs: list[Any], outputs: list[Any], without: tuple[str, ...] = ()) -> Any:
@@ -193,7 +201,7 @@ class RowFactor:
 
 def compile_log_factor(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor into a native function of signature `LOG_FACTOR`."""
-    graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])], MORE_EXPONENTIALS)
+    graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])], FLATTENING)
     n_predictors, n_constants, n_common = factor.sizes
 
     def log_factors(eta, constants, shared, out):
@@ -212,7 +220,7 @@ def compile_log_factor_gradient(factor: RowFactor) -> NativeFunction:
     known: Any = {factor.value: pt.ones((1,))}
     slopes: Any = pytensor.grad(None, wrt, known_grads=known, disconnected_inputs="ignore")
     outputs = [pt.scalar_from_tensor(factor.value[0]), *slopes]
-    graph = _compile(factor.inputs, outputs, MORE_EXPONENTIALS)
+    graph = _compile(factor.inputs, outputs, FLATTENING)
     n_predictors, n_constants, n_common = factor.sizes
 
     def log_factor_gradients(eta, constants, shared, out, slopes, slope):
