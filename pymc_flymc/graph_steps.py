@@ -32,7 +32,7 @@ from pymc_flymc.graph_items import (
     only_rows,
     times,
 )
-from pymc_flymc.graph_tools import evaluate
+from pymc_flymc.graph_tools import evaluate, free_inputs
 
 _TWO_MATRICES = "it multiplies term by term by a matrix of the data's size"
 
@@ -198,12 +198,23 @@ def _dot(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
         other = left.dimshuffle(*range(ndim), "x")
     weight = other
     if item.weight is not None:
-        weight = item.weight.dimshuffle(*range(ndim - 1), "x", ndim - 1) * other
+        weight = _product(item.weight.dimshuffle(*range(ndim - 1), "x", ndim - 1), other, along)
     weight = weight.sum(axis=along) if carries(weight, along) else weight.squeeze(axis=along)
     for k in range(ndim - 2):
         if k != axis and not carries(carrier, k) and carries(weight, k):
             weight = weight.sum(axis=k, keepdims=True)
     return [Item(carrier, axis, weight, item.scale)]
+
+
+def _product(weight: TensorVariable, other: TensorVariable, along: int) -> TensorVariable:
+    """Multiply a weight by what it meets along an axis, where it often picks a single column."""
+    if carries(weight, along) and not free_inputs([weight]):
+        values = evaluate(weight)
+        places = np.unique(np.nonzero(values)[along])
+        if len(places) == 1:
+            column = (slice(None),) * along + (slice(int(places[0]), int(places[0]) + 1),)
+            return pt.constant(values[column]) * other[column]
+    return weight * other
 
 
 def _subtensor(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
