@@ -10,6 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from hypothesis import settings
+from scipy import stats
 
 # Time is no criterion: the first example may compile.
 settings.register_profile("untimed", deadline=None)
@@ -19,6 +20,8 @@ QUANTILES = (0.05, 0.95)
 MIN_ESS = 2000
 #: Differences allowed, in Monte Carlo standard errors.
 N_ERRORS = 4.0
+#: Chance that a comparison of very many parameters may have of failing an exact sampler.
+FALSE_ALARMS = 0.01
 
 
 def load_data(name):
@@ -89,12 +92,17 @@ def reference_from_draws(draws):
 
 
 def assert_matches(draws, reference):
-    """Check draws (chain, draw, D) against a reference, within `N_ERRORS` combined errors."""
+    """Check draws (chain, draw, D) against a reference, within `N_ERRORS` combined errors.
+
+    Of thousands of numbers one is farther off by chance: more errors are allowed then.
+    """
     errors, values = errors_of(draws), values_of(draws)
+    n_numbers = sum(value.size for value in values.values())
+    allowed = max(N_ERRORS, stats.norm.isf(0.5 * FALSE_ALARMS / n_numbers))
     for key, value in values.items():
         error = np.hypot(errors[key], reference.errors[key])
         z = (value - reference.values[key]) / error
-        assert np.all(np.abs(z) < N_ERRORS), f"{key} is {z} errors off, at {value}"
+        assert np.all(np.abs(z) < allowed), f"{key} is {z} errors off, at {value}"
 
 
 def quadrature(log_density, lower, upper, size=401):
