@@ -542,7 +542,7 @@ def test_many_random_intercepts_against_nuts(centred):
         pm.Bernoulli("y", logit_p=a[group] + x @ beta, observed=y)
         step = FireflyHMC()
     options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=3)
-    ours = pm.sample(step=step, tune=1500, draws=6000, **options)
+    ours = pm.sample(step=step, tune=1500, draws=15_000, **options)
     theirs = pm.sample(tune=1500, draws=6000, nuts_sampler="pymc", **options)
 
     def named(idata):

@@ -288,7 +288,7 @@ def test_mode_far_from_the_posterior_against_nuts():
 
     with model:
         step = FireflyHMC(transitions=10)
-    ours = pm.sample(step=step, tune=1000, draws=9000, **options)
+    ours = pm.sample(step=step, tune=1000, draws=20_000, **options)
     assert ours.sample_stats["n_bright"].mean() < 0.5 * step.target.parts[0].expected_bright
     reference = pm.sample(tune=1000, draws=9000, nuts_sampler="pymc", **options)
     assert_matches(draws(ours), reference_from_draws(draws(reference)))
