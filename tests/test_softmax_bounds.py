@@ -11,7 +11,9 @@ from scipy.special import log_softmax
 
 from pymc_flymc import Bohning, FireflyMH, JaakkolaJordan, JebaraChoromanska, Taylor, check_bound
 from pymc_flymc.bounds import log_odds
+from pymc_flymc.compilation import compile_log_factor, compile_log_factor_gradient
 from pymc_flymc.likelihoods import BernoulliLogit, Softmax
+from pymc_flymc.target import row_factor
 
 K = 4
 # Predictors of all classes but the first, which is the reference.
@@ -57,6 +59,26 @@ def compiled(request):
 
 def constants_of(touch, slack=0.0):
     return np.array([[slack, *touch]])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e9, 1e17])
+def test_native_code_is_the_graph_as_written(compiled, scale):
+    """However far out: rewritten, sums can lose all digits there, and odds come out infinite."""
+    bound, graph = compiled
+    rng, n = np.random.default_rng(5), 2000
+    touch, u = rng.normal(size=(n, K - 1)), scale * rng.standard_cauchy(size=(n, K - 1))
+    eta, constants = touch + u, np.column_stack([np.full(n, 0.5), touch])
+    factor = row_factor(Softmax(n_predictors=K - 1), bound)
+    odds, again, slopes = np.empty(n), np.empty(n), np.empty((n, K - 1))
+    none = np.empty(0)
+    compile_log_factor(factor)(eta, constants, none, odds)
+    compile_log_factor_gradient(factor)(eta, constants, none, again, slopes, none)
+    expected = graph(*eta.T, constants)[1]
+    # A sum of K^2 squares, each rounded.
+    allowed = K**2 * EPS * (1.0 + np.sum(u**2, axis=1))
+    assert np.all(np.abs(odds - expected) < allowed)
+    assert np.all(np.abs(again - expected) < allowed)
+    assert np.all(np.isfinite(slopes))
 
 
 @settings(max_examples=500)

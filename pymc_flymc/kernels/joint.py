@@ -81,6 +81,7 @@ def update_joint(rng, beta, posterior, tables, chain, bright, scratch):
         chain.log_odds_new,
         scratch,
     )
+    # An infinite weight would be accepted, and never left again.
     weight = known(
         log_weight(rows, log_density, shared, chain.v_new, tables.drawn, chain.log_odds_new, count)
     )
