@@ -44,8 +44,6 @@ ENOUGH_DRAWS = 20
 class FireflyState(StepMethodState):
     """What a saved sampling state holds; see `FireflyChain.save`."""
 
-    #: Name of the data's content: the rows that are bright are those of other data no more.
-    data: str = field(metadata={"frozen": True})
     tune: bool
     tuning: Tuning | None = field(default=None)
     chain_state: dict[str, Any] | None = field(default=None)
@@ -269,11 +267,12 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     @property
     def chain_state(self) -> dict[str, Any] | None:
         """State of the running chain, a part of `sampling_state`."""
-        return None if self._chain is None else self._chain.save()
+        return None if self._chain is None else self._chain.save() | {"data": self.data}
 
     @chain_state.setter
     def chain_state(self, saved: dict[str, Any] | None) -> None:
-        if saved is None:
+        # The brightness of rows of other data says nothing: such a chain starts anew.
+        if saved is None or saved["data"] != self.data:
             self._chain = None
             return
         anchors = saved["anchors"]
