@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.bounds import Bound, Problem, log_odds
+from pymc_flymc.bounds import Bound, Problem, row_factor
+from pymc_flymc.collapsed import collapsed_density
 from pymc_flymc.compilation import (
-    RowFactor,
     compile_density,
     compile_density_gradient,
     compile_log_factor,
@@ -24,11 +24,11 @@ from pymc_flymc.kernels import conditional, hamiltonian, joint, slice
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.posterior import Posterior
-from pymc_flymc.likelihoods import Likelihood, outcome
+from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.native import NativeFunction, read_only
 from pymc_flymc.resampling import ImplicitResampling, Levels, Resampling
 
-__all__ = ["Target", "TargetPart", "build_target", "row_factor"]
+__all__ = ["Target", "TargetPart", "build_target"]
 
 #: How theta is updated: with z, or given z.
 KERNELS: dict[str, Any] = {
@@ -102,7 +102,7 @@ class Target:
 
     def __post_init__(self) -> None:
         bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
-        graphs = self.graph.with_bounds(bounds, self.n_others)
+        graphs = collapsed_density(self.graph, bounds, self.n_others)
         self.density = compile_density(*graphs)
         self.gradients: tuple[NativeFunction, ...] = ()
         if self.kernel == "hamiltonian":
@@ -247,20 +247,6 @@ def _prepare(problem: Problem, part: TargetPart) -> tuple[np.ndarray, np.ndarray
         return np.empty(0), constants, np.ones(n_rows)
     prepared = part.bound.prepare(problem, part.log_factor)
     return prepared.statistics, prepared.constants, prepared.bright
-
-
-def row_factor(likelihood: Likelihood, bound: Bound | None) -> RowFactor:
-    """Log factor of a bright row: log(L/B - 1), or log L where there is no bound."""
-    n_columns = 1 + len(likelihood.row_data)
-
-    def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
-        if bound is None:
-            y = [constants[:, i] for i in range(n_columns)]
-            return likelihood.log_likelihood(arguments, outcome(likelihood, y))
-        return log_odds(bound.gap(likelihood, arguments, constants, shared))
-
-    sizes = (n_columns, 0) if bound is None else (bound.n_constants(likelihood), bound.n_shared)
-    return RowFactor(log_factor, likelihood.n_predictors, len(likelihood.nuisances), *sizes)
 
 
 def _alias_tables(constants: np.ndarray, bright: np.ndarray) -> AliasTables:

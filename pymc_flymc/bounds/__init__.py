@@ -1,7 +1,8 @@
 """Lower bounds on a row's likelihood whose product over all rows collapses."""
 
-from pymc_flymc.bounds.base import Bound, Preparation, Problem, log_odds
+from pymc_flymc.bounds.base import Bound, Preparation, Problem
 from pymc_flymc.bounds.bohning import Bohning
+from pymc_flymc.bounds.factor import log_odds, row_factor
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
 from pymc_flymc.bounds.jebara_choromanska import JebaraChoromanska
 from pymc_flymc.bounds.negative_binomial import FreeJaakkolaJordan
@@ -19,4 +20,5 @@ __all__ = [
     "Tangent",
     "Taylor",
     "log_odds",
+    "row_factor",
 ]

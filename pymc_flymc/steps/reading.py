@@ -15,8 +15,8 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.anchor import anchor_at, find_anchor
 from pymc_flymc.bounds import Problem
 from pymc_flymc.density import DensityGraph, Layout, flatten_model
+from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.model import anchor_point, read_model
-from pymc_flymc.passes import RowDerivatives
 from pymc_flymc.regression import Regression
 from pymc_flymc.surrogate import surrogate_of
 
