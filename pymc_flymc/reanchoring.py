@@ -115,10 +115,7 @@ class Anchors:
 
     def target_at(self, anchors: Sequence[Anchor]) -> Target:
         """Build the target with the first one's bounds and kernel at another anchor."""
-        problems = [
-            Problem(**regression.__dict__, anchor=anchor)
-            for regression, anchor in zip(self._regressions(), anchors, strict=True)
-        ]
+        problems = [Problem.of(*each) for each in zip(self._regressions(), anchors, strict=True)]
         return self.target.at(problems, self.resampling)
 
     def _anchors(self, chain: FireflyChain, theta: np.ndarray, w: np.ndarray) -> tuple[Anchor, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,10 +135,9 @@ class Target:
 
     def at(self, problems: Sequence[Problem], resampling: Resampling) -> Target:
         """Return the target at another anchor: a pass over the data, and nothing is compiled."""
-        moved = copy(self)
-        tables = _tables(problems, self.parts, self.graph.sizes, resampling, self.kernel)
-        moved.__dict__.update(tables)
-        return moved
+        bounds = [part.bound for part in self.parts]
+        tables = _tables(problems, bounds, self.graph.sizes, resampling, self.kernel)
+        return replace(self, **tables)
 
     def coefficients(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Coefficients of all likelihoods, shape (P,), without what the rows of each share."""
@@ -196,34 +194,30 @@ def build_target(
                 f"the {bound.name} bound is not one on {problem.likelihood.name} likelihoods, "
                 f"such as that of {problem.name!r}; bound='auto' takes one that is"
             )
-    parts = tuple(
-        TargetPart(each.likelihood, bound, np.empty(0), 0.0, compile_log_factor(factor))
-        for each, bound in zip(problems, bounds, strict=True)
-        for factor in [row_factor(each.likelihood, bound)]
-    )
-    tables = _tables(problems, parts, graph.sizes, resampling, kernel)
+    tables = _tables(problems, bounds, graph.sizes, resampling, kernel)
     return Target(graph=graph, n_others=n_others, kernel=kernel, **tables)
 
 
 def _tables(
     problems: Sequence[Problem],
-    parts: Sequence[TargetPart],
+    bounds: Sequence[Bound | None],
     sizes: Sequence[int],
     resampling: Resampling,
     kernel: str,
 ) -> dict[str, Any]:
     """Return the fields of a target that depend on the anchor."""
-    filled, rows, bright = [], [], []
-    for problem, part in zip(problems, parts, strict=True):
-        statistics, constants, of_rows = _prepare(problem, part)
+    parts, rows, bright = [], [], []
+    for problem, bound in zip(problems, bounds, strict=True):
+        log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
+        statistics, constants, of_rows = _prepare(problem, bound, log_factor)
         expected = float(of_rows.sum(dtype=np.float64))
-        filled.append(replace(part, statistics=statistics, expected_bright=expected))
+        parts.append(TargetPart(problem.likelihood, bound, statistics, expected, log_factor))
         rows.append(make_rows(problem.design, constants))
         bright.append(of_rows)
     levels, alias = None, None
     if kernel == "joint":
         alias = _alias_tables(rows[0].constants, bright[0])
-    elif isinstance(resampling, ImplicitResampling) and parts[0].bound is not None:
+    elif isinstance(resampling, ImplicitResampling) and bounds[0] is not None:
         probabilities = np.concatenate(bright)
         levels = (
             Levels.by_row(resampling.ratio * probabilities)
@@ -233,19 +227,21 @@ def _tables(
     anchor = problems[0].anchor
     lengths = [n + part.n_shared for n, part in zip(sizes, parts, strict=True)]
     return {
-        "parts": tuple(filled),
+        "parts": tuple(parts),
         "geometry": Geometry(anchor.theta, *anchor.laplace),
         "data": Data(combine_rows(rows, lengths), levels, alias),
     }
 
 
-def _prepare(problem: Problem, part: TargetPart) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _prepare(
+    problem: Problem, bound: Bound | None, log_factor: NativeFunction
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the statistics, the constants of the rows, and their expected brightness."""
     n_rows = problem.design.n_rows
-    if part.bound is None:
+    if bound is None:
         constants = np.asarray(problem.y, dtype=np.float64).reshape(n_rows, -1)
         return np.empty(0), constants, np.ones(n_rows)
-    prepared = part.bound.prepare(problem, part.log_factor)
+    prepared = bound.prepare(problem, log_factor)
     return prepared.statistics, prepared.constants, prepared.bright
 
 

@@ -30,6 +30,18 @@ class Problem(Regression):
 
     anchor: Anchor
 
+    @classmethod
+    def of(cls, regression: Regression, anchor: Anchor) -> Problem:
+        """Give a regression an anchor."""
+        return cls(
+            regression.name,
+            regression.design,
+            regression.y,
+            regression.likelihood,
+            regression.derivatives,
+            anchor,
+        )
+
 
 @dataclass(frozen=True)
 class Preparation:

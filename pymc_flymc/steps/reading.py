@@ -93,8 +93,5 @@ def read(
     else:
         at = layout.ravel(anchor_point(model, anchor))
         anchors = anchor_at(surrogate, regressions, at, layout)
-    problems = [
-        Problem(**regression.__dict__, anchor=each)
-        for regression, each in zip(regressions, anchors, strict=True)
-    ]
+    problems = [Problem.of(*each) for each in zip(regressions, anchors, strict=True)]
     return Reading(list(found.vars), layout, others_layout, theta, of_others, graph, problems)
