@@ -23,6 +23,7 @@ from pymc_flymc.native import (
     address_of,
     native_caller,
 )
+from pymc_flymc.reporting import COMPILING, doing
 
 __all__ = [
     "RowFactor",
@@ -65,6 +66,7 @@ def _compile(inputs: list[Any], outputs: list[Any], without: tuple[str, ...] = (
         return function.vm.jit_fn
 
 
+@doing(COMPILING)
 def compile_density(
     theta: TensorVariable,
     statistics: TensorVariable,
@@ -107,6 +109,7 @@ def compile_density(
     return NativeFunction(density, DENSITY, graph)
 
 
+@doing(COMPILING)
 def compile_density_gradient(
     theta: TensorVariable,
     statistics: TensorVariable,
@@ -136,6 +139,7 @@ def compile_density_gradient(
     return NativeFunction(density_gradient, DENSITY_GRADIENT, graph)
 
 
+@doing(COMPILING)
 def compile_pullback(
     theta: TensorVariable,
     statistics: TensorVariable,
@@ -199,6 +203,7 @@ class RowFactor:
         self.inputs = [*self.predictors, *constants, *self.common]
 
 
+@doing(COMPILING)
 def compile_log_factor(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor into a native function of signature `LOG_FACTOR`."""
     graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])], FLATTENING)
@@ -213,6 +218,7 @@ def compile_log_factor(factor: RowFactor) -> NativeFunction:
     return NativeFunction(log_factors, LOG_FACTOR)
 
 
+@doing(COMPILING)
 def compile_log_factor_gradient(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor and its derivatives: a function like `LOG_FACTOR_GRADIENT`."""
     wrt = [*factor.predictors, *factor.common]

@@ -14,6 +14,7 @@ import pytensor.tensor as pt
 from pymc_flymc.block_matrix import BlockMatrix, SparseRows
 from pymc_flymc.design import Design
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
+from pymc_flymc.reporting import COMPILING, doing, reading
 from pymc_flymc.statistics import QuadraticStatistics
 
 __all__ = ["BLOCK", "RowDerivatives", "iterate_rows", "likelihood_pass"]
@@ -43,7 +44,7 @@ def iterate_rows(
     weights, nuisances = w[: k * width].reshape(k, width), w[k * width :]
     n_full, pairs = width - design.n_sparse, design.sparse
     buffer = np.empty((BLOCK, n_full if design.structured else width))
-    for start in range(0, design.n_rows, BLOCK * stride):
+    for start in reading(range(0, design.n_rows, BLOCK * stride), design, stride):
         rows = slice(start, min(start + BLOCK * stride, design.n_rows), stride)
         part = design.X[rows]
         x: Any = buffer[: len(part)]
@@ -138,7 +139,9 @@ class RowDerivatives:
             value, first, second = self._explicit.derivatives(arguments, y)
             none = np.empty((k, 0, n)), np.empty(0), np.empty((0, 0))
             return Derivatives(value, first, second, *none)
-        values = iter(self._function(*arguments[:k], *(v[:1] for v in arguments[k:]), *_columns(y)))
+        with doing(COMPILING):  # the first call does; no other takes long
+            together = *arguments[:k], *(v[:1] for v in arguments[k:]), *_columns(y)
+            values = iter(self._function(*together))
         out = Derivatives(
             next(values),
             np.empty((k, n)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -24,6 +23,7 @@ from pymc_flymc.model import anchor_point, read_model
 from pymc_flymc.passes import RowDerivatives
 from pymc_flymc.reanchoring import Anchors, same_anchors
 from pymc_flymc.regression import Regression, names_of
+from pymc_flymc.reporting import log, reported
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.steps.progress import BrightRowsProgress
 from pymc_flymc.surrogate import Surrogate
@@ -31,8 +31,6 @@ from pymc_flymc.target import Target
 from pymc_flymc.tuning import Tuning
 
 __all__ = ["FireflyStep"]
-
-_log = logging.getLogger("pymc.flymc")
 
 #: Starting points are this many posterior standard deviations around the anchor, so that R-hat can
 #: tell whether the chains have forgotten them.
@@ -68,6 +66,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     first_transitions = 5
     _state_class = FireflyState
 
+    @reported
     def _build(
         self,
         vars: Sequence[Any] | None,
@@ -115,6 +114,10 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         surrogate = Surrogate(graph, self._others_layout.ravel(initial_point))
         if anchor is None:
             anchors = find_anchor(surrogate, regressions, self._default_theta, self._layout)
+            log.info(
+                f"posterior mode found in {anchors[0].passes:.1f} passes over the rows of "
+                f"{names_of(regressions)}"
+            )
         else:
             theta = self._layout.ravel(anchor_point(model, anchor))
             anchors = anchor_at(surrogate, regressions, theta, self._layout)
@@ -128,10 +131,6 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._chain: FireflyChain | None = None
         self.target = self._choose(graph, problems, self._others_layout.ravel(initial_point))
         self._anchors = Anchors.of(self.target, problems, self._layout, self.brightness)
-        _log.info(
-            f"{type(self).__name__}: {names_of(regressions)}, anchor found in "
-            f"{anchors[0].passes:.1f} passes over the data"
-        )
 
     @abstractmethod
     def _choose(
@@ -233,6 +232,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             spread *= 0.8  # beyond the support of a bounded variable
         raise ValueError(f"{name}: found no starting point of finite density around the anchor")
 
+    @reported
     def _reanchor(
         self, chain: FireflyChain, draws: np.ndarray, bright: float
     ) -> tuple[FireflyChain, np.ndarray]:
