@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,11 +14,10 @@ from pymc_flymc.effects import Effects, Objective, find_effects, moving
 from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.passes import BLOCK
 from pymc_flymc.regression import JointExpansion, Regression, expand, names_of, spans_of
+from pymc_flymc.reporting import doing, log
 from pymc_flymc.surrogate import Surrogate
 
 __all__ = ["Anchor", "anchor_at", "find_anchor", "laplace_anchor"]
-
-_log = logging.getLogger("pymc.flymc")
 
 #: The search ends when one more step would gain less than this in log density: then the anchor is
 #: within sqrt(2 * 1e-3) of a posterior standard deviation of the mode.
@@ -69,6 +66,7 @@ class Anchor:
     passes: float
 
 
+@doing("searching for the posterior mode")
 def find_anchor(
     surrogate: Surrogate,
     regressions: Sequence[Regression],
@@ -101,7 +99,7 @@ def find_anchor(
     for regression in regressions:
         p = regression.design.n_coefficients
         if p > MANY_COEFFICIENTS and not regression.design.structured:
-            _log.warning(
+            log.warning(
                 f"{regression.name!r} has {p:,} coefficients: the set-up decomposes matrices of "
                 f"{8e-6 * p**2:,.0f} MB, and every transition reads "
                 "one. Fewer columns, such as principal components, would serve Firefly better"
@@ -181,7 +179,7 @@ def _newton(
     effects: Effects,
     layout: Layout,
 ) -> tuple[np.ndarray, float, JointExpansion, Objective]:
-    began, names = time.perf_counter(), names_of(regressions)
+    names = names_of(regressions)
     n_rows = np.array([each.design.n_rows for each in regressions])
     share = float(np.sum(n_rows / strides) / np.sum(n_rows))
     tolerance = TOLERANCE if max(strides) == 1 else SUBSAMPLE_TOLERANCE
@@ -222,10 +220,6 @@ def _newton(
             if step < 1e-6:  # rounding: no further progress is possible
                 return theta, passes, expansion, objective
         theta, expansion = candidate, new_expansion
-        if time.perf_counter() - began > 2.0:
-            _log.info(
-                f"Anchor search: {passes:.1f} passes over {names}, log density {new_value:.6g}"
-            )
     runaway = int(np.argmax(np.abs(theta)))
     raise ValueError(
         f"no posterior mode found in {passes:.0f} passes over {names}: {layout.describe(runaway)} "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,16 +19,15 @@ from pymc_flymc.bounds import (
 )
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.design import STRUCTURED
+from pymc_flymc.reporting import count, log
 from pymc_flymc.resampling import ImplicitResampling, Resampling
-from pymc_flymc.target import Target, build_target
+from pymc_flymc.target import Target, TargetPart, build_target
 from pymc_flymc.trial import try_joint_moves
 
 __all__ = ["BoundSetting", "check_settings", "choose_target", "conditional_target", "mixture"]
 
 #: A bound for all likelihoods, or a dict of bounds by the names of observed variables.
 BoundSetting = Bound | str | None | Mapping[str, Bound | str | None]
-
-_log = logging.getLogger("pymc.flymc")
 
 #: Mixtures of random walk, pCN and independent proposals: without and with joint moves.
 _CONDITIONAL = {"auto": (0.3, 0.7, 0.0), "random_walk": (1.0, 0.0, 0.0), "pcn": (0.0, 1.0, 0.0)}
@@ -147,8 +145,7 @@ def choose_target(
     (problem,), (asked,) = problems, _settings_of(bound, problems)
     if not isinstance(asked, str):
         _check_resampling(asked, resampling)
-        kernel = "joint" if isinstance(asked, Taylor) else "metropolis"
-        return build_target(graph, problems, [asked], scheme, len(others), kernel)
+        return _with_bound(asked, graph, problem, scheme, others)
     valid = _valid_bounds(problem)
     # Some likelihoods and settings leave no choice.
     if len(valid) == 1:
@@ -160,13 +157,26 @@ def choose_target(
     else:
         return _cheaper(graph, problem, valid, scheme, others)
     _check_resampling(only, resampling)
-    kernel = "joint" if isinstance(only, Taylor) else "metropolis"
-    target = build_target(graph, problems, [only], scheme, len(others), kernel)
-    _log.info(
-        f"FireflyMH: {'joint' if target.is_joint else 'conditional'} moves with a {only.name} "
-        f"bound, about {target.parts[0].expected_bright:,.1f} of {problem.design.n_rows:,} rows "
-        "bright"
-    )
+    return _with_bound(only, graph, problem, scheme, others)
+
+
+def _with_bound(
+    bound: Bound | None,
+    graph: DensityGraph,
+    problem: Problem,
+    resampling: Resampling,
+    others: np.ndarray,
+) -> Target:
+    """Build the target with the moves that a bound is for."""
+    kernel = "joint" if isinstance(bound, Taylor) else "metropolis"
+    target = build_target(graph, [problem], [bound], resampling, len(others), kernel)
+    if bound is not None:
+        (part,) = target.parts
+        log.info(
+            _joint(problem, part, part.expected_bright)
+            if target.is_joint
+            else f"conditional {_given_z(problem, part)}"
+        )
     return target
 
 
@@ -186,12 +196,26 @@ def conditional_target(
     target = build_target(graph, problems, chosen, resampling, n_others, kernel)
     for problem, part in zip(problems, target.parts, strict=True):
         if part.bound is not None:
-            _log.info(
-                f"Firefly, {kernel} moves with a {part.bound.name} bound: about "
-                f"{part.expected_bright:,.1f} of {problem.design.n_rows:,} rows of "
-                f"{problem.name!r} bright"
-            )
+            log.info(_given_z(problem, part))
     return target
+
+
+def _joint(problem: Problem, part: TargetPart, rows: float) -> str:
+    """Say what joint moves read, for the log."""
+    assert part.bound is not None
+    return (
+        f"joint moves read {count(rows)} of {problem.design.n_rows:,} rows of {problem.name!r} "
+        f"each ({part.bound.name} bound)"
+    )
+
+
+def _given_z(problem: Problem, part: TargetPart) -> str:
+    """Say what moves given z read, for the log."""
+    assert part.bound is not None
+    return (
+        f"moves read the bright rows, {count(part.expected_bright)} of {problem.design.n_rows:,} "
+        f"of {problem.name!r} ({part.bound.name} bound)"
+    )
 
 
 def _valid_bounds(problem: Problem) -> list[Bound]:
@@ -241,25 +265,19 @@ def _cheaper(
     fallback = _tightest(valid, problem)
     bright = fallback.expected_rows(problem, stride)
     conditional = (OVERHEAD_ROWS + 2.0 * bright) * CONDITIONAL_TRANSITIONS * n_parameters
-    reason = f"joint moves would read about {joint_rows:,.0f} rows each"
+    reason = f"a joint move would read {count(joint_rows)}"
     if OVERHEAD_ROWS + joint_rows < conditional:  # if acceptance were perfect
         target = build_target(graph, [problem], [taylor], resampling, n_others, "joint")
         trial = try_joint_moves(target, resampling, others)
         joint = (OVERHEAD_ROWS + trial.rows) * trial.autocorrelation_time
         if not trial.heavy_tails and joint < conditional:
-            _log.info(
-                f"FireflyMH: joint moves with a Taylor bound, {trial.rows:,.1f} of "
-                f"{problem.design.n_rows:,} rows a move, acceptance {trial.acceptance:.2f}"
+            log.info(
+                f"{_joint(problem, target.parts[0], trial.rows)}, expected acceptance "
+                f"{trial.acceptance:.0%}"
             )
             return target
-        reason += (
-            f", be accepted with probability {trial.acceptance:.2f} and take "
-            f"{trial.autocorrelation_time:,.0f} for an effective draw"
-            f"{' or more, tails being heavy' * trial.heavy_tails}"
-        )
+        reason += f", and an effective draw take about {trial.autocorrelation_time:,.0f} of them"
+        reason += " or more: the posterior has heavy tails" * trial.heavy_tails
     target = build_target(graph, [problem], [fallback], resampling, n_others, "metropolis")
-    _log.info(
-        f"FireflyMH: conditional moves with a {fallback.name} bound, about "
-        f"{target.parts[0].expected_bright:,.0f} of {problem.design.n_rows:,} rows bright; {reason}"
-    )
+    log.info(f"conditional {_given_z(problem, target.parts[0])}; {reason}")
     return target

@@ -12,6 +12,7 @@ import pytensor.tensor as pt
 
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
 from pymc_flymc.once import once
+from pymc_flymc.reporting import COMPILING, doing
 
 __all__ = ["Derivatives", "RowDerivatives"]
 
@@ -77,7 +78,9 @@ class RowDerivatives:
             value, first, second = self._explicit.derivatives(arguments, y)
             none = np.empty((k, 0, n)), np.empty(0), np.empty((0, 0))
             return Derivatives(value, first, second, *none)
-        values = iter(self._function(*arguments[:k], *(v[:1] for v in arguments[k:]), *_columns(y)))
+        with doing(COMPILING):  # the first call does; no other takes long
+            together = *arguments[:k], *(v[:1] for v in arguments[k:]), *_columns(y)
+            values = iter(self._function(*together))
         out = Derivatives(
             next(values),
             np.empty((k, n)),

@@ -97,15 +97,14 @@ class Design:
         ndarray of shape (len(rows), K)
             float64.
         """
-        index = np.arange(self.n_rows)[rows] if isinstance(rows, slice) else rows
-        return self._combine(w, index, lambda array: array)
+        return self._combine(w, rows, lambda array: array)
 
     def magnitude(self, w: np.ndarray) -> np.ndarray:
         """Return the sum of the absolute values of each predictor's terms, shape (N, K)."""
-        return self._combine(np.abs(w), np.arange(self.n_rows), np.abs)
+        return self._combine(np.abs(w), slice(None), np.abs)
 
     def _combine(
-        self, w: np.ndarray, rows: np.ndarray, of: Callable[[np.ndarray], np.ndarray]
+        self, w: np.ndarray, rows: slice | np.ndarray, of: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
         """Return the predictors of some rows, of all of whose numbers a function is taken first."""
         w = np.asarray(w, dtype=np.float64)
@@ -113,11 +112,12 @@ class Design:
             raise ValueError(f"w has shape {w.shape}, expected ({self.n_coefficients},)")
         k, width, n_columns = self.n_predictors, self.width, self.X.shape[1]
         weights = w[: k * width].reshape(k, width).T
-        out = np.empty((len(rows), k))
+        index: range | np.ndarray = range(self.n_rows)[rows] if isinstance(rows, slice) else rows
+        out = np.empty((len(index), k))
         step = max(1, _BLOCK_BYTES // max(1, self._bytes_a_row()))
-        for start in range(0, len(rows), step):
+        for start in range(0, len(index), step):
             block = slice(start, start + step)
-            part = rows[block]
+            part = _as_slice(index[block])  # of consecutive rows a view, not a copy
             out[block] = of(self.X[part]).astype(np.float64, copy=False) @ weights[:n_columns]
             if self.sparse is not None:
                 pairs = self.sparse[part]
@@ -134,6 +134,12 @@ class Design:
         if self.sparse is not None:
             size += self.sparse.data.nbytes + self.sparse.indices.nbytes
         return size // max(1, self.n_rows)
+
+
+def _as_slice(index: range | np.ndarray) -> slice | np.ndarray:
+    if not isinstance(index, range):
+        return index
+    return slice(index.start, index.stop if index.stop >= 0 else None, index.step)
 
 
 def blocks(array: np.ndarray) -> Iterator[slice]:

@@ -21,6 +21,7 @@ from pymc_flymc.graph_tools import free_inputs, plain_function
 from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
 from pymc_flymc.observed import check_form, observed_values, size_of, with_row_data
 from pymc_flymc.predictor import LinearPredictor, read_parameters
+from pymc_flymc.reporting import doing
 
 #: An observed variable beside the largest is subsampled from so many rows on. Fewer take at most
 #: some 40 microseconds in full, not worth a form of the model that can be read, and joint moves.
@@ -69,6 +70,7 @@ class ModelReading:
     vars: list[TensorVariable]
 
 
+@doing("reading the model and checking its data")
 def read_model(
     model: Model, vars: str | Variable | Sequence[str | Variable] | None = None
 ) -> ModelReading:

@@ -11,6 +11,7 @@ from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.traversal import graph_inputs
 
 from pymc_flymc.digests import arrays_of, digest_of
+from pymc_flymc.reporting import COMPILING, doing
 
 __all__ = ["once"]
 
@@ -47,7 +48,8 @@ def once[T](
     content = tuple(digest_of(array) for v in constants for array in arrays_of(v))
     key = make, FrozenFunctionGraph.from_io(inputs, outputs), content, also
     if key not in _kept:
-        _kept[key] = make(*arguments)
+        with doing(COMPILING):
+            _kept[key] = make(*arguments)
     _kept.move_to_end(key)
     while len(_kept) > KEPT:
         _kept.popitem(last=False)

@@ -11,6 +11,7 @@ import numpy as np
 from pymc_flymc.block_matrix import BlockMatrix, SparseRows
 from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.design import Design
+from pymc_flymc.reporting import reading
 from pymc_flymc.statistics import QuadraticStatistics
 
 __all__ = ["BLOCK", "LikelihoodExpansion", "iterate_rows", "likelihood_pass"]
@@ -40,7 +41,7 @@ def iterate_rows(
     weights, nuisances = w[: k * width].reshape(k, width), w[k * width :]
     n_full, pairs = width - design.n_sparse, design.sparse
     buffer = np.empty((BLOCK, n_full if design.structured else width))
-    for start in range(0, design.n_rows, BLOCK * stride):
+    for start in reading(range(0, design.n_rows, BLOCK * stride), design.n_rows, stride, design):
         rows = slice(start, min(start + BLOCK * stride, design.n_rows), stride)
         part = design.X[rows]
         x: Any = buffer[: len(part)]

@@ -23,6 +23,7 @@ from pymc_flymc.graph_lookups import SparseBlock
 from pymc_flymc.graph_tools import fold_constants, free_inputs, freeze, plain_function
 from pymc_flymc.graph_walk import Block, Walk
 from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.tall_products import multiply_in_blocks
 
 _N_CHECKS = 2
 _RTOL = 1e-9
@@ -258,7 +259,7 @@ def _check_values(
     """Compare the model's own predictor with the one read, at random values of the variables."""
     design = predictor.design
     inputs = free_inputs([eta])
-    both = plain_function(inputs, [eta, predictor.coefficients])
+    both = plain_function(inputs, [multiply_in_blocks(eta), predictor.coefficients])
     rng = np.random.default_rng(20260101)
     rtol = _RTOL
     if any(v.type.dtype == "float32" for v in ancestors([eta]) if v.owner and v.type.ndim):
@@ -281,8 +282,10 @@ def _check_values(
             expected = np.broadcast_to(expected, (design.n_rows,))[:, None]
         # A row's rounding error scales with the terms that it may have met.
         scale = design.magnitude(w)
-        error = np.abs(design.predictor(w) - expected)
-        if np.any(error > rtol * (scale + scale.mean())):
+        scale += scale.mean()
+        error = design.predictor(w)
+        error -= expected
+        if np.any(np.abs(error, out=error) > np.multiply(rtol, scale, out=scale)):
             raise UnsupportedModelError(
                 f"the linear predictor of {name!r} was read wrongly: its value differs from the "
                 f"model's own by up to {error.max():.3g}. Please report this model; writing the "

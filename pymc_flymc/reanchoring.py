@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,14 +18,13 @@ from pymc_flymc.design import Design
 from pymc_flymc.effects import Objective, find_effects
 from pymc_flymc.passes import BLOCK, iterate_rows
 from pymc_flymc.regression import JointExpansion, Regression, expand, spans_of
+from pymc_flymc.reporting import count, log
 from pymc_flymc.resampling import Resampling
 from pymc_flymc.shared import SharedArray
 from pymc_flymc.surrogate import Surrogate, surrogate_of
 from pymc_flymc.target import Target, TargetPart
 
 __all__ = ["Anchors", "anchors_around", "same_anchors"]
-
-_log = logging.getLogger("pymc.flymc")
 
 #: What a new anchor must save: all but this share of the bright rows, and of the mean square of the
 #: predictors' distance from where bounds touch. It costs two passes over the data.
@@ -107,9 +105,9 @@ class Anchors:
         promised = sum(part.expected_bright for part in moved.parts)
         if not self._pays(bright, promised):
             return None
-        _log.info(
-            f"Firefly: anchor moved to the mean of {len(draws)} tuning draws: about "
-            f"{promised:,.1f} rows bright, instead of {bright:,.1f}"
+        log.info(
+            f"a chain's anchor moves to the mean of {len(draws)} tuning draws: "
+            f"{count(promised)} rows bright, instead of {count(bright)}"
         )
         return anchors, moved
 

@@ -25,6 +25,7 @@ from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_t
 from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.native import NativeFunction, read_only
+from pymc_flymc.reporting import COMPILING_KERNELS, doing
 from pymc_flymc.resampling import ImplicitResampling, Levels, Resampling
 
 __all__ = ["Target", "TargetPart", "build_target"]
@@ -126,6 +127,7 @@ class Target:
         """Number of coefficients of all likelihoods, with what the rows of each share."""
         return self.graph.n_coefficients + sum(part.n_shared for part in self.parts)
 
+    @doing(COMPILING_KERNELS)
     def kernels(self) -> tuple[Any, Any]:
         """Compiled `begin` and `run`."""
         start, run = joint if self.is_joint else conditional, KERNELS[self.kernel]
@@ -198,6 +200,7 @@ def build_target(
     return Target(graph=graph, n_others=n_others, kernel=kernel, **tables)
 
 
+@doing("preparing tables of all rows")
 def _tables(
     problems: Sequence[Problem],
     bounds: Sequence[Bound | None],
@@ -245,6 +248,7 @@ def _prepare(
     return prepared.statistics, prepared.constants, prepared.bright
 
 
+@doing("preparing to draw from all rows")
 def _alias_tables(constants: np.ndarray, bright: np.ndarray) -> AliasTables:
     """Tables of the joint kernel from the constants and the expected brightness of all rows."""
     n_rows = len(bright)

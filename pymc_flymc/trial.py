@@ -9,6 +9,7 @@ from arviz_stats.base import array_stats
 
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.kernels.conditional import INDEPENDENT, new_moves
+from pymc_flymc.reporting import doing
 from pymc_flymc.resampling import Resampling
 from pymc_flymc.target import Target
 
@@ -46,6 +47,7 @@ class Trial:
     heavy_tails: bool
 
 
+@doing("trying joint moves")
 def try_joint_moves(target: Target, resampling: Resampling, others: np.ndarray) -> Trial:
     """Weigh independent proposals of (theta, z): posterior over Laplace approximation.
 

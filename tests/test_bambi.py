@@ -24,6 +24,8 @@ def frame(n, seed=0):
         "choice": np.array(list("xyz"))[utility.argmax(axis=1)],
         "amount": eta + rng.standard_t(4.0, size=n),
         "count": rng.poisson(np.exp(eta - 1.0)),
+        "trials": np.full(n, 9),
+        "successes": rng.binomial(9, 1.0 / (1.0 + np.exp(-eta))),
     }
     return pd.DataFrame({"a": a, "b": b, "group": group, **outcomes})
 
@@ -77,6 +79,24 @@ def test_reading(formula, family, options, name, width):
     # Bambi's probit divides by the square root of two in single precision.
     error = len(y.data) * float(np.finfo(np.float32).eps) if name == "bernoulli-probit" else 1e-9
     assert differences == pytest.approx([differences[0]] * 3, rel=1e-9, abs=error)
+
+
+@pytest.mark.filterwarnings("ignore:the Deterministic variables")
+@pytest.mark.parametrize(
+    ("formula", "family", "name"),
+    [
+        ("p(successes, trials) ~ a + group", "binomial", "binomial-logit"),
+        ("count ~ a + group", "negativebinomial", "negative-binomial-free"),
+        ("amount ~ a + group", "laplace", "asymmetric-laplace"),
+        ("amount ~ a + group", "asymmetriclaplace", "asymmetric-laplace"),
+        ("binary ~ bs(amount, df=3)", "bernoulli", "bernoulli-logit"),
+    ],
+)
+def test_families(formula, family, name):
+    data = frame(50).drop(columns="b")  # the name of a parameter of Bambi's own
+    model = built(formula, family, data, auto_scale="bs(" not in formula).backend.model
+    (part,) = read_model(model).parts
+    assert (part.likelihood.name, part.predictor.design.width) == (name, 4)
 
 
 def test_other_links_are_refused():

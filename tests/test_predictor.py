@@ -1,5 +1,7 @@
 """Reading linear predictors: each way to write one, against NumPy."""
 
+import tracemalloc
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -203,7 +205,22 @@ def test_float32_graph():
     np.testing.assert_allclose(value, X32.astype(float) @ beta.astype(np.float32), rtol=1e-12)
 
 
-@pytest.mark.parametrize("rows", [slice(None), slice(3, 9), np.array([4, 4, 0])])
+ROWS = [slice(None), slice(3, 9), slice(1, None, 3), slice(9, None, -2), np.array([4, 4, 0])]
+
+
+def test_memory_of_reading_float32():
+    """No copy in double precision, but of some blocks at a time."""
+    tall = np.ones((300_000, 30), np.float32)
+    beta = pt.vector("beta", shape=(30,))
+    tracemalloc.start()
+    reading = read_predictor(tall @ beta + pt.dot(pt.constant(tall), beta), len(tall), "y")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert np.shares_memory(reading.design.X, tall)
+    assert peak < 1.5 * tall.nbytes
+
+
+@pytest.mark.parametrize("rows", ROWS)
 def test_design_predictor(rows):
     design = Design(X32, OFFSET[:, None], True)
     w = np.array([1.0, 2.0, 3.0, 4.0])

@@ -127,7 +127,7 @@ def test_move_is_reported(poor, caplog):
     model, step = poor("hmc")
     caplog.set_level(logging.INFO, "pymc.flymc")
     bright_while_tuning(step, model, 300)
-    assert "anchor moved to the mean of 30 tuning draws" in caplog.text
+    assert "FireflyHMC: a chain's anchor moves to the mean of 30 tuning draws" in caplog.text
 
 
 def test_rows_are_not_copied(poor):

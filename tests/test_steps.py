@@ -307,8 +307,9 @@ def test_resampling_is_checked(settings):
         ImplicitResampling(**settings)
 
 
-def test_advice_on_kernels(caplog):
-    """FireflyMH names a better kernel for many parameters."""
+def test_log(caplog, monkeypatch):
+    """What was found, what was chosen, and a better kernel for many parameters."""
+    monkeypatch.setattr("pymc_flymc.reporting.PATIENCE", np.inf)  # nothing on what takes long
     rng = np.random.default_rng(9)
     caplog.set_level("INFO", "pymc.flymc")
     for d, advice in ((4, False), (12, True)):
@@ -318,4 +319,8 @@ def test_advice_on_kernels(caplog):
             mu = rng.normal(size=(200, d)) @ beta
             pm.StudentT("y", nu=4.0, mu=mu, sigma=1.0, observed=rng.normal(size=200))
             FireflyMH()
-            assert ("FireflyHMC is likely to need fewer rows" in caplog.text) == advice
+        mode, choice, *advised = caplog.messages
+        assert mode.startswith("FireflyMH: posterior mode found in ")
+        assert choice.startswith("FireflyMH: conditional moves read the bright rows, about ")
+        assert len(advised) == advice
+        assert all("FireflyHMC is likely to need fewer rows" in line for line in advised)

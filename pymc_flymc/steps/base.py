@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -22,7 +21,7 @@ from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.fingerprint import Fingerprint
 from pymc_flymc.reanchoring import Anchors, same_anchors
-from pymc_flymc.regression import names_of
+from pymc_flymc.reporting import log, reported
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.steps.progress import BrightRowsProgress
 from pymc_flymc.steps.reading import read
@@ -30,8 +29,6 @@ from pymc_flymc.target import Target
 from pymc_flymc.tuning import Tuning
 
 __all__ = ["FireflyStep"]
-
-_log = logging.getLogger("pymc.flymc")
 
 #: Starting points are this many posterior standard deviations around the anchor, so that R-hat can
 #: tell whether the chains have forgotten them.
@@ -86,13 +83,17 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._transitions = transitions
         self._model: Model | None = modelcontext(model)
         self._asked = vars, anchor, initial_point
+        self._fingerprint: Fingerprint | None = None
         self._read()
 
+    @reported
     def _read(self) -> None:
         """Read the model with its data of now, find the anchor and build the target."""
         assert self._model is not None
+        if self._fingerprint is not None:
+            log.info("the model's data have changed: they are read again")
         # Until all is done there is no fingerprint: a step that failed to read does not sample.
-        self._fingerprint: Fingerprint | None = None
+        self._fingerprint = None
         self._chain: FireflyChain | None = None
         self.tuning: Tuning | None = None
         fingerprint = Fingerprint.of(self._model)
@@ -102,10 +103,6 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._default_theta = reading.theta
         self.target = self._choose(reading.graph, reading.problems, reading.others)
         self._anchors = Anchors.of(self.target, reading.problems, self._layout, self.brightness)
-        _log.info(
-            f"{type(self).__name__}: {names_of(reading.problems)}, anchor found in "
-            f"{reading.problems[0].anchor.passes:.1f} passes over the data"
-        )
         self._fingerprint, self.data = fingerprint, fingerprint.digest
 
     def _refresh(self, in_place: bool) -> None:
@@ -119,7 +116,6 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         if self._model is None:  # in a worker that did not inherit it: data came with the step
             return
         if self._fingerprint is None or not self._fingerprint.matches(in_place):
-            _log.info(f"{type(self).__name__}: the model's data have changed, reading them again")
             self._read()
 
     @property
@@ -233,6 +229,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             spread *= 0.8  # beyond the support of a bounded variable
         raise ValueError(f"{name}: found no starting point of finite density around the anchor")
 
+    @reported
     def _reanchor(
         self, chain: FireflyChain, draws: np.ndarray, bright: float
     ) -> tuple[FireflyChain, np.ndarray]:

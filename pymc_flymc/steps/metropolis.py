@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
@@ -16,13 +15,12 @@ from pymc_flymc.chain import FireflyChain
 from pymc_flymc.choice import BoundSetting, check_settings, choose_target, mixture
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.conditional import Moves, favour_best, new_moves
+from pymc_flymc.reporting import log
 from pymc_flymc.resampling import Resampling
 from pymc_flymc.steps.base import FireflyStep
 from pymc_flymc.target import Target
 
 __all__ = ["FireflyMH"]
-
-_log = logging.getLogger("pymc.flymc")
 
 #: With more parameters, a gradient is worth its price where parameters are updated given z.
 MANY_PARAMETERS = 10
@@ -136,9 +134,9 @@ class FireflyMH(FireflyStep):
         self._mixture = mixture(target, self._settings[-1])
         n_parameters = len(self._default_theta)
         if not target.is_joint and n_parameters > MANY_PARAMETERS:
-            _log.info(
-                f"FireflyMH: with {n_parameters:,} parameters and conditional moves, FireflyHMC is "
-                "likely to need fewer rows"
+            log.info(
+                f"with {n_parameters:,} parameters and conditional moves, FireflyHMC is likely to "
+                "need fewer rows"
             )
         return target
 

@@ -17,7 +17,8 @@ from pymc_flymc.bounds import Problem
 from pymc_flymc.density import DensityGraph, Layout, flatten_model
 from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.model import anchor_point, read_model
-from pymc_flymc.regression import Regression
+from pymc_flymc.regression import Regression, names_of
+from pymc_flymc.reporting import log
 from pymc_flymc.surrogate import surrogate_of
 
 __all__ = ["Reading", "read"]
@@ -90,6 +91,10 @@ def read(
     surrogate = surrogate_of(graph, of_others)
     if anchor is None:
         anchors = find_anchor(surrogate, regressions, theta, layout)
+        log.info(
+            f"posterior mode found in {anchors[0].passes:.1f} passes over the rows of "
+            f"{names_of(regressions)}"
+        )
     else:
         at = layout.ravel(anchor_point(model, anchor))
         anchors = anchor_at(surrogate, regressions, at, layout)

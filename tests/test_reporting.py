@@ -1,0 +1,164 @@
+"""The log: a line on what takes long while it does, in order, under the step's name."""
+
+import logging
+import threading
+import time
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import FireflyMH, passes, reporting
+from pymc_flymc.design import Design
+from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
+from pymc_flymc.reporting import reporting as report
+
+
+class Clock:
+    """A clock that stands still until it is told that time has passed."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def work(self, seconds):
+        """Let time pass, in which the step's thread has a look."""
+        for _ in range(round(4 * seconds)):
+            self.now += 0.25
+            reporting._watch.get().look()
+
+
+@pytest.fixture
+def clock(monkeypatch, caplog):
+    clock = Clock()
+    monkeypatch.setattr(reporting, "_clock", clock)
+    monkeypatch.setattr(reporting, "LOOK", 3600.0)  # the thread sleeps: tests look themselves
+    caplog.set_level("INFO", "pymc.flymc")
+    return clock
+
+
+def read(n_rows, clock, seconds_a_block, stride=1):
+    design = Design(np.ones((n_rows, 1)), np.empty((0, 1)), False)
+    for _ in passes.iterate_rows(design, np.ones(1), stride):
+        clock.work(seconds_a_block)
+
+
+def test_quick_work_goes_without_a_word(clock, caplog):
+    with report("Step"):
+        for _ in range(3):
+            with doing("this"):
+                clock.work(1.5)
+        read(6 * passes.BLOCK, clock, 0.25)
+    assert not caplog.messages
+
+
+def test_slow_work_is_named_while_it_is_done(clock, caplog):
+    with report("Step"):
+        with doing("all"), doing("this"):
+            clock.work(2.5)
+            assert caplog.messages == ["Step: this"]
+            clock.work(20.0)
+        assert caplog.messages == ["Step: this"]  # once, and not all that it is a part of
+
+
+def test_the_same_is_not_said_again_at_once(clock, caplog):
+    with report("Step"):
+        for _ in range(5):
+            with doing("this"):
+                clock.work(3.0)
+    assert caplog.messages == ["Step: this"] * 3
+
+
+def test_what_many_short_parts_take_is_said(clock, caplog):
+    with report("Step"), doing("all"):
+        for _ in range(3):
+            with doing("this"):
+                clock.work(1.0)
+    assert caplog.messages == ["Step: all"]
+
+
+def test_seconds_left_of_a_pass(clock, caplog):
+    with report("Step"):
+        read(50 * passes.BLOCK, clock, 0.5)
+        read(50 * passes.BLOCK, clock, 0.25)
+    left = [(1, 24), (1, 19), (1, 14), (1, 9), (1, 4), (2, 11), (2, 6), (2, 1)]
+    assert caplog.messages == [
+        f"Step: reading {50 * passes.BLOCK:,} rows, pass {i} of about 3; {seconds} s left"
+        for i, seconds in left
+    ]
+
+
+def test_samples_are_no_passes(clock, caplog):
+    with report("Step"):
+        read(80 * passes.BLOCK, clock, 0.5, stride=8)
+    n = passes.BLOCK
+    assert caplog.messages == [f"Step: reading {10 * n:,} of {80 * n:,} rows; 4 s left"]
+
+
+def test_a_slow_set_up(clock, caplog, monkeypatch):
+    """Compilation and passes of a step that is built, in their order."""
+    from pymc_flymc import compilation
+    from pymc_flymc.kernels import conditional
+
+    def slowly(module, name, seconds):
+        quick = getattr(module, name)
+
+        def slow(*args, **kwargs):
+            clock.work(seconds)
+            return quick(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, slow)
+
+    monkeypatch.setattr(passes, "BLOCK", 10)
+    slowly(passes, "_columns", 0.25)
+    slowly(compilation, "_compile", 3.0)
+    slowly(conditional, "begin_kernel", 20.0)
+    rng = np.random.default_rng(0)
+    with pm.Model():
+        beta = pm.Normal("beta", 0.0, 1.0)
+        mu = rng.normal(size=200) * beta
+        pm.StudentT("y", nu=4.0, mu=mu, sigma=1.0, observed=rng.normal(size=200))
+        FireflyMH()
+    assert all(message.startswith("FireflyMH: ") for message in caplog.messages)
+    lines = [message.removeprefix("FireflyMH: ") for message in caplog.messages]
+    (mode,) = (i for i, line in enumerate(lines) if line.startswith("posterior mode found in "))
+    assert lines[mode].endswith(" passes over the rows of 'y'")
+    assert lines[0] == "reading 200 rows, pass 1 of about 3; 4 s left"
+    assert all(line.startswith("reading 200 rows, pass ") for line in lines[:mode])
+    assert lines[mode + 1 : -1] == [COMPILING, COMPILING_KERNELS]
+    assert lines[-1].startswith("conditional moves read the bright rows, about ")
+
+
+def test_the_thread_speaks_and_ends(caplog, monkeypatch):
+    monkeypatch.setattr(reporting, "PATIENCE", 0.0)
+    monkeypatch.setattr(reporting, "LOOK", 0.001)
+    caplog.set_level("INFO", "pymc.flymc")
+    before, limit = threading.enumerate(), time.monotonic() + 60.0
+    with report("Step"), doing("this"):
+        while not caplog.messages and time.monotonic() < limit:
+            time.sleep(0.001)
+    assert caplog.messages == ["Step: this"]
+    # Processes of chains are forked: no thread may be running then.
+    assert threading.enumerate() == before
+
+
+def test_level_of_pymc():
+    """Lines are shown wherever PyMC's own are."""
+    parent = logging.getLogger("pymc")
+    before = parent.level
+    try:
+        for level, shown in ((logging.INFO, True), (logging.WARNING, False)):
+            parent.setLevel(level)
+            assert log.isEnabledFor(logging.INFO) == shown
+    finally:
+        parent.setLevel(before)
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [(0.01, "fewer than 0.1"), (0.07, "about 0.1"), (9.8, "about 9.8"), (1234.5, "about 1,234")],
+)
+def test_numbers_of_rows(rows, text):
+    assert count(rows) == text
