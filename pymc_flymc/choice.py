@@ -17,10 +17,12 @@ from pymc_flymc.bounds import (
     Problem,
     Tangent,
     Taylor,
+    is_bound,
 )
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.design import STRUCTURED
 from pymc_flymc.resampling import ImplicitResampling, Resampling
+from pymc_flymc.settings import check_choice, check_object
 from pymc_flymc.target import Target, build_target
 from pymc_flymc.trial import try_joint_moves
 
@@ -71,18 +73,16 @@ def check_settings(bound: object, resampling: Resampling | None, proposal: str) 
         If a setting is unknown, or if settings contradict each other.
     """
     check_bound_setting(bound)
-    if proposal not in _JOINT:
-        raise ValueError(f"proposal must be one of {', '.join(_JOINT)}, not {proposal!r}")
+    check_choice("proposal", proposal, _JOINT)
     _check_resampling(bound, resampling)
 
 
 def check_bound_setting(bound: object) -> None:
-    """Refuse names other than "auto"."""
-    for each in bound.values() if isinstance(bound, Mapping) else [bound]:
-        if isinstance(each, str) and each != "auto":
-            raise ValueError(
-                f"bound must be a bound, such as Taylor(), None or 'auto', not {each!r}"
-            )
+    """Refuse what is no bound, None or "auto", nor a dict of these."""
+    for name, each in bound.items() if isinstance(bound, Mapping) else [("", bound)]:
+        if each is not None and not (isinstance(each, str) and each == "auto"):
+            setting = f"bound[{name!r}]" if name else "bound"
+            check_object(setting, each, is_bound, "a bound, such as Taylor(), None or 'auto'")
 
 
 def _settings_of(bound: BoundSetting, problems: Sequence[Problem]) -> list[Any]:

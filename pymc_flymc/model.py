@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-from pymc.initial_point import make_initial_point_expression, make_initial_point_fn
+from pymc.initial_point import make_initial_point_expression
 from pymc.model.core import Model
 from pymc.util import get_value_vars_from_user_vars
 from pytensor.graph.basic import Variable
@@ -153,36 +153,6 @@ def _of_one_dtype(parts: list[RowsReading]) -> tuple[RowsReading, ...]:
         return replace(part, predictor=replace(part.predictor, design=design))
 
     return tuple(converted(part) for part in parts)
-
-
-def anchor_point(model: Model, anchor: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Return the unconstrained point of a user's anchor.
-
-    Parameters
-    ----------
-    anchor : dict
-        Values of free variables, by name, on the model's own scale; scalars are broadcast.
-        Variables that it does not name keep their initial values.
-
-    Raises
-    ------
-    ValueError
-        If a name is not that of a free variable, or a value has the wrong shape or is not finite.
-    """
-    names = {str(rv.name): rv for rv in model.free_RVs}
-    if unknown := sorted(set(anchor) - set(names)):
-        raise ValueError(f"anchor names {unknown}; the free variables are {sorted(names)}")
-    shapes = model.eval_rv_shapes()
-    for name, value in anchor.items():
-        if np.shape(value) not in ((), tuple(shapes[name])):
-            raise ValueError(
-                f"anchor[{name!r}] has shape {np.shape(value)}, the variable {shapes[name]}"
-            )
-        if not np.all(np.isfinite(np.asarray(value, dtype=np.float64))):
-            raise ValueError(f"anchor[{name!r}] is not finite")
-    values = {name: np.broadcast_to(v, shapes[name]) for name, v in anchor.items()}
-    overrides = {names[name]: value for name, value in values.items()}
-    return make_initial_point_fn(model=model, overrides=overrides)(0)
 
 
 def _value_variables(

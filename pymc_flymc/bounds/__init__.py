@@ -1,6 +1,6 @@
 """Lower bounds on a row's likelihood whose product over all rows collapses."""
 
-from pymc_flymc.bounds.base import Bound, Preparation, Problem, log_odds
+from pymc_flymc.bounds.base import Bound, Preparation, Problem, is_bound, log_odds
 from pymc_flymc.bounds.bohning import Bohning
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
 from pymc_flymc.bounds.jebara_choromanska import JebaraChoromanska
@@ -18,5 +18,6 @@ __all__ = [
     "Problem",
     "Tangent",
     "Taylor",
+    "is_bound",
     "log_odds",
 ]

@@ -18,6 +18,7 @@ __all__ = [
     "SmoothLikelihood",
     "SmoothedLikelihood",
     "check_counts",
+    "is_likelihood",
     "outcome",
     "scalar_parameter",
 ]
@@ -108,6 +109,11 @@ class Likelihood(Protocol):
         With row data y is a list: the columns of the observed values.
         """
         ...
+
+
+def is_likelihood(kind: type) -> bool:
+    """Return whether the objects of a class are families of likelihoods."""
+    return hasattr(kind, "matches")
 
 
 def outcome(likelihood: Likelihood, columns: Sequence[Any]) -> Any:

@@ -20,12 +20,14 @@ from pymc_flymc.anchor import Anchor, anchor_at, find_anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph, Layout, flatten_model
-from pymc_flymc.model import anchor_point, read_model
+from pymc_flymc.model import read_model
 from pymc_flymc.passes import RowDerivatives
+from pymc_flymc.points import anchor_point, check_start, complete_point
 from pymc_flymc.reanchoring import Anchors, same_anchors
 from pymc_flymc.regression import Regression, names_of
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.steps.progress import BrightRowsProgress
+from pymc_flymc.steps.settings import check_common
 from pymc_flymc.surrogate import Surrogate
 from pymc_flymc.target import Target
 from pymc_flymc.tuning import Tuning
@@ -79,14 +81,13 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         initial_point: PointType | None,
     ) -> None:
         """Read the model, find the anchor and build the target."""
-        if transitions is not None and (transitions != int(transitions) or transitions < 1):
-            raise ValueError(f"transitions must be a positive integer, not {transitions!r}")
+        check_common(vars, brightness, transitions, anchor, initial_point)
         model = modelcontext(model)
         reading = read_model(model, vars)
         self.vars = list(reading.vars)
         self.rng = get_random_generator(rng)
         self.tune = True
-        initial_point = initial_point or model.initial_point()
+        initial_point = complete_point(model, initial_point)
         inputs = set(graph_inputs([reading.rest_logp]))
         others = [v for v in model.value_vars if v in inputs and v not in self.vars]
         self._layout = Layout.of(self.vars, initial_point)
@@ -114,6 +115,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         )
         surrogate = Surrogate(graph, self._others_layout.ravel(initial_point))
         if anchor is None:
+            check_start(self._default_theta, self._layout)
             anchors = find_anchor(surrogate, regressions, self._default_theta, self._layout)
         else:
             theta = self._layout.ravel(anchor_point(model, anchor))
@@ -221,6 +223,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     def _start(self, chain: FireflyChain, theta: np.ndarray) -> None:
         name = type(self).__name__
         if not np.array_equal(theta, self._default_theta):
+            check_start(theta, self._layout)
             if not np.isfinite(chain.start_at(self.rng, theta)):
                 raise ValueError(f"{name}: the model's log density is not finite at initvals")
             return
