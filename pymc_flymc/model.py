@@ -13,14 +13,14 @@ from pymc.model.core import Model
 from pymc.util import get_value_vars_from_user_vars
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
-from pytensor.xtensor.vectorization import XRV
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.full_passes import warn_of_full_passes
 from pymc_flymc.graph_tools import free_inputs, plain_function
 from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
-from pymc_flymc.observed import check_form, observed_values, size_of, with_row_data
+from pymc_flymc.observed import check_form, check_missing, observed_values, size_of, with_row_data
 from pymc_flymc.predictor import LinearPredictor, read_parameters
+from pymc_flymc.refusals import nothing_supported
 
 #: An observed variable beside the largest is subsampled from so many rows on. Fewer take at most
 #: some 40 microseconds in full, not worth a form of the model that can be read, and joint moves.
@@ -170,6 +170,8 @@ def _value_variables(
             [model.named_vars[v] if isinstance(v, str) else v for v in items], model
         )
     discrete = _names(model, [v for v in owned if v.type.dtype[:5] != "float"])
+    for name in discrete:
+        check_missing(model, name.removesuffix("_unobserved"))
     if discrete:
         raise UnsupportedModelError(
             f"Firefly samples continuous variables only, and {discrete} are discrete: marginalize "
@@ -198,21 +200,8 @@ def _supported(model: Model) -> list[TensorVariable]:
     """Return the observed variables of supported families, at least one, the largest first."""
     found = [rv for rv in model.observed_RVs if any(family.matches(rv) for family in LIKELIHOODS)]
     if not found:
-        listed = ", ".join(f"{rv.name} ({_distribution(rv)})" for rv in model.observed_RVs)
-        families = ", ".join(family.name for family in LIKELIHOODS)
-        raise UnsupportedModelError(
-            f"the model has no observed variable that Firefly supports. Observed are: "
-            f"{listed or 'none'}. Supported are: {families}"
-        )
+        raise UnsupportedModelError(nothing_supported(model, LIKELIHOODS))
     return sorted(found, key=lambda rv: -size_of(model, rv))
-
-
-def _distribution(rv: TensorVariable) -> str:
-    """Return the name of a random variable's distribution."""
-    op = rv.owner.op
-    if isinstance(op, XRV):
-        return f"pymc.dims {type(op.core_op).__name__.removesuffix('RV')}"
-    return type(op).__name__.removesuffix("RV")
 
 
 def _check_variables(

@@ -21,6 +21,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.refusals import is_ordered
 
 __all__ = ["Softmax", "log_sum_exp", "with_reference"]
 
@@ -37,13 +38,16 @@ class Softmax:
 
     n_predictors: int = 0
     name = "softmax"
+    usage = "pm.Categorical(logit_p=eta)"
     nuisances: tuple[str, ...] = ()
     row_data: tuple[str, ...] = ()
     growth = 0.0
 
     def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.Categorical``."""
-        return rv.owner is not None and isinstance(rv.owner.op, CategoricalRV)
+        """Return whether a random variable is ``pm.Categorical``, written as such."""
+        return (
+            rv.owner is not None and isinstance(rv.owner.op, CategoricalRV) and not is_ordered(rv)
+        )
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the argument of the softmax, columns 1 to K - 1 less column 0.
