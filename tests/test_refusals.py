@@ -1,12 +1,14 @@
 """What models that cannot be sampled are told: in the user's words, with a way out."""
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import UnsupportedModelError
+from pymc_flymc import FireflyMH, Taylor, UnsupportedModelError
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.model import read_model
 from pymc_flymc.refusals import ALTERNATIVES, distribution_name
@@ -16,6 +18,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 3))
 Y = (RNG.random(N) < 0.5).astype(int)
 Z = X[:, 0]
+TABLES = (Path(__file__).parents[1] / "docs" / "tutorial_logistic.md").read_text()
 CUTS = np.array([-1.0, 1.0])
 exp, sigmoid = pm.math.exp, pm.math.sigmoid
 
@@ -249,3 +252,54 @@ def test_minibatches():
 def test_impossible_parameters(observe, message):
     with pytest.raises(ValueError, match=message):
         read_model(model_of(observe))
+
+
+# --- the tutorial's tables of errors -------------------------------------------------------------
+
+
+def bernoulli(e, observed=Y):
+    pm.Bernoulli("y", logit_p=e, observed=observed)
+
+
+def with_discrete(e):
+    bernoulli(e + pm.Poisson("k", 2.0))
+
+
+#: What provokes each message that the tables have, but for the two of the search for the mode.
+PROVOKED = {
+    "the model has no observed variable that Firefly supports": UNSUPPORTED["pm.Normal"][0],
+    "cannot read the observed variable": lambda e: pm.Bernoulli("y", p=sigmoid(e) / 2, observed=Y),
+    "cannot read the linear predictor": lambda e: bernoulli(exp(e)),
+    "it takes some rows out of a term": lambda e: bernoulli(e[: N // 2], Y[: N // 2]),
+    "has missing values": lambda e: bernoulli(e, MASKED),
+    "dimensions; only vectors are supported": lambda e: bernoulli(e[:, None], Y[:, None]),
+    "samples continuous variables only": with_discrete,
+    "NaN or infinite values": lambda e: bernoulli(e + WITH_NAN),
+    "values other than 0 and 1": lambda e: bernoulli(e, Y + 1),
+    "the likelihood of … depends on …, which this step does not sample": {"vars": "a"},
+    "must be …, not …": {"bound": Taylor},
+    "the start has … for": {"initvals": np.nan},
+}
+SEARCHED = {"no posterior mode found", "the log density of … at the start of the anchor search"}
+
+
+def test_tables_of_errors_are_complete():
+    rows = re.findall(r"^\| (.+?) \| .+ \|$", TABLES.split("## What errors mean")[1], re.MULTILINE)
+    assert set(rows) - {"the message says"} == set(PROVOKED) | SEARCHED
+
+
+@pytest.mark.parametrize("row", PROVOKED)
+def test_tables_of_errors(row):
+    provoked, settings = PROVOKED[row], {}
+    if isinstance(provoked, dict):
+        provoked, settings = bernoulli, provoked
+    model = model_of(provoked)
+    with model:
+        pm.Normal("a", initval=settings.pop("initvals", None))
+        with pytest.raises((UnsupportedModelError, ValueError)) as caught:
+            FireflyMH(**settings)
+    message = str(caught.value)
+    place = -1
+    for part in row.split("…"):
+        place = message.find(part.strip(), place + 1)
+        assert place >= 0, message
