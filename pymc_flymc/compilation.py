@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import pymc  # noqa: F401 (registers the rewrite below)
@@ -23,6 +24,7 @@ from pymc_flymc.native import (
     address_of,
     native_caller,
 )
+from pymc_flymc.once import once
 
 __all__ = [
     "RowFactor",
@@ -65,6 +67,28 @@ def _compile(inputs: list[Any], outputs: list[Any], without: tuple[str, ...] = (
         return function.vm.jit_fn
 
 
+def _once_for_density(compile: Callable[..., NativeFunction]) -> Callable[..., NativeFunction]:
+    """Let a function of the graphs of a density run once for equal ones."""
+
+    @wraps(compile)
+    def compiled(*graphs: TensorVariable) -> NativeFunction:
+        return once(compile, *graphs, inputs=graphs[:2], outputs=graphs[2:])
+
+    return compiled
+
+
+def _once_for_factor(compile: Callable[..., NativeFunction]) -> Callable[..., NativeFunction]:
+    """Let a function of a row's factor run once for equal ones."""
+
+    @wraps(compile)
+    def compiled(factor: RowFactor) -> NativeFunction:
+        graph = factor.inputs, [factor.value]
+        return once(compile, factor, inputs=graph[0], outputs=graph[1], also=factor.sizes)
+
+    return compiled
+
+
+@_once_for_density
 def compile_density(
     theta: TensorVariable,
     statistics: TensorVariable,
@@ -107,6 +131,7 @@ def compile_density(
     return NativeFunction(density, DENSITY, graph)
 
 
+@_once_for_density
 def compile_density_gradient(
     theta: TensorVariable,
     statistics: TensorVariable,
@@ -136,6 +161,7 @@ def compile_density_gradient(
     return NativeFunction(density_gradient, DENSITY_GRADIENT, graph)
 
 
+@_once_for_density
 def compile_pullback(
     theta: TensorVariable,
     statistics: TensorVariable,
@@ -199,6 +225,7 @@ class RowFactor:
         self.inputs = [*self.predictors, *constants, *self.common]
 
 
+@_once_for_factor
 def compile_log_factor(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor into a native function of signature `LOG_FACTOR`."""
     graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])], FLATTENING)
@@ -213,6 +240,7 @@ def compile_log_factor(factor: RowFactor) -> NativeFunction:
     return NativeFunction(log_factors, LOG_FACTOR)
 
 
+@_once_for_factor
 def compile_log_factor_gradient(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor and its derivatives: a function like `LOG_FACTOR_GRADIENT`."""
     wrt = [*factor.predictors, *factor.common]

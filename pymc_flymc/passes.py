@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import pytensor.tensor as pt
 from pymc_flymc.block_matrix import BlockMatrix, SparseRows
 from pymc_flymc.design import Design
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
+from pymc_flymc.once import once
 from pymc_flymc.statistics import QuadraticStatistics
 
 __all__ = ["BLOCK", "RowDerivatives", "iterate_rows", "likelihood_pass"]
@@ -104,31 +105,17 @@ class RowDerivatives:
         log_likelihood = likelihood.log_likelihood
         if isinstance(likelihood, SmoothedLikelihood):
             log_likelihood = likelihood.smoothed
-        value = log_likelihood([*etas, *nuisances], outcome(likelihood, y))
-        first: Any = pytensor.grad(value.sum(), [*etas, *nuisances])
+        self._value = log_likelihood([*etas, *nuisances], outcome(likelihood, y))
+        self._inputs = [*etas, *nuisances, *y]
+        self._function = self._once(_compile_derivatives)
 
-        def second(i: int, j: int) -> Any:
-            wrt = (etas + nuisances)[j]
-            return pytensor.grad(first[i].sum(), wrt, disconnected_inputs="ignore")
-
-        outputs = [value, *first]
-        outputs += [second(i, j) for i in range(k) for j in range(i, k)]
-        outputs += [second(k + j, i) for i in range(k) for j in range(s)]
-        outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
-        self._inputs, self._outputs = [*etas, *nuisances, *y], outputs
-        self._third: Any = None
-        with warnings.catch_warnings():  # of the trigamma function, which numba does not know
-            warnings.filterwarnings("ignore", message="Numba will use object mode")
-            self._function = pytensor.function(
-                self._inputs, outputs, mode="NUMBA", trust_input=True
-            )
+    def _once(self, compile: Callable[..., Any]) -> Any:
+        graph: Any = self._inputs, self._value, *self._sizes
+        return once(compile, *graph, inputs=graph[0], outputs=[graph[1]], also=self._sizes)
 
     def third(self, arguments: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Third derivatives of a likelihood with one argument, shape (n,)."""
-        if self._third is None:
-            third: Any = pytensor.grad(self._outputs[-1].sum(), self._inputs[0])
-            self._third = pytensor.function(self._inputs, third, mode="NUMBA")
-        return np.asarray(self._third(*arguments, *_columns(y)))
+        return np.asarray(self._once(_compile_third)(*arguments, *_columns(y)))
 
     def __call__(self, arguments: np.ndarray, y: np.ndarray) -> Derivatives:
         """Evaluate for arguments of shape (K + S, n), the last S rows of which are constant."""
@@ -161,6 +148,32 @@ class RowDerivatives:
             for j in range(s):
                 out.nuisance_second[i, j] = next(values)[0]
         return out
+
+
+def _compile_derivatives(inputs: list[Any], value: Any, k: int, s: int) -> Any:
+    """Compile row values with derivatives in K predictors and S nuisances, in a fixed order."""
+    etas, nuisances = inputs[:k], inputs[k : k + s]
+    first: Any = pytensor.grad(value.sum(), [*etas, *nuisances])
+
+    def second(i: int, j: int) -> Any:
+        wrt = (etas + nuisances)[j]
+        return pytensor.grad(first[i].sum(), wrt, disconnected_inputs="ignore")
+
+    outputs = [value, *first]
+    outputs += [second(i, j) for i in range(k) for j in range(i, k)]
+    outputs += [second(k + j, i) for i in range(k) for j in range(s)]
+    outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
+    with warnings.catch_warnings():  # of the trigamma function, which numba does not know
+        warnings.filterwarnings("ignore", message="Numba will use object mode")
+        return pytensor.function(inputs, outputs, mode="NUMBA", trust_input=True)
+
+
+def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:
+    """Compile third derivatives in the one predictor."""
+    derivative = value
+    for _ in range(3):
+        derivative = pytensor.grad(derivative.sum(), inputs[0])
+    return pytensor.function(inputs, derivative, mode="NUMBA")
 
 
 def _columns(y: np.ndarray) -> list[np.ndarray]:

@@ -20,7 +20,7 @@ from pymc_flymc.passes import BLOCK, RowDerivatives, iterate_rows
 from pymc_flymc.regression import JointExpansion, Regression, expand, spans_of
 from pymc_flymc.resampling import Resampling
 from pymc_flymc.shared import SharedArray
-from pymc_flymc.surrogate import Surrogate
+from pymc_flymc.surrogate import Surrogate, surrogate_of
 from pymc_flymc.target import Target, TargetPart
 
 __all__ = ["Anchors", "anchors_around", "same_anchors"]
@@ -123,7 +123,7 @@ class Anchors:
     def _anchors(self, chain: FireflyChain, theta: np.ndarray, w: np.ndarray) -> tuple[Anchor, ...]:
         if self.surrogate is None or not np.array_equal(self.surrogate[0], chain.others):
             others = chain.others.copy()
-            self.surrogate = others, Surrogate(self.target.graph, others)
+            self.surrogate = others, surrogate_of(self.target.graph, others)
         known = self.surrogate[1], self._regressions()
         if self.target.is_joint:
             # Joint moves stay where proposals are made: bounds touch a Newton step on, lest a chain

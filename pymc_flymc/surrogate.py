@@ -15,9 +15,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compilation import OUTSIDE
 from pymc_flymc.density import DensityGraph
+from pymc_flymc.once import once
 from pymc_flymc.statistics import collapsed_quadratic, quadratic_size
 
-__all__ = ["Surrogate"]
+__all__ = ["Surrogate", "surrogate_of"]
 
 #: Coefficients from which on it pays to treat them as long vectors.
 MANY = 1000
@@ -122,6 +123,13 @@ class Surrogate:
         if self.n_coefficients > MANY:
             return np.stack([self.pushforward(theta, v) for v in np.eye(len(theta))], axis=1)
         return np.array(self._jacobian(theta))
+
+
+def surrogate_of(graph: DensityGraph, others: np.ndarray) -> Surrogate:
+    """Return the surrogate of a model, the one made before if the graph is the same."""
+    inputs, outputs = (graph.theta, graph.others), (graph.rest, *graph.coefficients)
+    also = graph.sizes, others.tobytes()
+    return once(Surrogate, graph, others, inputs=inputs, outputs=outputs, also=also)
 
 
 def _jacobian(of: TensorVariable, wrt: TensorVariable) -> Any:

@@ -127,7 +127,10 @@ def test_chains_are_independent_of_earlier_ones(shared, scheme):
 
 @pytest.mark.parametrize("method", ["forkserver", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_start_methods(method, tmp_path):
-    """Workers that share nothing make the same draws as one process; no file stays behind."""
+    """Workers that share nothing make the same draws as one process; no file stays behind.
+
+    They do so with data that have changed since the step was built, before it has sampled.
+    """
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent(
@@ -135,13 +138,20 @@ def test_start_methods(method, tmp_path):
             import sys
             sys.path.insert(0, {str(Path(__file__).parent)!r})
             import numpy as np
-            from test_contract import build, logistic_model, sample
+            import pymc as pm
+            from test_contract import build, sample, simulated
 
             if __name__ == "__main__":
-                model = logistic_model()
+                X, y = simulated(400)
+                with pm.Model() as model:
+                    beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+                    observed = pm.Data("observed", y)
+                    pm.Bernoulli("y", logit_p=X @ beta, observed=observed)
                 step = build(model)
-                one = sample(model, step, cores=1)
+                with model:
+                    pm.set_data({{"observed": 1 - y}})
                 two = sample(model, step, cores=2, mp_ctx={method!r})
+                one = sample(model, build(model), cores=1)
                 for name in ("n_bright", "likelihood_queries"):
                     a, b = one.sample_stats[name].values, two.sample_stats[name].values
                     np.testing.assert_array_equal(a, b)

@@ -66,7 +66,7 @@ def test_steps(model, monkeypatch, cls, settings, message):
     def read(*_):
         raise AssertionError("the model was read")
 
-    monkeypatch.setattr("pymc_flymc.steps.base.read_model", read)
+    monkeypatch.setattr("pymc_flymc.steps.base.read", read)
     with model, pytest.raises(ValueError, match=message):
         cls(**settings)
 

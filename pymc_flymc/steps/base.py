@@ -1,4 +1,4 @@
-"""What all Firefly step methods have in common: reading a model, running a chain."""
+"""What all Firefly step methods have in common: data that stay current, running a chain."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from pymc.model import Model, modelcontext
 from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
-from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.anchor import Anchor, anchor_at, find_anchor
+from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
-from pymc_flymc.density import DensityGraph, Layout, flatten_model
-from pymc_flymc.model import read_model
-from pymc_flymc.passes import RowDerivatives
-from pymc_flymc.points import anchor_point, check_start, complete_point
+from pymc_flymc.density import DensityGraph
+from pymc_flymc.fingerprint import Fingerprint
+from pymc_flymc.points import check_start
 from pymc_flymc.reanchoring import Anchors, same_anchors
-from pymc_flymc.regression import Regression, names_of
+from pymc_flymc.regression import names_of
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.steps.progress import BrightRowsProgress
+from pymc_flymc.steps.reading import read
 from pymc_flymc.steps.settings import check_common
-from pymc_flymc.surrogate import Surrogate
 from pymc_flymc.target import Target
 from pymc_flymc.tuning import Tuning
 
@@ -80,60 +79,59 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         rng: RandomGenerator,
         initial_point: PointType | None,
     ) -> None:
-        """Read the model, find the anchor and build the target."""
+        """Keep what was asked for, and read the model."""
         check_common(vars, brightness, transitions, anchor, initial_point)
-        model = modelcontext(model)
-        reading = read_model(model, vars)
-        self.vars = list(reading.vars)
         self.rng = get_random_generator(rng)
         self.tune = True
-        initial_point = complete_point(model, initial_point)
-        inputs = set(graph_inputs([reading.rest_logp]))
-        others = [v for v in model.value_vars if v in inputs and v not in self.vars]
-        self._layout = Layout.of(self.vars, initial_point)
-        self._others_layout = Layout.of(others, initial_point)
-        self._default_theta = self._layout.ravel(initial_point)
-
-        regressions = [
-            Regression(
-                part.name,
-                part.predictor.design,
-                part.observed,
-                part.likelihood,
-                RowDerivatives(part.likelihood),
-            )
-            for part in reading.parts
-        ]
-        graph = flatten_model(
-            reading.rest_logp,
-            [part.predictor.coefficients for part in reading.parts],
-            [regression.design.n_coefficients for regression in regressions],
-            self.vars,
-            self._layout,
-            others,
-            self._others_layout,
-        )
-        surrogate = Surrogate(graph, self._others_layout.ravel(initial_point))
-        if anchor is None:
-            check_start(self._default_theta, self._layout)
-            anchors = find_anchor(surrogate, regressions, self._default_theta, self._layout)
-        else:
-            theta = self._layout.ravel(anchor_point(model, anchor))
-            anchors = anchor_at(surrogate, regressions, theta, self._layout)
         self.brightness = self.default_brightness if brightness is None else brightness
-        problems = [
-            Problem(**regression.__dict__, anchor=found)
-            for regression, found in zip(regressions, anchors, strict=True)
-        ]
         self._transitions = transitions
-        self.tuning: Tuning | None = None
+        self._model: Model | None = modelcontext(model)
+        self._asked = vars, anchor, initial_point
+        self._read()
+
+    def _read(self) -> None:
+        """Read the model with its data of now, find the anchor and build the target."""
+        assert self._model is not None
+        # Until all is done there is no fingerprint: a step that failed to read does not sample.
+        self._fingerprint: Fingerprint | None = None
         self._chain: FireflyChain | None = None
-        self.target = self._choose(graph, problems, self._others_layout.ravel(initial_point))
-        self._anchors = Anchors.of(self.target, problems, self._layout, self.brightness)
+        self.tuning: Tuning | None = None
+        fingerprint = Fingerprint.of(self._model)
+        reading = read(self._model, *self._asked)
+        self._vars = reading.vars
+        self._layout, self._others_layout = reading.layout, reading.others_layout
+        self._default_theta = reading.theta
+        self.target = self._choose(reading.graph, reading.problems, reading.others)
+        self._anchors = Anchors.of(self.target, reading.problems, self._layout, self.brightness)
         _log.info(
-            f"{type(self).__name__}: {names_of(regressions)}, anchor found in "
-            f"{anchors[0].passes:.1f} passes over the data"
+            f"{type(self).__name__}: {names_of(reading.problems)}, anchor found in "
+            f"{reading.problems[0].anchor.passes:.1f} passes over the data"
         )
+        self._fingerprint, self.data = fingerprint, fingerprint.digest
+
+    def _refresh(self, in_place: bool) -> None:
+        """Read the model again if it, or its data, have changed since.
+
+        Parameters
+        ----------
+        in_place : bool
+            Look for values written into arrays, too: a pass over the data at the speed of memory.
+        """
+        if self._model is None:  # in a worker that did not inherit it: data came with the step
+            return
+        if self._fingerprint is None or not self._fingerprint.matches(in_place):
+            _log.info(f"{type(self).__name__}: the model's data have changed, reading them again")
+            self._read()
+
+    @property
+    def vars(self) -> list[TensorVariable]:  # type: ignore[override]
+        """Value variables that the step samples.
+
+        PyMC asks for them when it begins to sample, before any chain's process starts: then data
+        that have changed are read again, once for all chains.
+        """
+        self._refresh(in_place=self._chain is None)
+        return self._vars
 
     @abstractmethod
     def _choose(
@@ -166,6 +164,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a new chain: nothing of an earlier one remains."""
         super().setup_chain(rng, tune, draws)
+        self._refresh(in_place=True)
         self._chain = self._new_chain()
         self.tune = tune > 0
         self.tuning = self._new_tuning(tune)
@@ -270,11 +269,12 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     @property
     def chain_state(self) -> dict[str, Any] | None:
         """State of the running chain, a part of `sampling_state`."""
-        return None if self._chain is None else self._chain.save()
+        return None if self._chain is None else self._chain.save() | {"data": self.data}
 
     @chain_state.setter
     def chain_state(self, saved: dict[str, Any] | None) -> None:
-        if saved is None:
+        # The brightness of rows of other data says nothing: such a chain starts anew.
+        if saved is None or saved["data"] != self.data:
             self._chain = None
             return
         anchors = saved["anchors"]
@@ -284,7 +284,8 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle without the model, which holds the data: they travel as a file."""
-        dropped = ("_BlockedStep__newargs", "_chain")
+        self._refresh(in_place=True)
+        dropped = ("_BlockedStep__newargs", "_chain", "_model", "_fingerprint", "_asked")
         state = {k: v for k, v in self.__dict__.items() if k not in dropped}
         return _rebuild, (type(self), state, self.chain_state)
 
@@ -292,6 +293,6 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
 def _rebuild(cls: type, state: dict[str, Any], chain_state: dict[str, Any] | None) -> FireflyStep:
     step: FireflyStep = object.__new__(cls)
     step.__dict__.update(state)
-    step._chain = None
+    step._chain = step._model = None
     step.chain_state = chain_state
     return step

@@ -124,12 +124,12 @@ class FireflyMH(FireflyStep):
         check_settings(bound, brightness, proposal)
         self._settings = bound, brightness, proposal
         self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
-        self.first_transitions = FIRST_TRANSITIONS[self.target.is_joint]
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
     ) -> Target:
         target = choose_target(graph, problems, *self._settings, others)
+        self.first_transitions = FIRST_TRANSITIONS[target.is_joint]
         self._mixture = mixture(target, self._settings[-1])
         n_parameters = len(self._default_theta)
         if not target.is_joint and n_parameters > MANY_PARAMETERS:

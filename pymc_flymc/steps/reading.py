@@ -1,0 +1,103 @@
+"""What a step knows of its model, before it chooses how to move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pymc.blocking import PointType
+from pymc.model import Model
+from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.anchor import anchor_at, find_anchor
+from pymc_flymc.bounds import Problem
+from pymc_flymc.density import DensityGraph, Layout, flatten_model
+from pymc_flymc.model import read_model
+from pymc_flymc.passes import RowDerivatives
+from pymc_flymc.points import anchor_point, check_start, complete_point
+from pymc_flymc.regression import Regression
+from pymc_flymc.surrogate import surrogate_of
+
+__all__ = ["Reading", "read"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A model in numbers and graphs, with an anchor for each likelihood.
+
+    Attributes
+    ----------
+    vars : list of TensorVariable
+        Value variables that the step samples.
+    layout, others_layout : Layout
+        How these, and the variables of other steps, lie in flat vectors.
+    theta, others : ndarray, shapes (D,) and (F,)
+        Both at the model's initial point.
+    graph : DensityGraph
+    problems : list of Problem
+        One for each likelihood.
+    """
+
+    vars: list[TensorVariable]
+    layout: Layout
+    others_layout: Layout
+    theta: np.ndarray
+    others: np.ndarray
+    graph: DensityGraph
+    problems: list[Problem]
+
+
+def read(
+    model: Model,
+    vars: Sequence[Any] | None,
+    anchor: dict[str, Any] | None,
+    initial_point: PointType | None,
+) -> Reading:
+    """Read a model with its data of now, and find its anchor or take the one given.
+
+    Parameters
+    ----------
+    vars, anchor, initial_point
+        As of a step; None for all free variables, a search, and the model's own.
+    """
+    found = read_model(model, vars)
+    initial_point = complete_point(model, initial_point)
+    inputs = set(graph_inputs([found.rest_logp]))
+    others = [v for v in model.value_vars if v in inputs and v not in found.vars]
+    layout, others_layout = (Layout.of(each, initial_point) for each in (found.vars, others))
+    theta, of_others = layout.ravel(initial_point), others_layout.ravel(initial_point)
+    if anchor is None:
+        check_start(theta, layout)
+    regressions = [
+        Regression(
+            part.name,
+            part.predictor.design,
+            part.observed,
+            part.likelihood,
+            RowDerivatives(part.likelihood),
+        )
+        for part in found.parts
+    ]
+    graph = flatten_model(
+        found.rest_logp,
+        [part.predictor.coefficients for part in found.parts],
+        [regression.design.n_coefficients for regression in regressions],
+        found.vars,
+        layout,
+        others,
+        others_layout,
+    )
+    surrogate = surrogate_of(graph, of_others)
+    if anchor is None:
+        anchors = find_anchor(surrogate, regressions, theta, layout)
+    else:
+        at = layout.ravel(anchor_point(model, anchor))
+        anchors = anchor_at(surrogate, regressions, at, layout)
+    problems = [
+        Problem(**regression.__dict__, anchor=each)
+        for regression, each in zip(regressions, anchors, strict=True)
+    ]
+    return Reading(list(found.vars), layout, others_layout, theta, of_others, graph, problems)
