@@ -142,6 +142,15 @@ def test_supported_distributions_are_named():
     assert distribution_name(model["y"]) == "pm.Categorical"
 
 
+def test_ordered_probabilities_of_other_kinds():
+    """Bambi, for one, writes cumulative and sequential models by hand."""
+    model = model_of(
+        lambda e: pm.Categorical("y", p=pm.math.stack([sigmoid(e), sigmoid(-e)], 1), observed=Y)
+    )
+    with pytest.raises(UnsupportedModelError, match=r"Instead of ordered prob.*: pm.Bernoulli for"):
+        read_model(model)
+
+
 def test_likelihood_in_a_potential():
     model = model_of(lambda e: pm.Potential("weighted", (Y * e).sum()))
     with pytest.raises(UnsupportedModelError, match=r"\['weighted'\].*pm.Binomial\(n=weight"):

@@ -72,6 +72,23 @@ def test_steps(model, monkeypatch, cls, settings, message):
 
 
 @pytest.mark.parametrize(
+    ("cls", "bound", "message"),
+    [
+        (FireflyMH, Tangent(), "the tangent bound is not one on bernoulli-logit likelihoods"),
+        (FireflyHMC, {"y": Bohning()}, "is not one on bernoulli-logit .* such as that of 'y'"),
+        (FireflySlice, {"z": Taylor()}, "bound= names 'z'; the observed variables .* are 'y'"),
+    ],
+)
+def test_bounds_for_other_likelihoods(model, monkeypatch, cls, bound, message):
+    def search(*_):
+        raise AssertionError("passes over the data were made")
+
+    monkeypatch.setattr("pymc_flymc.steps.reading.find_anchor", search)
+    with model, pytest.raises(ValueError, match=message):
+        cls(bound=bound)
+
+
+@pytest.mark.parametrize(
     ("build", "message"),
     [
         (lambda: Taylor(order="2"), "Taylor: order must be 2 or 3, not '2'"),

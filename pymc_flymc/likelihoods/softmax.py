@@ -21,7 +21,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.refusals import is_ordered
+from pymc_flymc.refusals import ALTERNATIVES, is_ordered
 
 __all__ = ["Softmax", "log_sum_exp", "with_reference"]
 
@@ -65,7 +65,8 @@ class Softmax:
             raise UnsupportedModelError(
                 f"cannot read the observed variable {rv.name!r}: its p is not the softmax of a "
                 "matrix of predictors, over its last axis. Use pm.Categorical(logit_p=eta) or "
-                "p=pm.math.softmax(eta, axis=-1), eta with one row for each observed value"
+                "p=pm.math.softmax(eta, axis=-1), eta with one row for each observed value. "
+                f"Instead of ordered probabilities: {ALTERNATIVES['OrderedLogistic']}"
             )
         eta = p.owner.inputs[0]
         return RowParameters(eta[:, 1:] - eta[:, 0][:, None])

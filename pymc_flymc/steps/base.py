@@ -19,6 +19,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
+from pymc_flymc.choice import BoundSetting
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.fingerprint import Fingerprint
 from pymc_flymc.points import check_start
@@ -68,6 +69,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     #: Transitions in a step before tuning has had its say.
     first_transitions = 5
     _state_class = FireflyState
+    _bound_setting: BoundSetting
 
     def _build(
         self,
@@ -97,7 +99,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._chain: FireflyChain | None = None
         self.tuning: Tuning | None = None
         fingerprint = Fingerprint.of(self._model)
-        reading = read(self._model, *self._asked)
+        reading = read(self._model, *self._asked, self._bound_setting)
         self._vars = reading.vars
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta = reading.theta

@@ -14,6 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.anchor import anchor_at, find_anchor
 from pymc_flymc.bounds import Problem
+from pymc_flymc.choice import BoundSetting, check_bounds
 from pymc_flymc.density import DensityGraph, Layout, flatten_model
 from pymc_flymc.model import read_model
 from pymc_flymc.passes import RowDerivatives
@@ -55,15 +56,17 @@ def read(
     vars: Sequence[Any] | None,
     anchor: dict[str, Any] | None,
     initial_point: PointType | None,
+    bound: BoundSetting,
 ) -> Reading:
     """Read a model with its data of now, and find its anchor or take the one given.
 
     Parameters
     ----------
-    vars, anchor, initial_point
+    vars, anchor, initial_point, bound
         As of a step; None for all free variables, a search, and the model's own.
     """
     found = read_model(model, vars)
+    check_bounds(bound, found.parts)
     initial_point = complete_point(model, initial_point)
     inputs = set(graph_inputs([found.rest_logp]))
     others = [v for v in model.value_vars if v in inputs and v not in found.vars]
