@@ -9,13 +9,14 @@ import pytensor
 import pytensor.tensor as pt
 
 from pymc_flymc.anchor import Anchor
-from pymc_flymc.bounds import Bound, Problem, row_factor
+from pymc_flymc.bounds import Bound, Problem, is_bound, row_factor
 from pymc_flymc.compilation import compile_log_factor
 from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.design import Design
 from pymc_flymc.laplace import dense_factor
-from pymc_flymc.likelihoods import Likelihood, outcome
+from pymc_flymc.likelihoods import Likelihood, is_likelihood, outcome
 from pymc_flymc.passes import likelihood_pass
+from pymc_flymc.settings import check_object
 
 __all__ = ["check_bound"]
 
@@ -52,11 +53,13 @@ def check_bound(
     Raises
     ------
     ValueError
-        If the bound does not support the likelihood.
+        If the bound does not support the likelihood, or one of them is none.
     AssertionError
         If log L - log B is negative or NaN somewhere, or if the sum over the rows differs from the
         collapsed sum by more than rounding. The message says for which row and where.
     """
+    check_object("bound", bound, is_bound, "a bound, such as Taylor()")
+    check_object("likelihood", likelihood, is_likelihood, "one, such as BernoulliLogit()")
     if not bound.supports(likelihood):
         raise ValueError(f"{bound.name} does not support {likelihood.name} likelihoods")
     y, rng = np.asarray(y), np.random.default_rng(seed)

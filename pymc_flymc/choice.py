@@ -16,15 +16,25 @@ from pymc_flymc.bounds import (
     Problem,
     Tangent,
     Taylor,
+    is_bound,
 )
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.design import STRUCTURED
+from pymc_flymc.model import RowsReading
 from pymc_flymc.reporting import count, log
 from pymc_flymc.resampling import ImplicitResampling, Resampling
+from pymc_flymc.settings import check_choice, check_object
 from pymc_flymc.target import Target, TargetPart, build_target
 from pymc_flymc.trial import try_joint_moves
 
-__all__ = ["BoundSetting", "check_settings", "choose_target", "conditional_target", "mixture"]
+__all__ = [
+    "BoundSetting",
+    "check_bounds",
+    "check_settings",
+    "choose_target",
+    "conditional_target",
+    "mixture",
+]
 
 #: A bound for all likelihoods, or a dict of bounds by the names of observed variables.
 BoundSetting = Bound | str | None | Mapping[str, Bound | str | None]
@@ -69,21 +79,35 @@ def check_settings(bound: object, resampling: Resampling | None, proposal: str) 
         If a setting is unknown, or if settings contradict each other.
     """
     check_bound_setting(bound)
-    if proposal not in _JOINT:
-        raise ValueError(f"proposal must be one of {', '.join(_JOINT)}, not {proposal!r}")
+    check_choice("proposal", proposal, _JOINT)
     _check_resampling(bound, resampling)
 
 
 def check_bound_setting(bound: object) -> None:
-    """Refuse names other than "auto"."""
-    for each in bound.values() if isinstance(bound, Mapping) else [bound]:
-        if isinstance(each, str) and each != "auto":
+    """Refuse what is no bound, None or "auto", nor a dict of these."""
+    for name, each in bound.items() if isinstance(bound, Mapping) else [("", bound)]:
+        if each is not None and not (isinstance(each, str) and each == "auto"):
+            setting = f"bound[{name!r}]" if name else "bound"
+            check_object(setting, each, is_bound, "a bound, such as Taylor(), None or 'auto'")
+
+
+def check_bounds(bound: BoundSetting, parts: Sequence[RowsReading]) -> None:
+    """Refuse bounds that are not for a model's likelihoods, before any pass over the data.
+
+    Raises
+    ------
+    ValueError
+    """
+    settings = _settings_of(bound, [part.name for part in parts])
+    for part, asked in zip(parts, settings, strict=True):
+        if not (asked is None or isinstance(asked, str) or asked.supports(part.likelihood)):
             raise ValueError(
-                f"bound must be a bound, such as Taylor(), None or 'auto', not {each!r}"
+                f"the {asked.name} bound is not one on {part.likelihood.name} likelihoods, such as "
+                f"that of {part.name!r}; bound='auto' takes one that is"
             )
 
 
-def _settings_of(bound: BoundSetting, problems: Sequence[Problem]) -> list[Any]:
+def _settings_of(bound: BoundSetting, names: Sequence[str]) -> list[Any]:
     """Return the bound asked for each likelihood.
 
     Raises
@@ -92,8 +116,7 @@ def _settings_of(bound: BoundSetting, problems: Sequence[Problem]) -> list[Any]:
         If one is asked for a variable that is not among them, or if only some have none.
     """
     if not isinstance(bound, Mapping):
-        return [bound] * len(problems)
-    names = [problem.name for problem in problems]
+        return [bound] * len(names)
     for name in bound:
         if name not in names:
             raise ValueError(
@@ -142,7 +165,8 @@ def choose_target(
     scheme = resampling or ImplicitResampling()
     if len(problems) > 1:
         return conditional_target(graph, problems, bound, scheme, "metropolis", len(others))
-    (problem,), (asked,) = problems, _settings_of(bound, problems)
+    (problem,) = problems
+    (asked,) = _settings_of(bound, [problem.name])
     if not isinstance(asked, str):
         _check_resampling(asked, resampling)
         return _with_bound(asked, graph, problem, scheme, others)
@@ -189,9 +213,10 @@ def conditional_target(
     n_others: int,
 ) -> Target:
     """Build the target of a kernel that updates theta given z, by default with tangent bounds."""
+    settings = _settings_of(bound, [problem.name for problem in problems])
     chosen = [
         _tightest(_valid_bounds(problem), problem) if isinstance(asked, str) else asked
-        for problem, asked in zip(problems, _settings_of(bound, problems), strict=True)
+        for problem, asked in zip(problems, settings, strict=True)
     ]
     target = build_target(graph, problems, chosen, resampling, n_others, kernel)
     for problem, part in zip(problems, target.parts, strict=True):

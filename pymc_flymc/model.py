@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-from pymc.initial_point import make_initial_point_expression, make_initial_point_fn
+from pymc.initial_point import make_initial_point_expression
 from pymc.model.core import Model
 from pymc.util import get_value_vars_from_user_vars
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
-from pytensor.xtensor.vectorization import XRV
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.full_passes import warn_of_full_passes
 from pymc_flymc.graph_tools import free_inputs, plain_function
 from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
-from pymc_flymc.observed import check_form, observed_values, size_of, with_row_data
+from pymc_flymc.observed import check_form, check_missing, observed_values, size_of, with_row_data
 from pymc_flymc.predictor import LinearPredictor, read_parameters
+from pymc_flymc.refusals import nothing_supported
 from pymc_flymc.reporting import doing
 
 #: An observed variable beside the largest is subsampled from so many rows on. Fewer take at most
@@ -157,36 +157,6 @@ def _of_one_dtype(parts: list[RowsReading]) -> tuple[RowsReading, ...]:
     return tuple(converted(part) for part in parts)
 
 
-def anchor_point(model: Model, anchor: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Return the unconstrained point of a user's anchor.
-
-    Parameters
-    ----------
-    anchor : dict
-        Values of free variables, by name, on the model's own scale; scalars are broadcast.
-        Variables that it does not name keep their initial values.
-
-    Raises
-    ------
-    ValueError
-        If a name is not that of a free variable, or a value has the wrong shape or is not finite.
-    """
-    names = {str(rv.name): rv for rv in model.free_RVs}
-    if unknown := sorted(set(anchor) - set(names)):
-        raise ValueError(f"anchor names {unknown}; the free variables are {sorted(names)}")
-    shapes = model.eval_rv_shapes()
-    for name, value in anchor.items():
-        if np.shape(value) not in ((), tuple(shapes[name])):
-            raise ValueError(
-                f"anchor[{name!r}] has shape {np.shape(value)}, the variable {shapes[name]}"
-            )
-        if not np.all(np.isfinite(np.asarray(value, dtype=np.float64))):
-            raise ValueError(f"anchor[{name!r}] is not finite")
-    values = {name: np.broadcast_to(v, shapes[name]) for name, v in anchor.items()}
-    overrides = {names[name]: value for name, value in values.items()}
-    return make_initial_point_fn(model=model, overrides=overrides)(0)
-
-
 def _value_variables(
     model: Model, vars: str | Variable | Sequence[str | Variable] | None
 ) -> list[TensorVariable]:
@@ -202,6 +172,8 @@ def _value_variables(
             [model.named_vars[v] if isinstance(v, str) else v for v in items], model
         )
     discrete = _names(model, [v for v in owned if v.type.dtype[:5] != "float"])
+    for name in discrete:
+        check_missing(model, name.removesuffix("_unobserved"))
     if discrete:
         raise UnsupportedModelError(
             f"Firefly samples continuous variables only, and {discrete} are discrete: marginalize "
@@ -230,21 +202,8 @@ def _supported(model: Model) -> list[TensorVariable]:
     """Return the observed variables of supported families, at least one, the largest first."""
     found = [rv for rv in model.observed_RVs if any(family.matches(rv) for family in LIKELIHOODS)]
     if not found:
-        listed = ", ".join(f"{rv.name} ({_distribution(rv)})" for rv in model.observed_RVs)
-        families = ", ".join(family.name for family in LIKELIHOODS)
-        raise UnsupportedModelError(
-            f"the model has no observed variable that Firefly supports. Observed are: "
-            f"{listed or 'none'}. Supported are: {families}"
-        )
+        raise UnsupportedModelError(nothing_supported(model, LIKELIHOODS))
     return sorted(found, key=lambda rv: -size_of(model, rv))
-
-
-def _distribution(rv: TensorVariable) -> str:
-    """Return the name of a random variable's distribution."""
-    op = rv.owner.op
-    if isinstance(op, XRV):
-        return f"pymc.dims {type(op.core_op).__name__.removesuffix('RV')}"
-    return type(op).__name__.removesuffix("RV")
 
 
 def _check_variables(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from pymc.model.core import Model
 from pytensor.scalar import basic as ps
@@ -9,10 +11,10 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graph_tools import evaluate
+from pymc_flymc.graph_tools import evaluate, free_inputs
 from pymc_flymc.likelihoods import Likelihood
 
-__all__ = ["check_form", "observed_values", "size_of", "with_row_data"]
+__all__ = ["check_form", "check_missing", "observed_values", "size_of", "with_row_data"]
 
 
 def size_of(model: Model, rv: TensorVariable) -> int:
@@ -21,19 +23,33 @@ def size_of(model: Model, rv: TensorVariable) -> int:
 
 
 def check_form(model: Model, rv: TensorVariable) -> None:
-    """Refuse observed variables with missing values, or of several dimensions."""
+    """Refuse observed variables with missing values, of several dimensions, or in batches."""
     name = str(rv.name)
-    stem = name.removesuffix("_observed")
-    if stem != name and f"{stem}_unobserved" in model.named_vars:
+    if name.endswith("_observed"):
+        check_missing(model, name.removesuffix("_observed"))
+    if free_inputs([model.rvs_to_values[rv]]):
         raise UnsupportedModelError(
-            f"the observed variable {stem!r} has missing values, which PyMC samples as variables "
-            f"of their own; drop these rows from {stem!r} and from the design"
+            f"the values of the observed variable {name!r} are drawn at random, as by "
+            "pm.Minibatch: give all rows, of which Firefly reads few anyway"
         )
     if rv.ndim != 1:
         raise UnsupportedModelError(
             f"the observed variable {rv.name!r} has {rv.ndim} dimensions; only vectors are "
             "supported: flatten the observed values and the predictor"
         )
+
+
+def check_missing(model: Model, name: str) -> None:
+    """Refuse an observed variable with missing values, of which PyMC makes two variables."""
+    missing = model.named_vars.get(f"{name}_unobserved")
+    if missing is None or f"{name}_observed" not in model.named_vars:
+        return
+    n_missing = math.prod(model.eval_rv_shapes()[str(missing.name)])
+    raise UnsupportedModelError(
+        f"the observed variable {name!r} has missing values (NaN or masked), {n_missing} of them, "
+        "which PyMC samples as variables of their own; drop these rows from the observed values "
+        "and from all predictors, as in y[keep] and X[keep] with keep = ~np.isnan(y), or ~y.mask"
+    )
 
 
 def observed_values(model: Model, rv: TensorVariable) -> np.ndarray:

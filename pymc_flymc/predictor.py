@@ -107,7 +107,7 @@ def read_predictor(
     if foreign:
         raise UnsupportedModelError(
             f"the linear predictor of {name!r} depends on {foreign[0]}: it is not a function of "
-            "the model's variables (a random variable made with .dist() is not one of them)"
+            "the model's variables (random numbers, of pm.Minibatch or made with .dist(), are none)"
         )
     frozen = freeze(eta, shapes)
     if frozen.ndim > 1 and frozen.type.shape[1] is None:

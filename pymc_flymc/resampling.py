@@ -10,6 +10,7 @@ import numpy as np
 from pymc_flymc.factors import CHUNK
 from pymc_flymc.kernels import sweeps
 from pymc_flymc.native import read_only
+from pymc_flymc.settings import check, check_choice, is_number, is_positive_integer
 
 __all__ = ["ExplicitResampling", "ImplicitResampling", "Levels", "make_plan"]
 
@@ -38,12 +39,12 @@ class ImplicitResampling:
     sweeps: int = 1
 
     def __post_init__(self) -> None:
-        if self.q is not None and not 0 < self.q <= 1:
-            raise ValueError(f"ImplicitResampling: q must be in (0, 1], not {self.q}")
-        if not 0 < self.ratio < np.inf:
-            raise ValueError(f"ImplicitResampling: ratio must be positive, not {self.ratio}")
-        if self.sweeps != int(self.sweeps) or self.sweeps < 1:
-            raise ValueError(f"ImplicitResampling: sweeps must be at least 1, not {self.sweeps}")
+        q, ratio, sweeps, name = self.q, self.ratio, self.sweeps, "ImplicitResampling"
+        good = q is None or (is_number(q) and 0 < q <= 1)
+        check(good, f"{name}: q", "None or a number in (0, 1]", q)
+        good = is_number(ratio) and 0 < ratio < np.inf
+        check(good, f"{name}: ratio", "a positive number", ratio)
+        check(is_positive_integer(sweeps), f"{name}: sweeps", "a positive integer", sweeps)
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,9 @@ class ExplicitResampling:
     scheme: Literal["with_replacement", "without_replacement", "cycle"] = "with_replacement"
 
     def __post_init__(self) -> None:
-        if not 0 < self.fraction <= 1:
-            raise ValueError(f"ExplicitResampling: fraction must be in (0, 1], not {self.fraction}")
-        if self.scheme not in _SCHEMES:
-            raise ValueError(
-                f"ExplicitResampling: scheme must be one of {', '.join(_SCHEMES)}, "
-                f"not {self.scheme!r}"
-            )
+        good = is_number(self.fraction) and 0 < self.fraction <= 1
+        check(good, "ExplicitResampling: fraction", "a number in (0, 1]", self.fraction)
+        check_choice("ExplicitResampling: scheme", self.scheme, _SCHEMES)
 
 
 _SCHEMES = {

@@ -188,14 +188,8 @@ def build_target(
     Raises
     ------
     ValueError
-        If a bound is not valid for its likelihood, or has settings for another number of rows.
+        If a bound has settings for another number of rows.
     """
-    for problem, bound in zip(problems, bounds, strict=True):
-        if bound is not None and not bound.supports(problem.likelihood):
-            raise ValueError(
-                f"the {bound.name} bound is not one on {problem.likelihood.name} likelihoods, "
-                f"such as that of {problem.name!r}; bound='auto' takes one that is"
-            )
     tables = _tables(problems, bounds, graph.sizes, resampling, kernel)
     return Target(graph=graph, n_others=n_others, kernel=kernel, **tables)
 

@@ -132,5 +132,5 @@ def test_bad_xi(xi):
 
 @pytest.mark.parametrize("slack", [-0.1, np.inf])
 def test_bad_slack(slack):
-    with pytest.raises(ValueError, match="slack must be finite and >= 0"):
+    with pytest.raises(ValueError, match="slack must be a finite number >= 0"):
         JaakkolaJordan(slack=slack)

@@ -465,6 +465,13 @@ def test_initvals_are_honoured(shared):
     )
 
 
+def test_initvals_that_are_not_finite(shared):
+    _, step = shared()
+    step.setup_chain(np.random.default_rng(0), 0, 1)
+    with pytest.raises(ValueError, match=r"the start has nan for beta\[1\]: initial values"):
+        step.step({"beta": np.array([0.0, np.nan, 0.0])})
+
+
 def test_starts_are_overdispersed(shared):
     """60 first points in whitened coordinates: sd 2 before the first transition, and distinct."""
     model, step = shared()

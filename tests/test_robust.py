@@ -172,7 +172,7 @@ def test_anchor_is_the_mode(free):
 
 def test_settings_and_data_are_checked():
     X, y = simulated(50, 2)
-    with pytest.raises(ValueError, match="slack must be finite and >= 0"):
+    with pytest.raises(ValueError, match="slack must be a finite number >= 0"):
         Tangent(slack=-1.0)
     for bound in (Taylor(), JaakkolaJordan()):
         with pytest.raises(ValueError, match="is not one on student-t likelihoods"):

@@ -122,7 +122,7 @@ def test_bad_models():
         with pytest.raises(ValueError, match=f"the {bound.name} bound is not one on softmax"):
             step_of(softmax_model(X, Y, 3), bound=bound)
     for kind in (Bohning, JebaraChoromanska):
-        with pytest.raises(ValueError, match="slack must be finite"):
+        with pytest.raises(ValueError, match="slack must be a finite number"):
             kind(slack=np.nan)
 
 

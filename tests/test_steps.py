@@ -287,9 +287,9 @@ def test_queries_of_trajectories_are_counted(problems):
 @pytest.mark.parametrize(
     ("cls", "settings", "message"),
     [
-        (FireflyHMC, {"path_length": 0.0}, "path_length must be positive"),
-        (FireflyHMC, {"target_accept": 1.0}, "target_accept must be between 0 and 1"),
-        (FireflyMALA, {"target_accept": -0.1}, "target_accept must be between 0 and 1"),
+        (FireflyHMC, {"path_length": 0.0}, "path_length must be a positive number"),
+        (FireflyHMC, {"target_accept": 1.0}, "target_accept must be a number between 0 and 1"),
+        (FireflyMALA, {"target_accept": -0.1}, "target_accept must be a number between 0 and 1"),
         (FireflyHMC, {"metric": "full"}, "metric must be one of auto, dense, diagonal"),
         (FireflyHMC, {"bound": "tight"}, "bound must be a bound"),
         (FireflySlice, {"direction": "up"}, "direction must be one of coordinate, random"),

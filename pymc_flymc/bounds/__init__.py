@@ -1,6 +1,6 @@
 """Lower bounds on a row's likelihood whose product over all rows collapses."""
 
-from pymc_flymc.bounds.base import Bound, Preparation, Problem
+from pymc_flymc.bounds.base import Bound, Preparation, Problem, is_bound
 from pymc_flymc.bounds.bohning import Bohning
 from pymc_flymc.bounds.factor import log_odds, row_factor
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
@@ -19,6 +19,7 @@ __all__ = [
     "Problem",
     "Tangent",
     "Taylor",
+    "is_bound",
     "log_odds",
     "row_factor",
 ]

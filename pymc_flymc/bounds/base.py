@@ -13,8 +13,9 @@ from pymc_flymc.anchor import Anchor
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.regression import Regression
+from pymc_flymc.settings import check, is_number
 
-__all__ = ["Bound", "Preparation", "Problem", "check_slack"]
+__all__ = ["Bound", "Preparation", "Problem", "check_slack", "is_bound"]
 
 
 @dataclass(frozen=True)
@@ -110,14 +111,19 @@ class Bound(Protocol):
         """
 
 
+def is_bound(kind: type) -> bool:
+    """Return whether the objects of a class are bounds."""
+    return hasattr(kind, "supports")
+
+
 def check_slack(name: str, slack: float) -> float:
     """Return a bound's slack as a float.
 
     Raises
     ------
     ValueError
-        If it is negative or not finite.
+        If it is no number, negative or not finite.
     """
-    if not (np.isfinite(slack) and slack >= 0):
-        raise ValueError(f"{name}: slack must be finite and >= 0, not {slack}")
+    good = is_number(slack) and 0 <= slack < np.inf
+    check(good, f"{name}: slack", "a finite number >= 0", slack)
     return float(slack)

@@ -14,6 +14,7 @@ from pymc_flymc.bounds.softmax import expand_rows, expected_rows
 from pymc_flymc.likelihoods import Likelihood, Softmax
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
 from pymc_flymc.native import NativeFunction
+from pymc_flymc.settings import check
 
 __all__ = ["Bohning"]
 
@@ -49,6 +50,7 @@ class Bohning:
     n_shared = 0
 
     def __init__(self, *, tuned: bool = True, slack: float = 1.0) -> None:
+        check(isinstance(tuned, bool | np.bool_), "Bohning: tuned", "True or False", tuned)
         self.tuned = bool(tuned)
         self.slack = check_slack("Bohning", slack)
 

@@ -13,6 +13,7 @@ from pymc_flymc.bounds.quadratic import RowTable, new_statistics
 from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit, Likelihood
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
+from pymc_flymc.settings import check
 from pymc_flymc.statistics import collapsed_quadratic
 
 __all__ = ["JaakkolaJordan", "curvature", "log_2cosh_half"]
@@ -55,11 +56,12 @@ class JaakkolaJordan:
 
     def __init__(self, xi: float | np.ndarray | None = None, *, slack: float = 2.0) -> None:
         if xi is not None:
-            xi = np.asarray(xi, dtype=np.float64)
-            if xi.ndim > 1 or not np.all(np.isfinite(xi)) or np.any(xi < 0):
-                raise ValueError(
-                    "JaakkolaJordan: xi must be a finite, non-negative number or one a row"
-                )
+            expected = "a finite, non-negative number or one a row"
+            numbers = np.asarray(xi)
+            good = numbers.dtype.kind in "iuf" and numbers.ndim <= 1
+            good = good and bool(np.all(np.isfinite(numbers) & (numbers >= 0)))
+            check(good, "JaakkolaJordan: xi", expected, xi)
+            xi = numbers.astype(np.float64)
         self.xi = xi
         self.slack = check_slack("JaakkolaJordan", slack)
 

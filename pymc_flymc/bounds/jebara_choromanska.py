@@ -15,6 +15,7 @@ from pymc_flymc.bounds.softmax import expand_rows, expected_rows
 from pymc_flymc.likelihoods import Likelihood, Softmax
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
 from pymc_flymc.native import NativeFunction
+from pymc_flymc.settings import check
 from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic
 
 __all__ = ["JebaraChoromanska"]
@@ -67,6 +68,9 @@ class JebaraChoromanska:
     n_shared = 0
 
     def __init__(self, *, tuned: bool = True, slack: float = 1.0) -> None:
+        check(
+            isinstance(tuned, bool | np.bool_), "JebaraChoromanska: tuned", "True or False", tuned
+        )
         self.tuned = bool(tuned)
         self.slack = check_slack("JebaraChoromanska", slack)
 

@@ -18,6 +18,7 @@ from pymc_flymc.design import STRUCTURED
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.native import NativeFunction
 from pymc_flymc.passes import iterate_rows
+from pymc_flymc.settings import check, is_number
 from pymc_flymc.statistics import QuadraticStatistics, quadratic_size, quadratic_terms
 
 __all__ = ["Taylor"]
@@ -61,8 +62,7 @@ class Taylor:
     n_shared = 3
 
     def __init__(self, order: int = 2) -> None:
-        if order not in (2, 3):
-            raise ValueError(f"Taylor: order must be 2 or 3, not {order!r}")
+        check(is_number(order) and order in (2, 3), "Taylor: order", "2 or 3", order)
         self.order = order
         self.name = "Taylor" if order == 2 else "third-order Taylor"
 

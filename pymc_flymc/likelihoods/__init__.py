@@ -6,6 +6,7 @@ from pymc_flymc.likelihoods.base import (
     RowParameters,
     SmoothedLikelihood,
     SmoothLikelihood,
+    is_likelihood,
     outcome,
 )
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
@@ -16,6 +17,7 @@ from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, S
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.softmax import Softmax
+from pymc_flymc.settings import check_object
 
 LIKELIHOODS: list[Likelihood] = [
     BernoulliLogit(),
@@ -41,7 +43,14 @@ def register_likelihood(likelihood: Likelihood) -> None:
         Tried before all others on the observed variables that it matches. If it is a
         `SmoothLikelihood`, the Taylor bound is valid for it; otherwise give ``FireflyMH`` a bound
         that supports it.
+
+    Raises
+    ------
+    ValueError
+        If it is no likelihood, as a class that was not called.
     """
+    expected = "an object with the methods of a likelihood"
+    check_object("likelihood", likelihood, is_likelihood, expected)
     LIKELIHOODS.insert(0, likelihood)
 
 
@@ -64,6 +73,7 @@ __all__ = [
     "Softmax",
     "StudentT",
     "find_predictor",
+    "is_likelihood",
     "outcome",
     "register_likelihood",
 ]

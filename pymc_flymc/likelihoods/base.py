@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,6 +10,7 @@ import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graph_tools import evaluate, free_inputs
 
 __all__ = [
     "ExplicitLikelihood",
@@ -18,6 +19,8 @@ __all__ = [
     "SmoothLikelihood",
     "SmoothedLikelihood",
     "check_counts",
+    "check_parameter",
+    "is_likelihood",
     "outcome",
     "scalar_parameter",
 ]
@@ -59,6 +62,11 @@ class Likelihood(Protocol):
         Names of the nuisance parameters.
     row_data : tuple of str
         Names of the constants that each row has beside its observed value.
+
+    Notes
+    -----
+    A family may have an attribute `usage`: how a model writes it, such as
+    ``"pm.Poisson(mu=pm.math.exp(eta))"``. Messages list it by that, or else by its name.
     """
 
     @property
@@ -108,6 +116,11 @@ class Likelihood(Protocol):
         With row data y is a list: the columns of the observed values.
         """
         ...
+
+
+def is_likelihood(kind: type) -> bool:
+    """Return whether the objects of a class are families of likelihoods."""
+    return hasattr(kind, "matches")
 
 
 def outcome(likelihood: Likelihood, columns: Sequence[Any]) -> Any:
@@ -183,19 +196,68 @@ class SmoothedLikelihood(Likelihood, Protocol):
         ...
 
 
-def scalar_parameter(parameter: Any, what: str, rv: TensorVariable) -> Any:
-    """Return a parameter that is the same for all rows as a scalar.
+def is_positive(values: np.ndarray) -> np.ndarray:
+    """Return which values are positive and finite; complex ones are not."""
+    return np.isfinite(values) & (values.imag == 0) & (values.real > 0)
+
+
+def check_parameter(
+    parameter: TensorVariable,
+    what: str,
+    rv: TensorVariable,
+    expected: str = "positive and finite",
+    good: Callable[[np.ndarray], np.ndarray] = is_positive,
+) -> None:
+    """Refuse a parameter with impossible values, if it is given as numbers.
+
+    Parameters
+    ----------
+    parameter : TensorVariable
+        Of any shape; one that depends on other variables passes.
+    what : str
+        Its name.
+    rv : TensorVariable
+        The observed variable.
+    expected : str
+        What the values must be.
+    good : callable
+        Which of an array of values are.
+
+    Raises
+    ------
+    ValueError
+        It names the parameter and the first bad value.
+    """
+    if free_inputs([parameter]):
+        return
+    values = np.ravel(evaluate(parameter))
+    bad = np.flatnonzero(~good(values))
+    if bad.size:
+        row = f" in row {bad[0]}" if values.size > 1 else ""
+        raise ValueError(
+            f"{what} of the observed variable {rv.name!r} is {values[bad[0]]}{row}; it must be "
+            f"{expected}"
+        )
+
+
+def scalar_parameter(
+    parameter: Any, what: str, rv: TensorVariable, expected: str = "positive and finite"
+) -> Any:
+    """Return a positive parameter that is the same for all rows as a scalar.
 
     Raises
     ------
     UnsupportedModelError
         If it has a value for each row.
+    ValueError
+        If it is given as a number and not positive and finite.
     """
     if not all(parameter.type.broadcastable):
         raise UnsupportedModelError(
             f"{what} of the observed variable {rv.name!r} has a value for each row; Firefly needs "
             f"one for all rows: a scalar {what}"
         )
+    check_parameter(parameter, what, rv, expected)
     return parameter.squeeze() if parameter.ndim else parameter
 
 

@@ -91,6 +91,7 @@ class BernoulliLogit(Bernoulli):
     """Observed 0/1 with ``P(y_n = 1) = sigmoid(eta_n)``."""
 
     name = "bernoulli-logit"
+    usage = "pm.Bernoulli(logit_p=eta)"
     growth = 0.0
 
     def inverse_link(self, eta: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ class BernoulliProbit(Bernoulli):
     """Observed 0/1 with ``P(y_n = 1) = Phi(eta_n)``, Phi the normal distribution function."""
 
     name = "bernoulli-probit"
+    usage = "pm.Bernoulli(p=pm.math.invprobit(eta))"
     growth = 0.0
     #: pm.math.invprobit has the square root of two in single precision only.
     rtol = 1e-8
@@ -61,6 +62,7 @@ class BernoulliCloglog(Bernoulli):
     """Observed 0/1 with ``P(y_n = 1) = 1 - exp(-exp(eta_n))``."""
 
     name = "bernoulli-cloglog"
+    usage = "pm.Bernoulli(p=1 - pm.math.exp(-pm.math.exp(eta)))"
     growth = 1.0
 
     def inverse_link(self, eta: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graph_tools import free_inputs
-from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.base import RowParameters, check_parameter
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.links import find_predictor
 
@@ -23,6 +23,7 @@ class BinomialLogit:
     """Observed successes in n trials with ``P(success) = sigmoid(eta_n)`` for each of them."""
 
     name = "binomial-logit"
+    usage = "pm.Binomial(n=n, logit_p=eta)"
     n_predictors = 1
     nuisances: tuple[str, ...] = ()
     row_data: tuple[str, ...] = ("n",)
@@ -39,6 +40,8 @@ class BinomialLogit:
         ------
         UnsupportedModelError
             If p is not a logistic function of a part of its graph, or n is not a constant.
+        ValueError
+            If n has negative values.
         """
         n, p = rv.owner.op.dist_params(rv.owner)
         if free_inputs([n]):
@@ -46,6 +49,8 @@ class BinomialLogit:
                 f"n of the observed variable {rv.name!r} depends on other variables; Firefly needs "
                 "numbers of trials that are data: a constant or pm.Data"
             )
+        expected = "zero or more, and not missing (PyMC makes such an integer of NaN)"
+        check_parameter(n, "n", rv, expected, lambda values: values >= 0)
         eta = find_predictor(p, expit)
         if eta is None:
             raise UnsupportedModelError(

@@ -17,6 +17,7 @@ from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graph_tools import first_equals, free_inputs, plain_function
+from pymc_flymc.likelihoods.base import check_parameter
 
 __all__ = ["find_log_mean", "find_predictor"]
 
@@ -64,10 +65,15 @@ def find_predictor(
     return None
 
 
-def find_log_mean(mu: TensorVariable) -> TensorVariable | None:
+def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | None:
     """Return the logarithm of a mean that is the exponential of a predictor, times constants.
 
     The constants, such as an exposure, become offsets. None if mu is of another form.
+
+    Raises
+    ------
+    ValueError
+        If a constant is not positive and finite; `rv` is the observed variable, for the message.
     """
     offset: Any = None
     while (
@@ -80,6 +86,7 @@ def find_log_mean(mu: TensorVariable) -> TensorVariable | None:
             break
         for v in mu.owner.inputs:
             if v is not free[0]:
+                check_parameter(v, "the exposure", rv)
                 offset = pt.log(v) if offset is None else offset + pt.log(v)
         (mu,) = free
     eta = find_predictor(mu, np.exp)

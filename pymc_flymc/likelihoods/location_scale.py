@@ -94,6 +94,7 @@ class StudentT(LocationScale):
     """
 
     name = "student-t"
+    usage = "pm.StudentT(nu=nu, mu=eta, sigma=sigma), pm.Cauchy(alpha=eta, beta=beta)"
     nuisances: tuple[str, ...] = ("log nu", "log sigma")
 
     def matches(self, rv: TensorVariable) -> bool:
@@ -107,14 +108,16 @@ class StudentT(LocationScale):
         ------
         UnsupportedModelError
             If nu or sigma differ from row to row.
+        ValueError
+            If one is a number that is not positive and finite.
         """
         parameters = rv.owner.op.dist_params(rv.owner)
         if isinstance(rv.owner.op, CauchyRV):
-            mu, sigma = parameters
-            nu: Any = pt.ones(())
+            mu, beta = parameters
+            scalars = [pt.ones(()), scalar_parameter(beta, "beta", rv)]
         else:
             nu, mu, sigma = parameters
-        scalars = [scalar_parameter(nu, "nu", rv), scalar_parameter(sigma, "sigma", rv)]
+            scalars = [scalar_parameter(nu, "nu", rv), scalar_parameter(sigma, "sigma", rv)]
         return RowParameters(mu, [pt.log(scalar) for scalar in scalars])
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
@@ -147,6 +150,7 @@ class Logistic(LocationScale):
     """Observed values with logistic noise: log density ``-2 log 2 cosh(z/2)``."""
 
     name = "logistic"
+    usage = "pm.Logistic(mu=eta, s=s)"
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable is ``pm.Logistic``."""
@@ -159,6 +163,8 @@ class Logistic(LocationScale):
         ------
         UnsupportedModelError
             If s differs from row to row.
+        ValueError
+            If it is a number that is not positive and finite.
         """
         mu, scale = rv.owner.op.dist_params(rv.owner)
         return RowParameters(mu, [pt.log(scalar_parameter(scale, "s", rv))])
@@ -186,6 +192,7 @@ class AsymmetricLaplace(LocationScale):
     """
 
     name = "asymmetric-laplace"
+    usage = "pm.Laplace(mu=eta, b=b), pm.AsymmetricLaplace(q=q, mu=eta, b=b)"
     nuisances: tuple[str, ...] = ("log kappa", "log sigma")
 
     def matches(self, rv: TensorVariable) -> bool:
@@ -200,6 +207,8 @@ class AsymmetricLaplace(LocationScale):
         ------
         UnsupportedModelError
             If kappa, q or b differ from row to row.
+        ValueError
+            If one is a number that is not possible.
         """
         kappa: Any = pt.ones(())
         mu: Any
@@ -209,7 +218,9 @@ class AsymmetricLaplace(LocationScale):
         else:
             rate, kappa, mu = rv.owner.op.dist_params(rv.owner)
             log_scale = -pt.log(scalar_parameter(rate, "b", rv))
-        return RowParameters(mu, [pt.log(scalar_parameter(kappa, "kappa", rv)), log_scale])
+        expected = "positive and finite; it is sqrt(q / (1 - q)) for a q between 0 and 1"
+        kappa = scalar_parameter(kappa, "kappa", rv, expected)
+        return RowParameters(mu, [pt.log(kappa), log_scale])
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
         """Graph of the part of the log density that does not depend on the residual."""

@@ -14,8 +14,13 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graph_tools import evaluate, free_inputs
-from pymc_flymc.likelihoods.base import RowParameters, check_counts, scalar_parameter
+from pymc_flymc.graph_tools import free_inputs
+from pymc_flymc.likelihoods.base import (
+    RowParameters,
+    check_counts,
+    check_parameter,
+    scalar_parameter,
+)
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.links import find_log_mean, find_predictor
 
@@ -35,6 +40,7 @@ class NegativeBinomialLog(BinomialLogit):
     """
 
     name = "negative-binomial-log"
+    usage = "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=alpha)"
     row_data: tuple[str, ...] = ("alpha",)
 
     def matches(self, rv: TensorVariable) -> bool:
@@ -49,14 +55,12 @@ class NegativeBinomialLog(BinomialLogit):
         UnsupportedModelError
             If the mean is of another form, or alpha is not a constant.
         ValueError
-            If alpha is not positive.
+            If alpha or an exposure is not positive and finite.
         """
         alpha, _ = rv.owner.op.dist_params(rv.owner)
         if free_inputs([alpha]):
             raise UnsupportedModelError(f"alpha of the observed variable {rv.name!r} is free")
-        values = evaluate(alpha)
-        if not (np.isfinite(values) & (values > 0)).all():
-            raise ValueError(f"alpha of {rv.name!r} must be positive and finite")
+        check_parameter(alpha, "alpha", rv)
         return RowParameters(_read_log_odds(rv), row_data=[alpha])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
@@ -79,6 +83,7 @@ class NegativeBinomialFree:
     """
 
     name = "negative-binomial-free"
+    usage = "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=alpha)"
     n_predictors = 1
     nuisances: tuple[str, ...] = ("log alpha",)
     row_data: tuple[str, ...] = ()
@@ -150,7 +155,7 @@ def _read_log_odds(rv: TensorVariable) -> Any:
         logs = _logs_of_a_ratio(minus_psi)
         if logs is None:
             return -minus_psi
-        eta = find_log_mean(logs[1])
+        eta = find_log_mean(logs[1], rv)
         if eta is not None:
             return eta - pt.log(logs[0])
     raise UnsupportedModelError(

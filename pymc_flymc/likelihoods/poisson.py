@@ -20,6 +20,7 @@ class PoissonLog:
     """Observed counts with ``mean = exp(eta_n)``."""
 
     name = "poisson-log"
+    usage = "pm.Poisson(mu=exposure * pm.math.exp(eta))"
     n_predictors = 1
     nuisances: tuple[str, ...] = ()
     row_data: tuple[str, ...] = ()
@@ -38,9 +39,11 @@ class PoissonLog:
         ------
         UnsupportedModelError
             If mu is not the exponential function of a part of its graph, times constants.
+        ValueError
+            If one of these is not positive and finite.
         """
         (mu,) = rv.owner.op.dist_params(rv.owner)
-        eta = find_log_mean(mu)
+        eta = find_log_mean(mu, rv)
         if eta is None:
             raise UnsupportedModelError(
                 f"cannot read the observed variable {rv.name!r}: its mu is not the exponential "

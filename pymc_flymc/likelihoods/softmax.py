@@ -21,6 +21,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.refusals import ALTERNATIVES, is_ordered
 
 __all__ = ["Softmax", "log_sum_exp", "with_reference"]
 
@@ -37,13 +38,16 @@ class Softmax:
 
     n_predictors: int = 0
     name = "softmax"
+    usage = "pm.Categorical(logit_p=eta)"
     nuisances: tuple[str, ...] = ()
     row_data: tuple[str, ...] = ()
     growth = 0.0
 
     def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.Categorical``."""
-        return rv.owner is not None and isinstance(rv.owner.op, CategoricalRV)
+        """Return whether a random variable is ``pm.Categorical``, written as such."""
+        return (
+            rv.owner is not None and isinstance(rv.owner.op, CategoricalRV) and not is_ordered(rv)
+        )
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the argument of the softmax, columns 1 to K - 1 less column 0.
@@ -61,7 +65,8 @@ class Softmax:
             raise UnsupportedModelError(
                 f"cannot read the observed variable {rv.name!r}: its p is not the softmax of a "
                 "matrix of predictors, over its last axis. Use pm.Categorical(logit_p=eta) or "
-                "p=pm.math.softmax(eta, axis=-1), eta with one row for each observed value"
+                "p=pm.math.softmax(eta, axis=-1), eta with one row for each observed value. "
+                f"Instead of ordered probabilities: {ALTERNATIVES['OrderedLogistic']}"
             )
         eta = p.owner.inputs[0]
         return RowParameters(eta[:, 1:] - eta[:, 0][:, None])

@@ -18,13 +18,16 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
+from pymc_flymc.choice import BoundSetting
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.fingerprint import Fingerprint
+from pymc_flymc.points import check_start
 from pymc_flymc.reanchoring import Anchors, same_anchors
 from pymc_flymc.reporting import log, reported
 from pymc_flymc.resampling import ImplicitResampling, Resampling
 from pymc_flymc.steps.progress import BrightRowsProgress
 from pymc_flymc.steps.reading import read
+from pymc_flymc.steps.settings import check_common
 from pymc_flymc.target import Target
 from pymc_flymc.tuning import Tuning
 
@@ -63,6 +66,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     #: Transitions in a step before tuning has had its say.
     first_transitions = 5
     _state_class = FireflyState
+    _bound_setting: BoundSetting
 
     def _build(
         self,
@@ -75,8 +79,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         initial_point: PointType | None,
     ) -> None:
         """Keep what was asked for, and read the model."""
-        if transitions is not None and (transitions != int(transitions) or transitions < 1):
-            raise ValueError(f"transitions must be a positive integer, not {transitions!r}")
+        check_common(vars, brightness, transitions, anchor, initial_point)
         self.rng = get_random_generator(rng)
         self.tune = True
         self.brightness = self.default_brightness if brightness is None else brightness
@@ -97,7 +100,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._chain: FireflyChain | None = None
         self.tuning: Tuning | None = None
         fingerprint = Fingerprint.of(self._model)
-        reading = read(self._model, *self._asked)
+        reading = read(self._model, *self._asked, self._bound_setting)
         self._vars = reading.vars
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta = reading.theta
@@ -217,6 +220,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     def _start(self, chain: FireflyChain, theta: np.ndarray) -> None:
         name = type(self).__name__
         if not np.array_equal(theta, self._default_theta):
+            check_start(theta, self._layout)
             if not np.isfinite(chain.start_at(self.rng, theta)):
                 raise ValueError(f"{name}: the model's log density is not finite at initvals")
             return

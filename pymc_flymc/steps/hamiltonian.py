@@ -17,6 +17,7 @@ from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.hamiltonian import Dynamics, freeze_step, new_dynamics, restart_adaptation
 from pymc_flymc.metric import diagonal_geometry, learn_geometry
 from pymc_flymc.resampling import ImplicitResampling, Resampling
+from pymc_flymc.settings import check, check_choice, is_number
 from pymc_flymc.steps.base import FireflyStep
 from pymc_flymc.target import Target
 
@@ -105,18 +106,17 @@ class FireflyHMC(FireflyStep):
         rng: RandomGenerator = None,
         initial_point: PointType | None = None,
     ) -> None:
-        if not 0 < path_length < np.inf:
-            raise ValueError(f"path_length must be positive, not {path_length}")
+        good = is_number(path_length) and 0 < path_length < np.inf
+        check(good, "path_length", "a positive number", path_length)
         self._prepare(bound, float(path_length), target_accept, metric)
         self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
 
     def _prepare(self, bound: Any, length: float, target_accept: float, metric: str) -> None:
         """Check and keep settings."""
         check_bound_setting(bound)
-        if not 0 < target_accept < 1:
-            raise ValueError(f"target_accept must be between 0 and 1, not {target_accept}")
-        if metric not in METRICS:
-            raise ValueError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
+        good = is_number(target_accept) and 0 < target_accept < 1
+        check(good, "target_accept", "a number between 0 and 1", target_accept)
+        check_choice("metric", metric, METRICS)
         self._bound_setting, self._metric = bound, metric
         self._length, self._target_accept = length, float(target_accept)
 

@@ -123,13 +123,13 @@ class FireflyMH(FireflyStep):
         initial_point: PointType | None = None,
     ) -> None:
         check_settings(bound, brightness, proposal)
-        self._settings = bound, brightness, proposal
+        self._bound_setting, self._settings = bound, (brightness, proposal)
         self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
     ) -> Target:
-        target = choose_target(graph, problems, *self._settings, others)
+        target = choose_target(graph, problems, self._bound_setting, *self._settings, others)
         self.first_transitions = FIRST_TRANSITIONS[target.is_joint]
         self._mixture = mixture(target, self._settings[-1])
         n_parameters = len(self._default_theta)

@@ -14,9 +14,11 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.anchor import anchor_at, find_anchor
 from pymc_flymc.bounds import Problem
+from pymc_flymc.choice import BoundSetting, check_bounds
 from pymc_flymc.density import DensityGraph, Layout, flatten_model
 from pymc_flymc.derivatives import RowDerivatives
-from pymc_flymc.model import anchor_point, read_model
+from pymc_flymc.model import read_model
+from pymc_flymc.points import anchor_point, check_start, complete_point
 from pymc_flymc.regression import Regression, names_of
 from pymc_flymc.reporting import log
 from pymc_flymc.surrogate import surrogate_of
@@ -55,19 +57,24 @@ def read(
     vars: Sequence[Any] | None,
     anchor: dict[str, Any] | None,
     initial_point: PointType | None,
+    bound: BoundSetting,
 ) -> Reading:
     """Read a model with its data of now, and find its anchor or take the one given.
 
     Parameters
     ----------
-    vars, anchor, initial_point
+    vars, anchor, initial_point, bound
         As of a step; None for all free variables, a search, and the model's own.
     """
     found = read_model(model, vars)
-    initial_point = initial_point or model.initial_point()
+    check_bounds(bound, found.parts)
+    initial_point = complete_point(model, initial_point)
     inputs = set(graph_inputs([found.rest_logp]))
     others = [v for v in model.value_vars if v in inputs and v not in found.vars]
     layout, others_layout = (Layout.of(each, initial_point) for each in (found.vars, others))
+    theta, of_others = layout.ravel(initial_point), others_layout.ravel(initial_point)
+    if anchor is None:
+        check_start(theta, layout)
     regressions = [
         Regression(
             part.name,
@@ -87,7 +94,6 @@ def read(
         others,
         others_layout,
     )
-    theta, of_others = layout.ravel(initial_point), others_layout.ravel(initial_point)
     surrogate = surrogate_of(graph, of_others)
     if anchor is None:
         anchors = find_anchor(surrogate, regressions, theta, layout)

@@ -16,6 +16,7 @@ from pymc_flymc.choice import BoundSetting, check_bound_setting, conditional_tar
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.slice import Slices, new_slices
 from pymc_flymc.resampling import Resampling
+from pymc_flymc.settings import check_choice
 from pymc_flymc.steps.base import FireflyStep
 from pymc_flymc.target import Target
 
@@ -85,8 +86,7 @@ class FireflySlice(FireflyStep):
         initial_point: PointType | None = None,
     ) -> None:
         check_bound_setting(bound)
-        if direction not in DIRECTIONS:
-            raise ValueError(f"direction must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
+        check_choice("direction", direction, DIRECTIONS)
         self._bound_setting, self._random = bound, direction == "random"
         self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
 

@@ -1,0 +1,168 @@
+"""What a model observes, in the user's own words, and what to do where Firefly cannot sample it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pymc as pm
+from pymc.model.core import Model
+from pytensor.compile.ops import ViewOp
+from pytensor.graph.basic import Variable
+from pytensor.scalar import basic as ps
+from pytensor.tensor.basic import Join
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.random.basic import CategoricalRV
+from pytensor.tensor.subtensor import Subtensor
+from pytensor.tensor.variable import TensorVariable
+from pytensor.xtensor.vectorization import XRV
+
+__all__ = ["ALTERNATIVES", "distribution_name", "is_ordered", "nothing_supported"]
+
+_POSITIVE = "pm.StudentT or pm.Logistic for np.log(y)"
+_ZEROS = "pm.NegativeBinomial with a free alpha allows for many zeros"
+_TWO_PARTS = "pm.Bernoulli for y > 0 and, in the same model, pm.StudentT for np.log(y[y > 0])"
+_TRIALS = "pm.Categorical(logit_p=eta), with a row for each trial"
+_ORDERED = (
+    "pm.Bernoulli for y >= k keeps the order for one level k; pm.Categorical(logit_p=eta) keeps "
+    "all levels, without their order"
+)
+_OVERDISPERSED = "pm.Binomial(n=n, logit_p=eta + a[group]), whose groups vary beyond the binomial"
+_NEAR_NORMAL = "pm.StudentT(nu=30, mu=eta, sigma=sigma) is nearly normal"
+
+#: The nearest that is supported, by words of `distribution_name`.
+ALTERNATIVES = {
+    "minibatch": "the variable without total_size= and pm.Minibatch, with all rows: Firefly reads "
+    "few of them anyway",
+    "dims": "the distribution of the same name in pm, with plain tensors",
+    "Normal": _NEAR_NORMAL,
+    "LogNormal": f"{_NEAR_NORMAL}, for np.log(y)",
+    "Gamma": _POSITIVE,
+    "InverseGamma": _POSITIVE,
+    "Wald": _POSITIVE,
+    "Weibull": _POSITIVE,
+    "Exponential": "the example in docs/own_likelihood.md is this likelihood",
+    "Beta": "pm.StudentT or pm.Logistic for np.log(y / (1 - y))",
+    "SkewNormal": "pm.StudentT, or pm.AsymmetricLaplace for a quantile",
+    "Mixture": "pm.StudentT or pm.Cauchy, if the mixture is there for outliers",
+    "NormalMixture": "pm.StudentT or pm.Cauchy, if the mixture is there for outliers",
+    "Censored": "for durations, pm.Poisson(mu=exposure * pm.math.exp(eta)) with a row for each "
+    "interval at risk (piecewise exponential); a pm.Bernoulli for y above a limit",
+    "Truncated": "the distribution without pm.Truncated, if next to nothing is cut off",
+    "TruncatedNormal": f"{_NEAR_NORMAL}, if next to nothing is cut off",
+    "Geometric": "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=1) for y - 1 is geometric, with "
+    "p = 1 / (1 + mu)",
+    "BetaBinomial": _OVERDISPERSED,
+    "ZeroInflatedBinomial": _OVERDISPERSED,
+    "ZeroInflatedPoisson": _ZEROS,
+    "ZeroInflatedNegativeBinomial": _ZEROS,
+    "HurdlePoisson": _ZEROS,
+    "HurdleNegativeBinomial": _ZEROS,
+    "HurdleGamma": _TWO_PARTS,
+    "HurdleLogNormal": _TWO_PARTS,
+    "Multinomial": _TRIALS,
+    "DirichletMultinomial": _TRIALS,
+    "OrderedLogistic": _ORDERED,
+    "OrderedProbit": _ORDERED,
+    "OrderedMultinomial": _ORDERED,
+}
+
+
+def nothing_supported(model: Model, families: Sequence[object]) -> str:
+    """Return the message for a model without an observed variable of one of the families.
+
+    Parameters
+    ----------
+    model : Model
+    families : sequence of Likelihood
+        They are listed by their `usage`, or else by their names.
+    """
+    names = {str(rv.name): distribution_name(rv) for rv in model.observed_RVs}
+    listed = ", ".join(f"{name!r} is {what}" for name, what in names.items())
+    listed = listed or "nothing is observed"
+    parts = [f"the model has no observed variable that Firefly supports: {listed}"]
+    for what in dict.fromkeys(names.values()):
+        word = next((w for w in re.findall(r"\w+", what) if w in ALTERNATIVES), None)
+        if word:
+            parts.append(f"Instead of {what}: {ALTERNATIVES[word]}")
+    if not names and model.potentials:
+        potentials = [str(v.name) for v in model.potentials]
+        parts.append(
+            f"The rows of potentials ({potentials}) cannot be told apart: write the likelihood as "
+            "an observed variable. A weight that is a whole number is a number of trials, as in "
+            "pm.Binomial(n=weight, logit_p=eta, observed=weight * y)"
+        )
+    usages = dict.fromkeys(str(getattr(f, "usage", getattr(f, "name", f))) for f in families)
+    parts.append(f"Supported are {', '.join(usages)}, where eta is linear in the coefficients")
+    parts.append(
+        'Another family can be added, see "Your own likelihood" (docs/own_likelihood.md). Or '
+        "leave out step=: NUTS samples the model as it is"
+    )
+    return ". ".join(parts)
+
+
+def distribution_name(rv: TensorVariable) -> str:
+    """Return what a user wrote to make a random variable, such as "pm.ZeroInflatedPoisson"."""
+    op = rv.owner.op
+    if isinstance(op, XRV):
+        return f"pymc.dims.{type(op.core_op).__name__.removesuffix('RV')}"
+    kind = type(op).__name__.removesuffix("RV").lstrip("_")
+    printed = (getattr(op, "_print_name", None) or (kind,))[0]
+    if kind == "MinibatchRandomVariable":
+        return f"a minibatch (total_size=) of {distribution_name(rv.owner.inputs[0])}"
+    if kind == "Censored":
+        return f"pm.Censored({distribution_name(rv.owner.inputs[0])})"
+    if kind == "Truncated":
+        return f"pm.Truncated(pm.{printed.removeprefix(kind)})"
+    if kind in ("Mixture", "Hurdle"):
+        return _mixture_name(rv, kind)
+    if kind.startswith("CustomDist_"):  # no class_name was given
+        return "pm.CustomDist"
+    if ordered := is_ordered(rv):
+        return f"pm.{ordered}"
+    # The names of some classes are not those that PyMC exports: WeibullBeta is pm.Weibull.
+    for name in (kind, printed):
+        if hasattr(pm, name):
+            return f"pm.{name}"
+    return str(kind)
+
+
+def _mixture_name(rv: TensorVariable, kind: str) -> str:
+    """Name a mixture after its components: zeros and another distribution, or several."""
+    inputs = [v for v in rv.owner.inputs if v.owner is not None]
+    names = [distribution_name(v) for v in inputs if hasattr(v.owner.op, "_print_name")]
+    if len(names) == 2 and names[0] == "pm.DiracDelta":
+        prefix = "ZeroInflated" if kind == "Mixture" else kind
+        base = names[1].removeprefix("pm.Truncated(").removesuffix(")").removeprefix("pm.")
+        return f"pm.{prefix}{base}"
+    return "pm.NormalMixture" if names == ["pm.Normal"] else f"pm.{kind}"
+
+
+def is_ordered(rv: TensorVariable) -> str | None:
+    """Return which ordered distribution a categorical variable was written as, if it was one.
+
+    PyMC makes them ``pm.Categorical``, with differences of neighbouring cumulative probabilities.
+    """
+    if not isinstance(rv.owner.op, CategoricalRV):
+        return None
+    (p,) = rv.owner.op.dist_params(rv.owner)
+    while p.owner is not None and isinstance(p.owner.op, ViewOp):  # a Deterministic
+        (p,) = p.owner.inputs
+    if p.owner is None or not isinstance(p.owner.op, Elemwise):
+        return None
+    kind, inputs = type(p.owner.op.scalar_op), p.owner.inputs
+    whole = {_joined(v) for v in inputs}
+    if kind is ps.Sub and len(whole) == 1 and None not in whole:
+        return "OrderedLogistic"
+    # Its first and last probabilities are those of the tails.
+    if kind is ps.Exp and inputs[0].owner is not None and isinstance(inputs[0].owner.op, Join):
+        return "OrderedProbit"
+    return None
+
+
+def _joined(v: Variable) -> Variable | None:
+    """Return the joined terms of which a variable is a part."""
+    if v.owner is None or not isinstance(v.owner.op, Subtensor):
+        return None
+    whole = v.owner.inputs[0]
+    return whole if whole.owner is not None and isinstance(whole.owner.op, Join) else None
