@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pymc_flymc.bound_setting import BoundSetting, check_bound_setting, settings_of
 from pymc_flymc.bounds import (
     Bohning,
     Bound,
@@ -16,28 +17,16 @@ from pymc_flymc.bounds import (
     Problem,
     Tangent,
     Taylor,
-    is_bound,
 )
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.design import STRUCTURED
-from pymc_flymc.model import RowsReading
 from pymc_flymc.reporting import count, log
 from pymc_flymc.resampling import ImplicitResampling, Resampling
-from pymc_flymc.settings import check_choice, check_object
+from pymc_flymc.settings import check_choice
 from pymc_flymc.target import Target, TargetPart, build_target
 from pymc_flymc.trial import try_joint_moves
 
-__all__ = [
-    "BoundSetting",
-    "check_bounds",
-    "check_settings",
-    "choose_target",
-    "conditional_target",
-    "mixture",
-]
-
-#: A bound for all likelihoods, or a dict of bounds by the names of observed variables.
-BoundSetting = Bound | str | None | Mapping[str, Bound | str | None]
+__all__ = ["check_settings", "choose_target", "conditional_target", "mixture"]
 
 #: Mixtures of random walk, pCN and independent proposals: without and with joint moves.
 _CONDITIONAL = {"auto": (0.3, 0.7, 0.0), "random_walk": (1.0, 0.0, 0.0), "pcn": (0.0, 1.0, 0.0)}
@@ -83,54 +72,6 @@ def check_settings(bound: object, resampling: Resampling | None, proposal: str) 
     _check_resampling(bound, resampling)
 
 
-def check_bound_setting(bound: object) -> None:
-    """Refuse what is no bound, None or "auto", nor a dict of these."""
-    for name, each in bound.items() if isinstance(bound, Mapping) else [("", bound)]:
-        if each is not None and not (isinstance(each, str) and each == "auto"):
-            setting = f"bound[{name!r}]" if name else "bound"
-            check_object(setting, each, is_bound, "a bound, such as Taylor(), None or 'auto'")
-
-
-def check_bounds(bound: BoundSetting, parts: Sequence[RowsReading]) -> None:
-    """Refuse bounds that are not for a model's likelihoods, before any pass over the data.
-
-    Raises
-    ------
-    ValueError
-    """
-    settings = _settings_of(bound, [part.name for part in parts])
-    for part, asked in zip(parts, settings, strict=True):
-        if not (asked is None or isinstance(asked, str) or asked.supports(part.likelihood)):
-            raise ValueError(
-                f"the {asked.name} bound is not one on {part.likelihood.name} likelihoods, such as "
-                f"that of {part.name!r}; bound='auto' takes one that is"
-            )
-
-
-def _settings_of(bound: BoundSetting, names: Sequence[str]) -> list[Any]:
-    """Return the bound asked for each likelihood.
-
-    Raises
-    ------
-    ValueError
-        If one is asked for a variable that is not among them, or if only some have none.
-    """
-    if not isinstance(bound, Mapping):
-        return [bound] * len(names)
-    for name in bound:
-        if name not in names:
-            raise ValueError(
-                f"bound= names {name!r}; the observed variables whose rows are subsampled are "
-                f"{', '.join(map(repr, names))}"
-            )
-    settings = [bound.get(name, "auto") for name in names]
-    if None in settings and any(setting is not None for setting in settings):
-        # The brightness of all rows is resampled alike, and has no law where there is no bound.
-        alone = names[settings.index(None)]
-        raise ValueError(f"bound=None is for all likelihoods or for none, not for {alone!r} alone")
-    return settings
-
-
 def _check_resampling(bound: object, resampling: Resampling | None) -> None:
     if isinstance(bound, Taylor) and resampling is not None:
         raise ValueError(
@@ -166,7 +107,7 @@ def choose_target(
     if len(problems) > 1:
         return conditional_target(graph, problems, bound, scheme, "metropolis", len(others))
     (problem,) = problems
-    (asked,) = _settings_of(bound, [problem.name])
+    (asked,) = settings_of(bound, [problem.name])
     if not isinstance(asked, str):
         _check_resampling(asked, resampling)
         return _with_bound(asked, graph, problem, scheme, others)
@@ -213,7 +154,7 @@ def conditional_target(
     n_others: int,
 ) -> Target:
     """Build the target of a kernel that updates theta given z, by default with tangent bounds."""
-    settings = _settings_of(bound, [problem.name for problem in problems])
+    settings = settings_of(bound, [problem.name for problem in problems])
     chosen = [
         _tightest(_valid_bounds(problem), problem) if isinstance(asked, str) else asked
         for problem, asked in zip(problems, settings, strict=True)

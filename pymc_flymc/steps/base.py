@@ -16,9 +16,9 @@ from pymc.util import RandomGenerator, get_random_generator
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.anchor import Anchor
+from pymc_flymc.bound_setting import BoundSetting
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
-from pymc_flymc.choice import BoundSetting
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.fingerprint import Fingerprint
 from pymc_flymc.points import check_start

@@ -10,9 +10,10 @@ from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.util import RandomGenerator
 
+from pymc_flymc.bound_setting import BoundSetting
 from pymc_flymc.bounds import Problem
 from pymc_flymc.chain import FireflyChain
-from pymc_flymc.choice import BoundSetting, check_settings, choose_target, mixture
+from pymc_flymc.choice import check_settings, choose_target, mixture
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.conditional import Moves, favour_best, new_moves
 from pymc_flymc.reporting import log

@@ -13,8 +13,8 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.anchor import anchor_at, find_anchor
+from pymc_flymc.bound_setting import BoundSetting, check_bounds
 from pymc_flymc.bounds import Problem
-from pymc_flymc.choice import BoundSetting, check_bounds
 from pymc_flymc.density import DensityGraph, Layout, flatten_model
 from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.model import read_model

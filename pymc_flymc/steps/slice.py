@@ -10,9 +10,10 @@ from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.util import RandomGenerator
 
+from pymc_flymc.bound_setting import BoundSetting, check_bound_setting
 from pymc_flymc.bounds import Problem
 from pymc_flymc.chain import FireflyChain
-from pymc_flymc.choice import BoundSetting, check_bound_setting, conditional_target
+from pymc_flymc.choice import conditional_target
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.kernels.slice import Slices, new_slices
 from pymc_flymc.resampling import Resampling
