@@ -16,6 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.compilation import OUTSIDE
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.once import once
+from pymc_flymc.reporting import doing
 from pymc_flymc.statistics import collapsed_quadratic, quadratic_size
 
 __all__ = ["Surrogate", "surrogate_of"]
@@ -39,6 +40,7 @@ class Surrogate:
         Values of the variables of other step methods.
     """
 
+    @doing("differentiating the model")
     def __init__(self, graph: DensityGraph, others: np.ndarray) -> None:
         statistics = pt.vector("statistics", dtype="float64")
         logp: Any = graph.rest
