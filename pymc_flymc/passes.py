@@ -16,10 +16,12 @@ from pymc_flymc.design import Design
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
 from pymc_flymc.statistics import QuadraticStatistics
 
-__all__ = ["BLOCK", "RowDerivatives", "iterate_rows", "likelihood_pass"]
+__all__ = ["BLOCK", "ROUNDING", "RowDerivatives", "iterate_rows", "likelihood_pass"]
 
 #: Rows in a block.
 BLOCK = 8192
+#: How much kinks are rounded off where nothing is known of the posterior, in scales.
+ROUNDING = 0.3
 
 
 def iterate_rows(
@@ -89,7 +91,8 @@ class RowDerivatives:
     """Log-likelihood of each row with its first two derivatives in the row's arguments.
 
     The derivatives come from the likelihood's own graph, unless it brings them along; PyTensor
-    compiles them for a family, not for a model, and keeps them on disk.
+    compiles them for a family, not for a model, and keeps them on disk. Kinks are rounded off, by
+    as much as a last column of the observed values says, or else by `ROUNDING`.
     """
 
     def __init__(self, likelihood: Likelihood) -> None:
@@ -101,11 +104,14 @@ class RowDerivatives:
         # One number for all rows: what depends on nuisance parameters alone is computed once.
         nuisances = [pt.vector(f"nuisance_{i}", dtype="float64", shape=(1,)) for i in range(s)]
         y = [pt.vector(name, dtype="float64") for name in ("y", *likelihood.row_data)]
-        log_likelihood = likelihood.log_likelihood
+        arguments = [*etas, *nuisances]
         if isinstance(likelihood, SmoothedLikelihood):
-            log_likelihood = likelihood.smoothed
-        value = log_likelihood([*etas, *nuisances], outcome(likelihood, y))
-        first: Any = pytensor.grad(value.sum(), [*etas, *nuisances])
+            rounding = pt.vector("rounding", dtype="float64")
+            value = likelihood.smoothed(arguments, outcome(likelihood, y), rounding)
+            y.append(rounding)
+        else:
+            value = likelihood.log_likelihood(arguments, outcome(likelihood, y))
+        first: Any = pytensor.grad(value.sum(), arguments)
 
         def second(i: int, j: int) -> Any:
             wrt = (etas + nuisances)[j]
@@ -115,7 +121,8 @@ class RowDerivatives:
         outputs += [second(i, j) for i in range(k) for j in range(i, k)]
         outputs += [second(k + j, i) for i in range(k) for j in range(s)]
         outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
-        self._inputs, self._outputs = [*etas, *nuisances, *y], outputs
+        self._inputs, self._outputs = [*arguments, *y], outputs
+        self._n_columns = len(y)
         self._third: Any = None
         with warnings.catch_warnings():  # of the trigamma function, which numba does not know
             warnings.filterwarnings("ignore", message="Numba will use object mode")
@@ -138,7 +145,11 @@ class RowDerivatives:
             value, first, second = self._explicit.derivatives(arguments, y)
             none = np.empty((k, 0, n)), np.empty(0), np.empty((0, 0))
             return Derivatives(value, first, second, *none)
-        values = iter(self._function(*arguments[:k], *(v[:1] for v in arguments[k:]), *_columns(y)))
+        columns = _columns(y)
+        if len(columns) < self._n_columns:
+            columns.append(np.full(n, ROUNDING))
+        nuisances = [v[:1] for v in arguments[k:]]
+        values = iter(self._function(*arguments[:k], *nuisances, *columns))
         out = Derivatives(
             next(values),
             np.empty((k, n)),
