@@ -11,6 +11,7 @@ import numpy as np
 from pymc_flymc.climb import climb
 from pymc_flymc.density import Layout
 from pymc_flymc.effects import Effects, Objective, find_effects, moving
+from pymc_flymc.kinks import has_kinks, sharpened
 from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.passes import BLOCK
 from pymc_flymc.regression import JointExpansion, Regression, expand, names_of, spans_of
@@ -106,7 +107,8 @@ def find_anchor(
             )
     theta, passes = np.asarray(start, dtype=np.float64), 0.0
     effects = find_effects(surrogate, [each.design for each in regressions], layout)
-    for i, strides in enumerate(_strides(regressions)):
+    stages = _strides(regressions)
+    for i, strides in enumerate(stages):
         theta, passes, expansion, objective = _newton(
             surrogate, regressions, theta, strides, passes, effects, layout
         )
@@ -117,6 +119,9 @@ def find_anchor(
             theta, passes, expansion, objective = _newton(
                 surrogate, regressions, start, strides, passes, effects, layout
             )
+        if i == len(stages) - 2 and has_kinks(regressions):
+            near = laplace_anchor(surrogate, regressions, objective, expansion, theta, effects, 0.0)
+            regressions = sharpened(regressions, near)
     _check_proper(surrogate, regressions, expansion, theta, effects, layout)
     return laplace_anchor(surrogate, regressions, objective, expansion, theta, effects, passes)
 
@@ -127,7 +132,8 @@ def _strides(regressions: Sequence[Regression]) -> list[list[int]]:
     wanted = [max(4 * BLOCK, 100 * each.design.n_coefficients) for each in regressions]
     n_rows = [each.design.n_rows for each in regressions]
     found = [[max(1, n // m) for n, m in zip(n_rows, wanted, strict=True)]]
-    while max(found[-1]) > 1:
+    # At least two if there are kinks, which are sharpened for the last one.
+    while max(found[-1]) > 1 or (len(found) == 1 and has_kinks(regressions)):
         found.append([stride // 8 or 1 for stride in found[-1]])
     return found
 
@@ -137,10 +143,15 @@ def anchor_at(
 ) -> tuple[Anchor, ...]:
     """Anchor at a point given by the user."""
     effects = find_effects(surrogate, [each.design for each in regressions], layout)
-    expansion = expand(regressions, surrogate.coefficients(theta))
-    # Bounds touch at the given point; proposals are centred at the mode of the expansion there.
-    centre, objective = _maximise(surrogate, expansion.concave().pack(), theta, effects)
-    return laplace_anchor(surrogate, regressions, objective, expansion, centre, effects, 1.0)
+
+    def anchors_of(regressions: Sequence[Regression]) -> tuple[Anchor, ...]:
+        expansion = expand(regressions, surrogate.coefficients(theta))
+        # Bounds touch at the given point; proposals are centred at the expansion's mode.
+        centre, objective = _maximise(surrogate, expansion.concave().pack(), theta, effects)
+        return laplace_anchor(surrogate, regressions, objective, expansion, centre, effects, 1.0)
+
+    anchors = anchors_of(regressions)
+    return anchors_of(sharpened(regressions, anchors)) if has_kinks(regressions) else anchors
 
 
 def _check_proper(

@@ -14,7 +14,10 @@ from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikel
 from pymc_flymc.once import once
 from pymc_flymc.reporting import COMPILING, doing
 
-__all__ = ["Derivatives", "RowDerivatives"]
+__all__ = ["ROUNDING", "Derivatives", "RowDerivatives"]
+
+#: How much kinks are rounded off where nothing is known of the posterior, in scales.
+ROUNDING = 0.3
 
 
 class Derivatives(NamedTuple):
@@ -43,7 +46,8 @@ class RowDerivatives:
     """Log-likelihood of each row with its first two derivatives in the row's arguments.
 
     The derivatives come from the likelihood's own graph, unless it brings them along; PyTensor
-    compiles them for a family, not for a model, and keeps them on disk.
+    compiles them for a family, not for a model, and keeps them on disk. Kinks are rounded off, by
+    as much as a last column of the observed values says, or else by `ROUNDING`.
     """
 
     def __init__(self, likelihood: Likelihood) -> None:
@@ -55,11 +59,14 @@ class RowDerivatives:
         # One number for all rows: what depends on nuisance parameters alone is computed once.
         nuisances = [pt.vector(f"nuisance_{i}", dtype="float64", shape=(1,)) for i in range(s)]
         y = [pt.vector(name, dtype="float64") for name in ("y", *likelihood.row_data)]
-        log_likelihood = likelihood.log_likelihood
+        arguments = [*etas, *nuisances]
         if isinstance(likelihood, SmoothedLikelihood):
-            log_likelihood = likelihood.smoothed
-        self._value = log_likelihood([*etas, *nuisances], outcome(likelihood, y))
-        self._inputs = [*etas, *nuisances, *y]
+            rounding = pt.vector("rounding", dtype="float64")
+            self._value = likelihood.smoothed(arguments, outcome(likelihood, y), rounding)
+            y.append(rounding)
+        else:
+            self._value = likelihood.log_likelihood(arguments, outcome(likelihood, y))
+        self._inputs, self._n_columns = [*arguments, *y], len(y)
         self._function = self._once(_compile_derivatives)
 
     def _once(self, compile: Callable[..., Any]) -> Any:
@@ -78,9 +85,12 @@ class RowDerivatives:
             value, first, second = self._explicit.derivatives(arguments, y)
             none = np.empty((k, 0, n)), np.empty(0), np.empty((0, 0))
             return Derivatives(value, first, second, *none)
+        columns = _columns(y)
+        if len(columns) < self._n_columns:
+            columns.append(np.full(n, ROUNDING))
         with doing(COMPILING):  # the first call does; no other takes long
-            together = *arguments[:k], *(v[:1] for v in arguments[k:]), *_columns(y)
-            values = iter(self._function(*together))
+            nuisances = [v[:1] for v in arguments[k:]]
+            values = iter(self._function(*arguments[:k], *nuisances, *columns))
         out = Derivatives(
             next(values),
             np.empty((k, n)),

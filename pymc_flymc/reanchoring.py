@@ -16,6 +16,7 @@ from pymc_flymc.density import Layout
 from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.design import Design
 from pymc_flymc.effects import Objective, find_effects
+from pymc_flymc.kinks import has_kinks, sharpened
 from pymc_flymc.passes import BLOCK, iterate_rows
 from pymc_flymc.regression import JointExpansion, Regression, expand, spans_of
 from pymc_flymc.reporting import count, log
@@ -204,17 +205,22 @@ def anchors_around(
     """
     found = find_effects(surrogate, [each.design for each in regressions], layout)
     effects = replace(found, positions=np.empty(0, np.int64))
-    expansion, at_theta = expand(regressions, w).concave(), surrogate.coefficients(theta)
-    spans = spans_of(regressions)
-    level = JointExpansion(
-        tuple(
-            replace(part, w=at_theta[span], gradient=np.zeros_like(part.gradient))
-            for part, span in zip(expansion.parts, spans, strict=True)
+    at_theta, spans = surrogate.coefficients(theta), spans_of(regressions)
+
+    def anchors_of(regressions: Sequence[Regression]) -> tuple[Anchor, ...]:
+        expansion = expand(regressions, w).concave()
+        level = JointExpansion(
+            tuple(
+                replace(part, w=at_theta[span], gradient=np.zeros_like(part.gradient))
+                for part, span in zip(expansion.parts, spans, strict=True)
+            )
         )
-    )
-    objective = Objective(surrogate, level.pack(), effects)
-    anchors = laplace_anchor(surrogate, regressions, objective, level, theta, effects, 1.0)
-    return tuple(replace(each, w=w[span]) for each, span in zip(anchors, spans, strict=True))
+        objective = Objective(surrogate, level.pack(), effects)
+        anchors = laplace_anchor(surrogate, regressions, objective, level, theta, effects, 1.0)
+        return tuple(replace(each, w=w[span]) for each, span in zip(anchors, spans, strict=True))
+
+    anchors = anchors_of(regressions)
+    return anchors_of(sharpened(regressions, anchors)) if has_kinks(regressions) else anchors
 
 
 def same_anchors(a: Sequence[Anchor] | None, b: Sequence[Anchor] | None) -> bool:

@@ -187,11 +187,20 @@ class SmoothLikelihood(Likelihood, Protocol):
 class SmoothedLikelihood(Likelihood, Protocol):
     """A likelihood with kinks, which the anchor search rounds off."""
 
-    def smoothed(self, arguments: Sequence[TensorVariable], y: TensorVariable) -> TensorVariable:
-        """Return the graph of a smooth function close to ``log L``.
+    def smoothed(
+        self, arguments: Sequence[TensorVariable], y: TensorVariable, rounding: TensorVariable
+    ) -> TensorVariable:
+        """Return the graph of a smooth function that goes to ``log L`` as `rounding` goes to zero.
 
         It says where bounds are tuned and what proposals are like; the posterior does not depend
         on it.
+        """
+        ...
+
+    def rounding(self, spread: np.ndarray, nuisances: np.ndarray) -> np.ndarray:
+        """Return how much to round off, shape (n,), where predictors have this sd, shape (n,).
+
+        The nuisance parameters are of shape (S,).
         """
         ...
 

@@ -15,9 +15,6 @@ from pymc_flymc.likelihoods.base import RowParameters, scalar_parameter
 
 __all__ = ["AsymmetricLaplace", "LocationScale", "Logistic", "StudentT"]
 
-#: Over this many scales the kink of the Laplace density is rounded off in the anchor search.
-ROUNDING = 0.3
-
 
 class LocationScale:
     """Observed values with noise around the predictor, log-convex in u = ((y - eta)/sigma)^2.
@@ -234,16 +231,22 @@ class AsymmetricLaplace(LocationScale):
         """Graph of -d."""
         return -pt.sinh(nuisances[0])
 
-    def smoothed(self, arguments: Sequence[TensorVariable], y: TensorVariable) -> TensorVariable:
-        """Log-likelihood with the kink of ``|z|`` rounded off over a fraction of the scale.
+    def smoothed(
+        self, arguments: Sequence[TensorVariable], y: TensorVariable, rounding: TensorVariable
+    ) -> TensorVariable:
+        """Log-likelihood with the kink of ``|z|`` rounded off over so many scales.
 
         Its curvature, of which there is none but in the kink, is then spread over the rows near it.
         """
         eta, *nuisances = arguments
         z = (y - eta) * pt.exp(-nuisances[-1])
-        rounded = pt.sqrt(pt.sqr(z) + ROUNDING**2)
+        rounded = pt.sqrt(pt.sqr(z) + pt.sqr(rounding))
         kernel = -pt.cosh(nuisances[0]) * rounded + self.skewness(nuisances) * z
         return self.log_normaliser(nuisances) + kernel
+
+    def rounding(self, spread: np.ndarray, nuisances: np.ndarray) -> np.ndarray:
+        """Return the spread in scales."""
+        return np.asarray(spread * np.exp(-nuisances[-1]))
 
     def tangent(self, squared: np.ndarray, nuisances: Sequence[np.ndarray]) -> np.ndarray:
         """Minus the slope, ``a/(2 |z|)``, and its inverse, shape (2, n)."""
