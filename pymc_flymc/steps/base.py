@@ -20,6 +20,7 @@ from pymc_flymc.anchor import Anchor, anchor_at, find_anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph, Layout, flatten_model
+from pymc_flymc.lifetime import end_with_parent
 from pymc_flymc.model import anchor_point, read_model
 from pymc_flymc.passes import RowDerivatives
 from pymc_flymc.reanchoring import Anchors, same_anchors
@@ -164,6 +165,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a new chain: nothing of an earlier one remains."""
         super().setup_chain(rng, tune, draws)
+        end_with_parent()
         self._chain = self._new_chain()
         self.tune = tune > 0
         self.tuning = self._new_tuning(tune)
