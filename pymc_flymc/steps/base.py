@@ -20,6 +20,7 @@ from pymc_flymc.anchor import Anchor, anchor_at, find_anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph, Layout, flatten_model
+from pymc_flymc.full_passes import warn_of_full_passes
 from pymc_flymc.lifetime import end_with_parent
 from pymc_flymc.model import anchor_point, read_model
 from pymc_flymc.passes import RowDerivatives
@@ -84,7 +85,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             raise ValueError(f"transitions must be a positive integer, not {transitions!r}")
         model = modelcontext(model)
         reading = read_model(model, vars)
-        self.vars = list(reading.vars)
+        self.vars, self._per_row = list(reading.vars), reading.per_row
         self.rng = get_random_generator(rng)
         self.tune = True
         initial_point = initial_point or model.initial_point()
@@ -133,6 +134,9 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             f"{type(self).__name__}: {names_of(regressions)}, anchor found in "
             f"{anchors[0].passes:.1f} passes over the data"
         )
+        names = [part.name for part in reading.parts]
+        others_now = self._others_layout.ravel(initial_point)
+        warn_of_full_passes(reading.full_passes, names, self.target, others_now)
 
     @abstractmethod
     def _choose(
