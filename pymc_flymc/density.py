@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -11,12 +12,19 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
+from pymc.logprob.utils import ParameterValueError
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.graph_tools import fold_constants
+
 __all__ = ["DensityGraph", "Layout", "flatten_model"]
+
+
+#: Elements from which on an array that no variable changes is not left to each compilation.
+LONG = 1000
 
 
 @dataclass(frozen=True)
@@ -141,5 +149,8 @@ def flatten_model(
             value = pt.constant(node.get_value(borrow=True), name=node.name)
             replacements[node] = node.type.filter_variable(value)
     flat: list[Any] = graph_replace([rest, *coefficients], replacements, strict=False)
+    # Settings that a distribution refuses are for the search of the anchor to report.
+    with suppress(ParameterValueError):
+        flat[0] = fold_constants(flat[0], LONG)
     ws = tuple(w.astype("float64") for w in flat[1:])
     return DensityGraph(theta, rest_of, flat[0], ws, tuple(sizes))

@@ -1,5 +1,19 @@
-"""Errors that this package raises on purpose."""
+"""Errors and warnings that this package raises on purpose."""
+
+import os
+import warnings
+from pathlib import Path
+
+import pymc
+
+#: Frames of these packages are not where a user can do anything.
+_INTERNAL = tuple(str(Path(file).parent) + os.sep for file in (__file__, pymc.__file__))
 
 
 class UnsupportedModelError(ValueError):
     """The model is valid PyMC, but Firefly cannot sample it exactly; the message says why."""
+
+
+def warn(message: str) -> None:
+    """Warn, at the line of the user's own that led here."""
+    warnings.warn(message, skip_file_prefixes=_INTERNAL)

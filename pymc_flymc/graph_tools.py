@@ -5,6 +5,7 @@ Nothing here runs PyTensor's rewrites on a whole graph: they would hash, fold an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import cast
 
@@ -134,35 +135,50 @@ def _known_shape(op: object, source: Variable) -> Variable | None:
     return None
 
 
-def fold_constants(variable: TensorVariable) -> TensorVariable:
+def fold_constants(variable: TensorVariable, least: int = 0) -> TensorVariable:
     """Copy a graph with each largest part that needs no argument replaced by its value.
 
-    Meant for the small graph of the coefficients, in which such a part may still read the data
-    (``X.std(axis=0)``): it must be computed once, not at each evaluation.
+    Such a part may read the data (``X.std(axis=0)``): it is computed once, here, and not whenever
+    the graph is compiled, and the data need not be kept for it.
+
+    Parameters
+    ----------
+    variable : TensorVariable
+        The graph.
+    least : int
+        Parts in which no array has so many elements stay as they are.
     """
     fixed: dict[Variable, bool] = {}
-    memo: dict[Variable, Variable] = {}
+    most: dict[Variable, int] = {}
     nodes = list(toposort([variable]))
     for node in nodes:
         answer = all(fixed.setdefault(v, isinstance(v, Constant)) for v in node.inputs)
         fixed.update(dict.fromkeys(node.outputs, answer))
-
-    def folded(v: Variable) -> Variable:
-        if v not in memo:
-            new = v
-            if v.owner is not None and fixed[v] and isinstance(v.type, TensorType):
-                value = evaluate(v)
-                new = TensorConstant(TensorType(v.type.dtype, value.shape), value, name=v.name)
-            memo[v] = new
-        return memo[v]
-
+        largest = max((most.setdefault(v, known_size(v)) for v in node.inputs), default=0)
+        most.update((v, max(largest, known_size(v))) for v in node.outputs)
+    read = [v for node in nodes if not fixed[node.outputs[0]] for v in node.inputs]
+    parts = [
+        v
+        for v in dict.fromkeys([*read, variable])
+        if v.owner is not None and fixed[v] and most[v] >= least and isinstance(v.type, TensorType)
+    ]
+    if not parts:
+        return variable
+    memo: dict[Variable, Variable] = {}
+    for v, value in zip(parts, map(np.asarray, plain_function([], parts)()), strict=True):
+        memo[v] = TensorConstant(TensorType(v.type.dtype, value.shape), value, name=v.name)
     for node in nodes:
         if not fixed[node.outputs[0]]:
-            inputs = [folded(v) for v in node.inputs]
+            inputs = [memo.get(v, v) for v in node.inputs]
             if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
                 new = node.clone_with_new_inputs(inputs, strict=False)
                 memo.update(zip(node.outputs, new.outputs, strict=True))
-    return cast(TensorVariable, folded(variable))
+    return cast(TensorVariable, memo.get(variable, variable))
+
+
+def known_size(variable: Variable) -> int:
+    """Return the number of a variable's elements, without axes of a length that is not known."""
+    return math.prod(n or 1 for n in getattr(variable.type, "shape", ()))
 
 
 def first_equals(variable: Variable) -> dict[Variable, Variable]:

@@ -12,13 +12,16 @@ from pymc.initial_point import make_initial_point_expression
 from pymc.model.core import Model
 from pymc.util import get_value_vars_from_user_vars
 from pytensor.graph.basic import Variable
+from pytensor.tensor import as_tensor
+from pytensor.tensor.math import variadic_add
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.full_passes import warn_of_full_passes
+from pymc_flymc.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.graph_tools import free_inputs, plain_function
 from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
 from pymc_flymc.observed import check_form, check_missing, observed_values, size_of, with_row_data
+from pymc_flymc.other_steps import warn_of_other_steps
 from pymc_flymc.predictor import LinearPredictor, read_parameters
 from pymc_flymc.refusals import nothing_supported
 from pymc_flymc.reporting import doing
@@ -63,11 +66,17 @@ class ModelReading:
         transforms, potentials, other observed variables - in terms of value variables.
     vars : list of TensorVariable
         Value variables that the step samples.
+    full_passes : tuple of FullPass
+        What of the model is evaluated in full though it is of the size of the data.
+    per_row : dict
+        Deterministic variables with a value for each row, with the number of rows.
     """
 
     parts: tuple[RowsReading, ...]
     rest_logp: TensorVariable
     vars: list[TensorVariable]
+    full_passes: tuple[FullPass, ...]
+    per_row: dict[str, int]
 
 
 @doing("reading the model and checking its data")
@@ -103,7 +112,7 @@ def read_model(
     Warns
     -----
     UserWarning
-        If a part of the model costs a pass over all rows at each draw nevertheless.
+        If `vars` leaves variables to steps of PyMC that would read all rows.
     """
     largest, *others = _supported(model)
     owned = _value_variables(model, vars)
@@ -116,11 +125,22 @@ def read_model(
                 taken[rv] = _read_rows(model, rv, owned, shapes)
             except UnsupportedModelError as error:
                 refused[str(rv.name)] = str(error)
-    warn_of_full_passes(
-        model, {rv: len(part.observed) for rv, part in taken.items()}, shapes, refused
-    )
+    rows = [len(part.observed) for part in taken.values()]
+    warn_of_other_steps(model, owned, sum(rows))
     rest = [v for v in model.basic_RVs + model.potentials if v not in taken]
-    return ModelReading(_of_one_dtype(list(taken.values())), model.logp(vars=rest), owned)
+    logps = model.logp(vars=rest, sum=False)
+    terms = {
+        v: as_tensor(logp, allow_xtensor_conversion=True).sum()
+        for v, logp in zip(rest, logps, strict=True)
+    }
+    coefficients = {rv: part.predictor.coefficients for rv, part in taken.items()}
+    return ModelReading(
+        _of_one_dtype(list(taken.values())),
+        variadic_add(*terms.values()),
+        owned,
+        find_full_passes(model, coefficients, terms, shapes, refused),
+        per_row(model, rows, shapes),
+    )
 
 
 def _read_rows(

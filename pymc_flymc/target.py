@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +31,8 @@ from pymc_flymc.resampling import ImplicitResampling, Levels, Resampling
 
 __all__ = ["Target", "TargetPart", "build_target"]
 
+#: Evaluations of a density that are timed.
+TIMED = 3
 #: How theta is updated: with z, or given z.
 KERNELS: dict[str, Any] = {
     "joint": joint,
@@ -149,6 +152,27 @@ class Target:
             out.append(slopes[start : start + size])
             start += size + part.n_shared
         return np.concatenate(out)
+
+    def seconds(self, others: np.ndarray) -> float:
+        """Time of one evaluation of all that is not a row: the median of a few.
+
+        Parameters
+        ----------
+        others : ndarray, shape (F,)
+            Values of the variables of other step methods.
+        """
+        arguments = (
+            self.geometry.centre,
+            np.concatenate([self.statistics, others]),
+            np.empty(self.n_slopes),
+        )
+        self.density(*arguments)  # once for Python to find the function
+        times = []
+        for _ in range(TIMED):
+            start = time.perf_counter()
+            self.density(*arguments)
+            times.append(time.perf_counter() - start)
+        return float(np.median(times))
 
     def posterior(self, statistics: np.ndarray, geometry: Geometry) -> Posterior:
         """Native form, for one chain's own statistics and geometry."""

@@ -2,10 +2,12 @@
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from pathlib import Path
 
 import cloudpickle
@@ -173,6 +175,53 @@ def test_start_methods(method, tmp_path):
     assert result.returncode == 0 and "as one" in result.stdout, result.stdout + result.stderr
     assert "Multiprocess sampling" in result.stderr, "PyMC fell back to one process"
     assert not list(folder.glob("pymc-flymc-*"))
+
+
+def is_running(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"  # a zombie has ended; nobody has asked for its exit code
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks processes up in /proc")
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_chains_end_with_a_parent_that_is_killed(method, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import multiprocessing, os, signal, sys
+            sys.path.insert(0, {str(Path(__file__).parent)!r})
+            from test_contract import JaakkolaJordan, build, logistic_model, sample
+
+            def kill(trace, draw):
+                if draw.draw_idx == 100:
+                    print(*(p.pid for p in multiprocessing.active_children()), flush=True)
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            if __name__ == "__main__":
+                model = logistic_model()
+                step = build(model, bound=JaakkolaJordan(xi=1.5, slack=0.0))
+                sample(model, step, draws=10**6, cores=2, mp_ctx={method!r}, callback=kill)
+            """
+        )
+    )
+    # Into a file: chains that go on would keep a pipe open.
+    with (tmp_path / "chains").open("w") as out:
+        result = subprocess.run([sys.executable, str(script)], stdout=out, timeout=300)
+    assert result.returncode == -signal.SIGKILL
+    chains = [int(pid) for pid in (tmp_path / "chains").read_text().split()]
+    try:
+        assert len(chains) == 2
+        end = time.monotonic() + 30.0
+        while any(map(is_running, chains)) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not any(map(is_running, chains))
+    finally:
+        for pid in filter(is_running, chains):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_pickle_is_small_and_its_file_goes_with_the_step(tmp_path, monkeypatch):

@@ -21,6 +21,8 @@ from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import DensityGraph
 from pymc_flymc.fingerprint import Fingerprint
+from pymc_flymc.full_passes import warn_of_full_passes
+from pymc_flymc.lifetime import end_with_parent
 from pymc_flymc.points import check_start
 from pymc_flymc.reanchoring import Anchors, same_anchors
 from pymc_flymc.reporting import log, reported
@@ -101,11 +103,13 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self.tuning: Tuning | None = None
         fingerprint = Fingerprint.of(self._model)
         reading = read(self._model, *self._asked, self._bound_setting)
-        self._vars = reading.vars
+        self._vars, self._per_row = reading.vars, reading.per_row
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta = reading.theta
         self.target = self._choose(reading.graph, reading.problems, reading.others)
         self._anchors = Anchors.of(self.target, reading.problems, self._layout, self.brightness)
+        names = [problem.name for problem in reading.problems]
+        warn_of_full_passes(reading.full_passes, names, lambda: self.target.seconds(reading.others))
         self._fingerprint, self.data = fingerprint, fingerprint.digest
 
     def _refresh(self, in_place: bool) -> None:
@@ -162,6 +166,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a new chain: nothing of an earlier one remains."""
         super().setup_chain(rng, tune, draws)
+        end_with_parent()
         self._refresh(in_place=True)
         self._chain = self._new_chain()
         self.tune = tune > 0

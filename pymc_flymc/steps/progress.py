@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.progress import TextColumn
 from rich.table import Column
+
+from pymc_flymc.steps.recording import warn_of_recording
 
 __all__ = ["BrightRowsProgress"]
 
@@ -14,8 +16,13 @@ __all__ = ["BrightRowsProgress"]
 class BrightRowsProgress:
     """Columns of the bright rows and of the likelihood queries of a draw."""
 
-    @staticmethod
-    def _progressbar_config(n_chains: int = 1) -> tuple[list[TextColumn], dict[str, list[int]]]:
+    _per_row: Mapping[str, int]
+
+    def _progressbar_config(
+        self, n_chains: int = 1
+    ) -> tuple[list[TextColumn], dict[str, list[int]]]:
+        # PyMC asks for this as a run begins, once, in the process that records the draws.
+        warn_of_recording(self._per_row)
         columns = [
             TextColumn("{task.fields[n_bright]}", table_column=Column("Bright rows", ratio=1)),
             TextColumn(

@@ -17,6 +17,7 @@ from pymc_flymc.bound_setting import BoundSetting, check_bounds
 from pymc_flymc.bounds import Problem
 from pymc_flymc.density import DensityGraph, Layout, flatten_model
 from pymc_flymc.derivatives import RowDerivatives
+from pymc_flymc.full_passes import FullPass
 from pymc_flymc.model import read_model
 from pymc_flymc.points import anchor_point, check_start, complete_point
 from pymc_flymc.regression import Regression, names_of
@@ -41,6 +42,8 @@ class Reading:
     graph : DensityGraph
     problems : list of Problem
         One for each likelihood.
+    full_passes, per_row
+        As of a `ModelReading`.
     """
 
     vars: list[TensorVariable]
@@ -50,6 +53,8 @@ class Reading:
     others: np.ndarray
     graph: DensityGraph
     problems: list[Problem]
+    full_passes: tuple[FullPass, ...]
+    per_row: dict[str, int]
 
 
 def read(
@@ -105,4 +110,14 @@ def read(
         at = layout.ravel(anchor_point(model, anchor))
         anchors = anchor_at(surrogate, regressions, at, layout)
     problems = [Problem.of(*each) for each in zip(regressions, anchors, strict=True)]
-    return Reading(list(found.vars), layout, others_layout, theta, of_others, graph, problems)
+    return Reading(
+        list(found.vars),
+        layout,
+        others_layout,
+        theta,
+        of_others,
+        graph,
+        problems,
+        found.full_passes,
+        found.per_row,
+    )
