@@ -9,14 +9,14 @@ import pytensor
 import pytensor.tensor as pt
 
 from pymc_flymc.anchor import Anchor
-from pymc_flymc.bounds import Bound, Problem, is_bound
+from pymc_flymc.bounds import Bound, Problem, is_bound, row_factor
 from pymc_flymc.compilation import compile_log_factor
+from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.design import Design
 from pymc_flymc.laplace import dense_factor
 from pymc_flymc.likelihoods import Likelihood, is_likelihood, outcome
-from pymc_flymc.passes import RowDerivatives, likelihood_pass
+from pymc_flymc.passes import likelihood_pass
 from pymc_flymc.settings import check_object
-from pymc_flymc.target import row_factor
 
 __all__ = ["check_bound"]
 

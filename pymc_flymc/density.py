@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -15,10 +15,6 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
-
-if TYPE_CHECKING:
-    from pymc_flymc.bounds.base import Bound
-    from pymc_flymc.likelihoods import Likelihood
 
 __all__ = ["DensityGraph", "Layout", "flatten_model"]
 
@@ -116,49 +112,6 @@ class DensityGraph:
     def n_coefficients(self) -> int:
         """Number of coefficients of all likelihoods."""
         return sum(self.sizes)
-
-    def with_bounds(
-        self, bounds: Sequence[tuple[Bound | None, Likelihood, int]], n_others: int
-    ) -> tuple[TensorVariable, ...]:
-        """Graphs of the rest of the model and the collapsed bounds.
-
-        Parameters
-        ----------
-        bounds : sequence of (Bound or None, Likelihood, int)
-            Of each likelihood, with the length of the bound's statistics: its own part of
-            `statistics`, in the same order.
-        n_others : int
-            Length of `others`, which come last in `statistics`.
-
-        Returns
-        -------
-        theta, statistics : TensorVariable
-            Inputs.
-        logp, coefficients, shared : TensorVariable
-            Log density, w(theta), and what the rows' bounds have in common. Of several likelihoods
-            the coefficients are one after the other, what its rows share behind each.
-        """
-        statistics = pt.vector("statistics", dtype="float64")
-        logp: Any = self.rest
-        if n_others:
-            tail = pt.specify_shape(statistics[statistics.shape[0] - n_others :], (n_others,))
-            known: dict[Any, Any] = {self.others: tail}
-            logp = graph_replace([logp], known, strict=False)[0]
-        parts: list[Any] = []
-        start = 0
-        for (bound, likelihood, size), w, n in zip(
-            bounds, self.coefficients, self.sizes, strict=True
-        ):
-            shared: Any = pt.zeros((0,))
-            if bound is not None:
-                own: Any = statistics[start:] if start else statistics
-                log_bound, shared = bound.collapsed(likelihood, w, own, n)
-                logp = logp + log_bound
-            parts += [w, shared]
-            start += size
-        if len(self.sizes) == 1:
-            return self.theta, statistics, logp, *parts
-        return self.theta, statistics, logp, pt.join(0, *parts), pt.zeros((0,))
 
 
 def flatten_model(

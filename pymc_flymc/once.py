@@ -10,7 +10,7 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.traversal import graph_inputs
 
-from pymc_flymc.fingerprint import arrays_of, digest_of
+from pymc_flymc.digests import arrays_of, digest_of
 
 __all__ = ["once"]
 

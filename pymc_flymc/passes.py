@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pytensor
-import pytensor.tensor as pt
 
 from pymc_flymc.block_matrix import BlockMatrix, SparseRows
+from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.design import Design
-from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
-from pymc_flymc.once import once
 from pymc_flymc.statistics import QuadraticStatistics
 
-__all__ = ["BLOCK", "RowDerivatives", "iterate_rows", "likelihood_pass"]
+__all__ = ["BLOCK", "LikelihoodExpansion", "iterate_rows", "likelihood_pass"]
 
 #: Rows in a block.
 BLOCK = 8192
@@ -62,123 +58,6 @@ def iterate_rows(
             arguments[:k] += design.offset[rows].T
         arguments[k:] = nuisances[:, None]
         yield rows, x, arguments
-
-
-class Derivatives(NamedTuple):
-    """Log-likelihoods of n rows, and their derivatives in K predictors and S nuisance parameters.
-
-    Attributes
-    ----------
-    value : ndarray, shape (n,)
-    first : ndarray, shape (K, n)
-    second : ndarray, shape (K, K, n)
-    mixed : ndarray, shape (K, S, n)
-    nuisance_first : ndarray, shape (S,)
-        Summed over rows, like the next.
-    nuisance_second : ndarray, shape (S, S)
-    """
-
-    value: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    mixed: np.ndarray
-    nuisance_first: np.ndarray
-    nuisance_second: np.ndarray
-
-
-class RowDerivatives:
-    """Log-likelihood of each row with its first two derivatives in the row's arguments.
-
-    The derivatives come from the likelihood's own graph, unless it brings them along; PyTensor
-    compiles them for a family, not for a model, and keeps them on disk.
-    """
-
-    def __init__(self, likelihood: Likelihood) -> None:
-        self._sizes = k, s = likelihood.n_predictors, len(likelihood.nuisances)
-        self._explicit = likelihood if isinstance(likelihood, ExplicitLikelihood) else None
-        if self._explicit is not None:
-            return
-        etas = [pt.vector(f"eta_{i}", dtype="float64") for i in range(k)]
-        # One number for all rows: what depends on nuisance parameters alone is computed once.
-        nuisances = [pt.vector(f"nuisance_{i}", dtype="float64", shape=(1,)) for i in range(s)]
-        y = [pt.vector(name, dtype="float64") for name in ("y", *likelihood.row_data)]
-        log_likelihood = likelihood.log_likelihood
-        if isinstance(likelihood, SmoothedLikelihood):
-            log_likelihood = likelihood.smoothed
-        self._value = log_likelihood([*etas, *nuisances], outcome(likelihood, y))
-        self._inputs = [*etas, *nuisances, *y]
-        self._function = self._once(_compile_derivatives)
-
-    def _once(self, compile: Callable[..., Any]) -> Any:
-        graph: Any = self._inputs, self._value, *self._sizes
-        return once(compile, *graph, inputs=graph[0], outputs=[graph[1]], also=self._sizes)
-
-    def third(self, arguments: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Third derivatives of a likelihood with one argument, shape (n,)."""
-        return np.asarray(self._once(_compile_third)(*arguments, *_columns(y)))
-
-    def __call__(self, arguments: np.ndarray, y: np.ndarray) -> Derivatives:
-        """Evaluate for arguments of shape (K + S, n), the last S rows of which are constant."""
-        k, s = self._sizes
-        n = len(y)
-        if self._explicit is not None:
-            value, first, second = self._explicit.derivatives(arguments, y)
-            none = np.empty((k, 0, n)), np.empty(0), np.empty((0, 0))
-            return Derivatives(value, first, second, *none)
-        values = iter(self._function(*arguments[:k], *(v[:1] for v in arguments[k:]), *_columns(y)))
-        out = Derivatives(
-            next(values),
-            np.empty((k, n)),
-            np.empty((k, k, n)),
-            np.empty((k, s, n)),
-            np.empty(s),
-            np.empty((s, s)),
-        )
-        for i in range(k):
-            out.first[i] = next(values)
-        for j in range(s):
-            out.nuisance_first[j] = next(values)[0]
-        for i in range(k):
-            for j in range(i, k):
-                out.second[i, j] = out.second[j, i] = next(values)
-        for i in range(k):
-            for j in range(s):
-                out.mixed[i, j] = next(values)
-        for i in range(s):
-            for j in range(s):
-                out.nuisance_second[i, j] = next(values)[0]
-        return out
-
-
-def _compile_derivatives(inputs: list[Any], value: Any, k: int, s: int) -> Any:
-    """Compile row values with derivatives in K predictors and S nuisances, in a fixed order."""
-    etas, nuisances = inputs[:k], inputs[k : k + s]
-    first: Any = pytensor.grad(value.sum(), [*etas, *nuisances])
-
-    def second(i: int, j: int) -> Any:
-        wrt = (etas + nuisances)[j]
-        return pytensor.grad(first[i].sum(), wrt, disconnected_inputs="ignore")
-
-    outputs = [value, *first]
-    outputs += [second(i, j) for i in range(k) for j in range(i, k)]
-    outputs += [second(k + j, i) for i in range(k) for j in range(s)]
-    outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
-    with warnings.catch_warnings():  # of the trigamma function, which numba does not know
-        warnings.filterwarnings("ignore", message="Numba will use object mode")
-        return pytensor.function(inputs, outputs, mode="NUMBA", trust_input=True)
-
-
-def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:
-    """Compile third derivatives in the one predictor."""
-    derivative = value
-    for _ in range(3):
-        derivative = pytensor.grad(derivative.sum(), inputs[0])
-    return pytensor.function(inputs, derivative, mode="NUMBA")
-
-
-def _columns(y: np.ndarray) -> list[np.ndarray]:
-    """Columns of observed values of shape (n,) or (n, C), each contiguous."""
-    return list(np.ascontiguousarray(np.atleast_2d(y.T), dtype=np.float64))
 
 
 @dataclass(frozen=True)

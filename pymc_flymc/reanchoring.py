@@ -14,9 +14,10 @@ from pymc_flymc.anchor import Anchor, anchor_at, laplace_anchor
 from pymc_flymc.bounds import Problem
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import Layout
+from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.design import Design
 from pymc_flymc.effects import Objective, find_effects
-from pymc_flymc.passes import BLOCK, RowDerivatives, iterate_rows
+from pymc_flymc.passes import BLOCK, iterate_rows
 from pymc_flymc.regression import JointExpansion, Regression, expand, spans_of
 from pymc_flymc.resampling import Resampling
 from pymc_flymc.shared import SharedArray
@@ -114,10 +115,7 @@ class Anchors:
 
     def target_at(self, anchors: Sequence[Anchor]) -> Target:
         """Build the target with the first one's bounds and kernel at another anchor."""
-        problems = [
-            Problem(**regression.__dict__, anchor=anchor)
-            for regression, anchor in zip(self._regressions(), anchors, strict=True)
-        ]
+        problems = [Problem.of(*each) for each in zip(self._regressions(), anchors, strict=True)]
         return self.target.at(problems, self.resampling)
 
     def _anchors(self, chain: FireflyChain, theta: np.ndarray, w: np.ndarray) -> tuple[Anchor, ...]:

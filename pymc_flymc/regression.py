@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.design import Design
 from pymc_flymc.likelihoods import Likelihood
-from pymc_flymc.passes import LikelihoodExpansion, RowDerivatives, likelihood_pass
+from pymc_flymc.passes import LikelihoodExpansion, likelihood_pass
 
 __all__ = ["JointExpansion", "Regression", "expand", "names_of", "spans_of"]
 

@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SharedArray", "is_mapped"]
+from pymc_flymc.digests import owner_of
+
+__all__ = ["SharedArray"]
 
 
 class SharedArray:
@@ -45,22 +47,9 @@ class SharedArray:
         return _attach, (*self._file, self.array.dtype.str, self.array.shape)
 
 
-def is_mapped(array: np.ndarray) -> bool:
-    """Whether an array is a memory map of a file, or a part of one."""
-    return isinstance(_root(array), np.memmap)
-
-
-def _root(array: np.ndarray) -> Any:
-    """Return the array that owns an array's memory, or that mapped it."""
-    root: Any = array
-    while isinstance(root.base, np.ndarray):
-        root = root.base
-    return root
-
-
 def _file_behind(array: np.ndarray) -> tuple[str, int] | None:
     """File and position in it that an array maps, or None if it lives in memory."""
-    root = _root(array)
+    root = owner_of(array)
     # A copy-on-write map ("c") may differ from its file.
     if not isinstance(root, np.memmap) or root.filename is None or root.mode == "c":
         return None

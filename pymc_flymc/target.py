@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from pymc_flymc.bounds import Bound, Problem, log_odds
+from pymc_flymc.bounds import Bound, Problem, row_factor
+from pymc_flymc.collapsed import collapsed_density
 from pymc_flymc.compilation import (
-    RowFactor,
     compile_density,
     compile_density_gradient,
     compile_log_factor,
@@ -24,11 +23,11 @@ from pymc_flymc.kernels import conditional, hamiltonian, joint, slice
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.posterior import Posterior
-from pymc_flymc.likelihoods import Likelihood, outcome
+from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.native import NativeFunction, read_only
 from pymc_flymc.resampling import ImplicitResampling, Levels, Resampling
 
-__all__ = ["Target", "TargetPart", "build_target", "row_factor"]
+__all__ = ["Target", "TargetPart", "build_target"]
 
 #: How theta is updated: with z, or given z.
 KERNELS: dict[str, Any] = {
@@ -102,7 +101,7 @@ class Target:
 
     def __post_init__(self) -> None:
         bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
-        graphs = self.graph.with_bounds(bounds, self.n_others)
+        graphs = collapsed_density(self.graph, bounds, self.n_others)
         self.density = compile_density(*graphs)
         self.gradients: tuple[NativeFunction, ...] = ()
         if self.kernel == "hamiltonian":
@@ -136,10 +135,9 @@ class Target:
 
     def at(self, problems: Sequence[Problem], resampling: Resampling) -> Target:
         """Return the target at another anchor: a pass over the data, and nothing is compiled."""
-        moved = copy(self)
-        tables = _tables(problems, self.parts, self.graph.sizes, resampling, self.kernel)
-        moved.__dict__.update(tables)
-        return moved
+        bounds = [part.bound for part in self.parts]
+        tables = _tables(problems, bounds, self.graph.sizes, resampling, self.kernel)
+        return replace(self, **tables)
 
     def coefficients(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Coefficients of all likelihoods, shape (P,), without what the rows of each share."""
@@ -190,34 +188,30 @@ def build_target(
     ValueError
         If a bound has settings for another number of rows.
     """
-    parts = tuple(
-        TargetPart(each.likelihood, bound, np.empty(0), 0.0, compile_log_factor(factor))
-        for each, bound in zip(problems, bounds, strict=True)
-        for factor in [row_factor(each.likelihood, bound)]
-    )
-    tables = _tables(problems, parts, graph.sizes, resampling, kernel)
+    tables = _tables(problems, bounds, graph.sizes, resampling, kernel)
     return Target(graph=graph, n_others=n_others, kernel=kernel, **tables)
 
 
 def _tables(
     problems: Sequence[Problem],
-    parts: Sequence[TargetPart],
+    bounds: Sequence[Bound | None],
     sizes: Sequence[int],
     resampling: Resampling,
     kernel: str,
 ) -> dict[str, Any]:
     """Return the fields of a target that depend on the anchor."""
-    filled, rows, bright = [], [], []
-    for problem, part in zip(problems, parts, strict=True):
-        statistics, constants, of_rows = _prepare(problem, part)
+    parts, rows, bright = [], [], []
+    for problem, bound in zip(problems, bounds, strict=True):
+        log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
+        statistics, constants, of_rows = _prepare(problem, bound, log_factor)
         expected = float(of_rows.sum(dtype=np.float64))
-        filled.append(replace(part, statistics=statistics, expected_bright=expected))
+        parts.append(TargetPart(problem.likelihood, bound, statistics, expected, log_factor))
         rows.append(make_rows(problem.design, constants))
         bright.append(of_rows)
     levels, alias = None, None
     if kernel == "joint":
         alias = _alias_tables(rows[0].constants, bright[0])
-    elif isinstance(resampling, ImplicitResampling) and parts[0].bound is not None:
+    elif isinstance(resampling, ImplicitResampling) and bounds[0] is not None:
         probabilities = np.concatenate(bright)
         levels = (
             Levels.by_row(resampling.ratio * probabilities)
@@ -227,34 +221,22 @@ def _tables(
     anchor = problems[0].anchor
     lengths = [n + part.n_shared for n, part in zip(sizes, parts, strict=True)]
     return {
-        "parts": tuple(filled),
+        "parts": tuple(parts),
         "geometry": Geometry(anchor.theta, *anchor.laplace),
         "data": Data(combine_rows(rows, lengths), levels, alias),
     }
 
 
-def _prepare(problem: Problem, part: TargetPart) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _prepare(
+    problem: Problem, bound: Bound | None, log_factor: NativeFunction
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the statistics, the constants of the rows, and their expected brightness."""
     n_rows = problem.design.n_rows
-    if part.bound is None:
+    if bound is None:
         constants = np.asarray(problem.y, dtype=np.float64).reshape(n_rows, -1)
         return np.empty(0), constants, np.ones(n_rows)
-    prepared = part.bound.prepare(problem, part.log_factor)
+    prepared = bound.prepare(problem, log_factor)
     return prepared.statistics, prepared.constants, prepared.bright
-
-
-def row_factor(likelihood: Likelihood, bound: Bound | None) -> RowFactor:
-    """Log factor of a bright row: log(L/B - 1), or log L where there is no bound."""
-    n_columns = 1 + len(likelihood.row_data)
-
-    def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
-        if bound is None:
-            y = [constants[:, i] for i in range(n_columns)]
-            return likelihood.log_likelihood(arguments, outcome(likelihood, y))
-        return log_odds(bound.gap(likelihood, arguments, constants, shared))
-
-    sizes = (n_columns, 0) if bound is None else (bound.n_constants(likelihood), bound.n_shared)
-    return RowFactor(log_factor, likelihood.n_predictors, len(likelihood.nuisances), *sizes)
 
 
 def _alias_tables(constants: np.ndarray, bright: np.ndarray) -> AliasTables:

@@ -22,6 +22,7 @@ from conftest import (
 from scipy import stats
 
 from pymc_flymc import ExplicitResampling, FireflyMH, ImplicitResampling, JaakkolaJordan
+from pymc_flymc.bounds import row_factor
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.choice import mixture
 from pymc_flymc.compilation import compile_log_factor
@@ -34,7 +35,7 @@ from pymc_flymc.native import read_only
 from pymc_flymc.resampling import Levels
 from pymc_flymc.rows import Rows
 from pymc_flymc.statistics import QuadraticStatistics, quadratic_size
-from pymc_flymc.target import Target, TargetPart, row_factor
+from pymc_flymc.target import Target, TargetPart
 
 SCHEMES = {
     "implicit-by-row": ImplicitResampling(),

@@ -7,16 +7,17 @@ import pytensor.tensor as pt
 import pytest
 from scipy import sparse
 
-from pymc_flymc import fingerprint
-from pymc_flymc.fingerprint import Fingerprint, digest_of
+from pymc_flymc import digests
+from pymc_flymc.digests import digest_of
+from pymc_flymc.fingerprint import Fingerprint
 from pymc_flymc.once import once
 
 
 @pytest.fixture
 def tall(monkeypatch):
     """Arrays count as large from 64 kB on, and are read in pieces of three blocks."""
-    monkeypatch.setattr(fingerprint, "HASHED", 1 << 16)
-    monkeypatch.setattr(fingerprint, "CHUNK", 3 * fingerprint.BLOCK)
+    monkeypatch.setattr(digests, "HASHED", 1 << 16)
+    monkeypatch.setattr(digests, "CHUNK", 3 * digests.BLOCK)
 
 
 @pytest.mark.parametrize("n_rows", [5, 20_011], ids=["hashed", "summed"])

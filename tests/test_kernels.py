@@ -18,6 +18,7 @@ from pymc_flymc import (
     Tangent,
     Taylor,
 )
+from pymc_flymc.bounds import row_factor
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.compilation import compile_log_factor
 from pymc_flymc.data import Data
@@ -40,7 +41,7 @@ from pymc_flymc.native import read_only
 from pymc_flymc.resampling import Levels
 from pymc_flymc.rows import Rows
 from pymc_flymc.statistics import QuadraticStatistics, quadratic_size
-from pymc_flymc.target import Target, TargetPart, row_factor
+from pymc_flymc.target import Target, TargetPart
 
 KERNELS = {
     "hmc": ("hamiltonian", lambda d, p: new_dynamics(d, p, np.pi, 0.8)),

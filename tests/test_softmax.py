@@ -28,9 +28,9 @@ from pymc_flymc import (
     Taylor,
     UnsupportedModelError,
 )
+from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.likelihoods import Softmax
 from pymc_flymc.model import read_model
-from pymc_flymc.passes import RowDerivatives
 
 
 def step_of(model, **settings):

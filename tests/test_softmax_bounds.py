@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 
 from pymc_flymc import Bohning, FireflyMH, JaakkolaJordan, JebaraChoromanska, Taylor, check_bound
-from pymc_flymc.bounds import log_odds
+from pymc_flymc.bounds import log_odds, row_factor
 from pymc_flymc.compilation import compile_log_factor, compile_log_factor_gradient
 from pymc_flymc.likelihoods import BernoulliLogit, Softmax
-from pymc_flymc.target import row_factor
 
 K = 4
 # Predictors of all classes but the first, which is the reference.

@@ -20,12 +20,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
+from pymc_flymc.bounds import row_factor
 from pymc_flymc.compilation import compile_log_factor
 from pymc_flymc.kernels.poisson import SPARE, AliasTables, alias_table, draw_bright
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.native import read_only
 from pymc_flymc.rows import Rows
-from pymc_flymc.target import _alias_tables, row_factor
+from pymc_flymc.target import _alias_tables
 
 
 def derivative(order, eta):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Protocol
 
 import numpy as np
-import pytensor.tensor as pt
-from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.anchor import Anchor
@@ -17,7 +15,7 @@ from pymc_flymc.native import NativeFunction
 from pymc_flymc.regression import Regression
 from pymc_flymc.settings import check, is_number
 
-__all__ = ["Bound", "Preparation", "Problem", "check_slack", "is_bound", "log_odds"]
+__all__ = ["Bound", "Preparation", "Problem", "check_slack", "is_bound"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,18 @@ class Problem(Regression):
     """
 
     anchor: Anchor
+
+    @classmethod
+    def of(cls, regression: Regression, anchor: Anchor) -> Problem:
+        """Give a regression an anchor."""
+        return cls(
+            regression.name,
+            regression.design,
+            regression.y,
+            regression.likelihood,
+            regression.derivatives,
+            anchor,
+        )
 
 
 @dataclass(frozen=True)
@@ -104,23 +114,6 @@ class Bound(Protocol):
 def is_bound(kind: type) -> bool:
     """Return whether the objects of a class are bounds."""
     return hasattr(kind, "supports")
-
-
-def log_odds(gap: TensorVariable) -> TensorVariable:
-    """Log odds of being bright, log(L_n/B_n - 1), from the gap log L_n - log B_n.
-
-    Written so that neither a tiny nor a huge gap loses digits or overflows. Rounding may put a gap
-    that vanishes at the anchor slightly below zero: there the row cannot be bright, log odds -inf.
-    """
-    gap = pt.maximum(gap, 0.0)
-
-    def pullback(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
-        # By the chain rule it would be 1 + exp(-gap) / (1 - exp(-gap)), with more exponentials.
-        return [-gradients[0] / pt.expm1(-inputs[0])]
-
-    g = gap.type()
-    odds = OpFromGraph([g], [g + pt.log(-pt.expm1(-g))], pullback=pullback, inline=True)(gap)
-    return cast(TensorVariable, odds)
 
 
 def check_slack(name: str, slack: float) -> float:

@@ -88,6 +88,9 @@ class FireflyMH(FireflyStep):
     Chains start from points drawn around the anchor, more dispersed than the posterior, unless
     ``pm.sample`` is given ``initvals``.
 
+    When a run begins, data that have changed since the step was built are read again, by
+    ``pm.set_data`` or in place; nothing is compiled anew if their shapes are the same.
+
     References
     ----------
     Maclaurin, D. and Adams, R. P. (2014). Firefly Monte Carlo: exact MCMC with subsets of data.

@@ -16,8 +16,8 @@ from pymc_flymc.anchor import anchor_at, find_anchor
 from pymc_flymc.bounds import Problem
 from pymc_flymc.choice import BoundSetting, check_bounds
 from pymc_flymc.density import DensityGraph, Layout, flatten_model
+from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.model import read_model
-from pymc_flymc.passes import RowDerivatives
 from pymc_flymc.points import anchor_point, check_start, complete_point
 from pymc_flymc.regression import Regression
 from pymc_flymc.surrogate import surrogate_of
@@ -99,8 +99,5 @@ def read(
     else:
         at = layout.ravel(anchor_point(model, anchor))
         anchors = anchor_at(surrogate, regressions, at, layout)
-    problems = [
-        Problem(**regression.__dict__, anchor=each)
-        for regression, each in zip(regressions, anchors, strict=True)
-    ]
+    problems = [Problem.of(*each) for each in zip(regressions, anchors, strict=True)]
     return Reading(list(found.vars), layout, others_layout, theta, of_others, graph, problems)

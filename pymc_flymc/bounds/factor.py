@@ -1,0 +1,46 @@
+"""The factor that a bright row brings: of the augmented density, in terms of a bound's gap."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytensor.tensor as pt
+from pytensor.compile.builders import OpFromGraph
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.bounds.base import Bound
+from pymc_flymc.compilation import RowFactor
+from pymc_flymc.likelihoods import Likelihood, outcome
+
+__all__ = ["log_odds", "row_factor"]
+
+
+def log_odds(gap: TensorVariable) -> TensorVariable:
+    """Log odds of being bright, log(L_n/B_n - 1), from the gap log L_n - log B_n.
+
+    Written so that neither a tiny nor a huge gap loses digits or overflows. Rounding may put a gap
+    that vanishes at the anchor slightly below zero: there the row cannot be bright, log odds -inf.
+    """
+    gap = pt.maximum(gap, 0.0)
+
+    def pullback(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
+        # By the chain rule it would be 1 + exp(-gap) / (1 - exp(-gap)), with more exponentials.
+        return [-gradients[0] / pt.expm1(-inputs[0])]
+
+    g = gap.type()
+    odds = OpFromGraph([g], [g + pt.log(-pt.expm1(-g))], pullback=pullback, inline=True)(gap)
+    return cast(TensorVariable, odds)
+
+
+def row_factor(likelihood: Likelihood, bound: Bound | None) -> RowFactor:
+    """Log factor of a bright row: log(L/B - 1), or log L where there is no bound."""
+    n_columns = 1 + len(likelihood.row_data)
+
+    def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
+        if bound is None:
+            y = [constants[:, i] for i in range(n_columns)]
+            return likelihood.log_likelihood(arguments, outcome(likelihood, y))
+        return log_odds(bound.gap(likelihood, arguments, constants, shared))
+
+    sizes = (n_columns, 0) if bound is None else (bound.n_constants(likelihood), bound.n_shared)
+    return RowFactor(log_factor, likelihood.n_predictors, len(likelihood.nuisances), *sizes)
