@@ -64,7 +64,6 @@ ALTERNATIVES = {
     "DirichletMultinomial": _TRIALS,
     "OrderedLogistic": _ORDERED,
     "OrderedProbit": _ORDERED,
-    "OrderedMultinomial": _ORDERED,
 }
 
 
