@@ -16,6 +16,8 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.graph_tools import write_out_products
+
 if TYPE_CHECKING:
     from pymc_flymc.bounds.base import Bound
     from pymc_flymc.likelihoods import Likelihood
@@ -188,5 +190,6 @@ def flatten_model(
             value = pt.constant(node.get_value(borrow=True), name=node.name)
             replacements[node] = node.type.filter_variable(value)
     flat: list[Any] = graph_replace([rest, *coefficients], replacements, strict=False)
+    flat = write_out_products(flat)
     ws = tuple(w.astype("float64") for w in flat[1:])
     return DensityGraph(theta, rest_of, flat[0], ws, tuple(sizes))
