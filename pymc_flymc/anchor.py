@@ -15,6 +15,7 @@ from pymc_flymc.density import Layout
 from pymc_flymc.effects import Effects, Objective, find_effects, moving
 from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.passes import BLOCK
+from pymc_flymc.proper import check_bounded, check_proper
 from pymc_flymc.regression import JointExpansion, Regression, expand, names_of, spans_of
 from pymc_flymc.surrogate import Surrogate
 
@@ -109,17 +110,18 @@ def find_anchor(
     theta, passes = np.asarray(start, dtype=np.float64), 0.0
     effects = find_effects(surrogate, [each.design for each in regressions], layout)
     for i, strides in enumerate(_strides(regressions)):
-        theta, passes, expansion, objective = _newton(
+        theta, passes, expansion, objective, previous = _newton(
             surrogate, regressions, theta, strides, passes, effects, layout
         )
+        check_bounded(surrogate, regressions, theta, expansion, layout)
         # Unbounded, as where the common scale of some coefficients goes to zero with them: begin
         # again, with all coefficients that have no part in others' scales integrated out.
         if i == 0 and not len(effects.wide) and _promise(objective, theta) > NEAR:
             effects = replace(effects, positions=moving(surrogate, theta))
-            theta, passes, expansion, objective = _newton(
+            theta, passes, expansion, objective, previous = _newton(
                 surrogate, regressions, start, strides, passes, effects, layout
             )
-    _check_proper(surrogate, regressions, expansion, theta, effects, layout)
+    check_proper(surrogate, regressions, theta, expansion, previous, effects, layout)
     return laplace_anchor(surrogate, regressions, objective, expansion, theta, effects, passes)
 
 
@@ -140,36 +142,10 @@ def anchor_at(
     """Anchor at a point given by the user."""
     effects = find_effects(surrogate, [each.design for each in regressions], layout)
     expansion = expand(regressions, surrogate.coefficients(theta))
+    check_proper(surrogate, regressions, theta, expansion, None, effects, layout)
     # Bounds touch at the given point; proposals are centred at the mode of the expansion there.
     centre, objective = _maximise(surrogate, expansion.concave().pack(), theta, effects)
     return laplace_anchor(surrogate, regressions, objective, expansion, centre, effects, 1.0)
-
-
-def _check_proper(
-    surrogate: Surrogate,
-    regressions: Sequence[Regression],
-    expansion: JointExpansion,
-    theta: np.ndarray,
-    effects: Effects,
-    layout: Layout,
-) -> None:
-    """Refuse a mode at infinity: a likelihood close to one, flat together with all else.
-
-    Under a flat prior separable data have no posterior; the search stops where the likelihood
-    cannot rise noticeably any more.
-    """
-    certain = [abs(part.value) <= 0.1 for part in expansion.parts]
-    if not any(certain):
-        return
-    others = Objective(surrogate, expansion.without(certain).pack(), effects)
-    values, vectors = np.linalg.eigh(others.blocks(theta)[0])
-    if values[0] < 1e-8:
-        flat = layout.describe(int(effects.dense[np.argmax(np.abs(vectors[:, 0]))]))
-        names = names_of([each for each, one in zip(regressions, certain, strict=True) if one])
-        raise ValueError(
-            f"no posterior mode found: the predictors separate the outcomes of {names}, and the "
-            f"prior of {flat} is flat. Give it a proper prior"
-        )
 
 
 def _newton(
@@ -180,7 +156,7 @@ def _newton(
     passes: float,
     effects: Effects,
     layout: Layout,
-) -> tuple[np.ndarray, float, JointExpansion, Objective]:
+) -> tuple[np.ndarray, float, JointExpansion, Objective, JointExpansion | None]:
     began, names = time.perf_counter(), names_of(regressions)
     n_rows = np.array([each.design.n_rows for each in regressions])
     share = float(np.sum(n_rows / strides) / np.sum(n_rows))
@@ -189,7 +165,7 @@ def _newton(
     def expand_at(theta: np.ndarray) -> JointExpansion:
         return expand(regressions, surrogate.coefficients(theta), strides)
 
-    expansion = expand_at(theta)
+    expansion, previous = expand_at(theta), None
     passes += share
     start = surrogate(theta, expansion.pack())[0]
     if not np.isfinite(start):
@@ -206,7 +182,7 @@ def _newton(
             near = True
             continue
         if predicted < tolerance:
-            return theta, passes, expansion, objective
+            return theta, passes, expansion, objective, previous
         slope = gradient @ (proposal - theta)
         step = 1.0
         while True:
@@ -220,8 +196,8 @@ def _newton(
             shortfall = slope * step - (new_value - value) if np.isfinite(new_value) else np.inf
             step *= np.clip(0.5 * slope * step / shortfall, 0.05, 0.5)
             if step < 1e-6:  # rounding: no further progress is possible
-                return theta, passes, expansion, objective
-        theta, expansion = candidate, new_expansion
+                return theta, passes, expansion, objective, previous
+        theta, expansion, previous = candidate, new_expansion, expansion
         if time.perf_counter() - began > 2.0:
             _log.info(
                 f"Anchor search: {passes:.1f} passes over {names}, log density {new_value:.6g}"
