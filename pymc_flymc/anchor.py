@@ -14,6 +14,7 @@ from pymc_flymc.effects import Effects, Objective, find_effects, moving
 from pymc_flymc.kinks import has_kinks, sharpened
 from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.passes import BLOCK
+from pymc_flymc.proper import check_bounded, check_proper
 from pymc_flymc.regression import JointExpansion, Regression, expand, names_of, spans_of
 from pymc_flymc.reporting import doing, log
 from pymc_flymc.surrogate import Surrogate
@@ -109,20 +110,21 @@ def find_anchor(
     effects = find_effects(surrogate, [each.design for each in regressions], layout)
     stages = _strides(regressions)
     for i, strides in enumerate(stages):
-        theta, passes, expansion, objective = _newton(
+        theta, passes, expansion, objective, previous = _newton(
             surrogate, regressions, theta, strides, passes, effects, layout
         )
+        check_bounded(surrogate, regressions, theta, expansion, layout)
         # Unbounded, as where the common scale of some coefficients goes to zero with them: begin
         # again, with all coefficients that have no part in others' scales integrated out.
         if i == 0 and not len(effects.wide) and _promise(objective, theta) > NEAR:
             effects = replace(effects, positions=moving(surrogate, theta))
-            theta, passes, expansion, objective = _newton(
+            theta, passes, expansion, objective, previous = _newton(
                 surrogate, regressions, start, strides, passes, effects, layout
             )
         if i == len(stages) - 2 and has_kinks(regressions):
             near = laplace_anchor(surrogate, regressions, objective, expansion, theta, effects, 0.0)
             regressions = sharpened(regressions, near)
-    _check_proper(surrogate, regressions, expansion, theta, effects, layout)
+    check_proper(surrogate, regressions, theta, expansion, previous, effects, layout)
     return laplace_anchor(surrogate, regressions, objective, expansion, theta, effects, passes)
 
 
@@ -146,39 +148,13 @@ def anchor_at(
 
     def anchors_of(regressions: Sequence[Regression]) -> tuple[Anchor, ...]:
         expansion = expand(regressions, surrogate.coefficients(theta))
+        check_proper(surrogate, regressions, theta, expansion, None, effects, layout)
         # Bounds touch at the given point; proposals are centred at the expansion's mode.
         centre, objective = _maximise(surrogate, expansion.concave().pack(), theta, effects)
         return laplace_anchor(surrogate, regressions, objective, expansion, centre, effects, 1.0)
 
     anchors = anchors_of(regressions)
     return anchors_of(sharpened(regressions, anchors)) if has_kinks(regressions) else anchors
-
-
-def _check_proper(
-    surrogate: Surrogate,
-    regressions: Sequence[Regression],
-    expansion: JointExpansion,
-    theta: np.ndarray,
-    effects: Effects,
-    layout: Layout,
-) -> None:
-    """Refuse a mode at infinity: a likelihood close to one, flat together with all else.
-
-    Under a flat prior separable data have no posterior; the search stops where the likelihood
-    cannot rise noticeably any more.
-    """
-    certain = [abs(part.value) <= 0.1 for part in expansion.parts]
-    if not any(certain):
-        return
-    others = Objective(surrogate, expansion.without(certain).pack(), effects)
-    values, vectors = np.linalg.eigh(others.blocks(theta)[0])
-    if values[0] < 1e-8:
-        flat = layout.describe(int(effects.dense[np.argmax(np.abs(vectors[:, 0]))]))
-        names = names_of([each for each, one in zip(regressions, certain, strict=True) if one])
-        raise ValueError(
-            f"no posterior mode found: the predictors separate the outcomes of {names}, and the "
-            f"prior of {flat} is flat. Give it a proper prior"
-        )
 
 
 def _newton(
@@ -189,7 +165,7 @@ def _newton(
     passes: float,
     effects: Effects,
     layout: Layout,
-) -> tuple[np.ndarray, float, JointExpansion, Objective]:
+) -> tuple[np.ndarray, float, JointExpansion, Objective, JointExpansion | None]:
     names = names_of(regressions)
     n_rows = np.array([each.design.n_rows for each in regressions])
     share = float(np.sum(n_rows / strides) / np.sum(n_rows))
@@ -198,7 +174,7 @@ def _newton(
     def expand_at(theta: np.ndarray) -> JointExpansion:
         return expand(regressions, surrogate.coefficients(theta), strides)
 
-    expansion = expand_at(theta)
+    expansion, previous = expand_at(theta), None
     passes += share
     start = surrogate(theta, expansion.pack())[0]
     if not np.isfinite(start):
@@ -215,7 +191,7 @@ def _newton(
             near = True
             continue
         if predicted < tolerance:
-            return theta, passes, expansion, objective
+            return theta, passes, expansion, objective, previous
         slope = gradient @ (proposal - theta)
         step = 1.0
         while True:
@@ -229,8 +205,8 @@ def _newton(
             shortfall = slope * step - (new_value - value) if np.isfinite(new_value) else np.inf
             step *= np.clip(0.5 * slope * step / shortfall, 0.05, 0.5)
             if step < 1e-6:  # rounding: no further progress is possible
-                return theta, passes, expansion, objective
-        theta, expansion = candidate, new_expansion
+                return theta, passes, expansion, objective, previous
+        theta, expansion, previous = candidate, new_expansion, expansion
     runaway = int(np.argmax(np.abs(theta)))
     raise ValueError(
         f"no posterior mode found in {passes:.0f} passes over {names}: {layout.describe(runaway)} "

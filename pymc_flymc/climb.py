@@ -16,11 +16,21 @@ def climb(
 ) -> np.ndarray | None:
     """Maximise a smooth function by Newton steps within a trust region; None if each step fails."""
     if laplace is None:
+
+        def curvature(t: np.ndarray) -> np.ndarray:
+            # A step beyond what doubles can hold is tried, and refused for its value.
+            found = -objective.hessian(t)
+            return found if np.all(np.isfinite(found)) else np.eye(len(t))
+
+        def height(t: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = objective(t)
+            return (-value if np.isfinite(value) else np.inf), -gradient
+
         result = minimize(
-            lambda t: tuple(-part for part in objective(t)),
+            height,
             theta,
             jac=True,
-            hess=lambda t: -objective.hessian(t),
+            hess=curvature,
             method="trust-exact",
             options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
         )

@@ -18,7 +18,7 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graph_tools import fold_constants
+from pymc_flymc.graph_tools import fold_constants, write_out_products
 
 __all__ = ["DensityGraph", "Layout", "flatten_model"]
 
@@ -152,5 +152,6 @@ def flatten_model(
     # Settings that a distribution refuses are for the search of the anchor to report.
     with suppress(ParameterValueError):
         flat[0] = fold_constants(flat[0], LONG)
+    flat = write_out_products(flat)
     ws = tuple(w.astype("float64") for w in flat[1:])
     return DensityGraph(theta, rest_of, flat[0], ws, tuple(sizes))

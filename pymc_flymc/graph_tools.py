@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import reduce
+from itertools import product
+from operator import mul
 from typing import cast
 
 import numpy as np
@@ -19,12 +22,15 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import graph_inputs, toposort
 from pytensor.sparse import as_sparse_variable
 from pytensor.sparse.type import SparseTensorType
+from pytensor.tensor.math import Prod
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.sharedvar import TensorSharedVariable
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 from scipy.sparse import spmatrix
 
+#: Products of more factors stay as they are.
+MOST_FACTORS = 64
 PLAIN_PYTHON = Mode(linker="py", optimizer=None)  # type: ignore[arg-type]
 
 
@@ -202,3 +208,32 @@ def first_equals(variable: Variable) -> dict[Variable, Variable]:
         for i, out in enumerate(node.outputs):
             first[out] = seen.setdefault((node.op, inputs, i), out)
     return first
+
+
+def write_out_products(variables: Sequence[TensorVariable]) -> list[TensorVariable]:
+    """Copy graphs with their products of a few elements of an array written as multiplications.
+
+    PyTensor has no second derivatives of ``pt.prod``, which the spectral densities of Gaussian
+    processes contain.
+    """
+    memo: dict[Variable, Variable] = {}
+    for node in toposort(variables):
+        inputs = [memo.get(v, v) for v in node.inputs]
+        factors = _factors(node.op, inputs[0]) if isinstance(node.op, Prod) else []
+        if factors:
+            memo[node.outputs[0]] = reduce(mul, factors).astype(node.outputs[0].type.dtype)
+        elif any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
+            new = node.clone_with_new_inputs(inputs, strict=False)
+            memo.update(zip(node.outputs, new.outputs, strict=True))
+    return [cast(TensorVariable, memo.get(v, v)) for v in variables]
+
+
+def _factors(op: Prod, array: Variable) -> list[TensorVariable]:
+    """Return the slices of an array that a product multiplies, none if they are unknown or many."""
+    shape = cast(TensorVariable, array).type.shape
+    axes = range(len(shape)) if op.axis is None else op.axis
+    lengths = [shape[axis] for axis in axes]
+    if None in lengths or np.prod(cast(list[int], lengths)) > MOST_FACTORS:
+        return []
+    ranges = [range(cast(int, n)) if i in axes else [slice(None)] for i, n in enumerate(shape)]
+    return [cast(TensorVariable, array)[index] for index in product(*ranges)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compilation import OUTSIDE
 from pymc_flymc.density import DensityGraph
+from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.once import once
 from pymc_flymc.reporting import doing
 from pymc_flymc.statistics import collapsed_quadratic, quadratic_size
@@ -23,6 +25,9 @@ __all__ = ["Surrogate", "surrogate_of"]
 
 #: Coefficients from which on it pays to treat them as long vectors.
 MANY = 1000
+#: Central differences in unconstrained parameters of size 1: their error and that of rounding are
+#: about its square.
+STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
 class Surrogate:
@@ -38,6 +43,17 @@ class Surrogate:
     graph : DensityGraph
     others : ndarray, shape (F,)
         Values of the variables of other step methods.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If PyTensor has no gradient of the model.
+
+    Notes
+    -----
+    Where PyTensor has no second derivatives of the model, differences of gradients take their
+    place. They say where the anchor is and how proposals are shaped, which no draw depends on in
+    law: they need not be exact.
     """
 
     @doing("differentiating the model")
@@ -50,7 +66,13 @@ class Surrogate:
             own = own[quadratic_size(own, n) :]
         known: dict[Any, Any] = {graph.others: pt.constant(others)}
         value: Any = graph_replace([logp], known, strict=False)[0]
-        gradient: Any = pytensor.grad(value, graph.theta, disconnected_inputs="ignore")
+        try:
+            gradient: Any = pytensor.grad(value, graph.theta, disconnected_inputs="ignore")
+        except (NotImplementedError, TypeError) as error:
+            raise UnsupportedModelError(
+                "PyTensor has no gradient of the model's log density, which the set-up needs, as "
+                f"NUTS does: {error}"
+            ) from error
         # What the quadratic says of its gradient, written out, or else PyTensor cannot vectorise.
         gradient = rewrite_graph(gradient, include=("inline_ofg_expansion",))
         self.n_coefficients = graph.n_coefficients
@@ -71,14 +93,24 @@ class Surrogate:
     @cached_property
     def _hessian(self) -> Any:
         theta, statistics, gradient = self._graphs
-        return self._compile([theta, statistics], _jacobian(gradient, theta))
+        graph = _if_there(lambda: _jacobian(gradient, theta))
+        if graph is not None:
+            return self._compile([theta, statistics], graph)
+        return lambda t, known: np.stack([self._change(t, known, v) for v in np.eye(len(t))])
 
     @cached_property
     def _hessian_times(self) -> Any:
         theta, statistics, gradient = self._graphs
         v = pt.vector("v", shape=theta.type.shape, dtype="float64")
-        product = pytensor.grad(pt.sum(gradient * v), theta, disconnected_inputs="ignore")
+        along: Any = pt.sum(gradient * v)
+        product = _if_there(lambda: pytensor.grad(along, theta, disconnected_inputs="ignore"))
+        if product is None:
+            return self._change
         return self._compile([theta, statistics, v], product)
+
+    def _change(self, theta: np.ndarray, statistics: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Hessian times v by differences of the gradient."""
+        return _difference(lambda t: self(t, statistics)[1], theta, v)
 
     @cached_property
     def _jacobian(self) -> Any:
@@ -89,7 +121,10 @@ class Surrogate:
     def _pushforward(self) -> Any:
         theta = self._graphs[0]
         v = pt.vector("v", shape=theta.type.shape, dtype="float64")
-        change = pytensor.gradient.pushforward(self._w, theta, v)
+        # Made of two pullbacks: it takes second derivatives too.
+        change = _if_there(lambda: pytensor.gradient.pushforward(self._w, theta, v))
+        if change is None:
+            return lambda theta, v: _difference(self.coefficients, theta, v)
         return self._compile([theta, v], change)
 
     def __call__(self, theta: np.ndarray, statistics: np.ndarray) -> tuple[float, np.ndarray]:
@@ -136,3 +171,21 @@ def surrogate_of(graph: DensityGraph, others: np.ndarray) -> Surrogate:
 
 def _jacobian(of: TensorVariable, wrt: TensorVariable) -> Any:
     return pytensor.gradient.jacobian(of, wrt, vectorize=True, disconnected_inputs="ignore")
+
+
+def _if_there(graph: Callable[[], Any]) -> Any:
+    """Return a graph of derivatives, or None where an op has none."""
+    try:
+        return graph()
+    except (NotImplementedError, TypeError):  # a type for gradients that do not exist, or none
+        return None
+
+
+def _difference(
+    of: Callable[[np.ndarray], np.ndarray], theta: np.ndarray, v: np.ndarray
+) -> np.ndarray:
+    """Return the derivative of a function along v, by a central difference."""
+    if not v.any():
+        return np.zeros_like(of(theta))
+    step = STEP / np.max(np.abs(v) / np.maximum(np.abs(theta), 1.0))
+    return (of(theta + step * v) - of(theta - step * v)) / (2.0 * step)

@@ -12,6 +12,9 @@ import pytest
 from hypothesis import settings
 from scipy import stats
 
+import pymc_flymc.steps.metropolis
+from pymc_flymc import FireflyMH
+
 # Time is no criterion: the first example may compile.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
@@ -38,6 +41,28 @@ def load_data(name):
 def data():
     """``data(name)`` loads a real data set or skips the test."""
     return load_data
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """Anchors found by the steps that a test builds; it needs no chains, so nothing is compiled."""
+    found = []
+
+    def record(*args, **kwargs):
+        found.append(args[1][0].anchor)
+        raise _Found
+
+    class _Found(Exception):
+        pass
+
+    monkeypatch.setattr(pymc_flymc.steps.metropolis, "choose_target", record)
+
+    def search(model, **settings):
+        with model, pytest.raises(_Found):
+            FireflyMH(**settings)
+        return found.pop()
+
+    return search
 
 
 def standardised(X):

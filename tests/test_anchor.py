@@ -10,28 +10,6 @@ from pymc_flymc import FireflyMH
 from pymc_flymc.anchor import TOLERANCE
 
 
-@pytest.fixture
-def searches(monkeypatch):
-    """Anchors found by the steps that a test builds; it needs no chains, so nothing is compiled."""
-    found = []
-
-    def record(*args, **kwargs):
-        found.append(args[1][0].anchor)
-        raise _Found
-
-    class _Found(Exception):
-        pass
-
-    monkeypatch.setattr(pymc_flymc.steps.metropolis, "choose_target", record)
-
-    def search(model, **settings):
-        with model, pytest.raises(_Found):
-            FireflyMH(**settings)
-        return found.pop()
-
-    return search
-
-
 def logistic(X, y, prior_sd=1.0):
     with pm.Model() as model:
         beta = pm.Normal("beta", 0.0, prior_sd, shape=X.shape[1])

@@ -107,6 +107,12 @@ def test_other_links_are_refused():
         FireflyMH()
 
 
+@pytest.mark.filterwarnings("ignore:the Deterministic variables")
+def test_gaussian_process_is_found(searches):
+    model = built("binary ~ hsgp(a, m=4, c=1.5)", "bernoulli", frame(500)).backend.model
+    assert np.all(np.isfinite(searches(model).laplace.factor))
+
+
 def test_fit():
     """Draws as Bambi returns them, the intercept of predictors that are not centred."""
     data = frame(30)
@@ -143,6 +149,7 @@ def test_fit():
         ("choice ~ a + b + group", "categorical"),
         ("amount ~ a + b + group", "t"),
         ("count ~ a + b + group", "poisson"),
+        ("binary ~ b + hsgp(a, m=8, c=1.5)", "bernoulli"),
     ],
 )
 def test_fit_against_nuts(formula, family):
