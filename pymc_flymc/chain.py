@@ -19,6 +19,10 @@ from pymc_flymc.target import Target
 
 __all__ = ["FireflyChain"]
 
+#: Starting points are this many posterior standard deviations around the anchor, so that R-hat can
+#: tell whether the chains have forgotten them.
+OVERDISPERSION = 2.0
+
 
 class FireflyChain:
     """Mutable state of one chain over a `Target`, and the kernels that advance it.
@@ -88,6 +92,17 @@ class FireflyChain:
         log_density = self.start(rng, self.whiten(theta))
         self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
         return log_density
+
+    def start_overdispersed(self, rng: np.random.Generator) -> bool:
+        """As `start`, from a point drawn around the anchor; False if none is in the support."""
+        spread = OVERDISPERSION
+        for _ in range(50):
+            v = spread * rng.standard_normal(len(self.state.v))
+            if np.isfinite(self.log_density_at(v)):
+                self.start(rng, v)
+                return True
+            spread *= 0.8  # beyond the support of a bounded variable
+        return False
 
     def set_geometry(self, geometry: Geometry) -> None:
         """Go on in other whitened coordinates, at the same parameters."""

@@ -35,9 +35,6 @@ from pymc_flymc.tuning import Tuning
 
 __all__ = ["FireflyStep"]
 
-#: Starting points are this many posterior standard deviations around the anchor, so that R-hat can
-#: tell whether the chains have forgotten them.
-OVERDISPERSION = 2.0
 #: The mean of fewer draws is no place for an anchor.
 ENOUGH_DRAWS = 20
 
@@ -229,14 +226,8 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             if not np.isfinite(chain.start_at(self.rng, theta)):
                 raise ValueError(f"{name}: the model's log density is not finite at initvals")
             return
-        spread = OVERDISPERSION
-        for _ in range(50):
-            v = spread * self.rng.standard_normal(len(theta))
-            if np.isfinite(chain.log_density_at(v)):
-                chain.start(self.rng, v)
-                return
-            spread *= 0.8  # beyond the support of a bounded variable
-        raise ValueError(f"{name}: found no starting point of finite density around the anchor")
+        if not chain.start_overdispersed(self.rng):
+            raise ValueError(f"{name}: found no starting point of finite density around the anchor")
 
     @reported
     def _reanchor(
