@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pymc_flymc.bounds import Bound, is_bound
-from pymc_flymc.model import RowsReading
+from pymc_flymc.regression import Regression
 from pymc_flymc.settings import check_object
 
 __all__ = ["BoundSetting", "check_bound_setting", "check_bounds", "settings_of"]
@@ -23,19 +23,19 @@ def check_bound_setting(bound: object) -> None:
             check_object(setting, each, is_bound, "a bound, such as Taylor(), None or 'auto'")
 
 
-def check_bounds(bound: BoundSetting, parts: Sequence[RowsReading]) -> None:
+def check_bounds(bound: BoundSetting, regressions: Sequence[Regression]) -> None:
     """Refuse bounds that are not for a model's likelihoods, before any pass over the data.
 
     Raises
     ------
     ValueError
     """
-    settings = settings_of(bound, [part.name for part in parts])
-    for part, asked in zip(parts, settings, strict=True):
-        if not (asked is None or isinstance(asked, str) or asked.supports(part.likelihood)):
+    settings = settings_of(bound, [regression.name for regression in regressions])
+    for regression, asked in zip(regressions, settings, strict=True):
+        if not (asked is None or isinstance(asked, str) or asked.supports(regression.likelihood)):
             raise ValueError(
-                f"the {asked.name} bound is not one on {part.likelihood.name} likelihoods, such as "
-                f"that of {part.name!r}; bound='auto' takes one that is"
+                f"the {asked.name} bound is not one on {regression.likelihood.name} likelihoods, "
+                f"such as that of {regression.name!r}; bound='auto' takes one that is"
             )
 
 

@@ -11,11 +11,11 @@ import pytensor.tensor as pt
 from pymc_flymc.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem, is_bound, row_factor
 from pymc_flymc.compilation import compile_log_factor
-from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.design import Design
 from pymc_flymc.laplace import dense_factor
 from pymc_flymc.likelihoods import Likelihood, is_likelihood, outcome
 from pymc_flymc.passes import likelihood_pass
+from pymc_flymc.regression import Regression
 from pymc_flymc.settings import check_object
 
 __all__ = ["check_bound"]
@@ -67,11 +67,11 @@ def check_bound(
     X = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])
     design = Design(X, np.empty((0, k)), False, len(nuisances))
     w = np.concatenate([rng.normal(size=3 * k), nuisances])
-    derivatives = RowDerivatives(likelihood)
-    information = likelihood_pass(design, y, derivatives, w).concave().information
+    regression = Regression("y", design, y, likelihood)
+    information = likelihood_pass(design, y, regression.derivatives, w).concave().information
     factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(len(w)))).T
     anchor = Anchor(w, w, dense_factor(information + np.eye(len(w))), factor, information, 1.0)
-    problem = Problem("y", design, y, likelihood, derivatives, anchor)
+    problem = Problem.of(regression, anchor)
     prepared = bound.prepare(problem, compile_log_factor(row_factor(likelihood, bound)))
     evaluate = _evaluator(bound, likelihood, len(w))
     for scale in SCALES:

@@ -22,8 +22,9 @@ from pymc_flymc.graph_tools import free_inputs, plain_function
 from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
 from pymc_flymc.observed import check_form, check_missing, observed_values, size_of, with_row_data
 from pymc_flymc.other_steps import warn_of_other_steps
-from pymc_flymc.predictor import LinearPredictor, read_parameters
+from pymc_flymc.predictor import read_parameters
 from pymc_flymc.refusals import nothing_supported
+from pymc_flymc.regression import Regression
 from pymc_flymc.reporting import doing
 
 #: An observed variable beside the largest is subsampled from so many rows on. Fewer take at most
@@ -32,35 +33,15 @@ ENOUGH_ROWS = 1000
 
 
 @dataclass(frozen=True)
-class RowsReading:
-    """An observed variable whose rows Firefly subsamples.
-
-    Attributes
-    ----------
-    name : str
-        Its name.
-    likelihood : Likelihood
-        Its family.
-    observed : ndarray of shape (N,), or (N, 1 + R) with R columns of row data
-        Its values, in a small dtype (int8 for Bernoulli).
-    predictor : LinearPredictor
-        Its linear predictor.
-    """
-
-    name: str
-    likelihood: Likelihood
-    observed: np.ndarray
-    predictor: LinearPredictor
-
-
-@dataclass(frozen=True)
 class ModelReading:
     """A model, split into rows that Firefly subsamples and the rest.
 
     Attributes
     ----------
-    parts : tuple of RowsReading
+    regressions : tuple of Regression
         The observed variables with these rows, the one with the most first.
+    coefficients : tuple of TensorVariable
+        w(theta) of each: float64 vectors in terms of value variables.
     rest_logp : TensorVariable
         Scalar: the model's log density without these rows - priors with the Jacobians of their
         transforms, potentials, other observed variables - in terms of value variables.
@@ -72,7 +53,8 @@ class ModelReading:
         Deterministic variables with a value for each row, with the number of rows.
     """
 
-    parts: tuple[RowsReading, ...]
+    regressions: tuple[Regression, ...]
+    coefficients: tuple[TensorVariable, ...]
     rest_logp: TensorVariable
     vars: list[TensorVariable]
     full_passes: tuple[FullPass, ...]
@@ -125,7 +107,7 @@ def read_model(
                 taken[rv] = _read_rows(model, rv, owned, shapes)
             except UnsupportedModelError as error:
                 refused[str(rv.name)] = str(error)
-    rows = [len(part.observed) for part in taken.values()]
+    rows = [regression.design.n_rows for regression, _ in taken.values()]
     warn_of_other_steps(model, owned, sum(rows))
     rest = [v for v in model.basic_RVs + model.potentials if v not in taken]
     logps = model.logp(vars=rest, sum=False)
@@ -133,9 +115,10 @@ def read_model(
         v: as_tensor(logp, allow_xtensor_conversion=True).sum()
         for v, logp in zip(rest, logps, strict=True)
     }
-    coefficients = {rv: part.predictor.coefficients for rv, part in taken.items()}
+    coefficients = {rv: w for rv, (_, w) in taken.items()}
     return ModelReading(
-        _of_one_dtype(list(taken.values())),
+        _of_one_dtype([regression for regression, _ in taken.values()]),
+        tuple(coefficients.values()),
         variadic_add(*terms.values()),
         owned,
         find_full_passes(model, coefficients, terms, shapes, refused),
@@ -148,8 +131,8 @@ def _read_rows(
     rv: TensorVariable,
     owned: list[TensorVariable],
     shapes: Mapping[Variable, tuple[int, ...]],
-) -> RowsReading:
-    """Read one observed variable."""
+) -> tuple[Regression, TensorVariable]:
+    """Read one observed variable: its rows, and the graph of their coefficients."""
     name = str(rv.name)
     check_form(model, rv)
     likelihood, parameters = _read_parameters(rv)
@@ -159,22 +142,22 @@ def _read_rows(
     predictor = read_parameters(RowParameters(graphs[0], graphs[1:]), len(values), name, shapes)
     if not likelihood.n_predictors:
         likelihood = replace(cast(Any, likelihood), n_predictors=predictor.design.n_predictors)
-    return RowsReading(name, likelihood, likelihood.read_observed(values, name), predictor)
+    y = likelihood.read_observed(values, name)
+    return Regression(name, predictor.design, y, likelihood), predictor.coefficients
 
 
-def _of_one_dtype(parts: list[RowsReading]) -> tuple[RowsReading, ...]:
-    """Return readings whose designs are all float64 if one is: kernels loop over equal types."""
-    dense = {part.predictor.design.X.dtype for part in parts if part.predictor.design.X.size}
+def _of_one_dtype(regressions: list[Regression]) -> tuple[Regression, ...]:
+    """Return regressions whose designs are all float64 if one is: kernels loop over equal types."""
+    dense = {each.design.X.dtype for each in regressions if each.design.X.size}
     dtype = max(dense, key=lambda each: each.itemsize, default=np.dtype(np.float64))
 
-    def converted(part: RowsReading) -> RowsReading:
-        design = part.predictor.design
-        if len(parts) == 1 or design.X.dtype == dtype:
-            return part
-        design = replace(design, X=design.X.astype(dtype))
-        return replace(part, predictor=replace(part.predictor, design=design))
+    def converted(regression: Regression) -> Regression:
+        design = regression.design
+        if len(regressions) == 1 or design.X.dtype == dtype:
+            return regression
+        return replace(regression, design=replace(design, X=design.X.astype(dtype)))
 
-    return tuple(converted(part) for part in parts)
+    return tuple(converted(regression) for regression in regressions)
 
 
 def _value_variables(

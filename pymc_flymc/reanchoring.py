@@ -13,7 +13,6 @@ from pymc_flymc.anchor import Anchor, anchor_at, laplace_anchor
 from pymc_flymc.bounds import Problem
 from pymc_flymc.chain import FireflyChain
 from pymc_flymc.density import Layout
-from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.design import Design
 from pymc_flymc.effects import Objective, find_effects
 from pymc_flymc.kinks import has_kinks, sharpened
@@ -47,8 +46,6 @@ class Anchors:
     names : tuple of str
         Names of the observed variables, one for each likelihood, as with what follows.
     y : tuple of SharedArray
-    derivatives : tuple of RowDerivatives or None
-        Compiled, and built again after a journey to another process.
     layout : Layout
     resampling : Resampling
     surrogate : tuple of ndarray and Surrogate, or None
@@ -59,7 +56,6 @@ class Anchors:
     w: np.ndarray
     names: tuple[str, ...]
     y: tuple[SharedArray, ...]
-    derivatives: tuple[RowDerivatives, ...] | None
     layout: Layout
     resampling: Resampling
     surrogate: tuple[np.ndarray, Surrogate] | None = None
@@ -74,7 +70,6 @@ class Anchors:
             _touching(problem.anchor for problem in problems),
             tuple(problem.name for problem in problems),
             tuple(SharedArray(problem.y) for problem in problems),
-            tuple(problem.derivatives for problem in problems),
             layout,
             resampling,
         )
@@ -158,23 +153,20 @@ class Anchors:
 
     def _regressions(self) -> list[Regression]:
         """Return the regressions, their designs in the memory of the first target's rows."""
-        if self.derivatives is None:
-            self.derivatives = tuple(RowDerivatives(part.likelihood) for part in self.target.parts)
         return [
-            Regression(name, _design(rows, part), y.array, part.likelihood, derivatives)
-            for name, rows, part, y, derivatives in zip(
+            Regression(name, _design(rows, part), y.array, part.likelihood)
+            for name, rows, part, y in zip(
                 self.names,
                 self.target.data.parts,
                 self.target.parts,
                 self.y,
-                self.derivatives,
                 strict=True,
             )
         ]
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is compiled."""
-        return self.__dict__ | {"derivatives": None, "surrogate": None}
+        return self.__dict__ | {"surrogate": None}
 
 
 def _design(rows: Any, part: TargetPart) -> Design:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -25,15 +26,19 @@ class Regression:
         Name of the observed variable.
     design : Design
     y : ndarray, shape (N,), or (N, 1 + R) with R columns of row data
+        In a small dtype (int8 for Bernoulli).
     likelihood : Likelihood
-    derivatives : RowDerivatives
     """
 
     name: str
     design: Design
     y: np.ndarray
     likelihood: Likelihood
-    derivatives: RowDerivatives
+
+    @cached_property
+    def derivatives(self) -> RowDerivatives:
+        """Log-likelihoods of rows with their derivatives, compiled when first asked for."""
+        return RowDerivatives(self.likelihood)
 
 
 def names_of(regressions: Sequence[Regression]) -> str:

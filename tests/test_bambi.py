@@ -60,8 +60,8 @@ def test_reading(formula, family, options, name, width):
     model = built(formula, family, frame(200), **options).backend.model
     reading = read_model(model)
     assert 200 in reading.per_row.values()
-    assert reading.parts[0].likelihood.name == name
-    design, w = reading.parts[0].predictor.design, reading.parts[0].predictor.coefficients
+    assert reading.regressions[0].likelihood.name == name
+    design, w = reading.regressions[0].design, reading.coefficients[0]
     assert design.width == width
     start = model.initial_point()
     # The rows' log-likelihood at w is that of Bambi's own graph, but for a constant.
@@ -75,8 +75,8 @@ def test_reading(formula, family, options, name, width):
         nuisances = w_here[len(w_here) - design.n_nuisances :]
         columns = [*design.predictor(w_here).T, *(np.full(200, v) for v in nuisances)]
         arguments = [pt.constant(column) for column in columns]
-        y = pt.constant(reading.parts[0].observed.astype(float))
-        value = reading.parts[0].likelihood.log_likelihood(arguments, y).sum().eval()
+        y = pt.constant(reading.regressions[0].y.astype(float))
+        value = reading.regressions[0].likelihood.log_likelihood(arguments, y).sum().eval()
         differences.append(value - log_density(point))
     # Bambi's probit divides by the square root of two in single precision.
     error = len(y.data) * float(np.finfo(np.float32).eps) if name == "bernoulli-probit" else 1e-9
@@ -97,8 +97,8 @@ def test_reading(formula, family, options, name, width):
 def test_families(formula, family, name):
     data = frame(50).drop(columns="b")  # the name of a parameter of Bambi's own
     model = built(formula, family, data, auto_scale="bs(" not in formula).backend.model
-    (part,) = read_model(model).parts
-    assert (part.likelihood.name, part.predictor.design.width) == (name, 4)
+    (part,) = read_model(model).regressions
+    assert (part.likelihood.name, part.design.width) == (name, 4)
 
 
 def test_other_links_are_refused():

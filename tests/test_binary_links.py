@@ -44,9 +44,9 @@ def test_spelling(name):
         b = pm.Normal("b", 0.0, 1.0, shape=3)
         pm.Bernoulli("y", p=inverse_link(X @ b), observed=Y)
     reading = read_model(model)
-    assert type(reading.parts[0].likelihood) is family
+    assert type(reading.regressions[0].likelihood) is family
     beta = np.array([0.1, -0.3, 0.7])
-    np.testing.assert_allclose(reading.parts[0].predictor.design.predictor(beta)[:, 0], X @ beta)
+    np.testing.assert_allclose(reading.regressions[0].design.predictor(beta)[:, 0], X @ beta)
 
 
 def test_jaakkola_jordan_is_for_the_logistic_link_only():

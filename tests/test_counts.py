@@ -54,10 +54,10 @@ def test_spelling(name):
         b = pm.Normal("b", 0.0, 1.0, shape=3)
         pm.Poisson("y", mu=spelled(b), observed=Y)
     reading = read_model(model)
-    assert isinstance(reading.parts[0].likelihood, PoissonLog)
+    assert isinstance(reading.regressions[0].likelihood, PoissonLog)
     beta = np.array([0.1, -0.3, 0.7])
     expected = X @ beta + (0.0 if exposure is None else np.log(exposure))
-    np.testing.assert_allclose(reading.parts[0].predictor.design.predictor(beta)[:, 0], expected)
+    np.testing.assert_allclose(reading.regressions[0].design.predictor(beta)[:, 0], expected)
 
 
 def test_bad_models():

@@ -65,17 +65,17 @@ def test_spelling(name, alpha):
     beta = np.array([0.1, -0.3, 0.7])
     point = {"b": beta, "a_log__": np.log(2.5)}
     values = [v for v in model.value_vars if v in reading.vars]
-    w = reading.parts[0].predictor.coefficients.eval({v: point[v.name] for v in values})
+    w = reading.coefficients[0].eval({v: point[v.name] for v in values})
     log_alpha = np.log(2.5 if isinstance(alpha, str) else alpha)
     np.testing.assert_allclose(
-        reading.parts[0].predictor.design.predictor(w)[:, 0], X @ beta + offset - log_alpha
+        reading.regressions[0].design.predictor(w)[:, 0], X @ beta + offset - log_alpha
     )
     if isinstance(alpha, str):
-        assert isinstance(reading.parts[0].likelihood, NegativeBinomialFree)
+        assert isinstance(reading.regressions[0].likelihood, NegativeBinomialFree)
         assert w[-1] == pytest.approx(np.log(2.5))
     else:
-        assert isinstance(reading.parts[0].likelihood, NegativeBinomialLog)
-        np.testing.assert_array_equal(reading.parts[0].observed, np.column_stack([Y, Y + alpha]))
+        assert isinstance(reading.regressions[0].likelihood, NegativeBinomialLog)
+        np.testing.assert_array_equal(reading.regressions[0].y, np.column_stack([Y, Y + alpha]))
 
 
 @pytest.mark.parametrize("free", [True, False])
@@ -86,11 +86,11 @@ def test_log_odds_instead_of_a_mean(free):
         pm.NegativeBinomial("y", n=a, p=pm.math.sigmoid(-(X @ b)), observed=Y)
     reading = read_model(model)
     assert isinstance(
-        reading.parts[0].likelihood, NegativeBinomialFree if free else NegativeBinomialLog
+        reading.regressions[0].likelihood, NegativeBinomialFree if free else NegativeBinomialLog
     )
     beta = np.array([0.1, -0.3, 0.7])
     w = np.append(beta, 0.0) if free else beta
-    np.testing.assert_allclose(reading.parts[0].predictor.design.predictor(w)[:, 0], X @ beta)
+    np.testing.assert_allclose(reading.regressions[0].design.predictor(w)[:, 0], X @ beta)
 
 
 def test_bad_models():

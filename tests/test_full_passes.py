@@ -83,7 +83,7 @@ def test_what_costs_no_pass_is_not_warned_of_and_reads_no_data(case):
     assert not reading.full_passes
     start = model.initial_point()
     layout = Layout.of(reading.vars, start)
-    w = reading.parts[0].predictor.coefficients
+    w = reading.coefficients[0]
     graph = flatten_model(reading.rest_logp, [w], [2], reading.vars, layout, [], Layout((), (), ()))
     # Data that stayed in the graph would be read whenever it is compiled, and travel with it.
     read = [v.data.size for v in ancestors([graph.rest]) if isinstance(v, Constant)]

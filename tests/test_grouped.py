@@ -59,11 +59,11 @@ def test_spelling(name):
         b = pm.Normal("b", 0.0, 1.0, shape=3)
         pm.Binomial("y", **SPELLINGS[name](b), observed=Y)
     reading = read_model(model)
-    assert isinstance(reading.parts[0].likelihood, BinomialLogit)
+    assert isinstance(reading.regressions[0].likelihood, BinomialLogit)
     trials = np.full(60, 25) if name in ("constant", "list of one") else M
-    np.testing.assert_array_equal(reading.parts[0].observed, np.column_stack([Y, trials]))
+    np.testing.assert_array_equal(reading.regressions[0].y, np.column_stack([Y, trials]))
     beta = np.array([0.1, -0.3, 0.7])
-    np.testing.assert_allclose(reading.parts[0].predictor.design.predictor(beta)[:, 0], X @ beta)
+    np.testing.assert_allclose(reading.regressions[0].design.predictor(beta)[:, 0], X @ beta)
 
 
 def test_bad_models():

@@ -34,12 +34,10 @@ def check_reading(model, point, vars=None):
     """Compare the reading's two parts with the model's own, at a point of value variables."""
     reading = read_model(model, vars)
     point = {k: np.asarray(v, dtype=float) for k, v in point.items()}
-    rv = model[reading.parts[0].name]
-    w = value_of(reading.parts[0].predictor.coefficients, point)
-    (eta,) = reading.parts[0].predictor.design.predictor(w).T
-    graph = LIKELIHOODS[0].log_likelihood(
-        [pt.constant(eta)], pt.constant(reading.parts[0].observed)
-    )
+    rv = model[reading.regressions[0].name]
+    w = value_of(reading.coefficients[0], point)
+    (eta,) = reading.regressions[0].design.predictor(w).T
+    graph = LIKELIHOODS[0].log_likelihood([pt.constant(eta)], pt.constant(reading.regressions[0].y))
     value = plain_function([], graph)()
     np.testing.assert_allclose(value, value_of(model.logp(vars=[rv], sum=False)[0], point))
     others = [v for v in model.basic_RVs + model.potentials if v is not rv]
@@ -78,8 +76,11 @@ def test_link(name):
     b, c = np.array([0.5, -2.0, 1.0]), 0.3
     reading, eta = check_reading(model, {"b": b, "c": c})
     np.testing.assert_allclose(eta, X @ b + c)
-    assert np.shares_memory(reading.parts[0].predictor.design.X, X)
-    assert (reading.parts[0].name, reading.parts[0].likelihood.name) == ("y", "bernoulli-logit")
+    assert np.shares_memory(reading.regressions[0].design.X, X)
+    assert (reading.regressions[0].name, reading.regressions[0].likelihood.name) == (
+        "y",
+        "bernoulli-logit",
+    )
     assert [v.name for v in reading.vars] == ["b", "c"]
 
 
@@ -116,7 +117,7 @@ def test_link_of_float32_graph():
         b = pm.Normal("b", shape=3)
         eta = (X.astype(np.float32) @ b).astype("float32")
         pm.Bernoulli("y", p=1 / (1 + exp(-eta)), observed=Y)
-    assert read_model(model).parts[0].predictor.design.X.dtype == np.float32
+    assert read_model(model).regressions[0].design.X.dtype == np.float32
 
 
 def test_deterministic_per_row_is_found_and_read():
@@ -155,7 +156,7 @@ def test_hierarchical_model():
         reading, eta = check_reading(model, point)
     tau, c = np.exp(-0.5), -3 + 6 * expit(0.7)
     np.testing.assert_allclose(eta, X @ (0.4 + tau * point["raw"]) + c)
-    assert np.shares_memory(reading.parts[0].predictor.design.X, model["X"].get_value(borrow=True))
+    assert np.shares_memory(reading.regressions[0].design.X, model["X"].get_value(borrow=True))
     # The rest, written out.
     expected = (
         stats.norm.logpdf(0.4, 1, 2)
@@ -183,7 +184,7 @@ def test_intercept_only():
         c = pm.Normal("c")
         pm.Bernoulli("y", logit_p=c, observed=Y)
     reading, eta = check_reading(model, {"c": 0.7})
-    assert reading.parts[0].predictor.design.X.shape == (N, 0)
+    assert reading.regressions[0].design.X.shape == (N, 0)
     np.testing.assert_allclose(eta, 0.7)
 
 
@@ -194,7 +195,7 @@ def test_observed_dtypes(dtype, data):
     with pm.Model() as model:
         b = pm.Normal("b", shape=3)
         pm.Bernoulli("y", logit_p=X @ b, observed=pm.Data("obs", y) if data else y)
-    observed = read_model(model).parts[0].observed
+    observed = read_model(model).regressions[0].y
     assert observed.dtype == np.int8
     np.testing.assert_array_equal(observed, Y)
 
@@ -313,7 +314,7 @@ def test_largest_of_several_is_taken():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         reading, _ = check_reading(model, {"b": [1, 0, 2], "p_logodds__": 0.3})
-    assert reading.parts[0].name == "y"
+    assert reading.regressions[0].name == "y"
 
 
 def test_other_large_observed_is_found():

@@ -79,8 +79,8 @@ def test_likelihoods_with_enough_rows_are_taken():
         pm.Bernoulli("few", logit_p=model["b"][0], observed=np.ones(ENOUGH_ROWS - 1, int))
     reading = read_model(model)
     assert [each.what for each in reading.full_passes] == ["the observed variable 'few'"]
-    assert [part.name for part in reading.parts] == ["spent", "bought"]  # the largest first
-    assert [part.predictor.design.n_coefficients for part in reading.parts] == [5, 3]
+    assert [part.name for part in reading.regressions] == ["spent", "bought"]  # the largest first
+    assert [part.design.n_coefficients for part in reading.regressions] == [5, 3]
     point = model.initial_point()
     rest = model.compile_fn(reading.rest_logp, inputs=model.value_vars, point_fn=False)
     expected = model.compile_logp(vars=[*model.free_RVs, model["few"]])(point)
@@ -91,7 +91,7 @@ def test_few_rows_of_an_unreadable_form_are_no_error():
     with shop(ENOUGH_ROWS, ENOUGH_ROWS - 1) as model:
         pm.Bernoulli("odd", p=pm.Beta("p", 1.0, 1.0), observed=[1, 0])
     reading = read_model(model)
-    assert [part.name for part in reading.parts] == ["bought"]
+    assert [part.name for part in reading.regressions] == ["bought"]
     assert [each.what for each in reading.full_passes] == ["the observed variable 'spent'"]
 
 
@@ -108,7 +108,7 @@ def test_unreadable_form_of_a_large_one(largest):
     reading = read_model(model)
     (found,) = reading.full_passes
     assert found.what == "the observed variable 'odd'" and "'odd'" in found.reason
-    assert [part.name for part in reading.parts] == ["bought", "spent"]
+    assert [part.name for part in reading.regressions] == ["bought", "spent"]
 
 
 def test_rows_of_another_step_stay_in_the_rest():
@@ -117,7 +117,7 @@ def test_rows_of_another_step_stay_in_the_rest():
         reading = read_model(shop(1500, 1200), ["b"])
     (found,) = reading.full_passes
     assert "'spent' depends on ['s', 'c']" in found.reason
-    assert [part.name for part in reading.parts] == ["bought"]
+    assert [part.name for part in reading.regressions] == ["bought"]
 
 
 def test_invalid_data_name_their_variable(any_size):
@@ -131,14 +131,14 @@ def test_invalid_data_name_their_variable(any_size):
 
 def test_designs_get_one_type(any_size):
     """float32 beside float64 is widened, alone it is not copied, and without columns it yields."""
-    first, second = read_model(shop(dtype=np.float32)).parts
-    assert first.predictor.design.X.dtype == second.predictor.design.X.dtype == np.float64
+    first, second = read_model(shop(dtype=np.float32)).regressions
+    assert first.design.X.dtype == second.design.X.dtype == np.float64
     x = np.ones((30, 2), np.float32)
     with pm.Model() as model:
         b = pm.Normal("b", shape=2)
         pm.Bernoulli("y", logit_p=x @ b, observed=np.ones(30, int))
         pm.Logistic("z", mu=b[np.arange(20) % 2], s=1.0, observed=np.zeros(20))
-    first, second = (part.predictor.design for part in read_model(model).parts)
+    first, second = (part.design for part in read_model(model).regressions)
     assert np.shares_memory(first.X, x)
     assert second.X.shape == (20, 0) and second.X.dtype == np.float32
 
@@ -178,8 +178,8 @@ def test_rows_and_collapsed_sums_add_up_to_the_model(any_size, make):
     model, rng = make(), np.random.default_rng(4)
     with model:
         step = FireflyMH()
-    target, parts, logp = step.target, read_model(model).parts, model.compile_logp()
-    left_out = sum(gammaln(part.observed + 1.0).sum() for part in parts if part.name == "visits")
+    target, parts, logp = step.target, read_model(model).regressions, model.compile_logp()
+    left_out = sum(gammaln(part.y + 1.0).sum() for part in parts if part.name == "visits")
     assert len(target.parts) == 2 and not target.is_joint
     place = target.data.rows.place
     assert place[-1] == target.n_slopes
@@ -189,7 +189,7 @@ def test_rows_and_collapsed_sums_add_up_to_the_model(any_size, make):
         w = np.empty(target.n_slopes)
         total = target.density(theta, target.statistics, w)
         for i, (part, reading) in enumerate(zip(target.parts, parts, strict=True)):
-            design, own = reading.predictor.design, w[place[i] : place[i + 1]]
+            design, own = reading.design, w[place[i] : place[i + 1]]
             eta = design.predictor(own[: design.n_coefficients])
             odds = np.empty(design.n_rows)
             shared = own[design.n_predictors * design.width :].copy()
@@ -206,7 +206,7 @@ def test_bright_rows_have_their_own_odds(any_size, make):
     model, rng = make(), np.random.default_rng(7)
     with model:
         step = FireflyMH()
-    chain, data, parts = step._new_chain(), step.target.data, read_model(model).parts
+    chain, data, parts = step._new_chain(), step.target.data, read_model(model).regressions
     for _ in range(200):
         chain.start(rng, 2.0 * rng.standard_normal(len(chain.state.v)))
         chain.advance(rng, 2, 0.0)
@@ -216,7 +216,7 @@ def test_bright_rows_have_their_own_odds(any_size, make):
     for i, rows in enumerate(data.parts):
         mine = (index >= rows.first) & (index < rows.first + len(rows.X))
         assert mine.any()
-        design, own = parts[i].predictor.design, chain.state.w[slice(*data.rows.place[i : i + 2])]
+        design, own = parts[i].design, chain.state.w[slice(*data.rows.place[i : i + 2])]
         local = index[mine] - rows.first
         eta = design.predictor(own[: design.n_coefficients], local)
         expected, shared = np.empty(len(local)), own[design.n_predictors * design.width :].copy()

@@ -96,8 +96,8 @@ def test_spelling(name):
         b = pm.Normal("b", 0.0, 1.0, shape=3)
         pm.Categorical("y", **SPELLINGS[name](W, b), observed=Y)
     reading = read_model(model)
-    assert reading.parts[0].likelihood == Softmax(n_predictors=2)
-    design, w = reading.parts[0].predictor.design, reading.parts[0].predictor.coefficients
+    assert reading.regressions[0].likelihood == Softmax(n_predictors=2)
+    design, w = reading.regressions[0].design, reading.coefficients[0]
     assert np.shares_memory(design.X, X)
     point = model.initial_point(random_seed=1)
     rng = np.random.default_rng(3)

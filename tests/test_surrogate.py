@@ -27,10 +27,10 @@ def surrogate_of(model):
     """Surrogate of a model, a point, and statistics of a quadratic."""
     reading, start = read_model(model), model.initial_point()
     layout, none = Layout.of(reading.vars, start), Layout.of([], start)
-    (part,) = reading.parts
-    p = part.predictor.design.n_coefficients
+    (part,) = reading.regressions
+    p = part.design.n_coefficients
     graph = flatten_model(
-        reading.rest_logp, [part.predictor.coefficients], [p], reading.vars, layout, [], none
+        reading.rest_logp, reading.coefficients, [p], reading.vars, layout, [], none
     )
     rng = np.random.default_rng(0)
     root = rng.normal(size=(p, 2 * p))

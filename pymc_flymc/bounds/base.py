@@ -24,7 +24,7 @@ class Problem(Regression):
 
     Attributes
     ----------
-    name, design, y, likelihood, derivatives
+    name, design, y, likelihood
         As in `Regression`.
     anchor : Anchor
     """
@@ -34,14 +34,7 @@ class Problem(Regression):
     @classmethod
     def of(cls, regression: Regression, anchor: Anchor) -> Problem:
         """Give a regression an anchor."""
-        return cls(
-            regression.name,
-            regression.design,
-            regression.y,
-            regression.likelihood,
-            regression.derivatives,
-            anchor,
-        )
+        return cls(regression.name, regression.design, regression.y, regression.likelihood, anchor)
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,10 @@ from pymc_flymc.anchor import anchor_at, find_anchor
 from pymc_flymc.bound_setting import BoundSetting, check_bounds
 from pymc_flymc.bounds import Problem
 from pymc_flymc.density import DensityGraph, Layout, flatten_model
-from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.full_passes import FullPass
 from pymc_flymc.model import read_model
 from pymc_flymc.points import anchor_point, check_start, complete_point
-from pymc_flymc.regression import Regression, names_of
+from pymc_flymc.regression import names_of
 from pymc_flymc.reporting import log
 from pymc_flymc.surrogate import surrogate_of
 
@@ -72,7 +71,7 @@ def read(
         As of a step; None for all free variables, a search, and the model's own.
     """
     found = read_model(model, vars)
-    check_bounds(bound, found.parts)
+    check_bounds(bound, found.regressions)
     initial_point = complete_point(model, initial_point)
     inputs = set(graph_inputs([found.rest_logp]))
     others = [v for v in model.value_vars if v in inputs and v not in found.vars]
@@ -80,20 +79,10 @@ def read(
     theta, of_others = layout.ravel(initial_point), others_layout.ravel(initial_point)
     if anchor is None:
         check_start(theta, layout)
-    regressions = [
-        Regression(
-            part.name,
-            part.predictor.design,
-            part.observed,
-            part.likelihood,
-            RowDerivatives(part.likelihood),
-        )
-        for part in found.parts
-    ]
     graph = flatten_model(
         found.rest_logp,
-        [part.predictor.coefficients for part in found.parts],
-        [regression.design.n_coefficients for regression in regressions],
+        found.coefficients,
+        [regression.design.n_coefficients for regression in found.regressions],
         found.vars,
         layout,
         others,
@@ -101,15 +90,15 @@ def read(
     )
     surrogate = surrogate_of(graph, of_others)
     if anchor is None:
-        anchors = find_anchor(surrogate, regressions, theta, layout)
+        anchors = find_anchor(surrogate, found.regressions, theta, layout)
         log.info(
             f"posterior mode found in {anchors[0].passes:.1f} passes over the rows of "
-            f"{names_of(regressions)}"
+            f"{names_of(found.regressions)}"
         )
     else:
         at = layout.ravel(anchor_point(model, anchor))
-        anchors = anchor_at(surrogate, regressions, at, layout)
-    problems = [Problem.of(*each) for each in zip(regressions, anchors, strict=True)]
+        anchors = anchor_at(surrogate, found.regressions, at, layout)
+    problems = [Problem.of(*each) for each in zip(found.regressions, anchors, strict=True)]
     return Reading(
         list(found.vars),
         layout,
