@@ -10,6 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from hypothesis import settings
+from numba import jit
 from scipy import stats
 
 import pymc_flymc.steps.metropolis
@@ -181,6 +182,12 @@ def logistic_posterior(X, y, prior_sd):
         )
 
     return log_density
+
+
+def from_python(function):
+    """Compile a part of kernels, which compiled code alone can call, for calls from Python."""
+    wrappers = {"no_cpython_wrapper": False, "no_cfunc_wrapper": False}
+    return jit(**function.targetoptions | wrappers)(function.py_func)
 
 
 def softmax_rows(n, d, k, seed=0):

@@ -76,11 +76,9 @@ def test_link(name):
     b, c = np.array([0.5, -2.0, 1.0]), 0.3
     reading, eta = check_reading(model, {"b": b, "c": c})
     np.testing.assert_allclose(eta, X @ b + c)
-    assert np.shares_memory(reading.regressions[0].design.X, X)
-    assert (reading.regressions[0].name, reading.regressions[0].likelihood.name) == (
-        "y",
-        "bernoulli-logit",
-    )
+    (regression,) = reading.regressions
+    assert np.shares_memory(regression.design.X, X)
+    assert (regression.name, regression.likelihood.name) == ("y", "bernoulli-logit")
     assert [v.name for v in reading.vars] == ["b", "c"]
 
 
