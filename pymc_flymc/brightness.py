@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
-from pymc_flymc.native import named_tuple_type, vector
+from pymc_flymc.native import kernel_part, named_tuple_type, vector
 
 __all__ = ["Brightness", "brighten", "brightness_type", "darken", "is_bright", "make_brightness"]
 
@@ -60,13 +60,13 @@ def brightness_type() -> types.Type:
     )
 
 
-@njit
+@kernel_part
 def is_bright(bright, n):
     """Whether row n is bright."""
     return bright.slot[n] != 0
 
 
-@njit
+@kernel_part
 def brighten(bright, n, log_odds):
     """Make the dark row n bright; `log_odds` is its log(L_n/B_n - 1) at the current parameters."""
     i = bright.count[0]
@@ -76,7 +76,7 @@ def brighten(bright, n, log_odds):
     bright.count[0] = i + 1
 
 
-@njit
+@kernel_part
 def darken(bright, i):
     """Make the i-th bright row dark. The last bright row takes its place."""
     last = bright.count[0] - 1

@@ -63,8 +63,7 @@ class FireflyChain:
         self.statistics = np.concatenate([target.statistics, self.others])
         self._n_collapsed = len(self.statistics) - target.n_others
         self.started = False
-        begin, run = target.kernels()
-        self._begin, self._run = begin, entry_point(run)
+        self._run = entry_point(target.compiled_kernel())
 
     def log_density_at(self, v: np.ndarray) -> float:
         """Log prior and collapsed bounds at whitened parameters v; no row is read."""
@@ -79,7 +78,7 @@ class FireflyChain:
             Log density (prior and collapsed bounds) at v; -inf outside the support.
         """
         self.state.v[:] = v
-        self._begin(rng, *self._target_arguments(), *self._state_arguments())
+        self._run(rng, 0, *self._arguments())
         self.started = True
         return float(self.state.log_density[0])
 
@@ -124,8 +123,7 @@ class FireflyChain:
             Robbins-Monro gain of the adaptation of the scales; zero after tuning.
         """
         self.moves.gain[0] = gain
-        arguments = (*self._target_arguments(), self.moves, *self._state_arguments())
-        return float(self._run(rng, n, *arguments))
+        return float(self._run(rng, n, *self._arguments()))
 
     @property
     def _laplace(self) -> LaplaceFactor:
@@ -142,11 +140,9 @@ class FireflyChain:
         self.scratch.queries[0] = 0
         return queries
 
-    def _target_arguments(self) -> tuple[Any, ...]:
-        return self.target.posterior(self.statistics, self.geometry), self.plan
-
-    def _state_arguments(self) -> tuple[Any, ...]:
-        return self.state, self.bright, self.scratch
+    def _arguments(self) -> tuple[Any, ...]:
+        posterior = self.target.posterior(self.statistics, self.geometry)
+        return posterior, self.plan, self.moves, self.state, self.bright, self.scratch
 
     def save(self) -> dict[str, Any]:
         """Copy of all that the next transition depends on: O(D + bright rows), never O(N)."""

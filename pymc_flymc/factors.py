@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
 from pymc_flymc.native import (
     call_log_factor,
     call_log_factor_gradient,
+    kernel_part,
     matrix,
     named_tuple_type,
     vector,
@@ -55,7 +56,7 @@ def scratch_type() -> types.Type:
     )
 
 
-@njit
+@kernel_part
 def gather_rows(rows, w, index, start, size, scratch):
     """Collect what the factors of rows index[start:start + size] need; count the queries.
 
@@ -103,10 +104,10 @@ def _add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradie
         start += size
 
 
-_log_factors_of_one, _add_gradients_of_one = njit(_log_factors), njit(_add_gradients)
+_log_factors_of_one, _add_gradients_of_one = kernel_part(_log_factors), kernel_part(_add_gradients)
 
 
-@njit
+@kernel_part
 def _end_of_run(part, index, start, stop):
     """Return the end of the run of the part's rows that begins at index[start]."""
     last = part.first + part.X.shape[0]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
-from pymc_flymc.native import named_tuple_type, read_only, vector
+from pymc_flymc.native import kernel_part, named_tuple_type, read_only, vector
 
 __all__ = [
     "Rows",
@@ -92,7 +92,7 @@ def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
     )
 
 
-@njit(fastmath={"reassoc", "contract", "nsz"})
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def dot(x, w, start):
     """X . w[start:][:len(x)] in double precision, in whatever order suits the vector unit."""
     # Of a signed number numba would ask whether it counts from the end: no vector instructions.
@@ -103,7 +103,7 @@ def dot(x, w, start):
     return total
 
 
-@njit(fastmath={"reassoc", "contract", "nsz"})
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def add_multiple(factor, x, gradient, start):
     """Add factor * x to gradient[start:][:len(x)]."""
     start = np.uint64(start)
@@ -111,19 +111,19 @@ def add_multiple(factor, x, gradient, start):
         gradient[start + j] += factor * x[j]
 
 
-@njit
+@kernel_part
 def width(rows):
     """Return the number of coefficients of each predictor."""
     return rows.X.shape[1] + rows.intercept + rows.n_sparse
 
 
-@njit
+@kernel_part
 def shared_part(rows, w):
     """Return what all rows share, behind the coefficients: nuisance parameters, bound's own."""
     return w[rows.offset.shape[1] * width(rows) :]
 
 
-@njit
+@kernel_part
 def row_predictors(rows, w, index, start, size, eta):
     """Write the predictors of rows index[start:start + size] at coefficients w, shape (size, K)."""
     n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)
@@ -148,7 +148,7 @@ def row_predictors(rows, w, index, start, size, eta):
                     eta[i, k] += rows.values[j] * w[place + rows.indices[j]]
 
 
-@njit
+@kernel_part
 def add_rows(rows, index, start, size, factors, gradient):
     """Add the rows' predictors' gradients in w, times factors of shape (size, K), to `gradient`."""
     n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)

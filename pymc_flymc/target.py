@@ -110,7 +110,7 @@ class Target:
             of_factors = [compile_log_factor_gradient(factor) for factor in factors]
             of_density = compile_density_gradient(*graphs), compile_pullback(*graphs)
             self.gradients = *of_density, *of_factors
-        self.kernels()  # loaded here, they are there in every forked chain
+        self.compiled_kernel()  # loaded here, it is there in every forked chain
 
     @property
     def is_joint(self) -> bool:
@@ -127,12 +127,11 @@ class Target:
         """Number of coefficients of all likelihoods, with what the rows of each share."""
         return self.graph.n_coefficients + sum(part.n_shared for part in self.parts)
 
-    def kernels(self) -> tuple[Any, Any]:
-        """Compiled `begin` and `run`."""
-        start, run = joint if self.is_joint else conditional, KERNELS[self.kernel]
+    def compiled_kernel(self) -> Any:
+        """Compiled `run` of the kernel."""
         dtype, n = self.data.parts[0].X.dtype, len(self.parts)
         several = () if n == 1 else (n,)
-        return start.begin_kernel(dtype, *several), run.run_kernel(dtype, *several)
+        return KERNELS[self.kernel].run_kernel(dtype, *several)
 
     def at(self, problems: Sequence[Problem], resampling: Resampling) -> Target:
         """Return the target at another anchor: a pass over the data, and nothing is compiled."""

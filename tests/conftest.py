@@ -10,6 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from hypothesis import settings
+from numba import njit
 from scipy import stats
 
 # Time is no criterion: the first example may compile.
@@ -156,6 +157,11 @@ def logistic_posterior(X, y, prior_sd):
         )
 
     return log_density
+
+
+def from_python(function):
+    """Make a part of kernels, which only compiled code can call, a function for Python."""
+    return njit(lambda *arguments: function(*arguments))
 
 
 def softmax_rows(n, d, k, seed=0):

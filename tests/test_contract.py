@@ -13,7 +13,14 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytest
-from conftest import assert_matches, drive, log_sigmoid, logistic_posterior, quadrature
+from conftest import (
+    assert_matches,
+    drive,
+    from_python,
+    log_sigmoid,
+    logistic_posterior,
+    quadrature,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
@@ -27,6 +34,8 @@ from pymc_flymc import (
     UnsupportedModelError,
 )
 from pymc_flymc.brightness import brighten, darken, is_bright, make_brightness
+
+brighten, darken, is_bright = map(from_python, (brighten, darken, is_bright))
 
 SCHEMES = {
     "implicit-by-row": ImplicitResampling(),

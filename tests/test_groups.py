@@ -8,7 +8,14 @@ import pytensor
 import pytensor.sparse as ps
 import pytensor.tensor as pt
 import pytest
-from conftest import assert_matches, drive, log_sigmoid, quadrature, reference_from_draws
+from conftest import (
+    assert_matches,
+    drive,
+    from_python,
+    log_sigmoid,
+    quadrature,
+    reference_from_draws,
+)
 from scipy import sparse
 from scipy.special import logsumexp
 
@@ -25,6 +32,10 @@ from pymc_flymc.kernels.geometry import Geometry, unwhiten, whiten_gradient
 from pymc_flymc.laplace import LaplaceFactor, wide_factor
 from pymc_flymc.predictor import read_predictor
 from pymc_flymc.rows import add_rows, row_predictors
+
+unwhiten, whiten_gradient, add_rows, row_predictors = map(
+    from_python, (unwhiten, whiten_gradient, add_rows, row_predictors)
+)
 
 N = 40
 RNG = np.random.default_rng(2)

@@ -7,7 +7,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from conftest import N_ERRORS, assert_matches, log_sigmoid, quadrature
+from conftest import N_ERRORS, assert_matches, from_python, log_sigmoid, quadrature
 from scipy import stats
 
 from pymc_flymc import (
@@ -41,6 +41,10 @@ from pymc_flymc.resampling import Levels
 from pymc_flymc.rows import Rows
 from pymc_flymc.statistics import QuadraticStatistics, quadratic_size
 from pymc_flymc.target import Target, TargetPart, row_factor
+
+unwhiten, whiten_gradient, average, density_and_gradient, log_odds_and_force = map(
+    from_python, (unwhiten, whiten_gradient, average, density_and_gradient, log_odds_and_force)
+)
 
 KERNELS = {
     "hmc": ("hamiltonian", lambda d, p: new_dynamics(d, p, np.pi, 0.8)),
@@ -202,7 +206,7 @@ def test_force_is_the_gradient_of_the_joint_density(steps, name):
         step.target.parts[0].log_factor(eta, rows.constants[index], state.w_new[k * p :], odds)
         return total + odds.sum()
 
-    posterior, _ = chain._target_arguments()
+    posterior, *_ = chain._arguments()
     out = np.empty(len(index))
     dynamics = chain.moves
     density_and_gradient(posterior, state.theta, state.w, dynamics.gradient)

@@ -10,6 +10,7 @@ import pytest
 from conftest import (
     assert_matches,
     drive,
+    from_python,
     logistic_posterior,
     quadrature,
     reference_from_draws,
@@ -21,11 +22,13 @@ from scipy import stats
 
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
 from pymc_flymc.compilation import compile_log_factor
-from pymc_flymc.kernels.poisson import SPARE, AliasTables, alias_table, draw_bright
+from pymc_flymc.kernels.poisson import SPARE, AliasTables, alias_table, draw_bright, sort
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.native import read_only
 from pymc_flymc.rows import Rows
 from pymc_flymc.target import _alias_tables, row_factor
+
+draw_bright, sort = from_python(draw_bright), from_python(sort)
 
 
 def derivative(order, eta):
@@ -151,6 +154,15 @@ def test_alias_table_has_the_right_law(weights):
     np.add.at(law, alias, 1.0 - threshold)
     expected = w / w.sum() if w.sum() > 0 else np.full(len(w), 1.0 / len(w))
     np.testing.assert_allclose(law / len(w), expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 1000])
+def test_rows_drawn_are_sorted(n):
+    drawn = np.random.default_rng(n).integers(0, 1 + n // 2, n + 4).astype(np.int32)
+    expected = drawn.copy()
+    expected[2 : 2 + n].sort()
+    sort(drawn, 2, 2 + n)
+    np.testing.assert_array_equal(drawn, expected)
 
 
 @pytest.mark.parametrize("power", [0.02, 3.0])

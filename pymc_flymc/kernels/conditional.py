@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from pymc_flymc.brightness import brightness_type
 from pymc_flymc.factors import scratch_type
-from pymc_flymc.kernels.geometry import unwhiten
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
     chain_type,
@@ -22,10 +21,10 @@ from pymc_flymc.kernels.posterior import (
     log_ratio_at,
     posterior_type,
 )
-from pymc_flymc.kernels.sweeps import gibbs_sweep, plan_type, sweep
-from pymc_flymc.native import borrow, call_density, kernel, named_tuple_type, vector
+from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
+from pymc_flymc.native import borrow, kernel, kernel_part, named_tuple_type, vector
 
-__all__ = ["Moves", "begin_kernel", "favour_best", "new_moves", "run_kernel"]
+__all__ = ["Moves", "favour_best", "new_moves", "run_kernel"]
 
 RANDOM_WALK, PCN, INDEPENDENT = 0, 1, 2
 KINDS = 3
@@ -89,7 +88,7 @@ def favour_best(moves: Moves, adapt: bool) -> None:
     moves.tally[:] = 0.0
 
 
-@njit
+@kernel_part
 def pick(rng, weight):
     """Draw a kind of proposal."""
     u = rng.random()
@@ -98,7 +97,7 @@ def pick(rng, weight):
     return 1 if u < weight[0] + weight[1] else 2
 
 
-@njit
+@kernel_part
 def propose_pcn(rng, beta, v, v_new):
     """Write v' = rho v + beta e with rho^2 + beta^2 = 1: reversible for N(0, I)."""
     rho = np.sqrt(1.0 - beta * beta)
@@ -109,7 +108,7 @@ def propose_pcn(rng, beta, v, v_new):
             v_new[j] += beta * rng.standard_normal()
 
 
-@njit
+@kernel_part
 def propose(rng, kind, log_scale, v, v_new):
     """Propose v_new; return the log ratio of proposal densities, q(v_new -> v) / q(v -> v_new).
 
@@ -128,7 +127,7 @@ def propose(rng, kind, log_scale, v, v_new):
     return log_ratio
 
 
-@njit
+@kernel_part(inline="always")
 def update_theta(rng, kind, posterior, moves, chain, bright, scratch):
     """One Metropolis-Hastings update of theta given z. Returns its acceptance probability."""
     log_ratio = propose(rng, kind, moves.log_scale[kind], chain.v, chain.v_new)
@@ -152,30 +151,10 @@ def update_theta(rng, kind, posterior, moves, chain, bright, scratch):
 
 
 @functools.cache
-def begin_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
-    """Compiled ``begin(rng, posterior, plan, chain, bright, scratch)``, by dtype of the designs.
-
-    Evaluates the state at chain.v and draws all of z: O(N).
-    """
-    target = posterior_type(dtype, n_likelihoods)
-    state = (chain_type(), brightness_type(), scratch_type())
-
-    @kernel(types.void(types.npy_rng, target, plan_type(), *state))
-    def begin(rng, posterior, plan, chain, bright, scratch):
-        unwhiten(posterior.geometry, chain.v, chain.theta)
-        chain.log_density[0] = call_density(
-            posterior.density, chain.theta, posterior.statistics, chain.w
-        )
-        gibbs_sweep(rng, plan, posterior.rows, posterior.log_factor, chain.w, bright, scratch)
-
-    return begin  # type: ignore[no-any-return]
-
-
-@functools.cache
 def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     """Compiled ``run(rng, n, posterior, plan, moves, chain, bright, scratch)``.
 
-    Makes n transitions; returns the mean acceptance probability.
+    Makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
     """
     target = posterior_type(dtype, n_likelihoods)
     state = (chain_type(), brightness_type(), scratch_type())
@@ -193,6 +172,9 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     def run(rng, n, posterior, plan, moves, chain, bright, scratch):
         posterior, plan, moves = borrow(posterior), borrow(plan), borrow(moves)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        if n == 0:
+            begin(rng, posterior, plan, chain, bright, scratch)
+            return 0.0
         total = 0.0
         for _i in range(n):
             kind = pick(rng, moves.weight)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
-from pymc_flymc.native import matrix, named_tuple_type, vector
+from pymc_flymc.native import kernel_part, matrix, named_tuple_type, vector
 
 __all__ = ["Geometry", "dense_geometry", "geometry_type", "unwhiten", "whiten_gradient"]
 
@@ -62,7 +62,7 @@ def geometry_type() -> types.Type:
     )
 
 
-@njit(fastmath={"reassoc", "contract", "nsz"})
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def unwhiten(geometry, v, theta):
     """Write theta = centre + L^-T v."""
     n_wide = geometry.wide.shape[0]
@@ -90,7 +90,7 @@ def unwhiten(geometry, v, theta):
         theta[geometry.dense[i]] += geometry.centre[geometry.dense[i]]
 
 
-@njit(fastmath={"reassoc", "contract", "nsz"})
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def whiten_gradient(geometry, g_theta, g_v):
     """Write the gradient in v of a function with gradient g_theta in theta: g_v = L^-1 g_theta.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from pymc_flymc.brightness import brightness_type
 from pymc_flymc.factors import add_gradients, scratch_type
@@ -21,12 +21,13 @@ from pymc_flymc.kernels.posterior import (
     known,
     posterior_type,
 )
-from pymc_flymc.kernels.sweeps import plan_type, sweep
+from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
 from pymc_flymc.native import (
     borrow,
     call_density_gradient,
     call_pullback,
     kernel,
+    kernel_part,
     named_tuple_type,
     vector,
 )
@@ -121,7 +122,7 @@ def dynamics_type() -> types.Type:
     return named_tuple_type(Dynamics, {field: vector() for field in Dynamics._fields})
 
 
-@njit
+@kernel_part
 def density_and_gradient(posterior, theta, w, gradient):
     """Log density of prior and collapsed bounds, without the rows; writes w and the gradient."""
     return call_density_gradient(
@@ -129,7 +130,7 @@ def density_and_gradient(posterior, theta, w, gradient):
     )
 
 
-@njit
+@kernel_part
 def log_odds_and_force(posterior, theta, w, gradient, dynamics, out, bright, scratch):
     """Return the sum of the bright rows' log odds at theta; write these and the force.
 
@@ -161,7 +162,7 @@ def log_odds_and_force(posterior, theta, w, gradient, dynamics, out, bright, scr
     return log_odds
 
 
-@njit
+@kernel_part
 def kinetic_energy(momentum):
     """|p|^2 / 2: momenta are N(0, I) in whitened coordinates."""
     total = 0.0
@@ -170,7 +171,7 @@ def kinetic_energy(momentum):
     return total
 
 
-@njit
+@kernel_part(inline="always")
 def update_theta(rng, posterior, dynamics, chain, bright, scratch):
     """One Hamiltonian update of theta given z. Returns its acceptance probability.
 
@@ -239,7 +240,7 @@ def update_theta(rng, posterior, dynamics, chain, bright, scratch):
     return accept
 
 
-@njit
+@kernel_part
 def average(dynamics, accept):
     """Adapt the step size by dual averaging (Hoffman & Gelman 2014, equation 6)."""
     state = dynamics.averaging
@@ -254,7 +255,7 @@ def average(dynamics, accept):
 def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     """Compiled ``run(rng, n, posterior, plan, dynamics, chain, bright, scratch)``.
 
-    Makes n transitions; returns the mean acceptance probability.
+    Makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
     """
     target = posterior_type(dtype, n_likelihoods)
     state = (chain_type(), brightness_type(), scratch_type())
@@ -272,6 +273,9 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     def run(rng, n, posterior, plan, dynamics, chain, bright, scratch):
         posterior, plan, dynamics = borrow(posterior), borrow(plan), borrow(dynamics)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        if n == 0:
+            begin(rng, posterior, plan, chain, bright, scratch)
+            return 0.0
         total = 0.0
         # Whoever called may have changed parameters or statistics since the last run.
         density_and_gradient(posterior, chain.theta, chain.w, dynamics.gradient)

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from pymc_flymc.brightness import brightness_type
 from pymc_flymc.factors import log_factors, scratch_type
 from pymc_flymc.kernels.conditional import (
     INDEPENDENT,
+    PCN,
     RANDOM_WALK,
     moves_type,
     pick,
@@ -32,13 +33,18 @@ from pymc_flymc.kernels.posterior import (
     log_density_at,
     posterior_type,
 )
-from pymc_flymc.native import borrow, kernel
+from pymc_flymc.native import borrow, kernel, kernel_part
 from pymc_flymc.rows import shared_part
 
-__all__ = ["begin_kernel", "run_kernel"]
+__all__ = ["run_kernel"]
+
+#: Kind of a transition that draws z afresh and leaves theta alone, for the start of a chain.
+REFRESHMENT = -1
+#: Times that this is tried: any z that is possible at all may start a chain.
+ATTEMPTS = 100
 
 
-@njit
+@kernel_part
 def log_weight(rows, log_density, shared, v, index, log_odds, count):
     """Log of W(theta, z): the augmented density over that of the proposal.
 
@@ -57,7 +63,7 @@ def log_weight(rows, log_density, shared, v, index, log_odds, count):
     return total
 
 
-@njit
+@kernel_part(inline="always")
 def update_joint(rng, beta, posterior, tables, chain, bright, scratch):
     """One Metropolis-Hastings update of (theta, z). Returns its acceptance probability.
 
@@ -96,15 +102,14 @@ def update_joint(rng, beta, posterior, tables, chain, bright, scratch):
     return np.exp(min(0.0, log_ratio)) if log_ratio > -np.inf else 0.0
 
 
-@njit
-def transition(rng, posterior, tables, moves, chain, bright, scratch):
+@kernel_part(inline="always")
+def transition(rng, kind, posterior, tables, moves, chain, bright, scratch):
     """One transition: a joint update, or a random walk given z followed by a refreshment of z.
 
     The walk keeps its reach where the posterior's tails are heavier than the Laplace
     approximation's, in which joint updates would be stuck.
     """
-    kind = pick(rng, moves.weight)
-    walked = 0.0
+    walked, beta = 0.0, 0.0
     if kind == RANDOM_WALK:
         walked = update_theta(rng, kind, posterior, moves, chain, bright, scratch)
         rows = posterior.rows
@@ -113,38 +118,20 @@ def transition(rng, posterior, tables, moves, chain, bright, scratch):
         chain.log_weight[0] = log_weight(
             rows, chain.log_density[0], shared, chain.v, bright.index, bright.log_odds, count
         )
-        beta = 0.0
     elif kind == INDEPENDENT:
         beta = 1.0
-    else:
+    elif kind == PCN:
         # pCN with a step drawn at random: large ones for the bulk, small ones for the tails.
         beta = rng.random()
-    # (One call for all three: a second one would keep the compiler from inlining it.)
+    # (One call for all kinds: a second one would keep the compiler from inlining it.)
     accept = update_joint(rng, beta, posterior, tables, chain, bright, scratch)
-    if kind == RANDOM_WALK:
+    if kind == RANDOM_WALK or kind == REFRESHMENT:
         return walked
     moves.tally[kind, 0] += 1.0
     moves.tally[kind, 1] += accept
     # Expected squared jump: 2 (1 - rho) |v|^2 on average.
     moves.tally[kind, 2] += accept * 2.0 * (1.0 - np.sqrt(1.0 - beta * beta)) * chain.v.shape[0]
     return accept
-
-
-@functools.cache
-def begin_kernel(dtype: np.dtype) -> Callable[..., Any]:
-    """Compiled `begin`, as in `conditional`, with alias tables in place of a plan."""
-    state = (chain_type(), brightness_type(), scratch_type())
-
-    @kernel(types.void(types.npy_rng, posterior_type(dtype), tables_type(), *state))
-    def begin(rng, posterior, tables, chain, bright, scratch):
-        bright.count[0] = 0
-        chain.log_density[0] = chain.log_weight[0] = -np.inf
-        # Whatever z is possible at all may start a chain.
-        for _i in range(100):
-            if chain.log_weight[0] == -np.inf:
-                update_joint(rng, 0.0, posterior, tables, chain, bright, scratch)
-
-    return begin  # type: ignore[no-any-return]
 
 
 @functools.cache
@@ -160,9 +147,16 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     def run(rng, n, posterior, tables, moves, chain, bright, scratch):
         posterior, tables, moves = borrow(posterior), borrow(tables), borrow(moves)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        begin = n == 0
+        if begin:
+            bright.count[0] = 0
+            chain.log_density[0] = chain.log_weight[0] = -np.inf
         total = 0.0
-        for _i in range(n):
-            total += transition(rng, posterior, tables, moves, chain, bright, scratch)
-        return total / n
+        for _i in range(ATTEMPTS if begin else n):
+            if begin and chain.log_weight[0] > -np.inf:
+                break
+            kind = REFRESHMENT if begin else pick(rng, moves.weight)
+            total += transition(rng, kind, posterior, tables, moves, chain, bright, scratch)
+        return 0.0 if begin else total / n
 
     return run  # type: ignore[no-any-return]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from pymc_flymc.factors import log_factors
 from pymc_flymc.kernels.geometry import Geometry, geometry_type, unwhiten
-from pymc_flymc.native import call_density, named_tuple_type, vector
+from pymc_flymc.native import call_density, kernel_part, named_tuple_type, vector
 from pymc_flymc.rows import Rows, SeveralRows, rows_type
 
 __all__ = [
@@ -110,7 +110,7 @@ def chain_type() -> types.Type:
     return named_tuple_type(Chain, {field: vector() for field in Chain._fields})
 
 
-@njit
+@kernel_part
 def known(log_density):
     """Return a log density or log ratio, or -inf where it could not be evaluated: NaN or +inf.
 
@@ -120,14 +120,14 @@ def known(log_density):
     return log_density if log_density < np.inf else -np.inf
 
 
-@njit
+@kernel_part
 def log_density_at(posterior, chain):
     """Log prior and collapsed bound at chain.v_new; writes theta_new and w_new."""
     unwhiten(posterior.geometry, chain.v_new, chain.theta_new)
     return call_density(posterior.density, chain.theta_new, posterior.statistics, chain.w_new)
 
 
-@njit
+@kernel_part(inline="always")
 def log_ratio_at(posterior, log_density, chain, bright, scratch):
     """Log of p(theta_new, z) / p(theta, z), given the log density at theta_new.
 
@@ -151,7 +151,7 @@ def log_ratio_at(posterior, log_density, chain, bright, scratch):
     return known(log_ratio)
 
 
-@njit
+@kernel_part
 def accept_theta(chain, log_density):
     """Make the proposed parameters those of the chain."""
     # Loops, for numba copies slices slowly.
@@ -163,7 +163,7 @@ def accept_theta(chain, log_density):
     chain.log_density[0] = log_density
 
 
-@njit
+@kernel_part
 def accept_given_z(chain, log_density, bright):
     """Make the proposed parameters those of the chain, and their odds those of the bright rows."""
     accept_theta(chain, log_density)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from pymc_flymc.brightness import brightness_type
 from pymc_flymc.factors import scratch_type
@@ -18,8 +18,8 @@ from pymc_flymc.kernels.posterior import (
     log_ratio_at,
     posterior_type,
 )
-from pymc_flymc.kernels.sweeps import plan_type, sweep
-from pymc_flymc.native import borrow, kernel, named_tuple_type, vector
+from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
+from pymc_flymc.native import borrow, kernel, kernel_part, named_tuple_type, vector
 
 __all__ = ["Slices", "new_slices", "run_kernel"]
 
@@ -64,7 +64,7 @@ def slices_type() -> types.Type:
     )
 
 
-@njit
+@kernel_part
 def log_ratio_along(posterior, slices, t, chain, bright, scratch):
     """Log of p(theta, z) at t along the direction, over the chain's; and the log density there."""
     for j in range(chain.v.shape[0]):
@@ -73,7 +73,7 @@ def log_ratio_along(posterior, slices, t, chain, bright, scratch):
     return log_ratio_at(posterior, log_density, chain, bright, scratch), log_density
 
 
-@njit
+@kernel_part(inline="always")
 def update_along(rng, width, posterior, slices, chain, bright, scratch):
     """Move along the direction by stepping out and shrinkage; return the length it shrank to.
 
@@ -106,7 +106,7 @@ def update_along(rng, width, posterior, slices, chain, bright, scratch):
             high = t
 
 
-@njit
+@kernel_part(inline="always")
 def update_theta(rng, posterior, slices, chain, bright, scratch):
     """One update of theta given z: along each coordinate, or along one random direction."""
     n_parameters = chain.v.shape[0]
@@ -130,7 +130,7 @@ def update_theta(rng, posterior, slices, chain, bright, scratch):
 def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     """Compiled ``run(rng, n, posterior, plan, slices, chain, bright, scratch)``.
 
-    Makes n transitions; returns the acceptance probability, one.
+    Makes n transitions and returns the acceptance probability, one; or starts a chain, if n = 0.
     """
     target = posterior_type(dtype, n_likelihoods)
     state = (chain_type(), brightness_type(), scratch_type())
@@ -148,6 +148,9 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     def run(rng, n, posterior, plan, slices, chain, bright, scratch):
         posterior, plan, slices = borrow(posterior), borrow(plan), borrow(slices)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        if n == 0:
+            begin(rng, posterior, plan, chain, bright, scratch)
+            return 0.0
         for _i in range(n):
             update_theta(rng, posterior, slices, chain, bright, scratch)
             for _j in range(plan.sweeps):

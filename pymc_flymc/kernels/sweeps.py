@@ -2,7 +2,7 @@
 
 Each sweep visits rows one after the other (in random or fixed order) with a kernel that leaves the
 row's own conditional law, P(z_n = 1 | theta) = 1 - B_n/L_n, invariant. None does O(N) work, but for
-`gibbs_sweep`, which starts a chain.
+`begin`, which starts a chain.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from pymc_flymc.brightness import brighten, darken, is_bright
 from pymc_flymc.factors import CHUNK, log_factors
-from pymc_flymc.native import named_tuple_type, vector
+from pymc_flymc.kernels.geometry import unwhiten
+from pymc_flymc.native import call_density, kernel_part, named_tuple_type, vector
 
 __all__ = [
     "CYCLE",
@@ -23,7 +24,7 @@ __all__ = [
     "WITHOUT_REPLACEMENT",
     "WITH_REPLACEMENT",
     "Plan",
-    "gibbs_sweep",
+    "begin",
     "plan_type",
     "sweep",
 ]
@@ -95,7 +96,7 @@ def plan_type() -> types.Type:
     )
 
 
-@njit
+@kernel_part(inline="always")
 def sweep(rng, plan, rows, log_factor, w, bright, scratch):
     """One update of z by the plan's scheme."""
     if plan.scheme == IMPLICIT:
@@ -104,7 +105,7 @@ def sweep(rng, plan, rows, log_factor, w, bright, scratch):
         explicit_sweep(rng, plan, rows, log_factor, w, bright, scratch)
 
 
-@njit
+@kernel_part(inline="always")
 def implicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
     """Metropolis-Hastings updates of all rows, in time proportional to the number of proposals.
 
@@ -141,7 +142,7 @@ def implicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
             darken(bright, i)
 
 
-@njit
+@kernel_part
 def _brighten_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
     log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_odds, scratch)
     for i in range(size):
@@ -152,7 +153,7 @@ def _brighten_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
             brighten(bright, n, plan.log_odds[i])
 
 
-@njit
+@kernel_part(inline="always")
 def explicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
     """Gibbs updates of a subset of the rows (Maclaurin & Adams 2014, Algorithm 1, lines 3 to 6)."""
     n_rows = bright.slot.shape[0]
@@ -178,32 +179,30 @@ def explicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
         drawn += size
 
 
-@njit
-def gibbs_sweep(rng, plan, rows, log_factor, w, bright, scratch):
-    """Draw every z_n from its conditional law: O(N), for the start of a chain.
-
-    Without a bound (scheme NONE) B = 0: all rows are bright, and their log factor is log L itself.
-    """
+@kernel_part(inline="always")
+def begin(rng, posterior, plan, chain, bright, scratch):
+    """Start a chain at chain.v: evaluate the density, and draw all of z from its law. O(N)."""
+    unwhiten(posterior.geometry, chain.v, chain.theta)
+    chain.log_density[0] = call_density(
+        posterior.density, chain.theta, posterior.statistics, chain.w
+    )
+    rows, log_factor, w = posterior.rows, posterior.log_factor, chain.w
     n_rows = bright.slot.shape[0]
     start = 0
     while start < n_rows:
         size = min(n_rows - start, CHUNK)
         for i in range(size):
             plan.candidates[i] = start + i
-        if plan.scheme == NONE:
-            log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_odds, scratch)
-            for i in range(size):
-                if is_bright(bright, start + i):
-                    darken(bright, bright.slot[start + i] - 1)
-                brighten(bright, start + i, plan.log_odds[i])
-        else:
-            gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch)
+        gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch)
         start += size
 
 
-@njit
+@kernel_part
 def gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
-    """Draw z_n afresh, one after the other, for the rows in plan.candidates[:size]."""
+    """Draw z_n afresh, one after the other, for the rows in plan.candidates[:size].
+
+    Without a bound (scheme NONE) B = 0: all rows are bright, and their log factor is log L itself.
+    """
     log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_odds, scratch)
     for i in range(size):
         n = plan.candidates[i]
@@ -211,5 +210,5 @@ def gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
         if is_bright(bright, n):
             darken(bright, bright.slot[n] - 1)
         # P(z_n = 1) = 1 - B/L = odds / (1 + odds).
-        if rng.random() < 1.0 / (1.0 + np.exp(-plan.log_odds[i])):
+        if plan.scheme == NONE or rng.random() < 1.0 / (1.0 + np.exp(-plan.log_odds[i])):
             brighten(bright, n, plan.log_odds[i])

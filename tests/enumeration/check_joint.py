@@ -16,7 +16,7 @@ from branching import BranchingGenerator, enumerate_branches
 
 from pymc_flymc.brightness import make_brightness
 from pymc_flymc.factors import make_scratch
-from pymc_flymc.kernels.conditional import new_moves
+from pymc_flymc.kernels.conditional import new_moves, pick
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.joint import log_weight, transition
 from pymc_flymc.kernels.poisson import AliasTables
@@ -124,7 +124,8 @@ def branches(weights, v, z):
         )
         moves = new_moves(1, np.array(weights))
         moves.log_scale[:] = 0.0
-        transition(rng, posterior, tables, moves, chain, bright, scratch)
+        kind = pick(rng, moves.weight)
+        transition(rng, kind, posterior, tables, moves, chain, bright, scratch)
         new_z = [0] * N
         for i in range(bright.count[0]):
             new_z[bright.index[i]] = 1
