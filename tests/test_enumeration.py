@@ -1,10 +1,12 @@
 """Kernels leave the augmented law invariant, by enumeration or as textbooks do; mutants do not."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -218,28 +220,37 @@ JOINT_MOVES = ["independent", "walk"]
 REFERENCE = ["hamiltonian", "langevin", "slice", "slice-random", "hamiltonian-two", "slice-two"]
 
 
-def run_check(scheme: str, package_parent: Path) -> subprocess.CompletedProcess:
-    script = "check_joint.py" if scheme in JOINT_MOVES else "check.py"
-    if scheme in REFERENCE:
-        script = "check_reference.py"
-    environment = dict(os.environ, NUMBA_DISABLE_JIT="1", PYTHONPATH=str(package_parent))
-    return subprocess.run(
-        [sys.executable, str(HERE / script), scheme],
+@pytest.fixture(scope="module")
+def run_check():
+    """``run_check(scheme, folder)`` checks the package in a folder; see `enumeration.server`."""
+    environment = dict(os.environ, NUMBA_DISABLE_JIT="1", PYTHONPATH=str(PACKAGE.parent))
+    with subprocess.Popen(
+        [sys.executable, str(HERE / "server.py")],
         env=environment,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=300,
-    )
+    ) as server:
+
+        def run(scheme, folder):
+            script = "check_joint.py" if scheme in JOINT_MOVES else "check.py"
+            if scheme in REFERENCE:
+                script = "check_reference.py"
+            server.stdin.write(json.dumps([str(HERE / script), scheme, str(folder)]) + "\n")
+            server.stdin.flush()
+            return SimpleNamespace(**json.loads(server.stdout.readline()))
+
+        yield run
 
 
 @pytest.mark.parametrize("scheme", SCHEMES + JOINT_MOVES + REFERENCE)
-def test_joint_law_is_invariant(scheme):
+def test_joint_law_is_invariant(run_check, scheme):
     result = run_check(scheme, PACKAGE.parent)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_mutant_is_caught(mutant, tmp_path):
+def test_mutant_is_caught(run_check, mutant, tmp_path):
     file, line, changed, scheme = MUTANTS[mutant]
     shutil.copytree(PACKAGE, tmp_path / "pymc_flymc", ignore=shutil.ignore_patterns("__pycache__"))
     path = tmp_path / "pymc_flymc" / file
