@@ -1,0 +1,36 @@
+"""Compile all kernels and keep them on disk: `python -m pymc_flymc.warmup`.
+
+For images and continuous integration, where the first model would wait for its kernel else.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from pymc_flymc.target import KERNELS
+
+__all__ = ["warm_up"]
+
+#: Numbers of likelihoods in a model. A kernel is compiled for each.
+LIKELIHOODS = (1, 2)
+
+
+def warm_up() -> None:
+    """Compile each kernel for both types of designs, and print the seconds that it takes.
+
+    What is on disk already is loaded. Joint moves are for one likelihood.
+    """
+    for name, module in KERNELS.items():
+        for n_likelihoods in LIKELIHOODS if name != "joint" else (1,):
+            several = (n_likelihoods,) if n_likelihoods > 1 else ()
+            for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
+                began = time.perf_counter()
+                module.run_kernel(dtype, *several)
+                seconds = time.perf_counter() - began
+                print(f"{name}, {n_likelihoods} x {dtype}: {seconds:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    warm_up()

@@ -1,0 +1,23 @@
+"""All kernels can be compiled in advance."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from pymc_flymc import warmup
+from pymc_flymc.target import KERNELS
+
+
+def test_every_kernel_is_compiled(monkeypatch, capsys):
+    compiled = []
+
+    def kernel(name):
+        return SimpleNamespace(run_kernel=lambda *arguments: compiled.append((name, *arguments)))
+
+    monkeypatch.setattr(warmup, "KERNELS", {name: kernel(name) for name in KERNELS})
+    warmup.warm_up()
+    dtypes = [np.dtype(np.float64), np.dtype(np.float32)]
+    of_one = [(name, dtype) for name in KERNELS for dtype in dtypes]
+    of_two = [(name, dtype, 2) for name in KERNELS for dtype in dtypes if name != "joint"]
+    assert len(compiled) == len(of_one + of_two) == capsys.readouterr().out.count("\n")
+    assert set(compiled) == set(of_one + of_two)
