@@ -10,7 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from hypothesis import settings
-from numba import njit
+from numba import jit
 from scipy import stats
 
 # Time is no criterion: the first example may compile.
@@ -160,8 +160,9 @@ def logistic_posterior(X, y, prior_sd):
 
 
 def from_python(function):
-    """Make a part of kernels, which only compiled code can call, a function for Python."""
-    return njit(lambda *arguments: function(*arguments))
+    """Compile a part of kernels, which compiled code alone can call, for calls from Python."""
+    wrappers = {"no_cpython_wrapper": False, "no_cfunc_wrapper": False}
+    return jit(**function.targetoptions | wrappers)(function.py_func)
 
 
 def softmax_rows(n, d, k, seed=0):

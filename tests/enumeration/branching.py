@@ -8,6 +8,8 @@ a branch of known probability; `enumerate_branches` walks the whole tree. With
 
 import math
 
+import numpy as np
+
 
 class _Uniform:
     def __init__(self, generator):
@@ -73,6 +75,11 @@ class BranchingGenerator:
     def standard_normal(self):
         """A symmetric law on two points: turns a random walk into one on a lattice."""
         return -1.0 if self.choose([0.5, 0.5]) == 0 else 1.0
+
+
+def assert_close(values, expected, rtol):
+    """As NumPy's own, which would take a third of the time of an enumeration."""
+    assert np.all(np.abs(values - expected) <= rtol * np.abs(expected)), (values, expected)
 
 
 def enumerate_branches(program, kind=BranchingGenerator):

@@ -11,7 +11,7 @@ import sys
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 
 import numpy as np
-from branching import enumerate_branches
+from branching import assert_close, enumerate_branches
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.brightness import brighten, make_brightness
@@ -136,13 +136,10 @@ def transition(scheme, theta, z, cursor):
         assert sum(new_z) == bright.count[0] == np.count_nonzero(bright.slot)
         new_theta = LATTICE[np.argmin(np.abs(LATTICE - chain.theta[0]))]
         # The cached density and odds must be those of the state that the chain is in.
-        np.testing.assert_allclose(
-            chain.log_density[0], density(chain.theta, None, chain.w), rtol=1e-12
-        )
+        assert_close(chain.log_density[0], density(chain.theta, None, chain.w), 1e-12)
         log_factor(X * new_theta + OFFSET[:, None], CONSTANTS, None, odds)
-        np.testing.assert_allclose(
-            bright.log_odds[: bright.count[0]], odds[bright.index[: bright.count[0]]], rtol=1e-9
-        )
+        k = bright.count[0]
+        assert_close(bright.log_odds[:k], odds[bright.index[:k]], 1e-9)
         return new_theta, tuple(new_z)
 
     return enumerate_branches(program)

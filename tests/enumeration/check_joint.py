@@ -12,7 +12,7 @@ import sys
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 
 import numpy as np
-from branching import BranchingGenerator, enumerate_branches
+from branching import BranchingGenerator, assert_close, enumerate_branches
 
 from pymc_flymc.brightness import make_brightness
 from pymc_flymc.factors import make_scratch
@@ -134,7 +134,7 @@ def branches(weights, v, z):
         weight = log_weight(
             rows, chain.log_density[0], chain.w[1:], chain.v, bright.index, bright.log_odds, k
         )
-        np.testing.assert_allclose(chain.log_weight[0], weight, rtol=1e-12)
+        assert_close(chain.log_weight[0], weight, 1e-12)
         return V[place], tuple(new_z)
 
     return enumerate_branches(program, Generator)
