@@ -47,6 +47,10 @@ unwhiten, whiten_gradient, average, density_and_gradient, log_odds_and_force = m
     from_python, (unwhiten, whiten_gradient, average, density_and_gradient, log_odds_and_force)
 )
 
+unwhiten, whiten_gradient, average, density_and_gradient, log_odds_and_force = map(
+    from_python, (unwhiten, whiten_gradient, average, density_and_gradient, log_odds_and_force)
+)
+
 KERNELS = {
     "hmc": ("hamiltonian", lambda d, p: new_dynamics(d, p, np.pi, 0.8)),
     "mala": ("hamiltonian", lambda d, p: new_dynamics(d, p, 0.0, 0.574)),

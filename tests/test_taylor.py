@@ -31,6 +31,8 @@ from pymc_flymc.target import _alias_tables
 
 draw_bright, sort = from_python(draw_bright), from_python(sort)
 
+draw_bright, sort = from_python(draw_bright), from_python(sort)
+
 
 def derivative(order, eta):
     """Third and fourth derivatives of -log(1 + exp(eta)), from p = sigmoid(eta)."""
