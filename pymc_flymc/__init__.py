@@ -10,11 +10,11 @@ from pymc_flymc.bounds import (
     Tangent,
     Taylor,
 )
-from pymc_flymc.checks import check_bound
+from pymc_flymc.bounds.check import check_bound
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import register_likelihood
-from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling
 from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
+from pymc_flymc.target.resampling import ExplicitResampling, ImplicitResampling
 
 __all__ = [
     "Bohning",

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from pymc_flymc.target import KERNELS
+from pymc_flymc.target.target import KERNELS
 
 __all__ = ["warm_up"]
 

@@ -7,7 +7,7 @@ from conftest import log_sigmoid, standardised
 
 import pymc_flymc.steps.metropolis
 from pymc_flymc import FireflyMH
-from pymc_flymc.anchor import TOLERANCE
+from pymc_flymc.anchor.search import TOLERANCE
 
 
 def logistic(X, y, prior_sd=1.0):
@@ -90,13 +90,13 @@ def test_subsample_saves_passes(searches):
 def test_passes_are_counted(searches, monkeypatch):
     """The count is that of the rows that are really evaluated."""
     rows = []
-    original = pymc_flymc.passes.RowDerivatives.__call__
+    original = pymc_flymc.regression.passes.RowDerivatives.__call__
 
     def counting(self, arguments, y):
         rows.append(len(y))
         return original(self, arguments, y)
 
-    monkeypatch.setattr(pymc_flymc.passes.RowDerivatives, "__call__", counting)
+    monkeypatch.setattr(pymc_flymc.regression.passes.RowDerivatives, "__call__", counting)
     for name in ("easy", "many-rows"):
         rows.clear()
         X, y, prior_sd = case(name)

@@ -10,7 +10,7 @@ import pytest
 from conftest import assert_matches, log_sigmoid, quadrature, reference_from_draws
 
 from pymc_flymc import FireflyMH, UnsupportedModelError
-from pymc_flymc.model import read_model
+from pymc_flymc.reading.model import read_model
 
 bambi = pytest.importorskip("bambi")
 

@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtr
 
 from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor
 from pymc_flymc.likelihoods import BernoulliCloglog, BernoulliLogit, BernoulliProbit
-from pymc_flymc.model import read_model
+from pymc_flymc.reading.model import read_model
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([np.ones(60), RNG.normal(size=(60, 2))])

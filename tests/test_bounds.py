@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pymc_flymc.bounds import JaakkolaJordan, log_odds
 from pymc_flymc.likelihoods import BernoulliLogit
-from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic, quadratic_size
+from pymc_flymc.regression.quadratic import QuadraticStatistics, collapsed_quadratic, quadratic_size
 
 predictors = st.floats(-1e3, 1e3, allow_nan=False)
 tightness = st.one_of(st.sampled_from([0.0, 1e-8, 1.5, 50.0, 800.0]), st.floats(0.0, 1e3))

@@ -35,7 +35,7 @@ from pymc_flymc import (
     JaakkolaJordan,
     UnsupportedModelError,
 )
-from pymc_flymc.brightness import brighten, darken, is_bright, make_brightness
+from pymc_flymc.kernels.brightness import brighten, darken, is_bright, make_brightness
 
 brighten, darken, is_bright = map(from_python, (brighten, darken, is_bright))
 

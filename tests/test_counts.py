@@ -14,7 +14,7 @@ from pymc_flymc import (
     UnsupportedModelError,
 )
 from pymc_flymc.likelihoods import PoissonLog
-from pymc_flymc.model import read_model
+from pymc_flymc.reading.model import read_model
 
 
 def simulated(n, d, seed=0, scale=0.4):

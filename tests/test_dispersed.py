@@ -20,7 +20,7 @@ from pymc_flymc import (
 )
 from pymc_flymc.likelihoods import NegativeBinomialFree, NegativeBinomialLog
 from pymc_flymc.likelihoods.negative_binomial import log_rising
-from pymc_flymc.model import read_model
+from pymc_flymc.reading.model import read_model
 
 
 def simulated(n, d, seed=0, alpha=1.5):

@@ -23,19 +23,19 @@ from scipy import stats
 
 from pymc_flymc import ExplicitResampling, FireflyMH, ImplicitResampling, JaakkolaJordan
 from pymc_flymc.bounds import row_factor
-from pymc_flymc.chain import FireflyChain
-from pymc_flymc.choice import mixture
-from pymc_flymc.compilation import compile_log_factor
-from pymc_flymc.data import Data
-from pymc_flymc.density import DensityGraph
-from pymc_flymc.kernels.conditional import new_moves
+from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
+from pymc_flymc.kernels.metropolis import new_moves
+from pymc_flymc.kernels.native import read_only
+from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.likelihoods import LIKELIHOODS
-from pymc_flymc.native import read_only
-from pymc_flymc.resampling import Levels
-from pymc_flymc.rows import Rows
-from pymc_flymc.statistics import QuadraticStatistics, quadratic_size
-from pymc_flymc.target import Target, TargetPart
+from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.regression.quadratic import QuadraticStatistics, quadratic_size
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.choice import mixture
+from pymc_flymc.target.data import Data
+from pymc_flymc.target.resampling import Levels
+from pymc_flymc.target.target import Target, TargetPart
 
 SCHEMES = {
     "implicit-by-row": ImplicitResampling(),

@@ -7,10 +7,10 @@ import pytensor.tensor as pt
 import pytest
 from scipy import sparse
 
-from pymc_flymc import digests
-from pymc_flymc.digests import digest_of
-from pymc_flymc.fingerprint import Fingerprint
-from pymc_flymc.once import once
+from pymc_flymc.graphs import digests
+from pymc_flymc.graphs.digests import digest_of
+from pymc_flymc.graphs.once import once
+from pymc_flymc.reading.fingerprint import Fingerprint
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import ancestors
 
 from pymc_flymc import FireflyMH, JaakkolaJordan
-from pymc_flymc.density import Layout, flatten_model
-from pymc_flymc.model import read_model
+from pymc_flymc.reading.flat import Layout, flatten_model
+from pymc_flymc.reading.model import read_model
 
 N = 2000
 X = np.random.default_rng(0).normal(size=(N, 2))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor, UnsupportedModelError
 from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit
-from pymc_flymc.model import read_model
+from pymc_flymc.reading.model import read_model
 
 
 def simulated(n, d, seed=0, most=20):

@@ -19,19 +19,17 @@ from conftest import (
 from scipy import sparse
 from scipy.special import logsumexp
 
-import pymc_flymc.design
-import pymc_flymc.effects
-import pymc_flymc.statistics
-import pymc_flymc.surrogate
 from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Tangent, Taylor, UnsupportedModelError
-from pymc_flymc.block_matrix import BlockMatrix, SparseRows, block_form, block_size
-from pymc_flymc.data import Data, make_rows
-from pymc_flymc.design import Design, stack
-from pymc_flymc.graph_tools import free_inputs, plain_function
+from pymc_flymc.anchor import effects, surrogate
+from pymc_flymc.anchor.laplace import LaplaceFactor, wide_factor
+from pymc_flymc.graphs.tools import free_inputs, plain_function
 from pymc_flymc.kernels.geometry import Geometry, unwhiten, whiten_gradient
-from pymc_flymc.laplace import LaplaceFactor, wide_factor
-from pymc_flymc.predictor import read_predictor
-from pymc_flymc.rows import add_rows, row_predictors
+from pymc_flymc.kernels.rows import add_rows, row_predictors
+from pymc_flymc.reading.predictor import read_predictor
+from pymc_flymc.regression import design, quadratic
+from pymc_flymc.regression.block_matrix import BlockMatrix, SparseRows, block_form, block_size
+from pymc_flymc.regression.design import Design, stack
+from pymc_flymc.target.data import Data, make_rows
 
 unwhiten, whiten_gradient, add_rows, row_predictors = map(
     from_python, (unwhiten, whiten_gradient, add_rows, row_predictors)
@@ -192,7 +190,7 @@ def test_bad_data():
 
 
 def test_stack(monkeypatch):
-    monkeypatch.setattr("pymc_flymc.design._BLOCK_BYTES", 200)
+    monkeypatch.setattr("pymc_flymc.regression.design._BLOCK_BYTES", 200)
     parts = [sparse.csr_array(S), sparse.csr_array(S[:, :2] * 2.0), sparse.csr_array((N, 3))]
     stacked = stack(parts)
     np.testing.assert_array_equal(stacked.toarray(), np.hstack([part.toarray() for part in parts]))
@@ -317,10 +315,10 @@ def test_block_matrix():
 @pytest.fixture
 def structured(monkeypatch):
     """Small problems take the way of large ones."""
-    for module in (pymc_flymc.design, pymc_flymc.statistics, pymc_flymc.effects):
+    for module in (design, quadratic, effects):
         monkeypatch.setattr(module, "STRUCTURED", 1)
-    monkeypatch.setattr(pymc_flymc.surrogate, "MANY", 1)
-    monkeypatch.setattr(pymc_flymc.effects, "WIDE", 1)
+    monkeypatch.setattr(surrogate, "MANY", 1)
+    monkeypatch.setattr(effects, "WIDE", 1)
 
 
 def simulated(n=400, n_groups=6, seed=0):

@@ -18,12 +18,9 @@ from pymc_flymc import (
     Tangent,
     Taylor,
 )
+from pymc_flymc.anchor.laplace import LaplaceFactor
 from pymc_flymc.bounds import row_factor
-from pymc_flymc.chain import FireflyChain
-from pymc_flymc.compilation import compile_log_factor
-from pymc_flymc.data import Data
-from pymc_flymc.density import DensityGraph
-from pymc_flymc.kernels.conditional import new_moves
+from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import Geometry, dense_geometry, unwhiten, whiten_gradient
 from pymc_flymc.kernels.hamiltonian import (
     MAX_STEPS,
@@ -33,15 +30,18 @@ from pymc_flymc.kernels.hamiltonian import (
     log_odds_and_force,
     new_dynamics,
 )
+from pymc_flymc.kernels.metropolis import new_moves
+from pymc_flymc.kernels.native import read_only
+from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.slice import new_slices
-from pymc_flymc.laplace import LaplaceFactor
 from pymc_flymc.likelihoods import BernoulliLogit
-from pymc_flymc.metric import CONFIRMING, diagonal_geometry, learn_geometry
-from pymc_flymc.native import read_only
-from pymc_flymc.resampling import Levels
-from pymc_flymc.rows import Rows
-from pymc_flymc.statistics import QuadraticStatistics, quadratic_size
-from pymc_flymc.target import Target, TargetPart
+from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.regression.quadratic import QuadraticStatistics, quadratic_size
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.metric import CONFIRMING, diagonal_geometry, learn_geometry
+from pymc_flymc.target.data import Data
+from pymc_flymc.target.resampling import Levels
+from pymc_flymc.target.target import Target, TargetPart
 
 unwhiten, whiten_gradient, average, density_and_gradient, log_odds_and_force = map(
     from_python, (unwhiten, whiten_gradient, average, density_and_gradient, log_odds_and_force)

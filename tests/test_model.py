@@ -13,9 +13,9 @@ from scipy import stats
 from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graph_tools import PLAIN_PYTHON, free_inputs, plain_function
+from pymc_flymc.graphs.tools import PLAIN_PYTHON, free_inputs, plain_function
 from pymc_flymc.likelihoods import LIKELIHOODS, BernoulliLogit
-from pymc_flymc.model import read_model
+from pymc_flymc.reading.model import read_model
 
 N = 20
 RNG = np.random.default_rng(2)

@@ -5,7 +5,8 @@ import pymc as pm
 import pytest
 from test_contract import identical, sample
 
-from pymc_flymc import FireflyHMC, FireflyMH, once
+from pymc_flymc import FireflyHMC, FireflyMH
+from pymc_flymc.graphs import once
 
 N = 300
 
@@ -101,7 +102,7 @@ def test_data_of_the_same_shapes_compile_nothing(model, monkeypatch):
         raise AssertionError("compiled again")
 
     kept = dict(once._kept)
-    monkeypatch.setattr("pymc_flymc.compilation._compile", refuse)
+    monkeypatch.setattr("pymc_flymc.graphs.compilation._compile", refuse)
     for what in ("outcome", "X", "exposure", "group"):
         change(model, what)
         assert step.vars

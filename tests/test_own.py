@@ -32,7 +32,7 @@ from pymc_flymc.likelihoods import (
     Softmax,
     StudentT,
 )
-from pymc_flymc.statistics import quadratic_size
+from pymc_flymc.regression.quadratic import quadratic_size
 
 PAGE = Path(__file__).parents[1] / "docs" / "own_likelihood.md"
 RNG = np.random.default_rng(0)

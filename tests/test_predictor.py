@@ -7,10 +7,10 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pymc_flymc.design import Design, count_bad_rows, gather
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graph_tools import free_inputs, plain_function
-from pymc_flymc.predictor import read_predictor
+from pymc_flymc.graphs.tools import free_inputs, plain_function
+from pymc_flymc.reading.predictor import read_predictor
+from pymc_flymc.regression.design import Design, count_bad_rows, gather
 
 N = 20
 RNG = np.random.default_rng(1)
@@ -232,7 +232,7 @@ def test_design_predictor(rows):
 
 
 def test_blocked_passes(monkeypatch):
-    monkeypatch.setattr("pymc_flymc.design._BLOCK_BYTES", 100)
+    monkeypatch.setattr("pymc_flymc.regression.design._BLOCK_BYTES", 100)
     bad = X.copy()
     bad[[2, 2, 17], [0, 1, 2]] = [np.nan, np.inf, -np.inf]
     assert count_bad_rows(bad) == 2
@@ -290,9 +290,9 @@ def test_not_finite_data():
 
 
 def test_wrong_reading_is_caught(monkeypatch):
-    from pymc_flymc import graph_steps
+    from pymc_flymc.reading import operations
 
-    monkeypatch.setitem(graph_steps.STEPS, pytensor.scalar.basic.Sub, graph_steps._add)
+    monkeypatch.setitem(operations.STEPS, pytensor.scalar.basic.Sub, operations._add)
     with pytest.raises(UnsupportedModelError, match="predictor of 'y' was read wrongly"):
         read(X @ b - c)
 

@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from conftest import log_sigmoid
 
-import pymc_flymc.passes
+import pymc_flymc.regression.passes
 from pymc_flymc import FireflyMH
 
 N = 400
@@ -112,13 +112,13 @@ def test_small_data_pass(searches, seed):
 
 def test_flat_priors_cost_no_pass(searches, monkeypatch):
     counts = []
-    original = pymc_flymc.passes.RowDerivatives.__call__
+    original = pymc_flymc.regression.passes.RowDerivatives.__call__
 
     def counting(self, arguments, y):
         counts.append(len(y))
         return original(self, arguments, y)
 
-    monkeypatch.setattr(pymc_flymc.passes.RowDerivatives, "__call__", counting)
+    monkeypatch.setattr(pymc_flymc.regression.passes.RowDerivatives, "__call__", counting)
     with pm.Model() as model:
         beta = pm.Flat("beta", shape=3)
         pm.Bernoulli("y", logit_p=X @ beta, observed=Y)

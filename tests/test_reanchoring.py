@@ -17,7 +17,7 @@ from conftest import (
 )
 
 from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice, JaakkolaJordan, Taylor
-from pymc_flymc.reanchoring import Anchors
+from pymc_flymc.sampling.reanchoring import Anchors
 
 POOR = {"beta": np.array([-0.2, 1.5])}
 STEPS = {

@@ -3,13 +3,17 @@
 import logging
 import threading
 import time
+from collections import OrderedDict
 
 import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import FireflyMH, passes, reporting
-from pymc_flymc.design import Design
+from pymc_flymc import FireflyMH, reporting
+from pymc_flymc.graphs import compilation, once
+from pymc_flymc.kernels import metropolis
+from pymc_flymc.regression import derivatives, passes
+from pymc_flymc.regression.design import Design
 from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
 from pymc_flymc.reporting import reporting as report
 
@@ -99,8 +103,6 @@ def test_samples_are_no_passes(clock, caplog):
 
 def test_a_slow_set_up(clock, caplog, monkeypatch):
     """Compilation and passes of a step that is built, in their order."""
-    from pymc_flymc import compilation
-    from pymc_flymc.kernels import conditional
 
     def slowly(module, name, seconds):
         quick = getattr(module, name)
@@ -111,10 +113,11 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
 
         monkeypatch.setattr(module, name, slow)
 
+    monkeypatch.setattr(once, "_kept", OrderedDict())  # nothing is compiled yet
     monkeypatch.setattr(passes, "BLOCK", 10)
-    slowly(passes, "_columns", 0.25)
+    slowly(derivatives, "_columns", 0.25)
     slowly(compilation, "_compile", 3.0)
-    slowly(conditional, "begin_kernel", 20.0)
+    slowly(metropolis, "run_kernel", 20.0)
     rng = np.random.default_rng(0)
     with pm.Model():
         beta = pm.Normal("beta", 0.0, 1.0)

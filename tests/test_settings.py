@@ -20,7 +20,7 @@ from pymc_flymc import (
     register_likelihood,
 )
 from pymc_flymc.likelihoods import BernoulliLogit
-from pymc_flymc.points import anchor_point, complete_point
+from pymc_flymc.reading.points import anchor_point, complete_point
 
 N = 40
 RNG = np.random.default_rng(1)
@@ -83,7 +83,7 @@ def test_bounds_for_other_likelihoods(model, monkeypatch, cls, bound, message):
     def search(*_):
         raise AssertionError("passes over the data were made")
 
-    monkeypatch.setattr("pymc_flymc.steps.reading.find_anchor", search)
+    monkeypatch.setattr("pymc_flymc.steps.setup.find_anchor", search)
     with model, pytest.raises(ValueError, match=message):
         cls(bound=bound)
 

@@ -10,7 +10,7 @@ from conftest import assert_matches, drive, log_sigmoid, quadrature
 from scipy import stats
 from scipy.special import gammaln
 
-import pymc_flymc.model
+import pymc_flymc.reading.model
 from pymc_flymc import (
     ExplicitResampling,
     FireflyHMC,
@@ -21,13 +21,13 @@ from pymc_flymc import (
     Taylor,
 )
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.model import ENOUGH_ROWS, read_model
+from pymc_flymc.reading.model import ENOUGH_ROWS, read_model
 
 
 @pytest.fixture
 def any_size(monkeypatch):
     """Take likelihoods of any number of rows."""
-    monkeypatch.setattr(pymc_flymc.model, "ENOUGH_ROWS", 1)
+    monkeypatch.setattr(pymc_flymc.reading.model, "ENOUGH_ROWS", 1)
 
 
 def shop(n=60, m=40, dtype=np.float64, **effects):

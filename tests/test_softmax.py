@@ -28,9 +28,9 @@ from pymc_flymc import (
     Taylor,
     UnsupportedModelError,
 )
-from pymc_flymc.derivatives import RowDerivatives
 from pymc_flymc.likelihoods import Softmax
-from pymc_flymc.model import read_model
+from pymc_flymc.reading.model import read_model
+from pymc_flymc.regression.derivatives import RowDerivatives
 
 
 def step_of(model, **settings):
@@ -127,7 +127,7 @@ def test_bad_models():
 
 
 def test_many_coefficients_are_pointed_out(monkeypatch, caplog):
-    monkeypatch.setattr("pymc_flymc.anchor.MANY_COEFFICIENTS", 5)
+    monkeypatch.setattr("pymc_flymc.anchor.search.MANY_COEFFICIENTS", 5)
     step_of(softmax_model(X, Y, 3), bound=Bohning())
     assert "'y' has 6 coefficients" in caplog.text
 

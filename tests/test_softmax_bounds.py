@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from pymc_flymc import Bohning, FireflyMH, JaakkolaJordan, JebaraChoromanska, Taylor, check_bound
 from pymc_flymc.bounds import log_odds, row_factor
-from pymc_flymc.compilation import compile_log_factor, compile_log_factor_gradient
+from pymc_flymc.graphs.compilation import compile_log_factor, compile_log_factor_gradient
 from pymc_flymc.likelihoods import BernoulliLogit, Softmax
 
 K = 4

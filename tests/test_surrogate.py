@@ -17,10 +17,10 @@ from pytensor.graph.traversal import toposort
 from pytensor.tensor.math import Prod
 
 from pymc_flymc import FireflyHMC, FireflyMH, UnsupportedModelError
-from pymc_flymc.density import Layout, flatten_model
-from pymc_flymc.graph_tools import plain_function, write_out_products
-from pymc_flymc.model import read_model
-from pymc_flymc.surrogate import Surrogate
+from pymc_flymc.anchor.surrogate import Surrogate
+from pymc_flymc.graphs.tools import plain_function, write_out_products
+from pymc_flymc.reading.flat import Layout, flatten_model
+from pymc_flymc.reading.model import read_model
 
 
 def surrogate_of(model):

@@ -22,12 +22,12 @@ from scipy import stats
 
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
 from pymc_flymc.bounds import row_factor
-from pymc_flymc.compilation import compile_log_factor
+from pymc_flymc.graphs.compilation import compile_log_factor
+from pymc_flymc.kernels.native import read_only
 from pymc_flymc.kernels.poisson import SPARE, AliasTables, alias_table, draw_bright, sort
+from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.likelihoods import BernoulliLogit
-from pymc_flymc.native import read_only
-from pymc_flymc.rows import Rows
-from pymc_flymc.target import _alias_tables
+from pymc_flymc.target.target import _alias_tables
 
 draw_bright, sort = from_python(draw_bright), from_python(sort)
 

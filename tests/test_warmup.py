@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from pymc_flymc import warmup
-from pymc_flymc.target import KERNELS
+from pymc_flymc.target.target import KERNELS
 
 
 def test_every_kernel_is_compiled(monkeypatch, capsys):

@@ -50,7 +50,7 @@ def ten_coefficients(seed: int, n_rows: int = 50_000) -> Any:
 def main() -> None:
     import pymc  # noqa: F401
 
-    from pymc_flymc.reanchoring import Anchors
+    from pymc_flymc.sampling.reanchoring import Anchors
 
     parser = argparse.ArgumentParser(
         prog="python -m examples.benchmarks.moving_anchors", description=__doc__.splitlines()[0]

@@ -9,10 +9,10 @@ from typing import Protocol
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.anchor import Anchor
+from pymc_flymc.anchor.search import Anchor
+from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
-from pymc_flymc.native import NativeFunction
-from pymc_flymc.regression import Regression
+from pymc_flymc.regression.regression import Regression
 from pymc_flymc.settings import check, is_number
 
 __all__ = ["Bound", "Preparation", "Problem", "check_slack", "is_bound"]

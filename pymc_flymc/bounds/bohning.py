@@ -11,9 +11,9 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.softmax import expand_rows, expected_rows
+from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, Softmax
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
-from pymc_flymc.native import NativeFunction
 from pymc_flymc.settings import check
 
 __all__ = ["Bohning"]

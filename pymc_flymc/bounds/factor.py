@@ -9,7 +9,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Bound
-from pymc_flymc.compilation import RowFactor
+from pymc_flymc.graphs.compilation import RowFactor
 from pymc_flymc.likelihoods import Likelihood, outcome
 
 __all__ = ["log_odds", "row_factor"]

@@ -10,11 +10,11 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.quadratic import RowTable, new_statistics
+from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit, Likelihood
-from pymc_flymc.native import NativeFunction
-from pymc_flymc.passes import iterate_rows
+from pymc_flymc.regression.passes import iterate_rows
+from pymc_flymc.regression.quadratic import collapsed_quadratic
 from pymc_flymc.settings import check
-from pymc_flymc.statistics import collapsed_quadratic
 
 __all__ = ["JaakkolaJordan", "curvature", "log_2cosh_half"]
 

@@ -12,11 +12,11 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.softmax import expand_rows, expected_rows
+from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, Softmax
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
-from pymc_flymc.native import NativeFunction
+from pymc_flymc.regression.quadratic import QuadraticStatistics, collapsed_quadratic
 from pymc_flymc.settings import check
-from pymc_flymc.statistics import QuadraticStatistics, collapsed_quadratic
 
 __all__ = ["JebaraChoromanska"]
 

@@ -12,10 +12,10 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.jaakkola_jordan import curvature, log_2cosh_half
 from pymc_flymc.bounds.quadratic import RowTable, new_statistics
+from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, NegativeBinomialFree
 from pymc_flymc.likelihoods.negative_binomial import log_rising
-from pymc_flymc.native import NativeFunction
-from pymc_flymc.statistics import collapsed_quadratic, quadratic_size
+from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
 
 __all__ = ["FreeJaakkolaJordan"]
 

@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from pymc_flymc.bounds.base import Problem
+from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
-from pymc_flymc.native import NativeFunction
-from pymc_flymc.passes import iterate_rows
-from pymc_flymc.statistics import QuadraticStatistics
+from pymc_flymc.regression.passes import iterate_rows
+from pymc_flymc.regression.quadratic import QuadraticStatistics
 
 __all__ = ["RowTable", "TightenedBound", "new_statistics"]
 

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from pymc_flymc.bounds.base import Problem
-from pymc_flymc.native import NativeFunction
-from pymc_flymc.passes import iterate_rows
+from pymc_flymc.kernels.native import NativeFunction
+from pymc_flymc.regression.passes import iterate_rows
 
 __all__ = ["SoftmaxBound", "expand_rows", "expected_rows"]
 

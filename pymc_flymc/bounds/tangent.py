@@ -11,10 +11,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.quadratic import RowTable, new_statistics
+from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.location_scale import LocationScale
-from pymc_flymc.native import NativeFunction
-from pymc_flymc.statistics import collapsed_quadratic, quadratic_size
+from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
 
 __all__ = ["Tangent"]
 

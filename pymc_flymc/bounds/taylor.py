@@ -12,14 +12,14 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 from scipy.stats import chi
 
-from pymc_flymc.anchor import Anchor
+from pymc_flymc.anchor.search import Anchor
 from pymc_flymc.bounds.base import Preparation, Problem
-from pymc_flymc.design import STRUCTURED
+from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothLikelihood, outcome
-from pymc_flymc.native import NativeFunction
-from pymc_flymc.passes import iterate_rows
+from pymc_flymc.regression.design import STRUCTURED
+from pymc_flymc.regression.passes import iterate_rows
+from pymc_flymc.regression.quadratic import QuadraticStatistics, quadratic_size, quadratic_terms
 from pymc_flymc.settings import check, is_number
-from pymc_flymc.statistics import QuadraticStatistics, quadratic_size, quadratic_terms
 
 __all__ = ["Taylor"]
 

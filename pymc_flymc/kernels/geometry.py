@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.native import kernel_part, matrix, named_tuple_type, vector
+from pymc_flymc.kernels.native import kernel_part, matrix, named_tuple_type, vector
 
 __all__ = ["Geometry", "dense_geometry", "geometry_type", "unwhiten", "whiten_gradient"]
 

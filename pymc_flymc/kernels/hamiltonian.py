@@ -12,17 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.brightness import brightness_type
-from pymc_flymc.factors import add_gradients, scratch_type
+from pymc_flymc.kernels.brightness import brightness_type
+from pymc_flymc.kernels.factors import add_gradients, scratch_type
 from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
-from pymc_flymc.kernels.posterior import (
-    accept_given_z,
-    chain_type,
-    known,
-    posterior_type,
-)
-from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
-from pymc_flymc.native import (
+from pymc_flymc.kernels.native import (
     borrow,
     call_density_gradient,
     call_pullback,
@@ -31,6 +24,13 @@ from pymc_flymc.native import (
     named_tuple_type,
     vector,
 )
+from pymc_flymc.kernels.posterior import (
+    accept_given_z,
+    chain_type,
+    known,
+    posterior_type,
+)
+from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
 
 __all__ = [
     "Dynamics",

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from pymc_flymc.brightness import brightness_type
-from pymc_flymc.factors import log_factors, scratch_type
-from pymc_flymc.kernels.conditional import (
+from pymc_flymc.kernels.brightness import brightness_type
+from pymc_flymc.kernels.factors import log_factors, scratch_type
+from pymc_flymc.kernels.metropolis import (
     INDEPENDENT,
     PCN,
     RANDOM_WALK,
@@ -25,6 +25,7 @@ from pymc_flymc.kernels.conditional import (
     propose_pcn,
     update_theta,
 )
+from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.poisson import KAPPA, draw_bright, tables_type
 from pymc_flymc.kernels.posterior import (
     accept_theta,
@@ -33,8 +34,7 @@ from pymc_flymc.kernels.posterior import (
     log_density_at,
     posterior_type,
 )
-from pymc_flymc.native import borrow, kernel, kernel_part
-from pymc_flymc.rows import shared_part
+from pymc_flymc.kernels.rows import shared_part
 
 __all__ = ["run_kernel"]
 
@@ -136,7 +136,7 @@ def transition(rng, kind, posterior, tables, moves, chain, bright, scratch):
 
 @functools.cache
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
-    """Compiled `run`, as in `conditional`."""
+    """Compiled `run`, as in `metropolis`."""
     state = (chain_type(), brightness_type(), scratch_type())
 
     @kernel(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.native import kernel, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import kernel, kernel_part, named_tuple_type, vector
 
 __all__ = ["HEAVY", "KAPPA", "SPARE", "AliasTables", "alias_table", "draw_bright", "tables_type"]
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.factors import log_factors
+from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.geometry import Geometry, geometry_type, unwhiten
-from pymc_flymc.native import call_density, kernel_part, named_tuple_type, vector
-from pymc_flymc.rows import Rows, SeveralRows, rows_type
+from pymc_flymc.kernels.native import call_density, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
 
 __all__ = [
     "Chain",

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.brightness import brightness_type
-from pymc_flymc.factors import scratch_type
+from pymc_flymc.kernels.brightness import brightness_type
+from pymc_flymc.kernels.factors import scratch_type
+from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
     chain_type,
@@ -19,7 +20,6 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
 )
 from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
-from pymc_flymc.native import borrow, kernel, kernel_part, named_tuple_type, vector
 
 __all__ = ["Slices", "new_slices", "run_kernel"]
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.brightness import brighten, darken, is_bright
-from pymc_flymc.factors import CHUNK, log_factors
+from pymc_flymc.kernels.brightness import brighten, darken, is_bright
+from pymc_flymc.kernels.factors import CHUNK, log_factors
 from pymc_flymc.kernels.geometry import unwhiten
-from pymc_flymc.native import call_density, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import call_density, kernel_part, named_tuple_type, vector
 
 __all__ = [
     "CYCLE",
@@ -33,7 +33,7 @@ NONE, IMPLICIT, WITH_REPLACEMENT, WITHOUT_REPLACEMENT, CYCLE = range(5)
 
 
 class Plan(NamedTuple):
-    """How z is resampled; see `pymc_flymc.resampling`.
+    """How z is resampled; see `pymc_flymc.target.resampling`.
 
     Attributes
     ----------

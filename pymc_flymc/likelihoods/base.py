@@ -10,7 +10,7 @@ import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graph_tools import evaluate, free_inputs
+from pymc_flymc.graphs.tools import evaluate, free_inputs
 
 __all__ = [
     "ExplicitLikelihood",

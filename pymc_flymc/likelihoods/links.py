@@ -16,7 +16,7 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graph_tools import first_equals, free_inputs, plain_function
+from pymc_flymc.graphs.tools import first_equals, free_inputs, plain_function
 from pymc_flymc.likelihoods.base import check_parameter
 
 __all__ = ["find_log_mean", "find_predictor"]

@@ -14,7 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graph_tools import free_inputs
+from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods.base import (
     RowParameters,
     check_counts,

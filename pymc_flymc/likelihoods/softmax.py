@@ -21,7 +21,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.refusals import ALTERNATIVES, is_ordered
+from pymc_flymc.likelihoods.refusals import ALTERNATIVES, is_ordered
 
 __all__ = ["Softmax", "log_sum_exp", "with_reference"]
 

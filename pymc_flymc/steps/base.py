@@ -15,23 +15,23 @@ from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.anchor import Anchor
-from pymc_flymc.bound_setting import BoundSetting
+from pymc_flymc.anchor.search import Anchor
 from pymc_flymc.bounds import Bound, Problem
-from pymc_flymc.chain import FireflyChain
-from pymc_flymc.density import DensityGraph
-from pymc_flymc.fingerprint import Fingerprint
-from pymc_flymc.full_passes import warn_of_full_passes
-from pymc_flymc.lifetime import end_with_parent
-from pymc_flymc.points import check_start
-from pymc_flymc.reanchoring import Anchors, same_anchors
+from pymc_flymc.bounds.setting import BoundSetting
+from pymc_flymc.reading.fingerprint import Fingerprint
+from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.reading.full_passes import warn_of_full_passes
+from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import log, reported
-from pymc_flymc.resampling import ImplicitResampling, Resampling
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.reanchoring import Anchors, same_anchors
+from pymc_flymc.sampling.tuning import Tuning
+from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.progress import BrightRowsProgress
-from pymc_flymc.steps.reading import read
 from pymc_flymc.steps.settings import check_common
-from pymc_flymc.target import Target
-from pymc_flymc.tuning import Tuning
+from pymc_flymc.steps.setup import read
+from pymc_flymc.target.resampling import ImplicitResampling, Resampling
+from pymc_flymc.target.target import Target
 
 __all__ = ["FireflyStep"]
 

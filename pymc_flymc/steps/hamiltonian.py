@@ -10,17 +10,17 @@ from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.util import RandomGenerator
 
-from pymc_flymc.bound_setting import BoundSetting, check_bound_setting
 from pymc_flymc.bounds import Problem
-from pymc_flymc.chain import FireflyChain
-from pymc_flymc.choice import conditional_target
-from pymc_flymc.density import DensityGraph
+from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
 from pymc_flymc.kernels.hamiltonian import Dynamics, freeze_step, new_dynamics, restart_adaptation
-from pymc_flymc.metric import diagonal_geometry, learn_geometry
-from pymc_flymc.resampling import ImplicitResampling, Resampling
+from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.choice import conditional_target
+from pymc_flymc.sampling.metric import diagonal_geometry, learn_geometry
 from pymc_flymc.settings import check, check_choice, is_number
 from pymc_flymc.steps.base import FireflyStep
-from pymc_flymc.target import Target
+from pymc_flymc.target.resampling import ImplicitResampling, Resampling
+from pymc_flymc.target.target import Target
 
 __all__ = ["FireflyHMC", "FireflyMALA"]
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 
 from pytensor.graph.basic import Variable
 
-from pymc_flymc.resampling import Resampling
 from pymc_flymc.settings import check, check_object, is_positive_integer
+from pymc_flymc.target.resampling import Resampling
 
 __all__ = ["check_common"]
 

@@ -14,14 +14,14 @@ import numpy as np
 from branching import assert_close, enumerate_branches
 
 from pymc_flymc.bounds import JaakkolaJordan
-from pymc_flymc.brightness import brighten, make_brightness
-from pymc_flymc.factors import make_scratch
-from pymc_flymc.kernels.conditional import RANDOM_WALK, new_moves, update_theta
+from pymc_flymc.kernels.brightness import brighten, make_brightness
+from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
+from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_moves, update_theta
 from pymc_flymc.kernels.posterior import Posterior, make_chain
+from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.kernels.sweeps import sweep
-from pymc_flymc.resampling import ExplicitResampling, ImplicitResampling, Levels, make_plan
-from pymc_flymc.rows import Rows, SeveralRows
+from pymc_flymc.target.resampling import ExplicitResampling, ImplicitResampling, Levels, make_plan
 
 N = 3
 LATTICE = np.array([-0.7, 0.1, 0.9])  # equally spaced

@@ -14,14 +14,14 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"
 import numpy as np
 from branching import BranchingGenerator, assert_close, enumerate_branches
 
-from pymc_flymc.brightness import make_brightness
-from pymc_flymc.factors import make_scratch
-from pymc_flymc.kernels.conditional import new_moves, pick
+from pymc_flymc.kernels.brightness import make_brightness
+from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.joint import log_weight, transition
+from pymc_flymc.kernels.metropolis import new_moves, pick
 from pymc_flymc.kernels.poisson import AliasTables
 from pymc_flymc.kernels.posterior import Posterior, make_chain
-from pymc_flymc.rows import Rows
+from pymc_flymc.kernels.rows import Rows
 
 N = 3
 V = np.array([-1.0, 0.0, 1.0])  # lattice of the whitened parameter

@@ -13,12 +13,12 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"
 import numpy as np
 
 from pymc_flymc.bounds import JaakkolaJordan
-from pymc_flymc.brightness import brighten, make_brightness
-from pymc_flymc.factors import make_scratch
 from pymc_flymc.kernels import hamiltonian, slice
+from pymc_flymc.kernels.brightness import brighten, make_brightness
+from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
-from pymc_flymc.rows import Rows, SeveralRows
+from pymc_flymc.kernels.rows import Rows, SeveralRows
 
 N, N_STATES, N_UPDATES = 5, 60, 3
 rng = np.random.default_rng(1)

@@ -1,0 +1,1 @@
+"""Where bounds are tuned to, and the Laplace approximation there."""

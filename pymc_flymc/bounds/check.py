@@ -1,0 +1,120 @@
+"""Checks of a bound that somebody has derived, by evaluating it widely."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+
+from pymc_flymc.anchor.laplace import dense_factor
+from pymc_flymc.anchor.search import Anchor
+from pymc_flymc.bounds import Bound, Problem, is_bound, row_factor
+from pymc_flymc.graphs.compilation import compile_log_factor
+from pymc_flymc.likelihoods import Likelihood, is_likelihood, outcome
+from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.passes import likelihood_pass
+from pymc_flymc.regression.regression import Regression
+from pymc_flymc.settings import check_object
+
+__all__ = ["check_bound"]
+
+#: Distances from the anchor at which bounds are evaluated, in units of the Laplace approximation.
+SCALES = (0.0, 0.01, 0.1, 1.0, 1.0, 1.0, 3.0, 10.0, 30.0, 100.0)
+#: Rounding errors allowed, in machine epsilons of the terms' size.
+ROUNDING = 256.0
+
+
+def check_bound(
+    bound: Bound,
+    likelihood: Likelihood,
+    y: np.ndarray,
+    *,
+    nuisances: tuple[float, ...] = (),
+    seed: int = 0,
+) -> None:
+    """Look for places where a bound is none, or where its collapsed sum is another.
+
+    A regression with three coefficients for each predictor is simulated around the given outcomes,
+    the bound is prepared for it, and evaluated at random coefficients and nuisance parameters from
+    the anchor to far beyond any posterior draw.
+
+    Parameters
+    ----------
+    bound : Bound
+    likelihood : Likelihood
+    y : ndarray, shape (N,), or (N, 1 + R) with R columns of row data
+        Outcomes that cover what the likelihood allows.
+    nuisances : tuple of float
+        Nuisance parameters at the anchor, on the unconstrained scale.
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        If the bound does not support the likelihood, or one of them is none.
+    AssertionError
+        If log L - log B is negative or NaN somewhere, or if the sum over the rows differs from the
+        collapsed sum by more than rounding. The message says for which row and where.
+    """
+    check_object("bound", bound, is_bound, "a bound, such as Taylor()")
+    check_object("likelihood", likelihood, is_likelihood, "one, such as BernoulliLogit()")
+    if not bound.supports(likelihood):
+        raise ValueError(f"{bound.name} does not support {likelihood.name} likelihoods")
+    y, rng = np.asarray(y), np.random.default_rng(seed)
+    n, k = len(y), likelihood.n_predictors
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])
+    design = Design(X, np.empty((0, k)), False, len(nuisances))
+    w = np.concatenate([rng.normal(size=3 * k), nuisances])
+    regression = Regression("y", design, y, likelihood)
+    information = likelihood_pass(design, y, regression.derivatives, w).concave().information
+    factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(len(w)))).T
+    anchor = Anchor(w, w, dense_factor(information + np.eye(len(w))), factor, information, 1.0)
+    problem = Problem.of(regression, anchor)
+    prepared = bound.prepare(problem, compile_log_factor(row_factor(likelihood, bound)))
+    evaluate = _evaluator(bound, likelihood, len(w))
+    for scale in SCALES:
+        w_new = w + scale * (factor @ rng.standard_normal(len(w)))
+        arguments = [*design.predictor(w_new).T, *(np.full(n, v) for v in w_new[3 * k :])]
+        log_l, gap, total = evaluate(w_new, prepared.statistics, y, prepared.constants, *arguments)
+        size = 1.0 + np.abs(log_l) + np.abs(gap) + sum(np.abs(a) + a**2 for a in arguments)
+        rounding = ROUNDING * np.finfo(float).eps * size
+        bad = np.flatnonzero(~(gap >= -rounding))
+        if bad.size:
+            i = bad[np.argmin(np.nan_to_num(gap[bad], nan=-np.inf))]
+            raise AssertionError(
+                f"{bound.name} is no lower bound on {likelihood.name}: log L - log B is "
+                f"{gap[i]:.6g} for y = {y[i]} at arguments {[float(a[i]) for a in arguments]}, "
+                f"{scale} Laplace sds from the anchor"
+            )
+        by_row = float(np.sum(log_l - gap))
+        if not abs(total - by_row) <= float(np.sum(rounding)) + 1e-10 * abs(by_row):
+            raise AssertionError(
+                f"the collapsed sum of {bound.name} is {total:.12g}, the sum over rows "
+                f"{by_row:.12g}, {scale} Laplace sds from the anchor"
+            )
+
+
+def _evaluator(bound: Bound, likelihood: Likelihood, n_coefficients: int) -> Any:
+    """Compile log-likelihoods and gaps of all rows, and the collapsed sum."""
+    w, statistics = pt.dvector("w"), pt.dvector("statistics")
+    y = [pt.dvector(name) for name in ("y", *likelihood.row_data)]
+    constants = pt.dmatrix("constants")
+    n_arguments = likelihood.n_predictors + len(likelihood.nuisances)
+    arguments = [pt.dvector(f"argument_{i}") for i in range(n_arguments)]
+    total, shared = bound.collapsed(likelihood, w, statistics, n_coefficients)
+    gap = bound.gap(likelihood, arguments, constants, shared)
+    outputs = [likelihood.log_likelihood(arguments, outcome(likelihood, y)), gap, total]
+    function = pytensor.function(
+        [w, statistics, *y, constants, *arguments],
+        outputs,
+        mode=pytensor.compile.Mode(linker="py", optimizer="fast_compile"),
+        on_unused_input="ignore",
+    )
+
+    def evaluate(w: Any, statistics: Any, y: Any, *rest: Any) -> tuple[Any, Any, float]:
+        log_l, gap, total = function(w, statistics, *np.atleast_2d(y.T).astype(np.float64), *rest)
+        return log_l, gap, float(total)
+
+    return evaluate

@@ -1,0 +1,56 @@
+"""What is compiled for a graph is compiled once in a process, whichever model brings the graph."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.fg import FrozenFunctionGraph
+from pytensor.graph.traversal import graph_inputs
+
+from pymc_flymc.graphs.digests import arrays_of, digest_of
+from pymc_flymc.reporting import COMPILING, doing
+
+__all__ = ["once"]
+
+#: As many results are kept; the least recently used goes first.
+KEPT = 256
+
+_kept: OrderedDict[Hashable, Any] = OrderedDict()
+
+
+def once[T](
+    make: Callable[..., T],
+    *arguments: Any,
+    inputs: Sequence[Variable],
+    outputs: Sequence[Variable],
+    also: Hashable = None,
+) -> T:
+    """Return ``make(*arguments)``, or what it returned for an equal graph before.
+
+    Row factors and derivatives of rows depend on the family and the bound only, and the density of
+    a model not on the values of its rows: a further step on other data compiles nothing.
+
+    Parameters
+    ----------
+    make : callable
+        Its result must depend on the graph, and `also`, alone.
+    inputs, outputs : sequence of Variable
+        The graph. What its constants hold counts, names do not.
+    also : hashable
+        What else the result depends on.
+    """
+    constants = [v for v in graph_inputs(list(outputs)) if isinstance(v, Constant)]
+    # PyTensor remembers constants by the values that they had first, and the memory may be a user's
+    # who has written into it since.
+    content = tuple(digest_of(array) for v in constants for array in arrays_of(v))
+    key = make, FrozenFunctionGraph.from_io(inputs, outputs), content, also
+    if key not in _kept:
+        with doing(COMPILING):
+            _kept[key] = make(*arguments)
+    _kept.move_to_end(key)
+    while len(_kept) > KEPT:
+        _kept.popitem(last=False)
+    return _kept[key]  # type: ignore[no-any-return]

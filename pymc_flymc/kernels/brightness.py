@@ -1,0 +1,89 @@
+"""The set of bright rows, with constant-time updates."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
+
+__all__ = ["Brightness", "brighten", "brightness_type", "darken", "is_bright", "make_brightness"]
+
+
+class Brightness(NamedTuple):
+    """Which rows are bright (Maclaurin & Adams 2014, section 3.3 and figure 3).
+
+    The paper keeps all N row numbers in one array, bright ones first, and a table of their places.
+    The dark part of that array is never needed here (sweeps skip over row numbers and pass over the
+    bright ones), so only the bright part is kept: memory is touched in proportion to the
+    rows that were ever bright, and a chain starts without an O(N) fill.
+
+    Attributes
+    ----------
+    index : ndarray, shape (N,), int32
+        The bright rows, in arbitrary order, in index[:count[0]].
+    slot : ndarray, shape (N,), int32
+        slot[n] is 0 for a dark row, else 1 + its place in `index`.
+    count : ndarray, shape (1,), int64
+    log_odds : ndarray, shape (N,), float64
+        log(L_n/B_n - 1) of row index[i] at the current parameters, in log_odds[i].
+    """
+
+    index: np.ndarray  # type: ignore[assignment]  # hides tuple.index, never wanted here
+    slot: np.ndarray
+    count: np.ndarray  # type: ignore[assignment]
+    log_odds: np.ndarray
+
+
+def make_brightness(n_rows: int) -> Brightness:
+    """All rows dark. The operating system commits the memory page by page, as it is touched."""
+    return Brightness(
+        np.empty(n_rows, np.int32),
+        np.zeros(n_rows, np.int32),
+        np.zeros(1, np.int64),
+        np.empty(n_rows),
+    )
+
+
+def brightness_type() -> types.Type:
+    """Numba type of `Brightness`."""
+    return named_tuple_type(
+        Brightness,
+        {
+            "index": vector(types.int32),
+            "slot": vector(types.int32),
+            "count": vector(types.int64),
+            "log_odds": vector(),
+        },
+    )
+
+
+@kernel_part
+def is_bright(bright, n):
+    """Whether row n is bright."""
+    return bright.slot[n] != 0
+
+
+@kernel_part
+def brighten(bright, n, log_odds):
+    """Make the dark row n bright; `log_odds` is its log(L_n/B_n - 1) at the current parameters."""
+    i = bright.count[0]
+    bright.index[i] = n
+    bright.log_odds[i] = log_odds
+    bright.slot[n] = i + 1
+    bright.count[0] = i + 1
+
+
+@kernel_part
+def darken(bright, i):
+    """Make the i-th bright row dark. The last bright row takes its place."""
+    last = bright.count[0] - 1
+    bright.slot[bright.index[i]] = 0
+    if i != last:
+        moved = bright.index[last]
+        bright.index[i] = moved
+        bright.log_odds[i] = bright.log_odds[last]
+        bright.slot[moved] = i + 1
+    bright.count[0] = last

@@ -1,0 +1,172 @@
+"""Log factors of rows: the one place where likelihoods are read and counted."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from pymc_flymc.kernels.native import (
+    call_log_factor,
+    call_log_factor_gradient,
+    kernel_part,
+    matrix,
+    named_tuple_type,
+    vector,
+)
+from pymc_flymc.kernels.rows import SeveralRows, add_rows, row_predictors, shared_part
+
+__all__ = ["CHUNK", "Scratch", "add_gradients", "log_factors", "make_scratch", "scratch_type"]
+
+#: Rows handed to a bound in one call: large enough to hide the call, small enough for the L1 cache.
+CHUNK = 256
+
+
+class Scratch(NamedTuple):
+    """Buffers of one chain, and its counter of likelihood queries (one int64).
+
+    The predictors of some rows are in `eta`, shape (CHUNK, K), the derivatives of their factors in
+    `slopes`.
+    """
+
+    eta: np.ndarray
+    constants: np.ndarray
+    slopes: np.ndarray
+    queries: np.ndarray
+
+
+def make_scratch(n_predictors: int, n_constants: int) -> Scratch:
+    """Buffers for rows with at most so many predictors and constants each."""
+    eta, constants = np.empty((CHUNK, n_predictors)), np.empty((CHUNK, n_constants))
+    return Scratch(eta, constants, np.empty_like(eta), np.zeros(1, np.int64))
+
+
+def scratch_type() -> types.Type:
+    """Numba type of `Scratch`."""
+    return named_tuple_type(
+        Scratch,
+        {
+            "eta": matrix,
+            "constants": matrix,
+            "slopes": matrix,
+            "queries": vector(types.int64),
+        },
+    )
+
+
+@kernel_part
+def gather_rows(rows, w, index, start, size, scratch):
+    """Collect what the factors of rows index[start:start + size] need; count the queries.
+
+    Every likelihood that any kernel reads is read here, so that no caller can forget to count it.
+    """
+    row_predictors(rows, w, index, start, size, scratch.eta)
+    for i in range(size):
+        n = index[start + i] - rows.first
+        for r in range(rows.constants.shape[1]):
+            scratch.constants[i, r] = rows.constants[n, r]
+    scratch.queries[0] += size
+
+
+def _log_factors(rows, log_factor, w, index, start, stop, out, scratch):
+    shared = shared_part(rows, w)
+    while start < stop:
+        size = min(stop - start, CHUNK)
+        gather_rows(rows, w, index, start, size, scratch)
+        call_log_factor(
+            log_factor,
+            scratch.eta[:size],
+            scratch.constants[:size],
+            shared,
+            out[start : start + size],
+        )
+        start += size
+
+
+def _add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch):
+    # One pass over the rows: each is read once, its row of the design while it is in the cache.
+    shared, slope = shared_part(rows, w), shared_part(rows, gradient)
+    while start < stop:
+        size = min(stop - start, CHUNK)
+        gather_rows(rows, w, index, start, size, scratch)
+        call_log_factor_gradient(
+            log_factor_gradient,
+            scratch.eta[:size],
+            scratch.constants[:size],
+            shared,
+            out[start : start + size],
+            scratch.slopes[:size],
+            slope,
+        )
+        add_rows(rows, index, start, size, scratch.slopes, gradient)
+        start += size
+
+
+_log_factors_of_one, _add_gradients_of_one = kernel_part(_log_factors), kernel_part(_add_gradients)
+
+
+@kernel_part
+def _end_of_run(part, index, start, stop):
+    """Return the end of the run of the part's rows that begins at index[start]."""
+    last = part.first + part.X.shape[0]
+    while start < stop and part.first <= index[start] < last:
+        start += 1
+    return start
+
+
+def _log_factors_of_several(rows, log_factor, w, index, start, stop, out, scratch):
+    k = 0
+    for part in rows.parts:
+        own = w[rows.place[k] : rows.place[k + 1]]
+        i = start
+        while i < stop:
+            j = _end_of_run(part, index, i, stop)
+            _log_factors_of_one(part, log_factor[k], own, index, i, j, out, scratch)
+            i = j + 1  # the row that ended the run is of another likelihood
+        k += 1
+
+
+def _add_gradients_of_several(
+    rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch
+):
+    k = 0
+    for part in rows.parts:
+        own = w[rows.place[k] : rows.place[k + 1]]
+        slope = gradient[rows.place[k] : rows.place[k + 1]]
+        i = start
+        while i < stop:
+            j = _end_of_run(part, index, i, stop)
+            _add_gradients_of_one(
+                part, log_factor_gradient[k], own, index, i, j, out, slope, scratch
+            )
+            i = j + 1
+        k += 1
+
+
+def log_factors(rows, log_factor, w, index, start, stop, out, scratch):
+    """Write the log factors of rows index[start:stop] to out[start:stop]."""
+    arguments = rows, log_factor, w, index, start, stop, out, scratch
+    _choose_log_factors(*arguments)(*arguments)
+
+
+@overload(log_factors)
+def _choose_log_factors(rows, log_factor, w, index, start, stop, out, scratch):
+    return _log_factors_of_several if _are_several(rows) else _log_factors
+
+
+def add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch):
+    """As `log_factors`; adds the gradient of their sum in w to `gradient`, too."""
+    arguments = rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch
+    _choose_add_gradients(*arguments)(*arguments)
+
+
+@overload(add_gradients)
+def _choose_add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch):
+    return _add_gradients_of_several if _are_several(rows) else _add_gradients
+
+
+def _are_several(rows: Any) -> bool:
+    """Whether these are `SeveralRows`, or their numba type."""
+    return getattr(rows, "instance_class", type(rows)) is SeveralRows

@@ -1,0 +1,186 @@
+"""Transitions that update theta given z, then z given theta.
+
+Maclaurin & Adams (2014), Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from pymc_flymc.kernels.brightness import brightness_type
+from pymc_flymc.kernels.factors import scratch_type
+from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.posterior import (
+    accept_given_z,
+    chain_type,
+    log_density_at,
+    log_ratio_at,
+    posterior_type,
+)
+from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
+
+__all__ = ["Moves", "favour_best", "new_moves", "run_kernel"]
+
+RANDOM_WALK, PCN, INDEPENDENT = 0, 1, 2
+KINDS = 3
+#: Each proposal keeps this share, whatever its jumps: pCN alone mixes badly in heavy tails.
+MIN_WEIGHT = 0.05
+
+
+class Moves(NamedTuple):
+    """The theta-proposals and their adaptation.
+
+    Attributes
+    ----------
+    log_scale : ndarray, shape (2,)
+        Log of the random walk's scale, and of pCN's beta = sqrt(1 - rho^2), at most 0.
+    weight : ndarray, shape (3,)
+        Probability of each kind of proposal: random walk, pCN, independent.
+    gain : ndarray, shape (1,)
+        Robbins-Monro gain; zero outside tuning: with it, the kernel would not be a Markov chain.
+    target : ndarray, shape (2,)
+        Acceptance rates aimed at.
+    tally : ndarray, shape (3, 3)
+        By proposal: times proposed, sum of acceptance probabilities, sum of squared jumps |dv|^2.
+    """
+
+    log_scale: np.ndarray
+    weight: np.ndarray
+    gain: np.ndarray
+    target: np.ndarray
+    tally: np.ndarray
+
+
+#: Optimal acceptance rate of a random walk (Roberts, Gelman & Gilks 1997); pCN, whose steps are
+#: not small, does best a little above.
+TARGET_ACCEPTANCE = (0.234, 0.3)
+
+
+def new_moves(n_parameters: int, weight: np.ndarray) -> Moves:
+    """Return moves as a chain starts with them; weight is the mixture of kinds, shape (3,)."""
+    return Moves(
+        log_scale=np.log([2.38 / np.sqrt(n_parameters), 0.5]),
+        weight=np.array(weight, dtype=np.float64),
+        gain=np.zeros(1),
+        target=np.array(TARGET_ACCEPTANCE),
+        tally=np.zeros((KINDS, 3)),
+    )
+
+
+def moves_type() -> types.Type:
+    fields: dict[str, types.Type] = {field: vector() for field in Moves._fields[:-1]}
+    return named_tuple_type(Moves, fields | {"tally": types.Array(types.float64, 2, "C")})
+
+
+def favour_best(moves: Moves, adapt: bool) -> None:
+    """Give the proposal that jumps farthest nearly all of the mixture, and start a new tally."""
+    used = moves.weight > 0.0
+    if adapt and np.all(moves.tally[used, 0] > 0):
+        # Costs are alike, mixing goes with the squared jump.
+        jumps = moves.tally[:, 2] / np.maximum(moves.tally[:, 0], 1.0)
+        moves.weight[:] = np.where(used, MIN_WEIGHT, 0.0)
+        moves.weight[np.argmax(jumps)] += 1.0 - moves.weight.sum()
+    moves.tally[:] = 0.0
+
+
+@kernel_part
+def pick(rng, weight):
+    """Draw a kind of proposal."""
+    u = rng.random()
+    if u < weight[0]:
+        return 0
+    return 1 if u < weight[0] + weight[1] else 2
+
+
+@kernel_part
+def propose_pcn(rng, beta, v, v_new):
+    """Write v' = rho v + beta e with rho^2 + beta^2 = 1: reversible for N(0, I)."""
+    rho = np.sqrt(1.0 - beta * beta)
+    for j in range(v.shape[0]):
+        v_new[j] = rho * v[j]
+    if beta > 0.0:
+        for j in range(v.shape[0]):
+            v_new[j] += beta * rng.standard_normal()
+
+
+@kernel_part
+def propose(rng, kind, log_scale, v, v_new):
+    """Propose v_new; return the log ratio of proposal densities, q(v_new -> v) / q(v -> v_new).
+
+    The random walk is symmetric. pCN is reversible for N(0, I), so that
+    q(v' -> v) / q(v -> v') = N(v) / N(v'): the target is weighed against that normal law.
+    """
+    scale = np.exp(log_scale)
+    if kind == RANDOM_WALK:
+        for j in range(v.shape[0]):
+            v_new[j] = v[j] + scale * rng.standard_normal()
+        return 0.0
+    propose_pcn(rng, scale, v, v_new)
+    log_ratio = 0.0
+    for j in range(v.shape[0]):
+        log_ratio += 0.5 * (v_new[j] * v_new[j] - v[j] * v[j])
+    return log_ratio
+
+
+@kernel_part(inline="always")
+def update_theta(rng, kind, posterior, moves, chain, bright, scratch):
+    """One Metropolis-Hastings update of theta given z. Returns its acceptance probability."""
+    log_ratio = propose(rng, kind, moves.log_scale[kind], chain.v, chain.v_new)
+    log_density = log_density_at(posterior, chain)
+    log_ratio += log_ratio_at(posterior, log_density, chain, bright, scratch)
+    accept = np.exp(min(0.0, log_ratio))
+    jump = 0.0
+    for j in range(chain.v.shape[0]):
+        jump += (chain.v_new[j] - chain.v[j]) ** 2
+    moves.tally[kind, 0] += 1.0
+    moves.tally[kind, 1] += accept
+    moves.tally[kind, 2] += accept * jump
+    if -rng.standard_exponential() < log_ratio:
+        accept_given_z(chain, log_density, bright)
+    if moves.gain[0] > 0.0:
+        step = moves.gain[0] * (accept - moves.target[kind])
+        moves.log_scale[kind] += step
+        if kind == PCN:
+            moves.log_scale[kind] = min(moves.log_scale[kind], 0.0)
+    return accept
+
+
+@functools.cache
+def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
+    """Compiled ``run(rng, n, posterior, plan, moves, chain, bright, scratch)``.
+
+    Makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
+    """
+    target = posterior_type(dtype, n_likelihoods)
+    state = (chain_type(), brightness_type(), scratch_type())
+
+    @kernel(
+        types.float64(
+            types.npy_rng,
+            types.int64,
+            target,
+            plan_type(),
+            moves_type(),
+            *state,
+        )
+    )
+    def run(rng, n, posterior, plan, moves, chain, bright, scratch):
+        posterior, plan, moves = borrow(posterior), borrow(plan), borrow(moves)
+        chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        if n == 0:
+            begin(rng, posterior, plan, chain, bright, scratch)
+            return 0.0
+        total = 0.0
+        for _i in range(n):
+            kind = pick(rng, moves.weight)
+            total += update_theta(rng, kind, posterior, moves, chain, bright, scratch)
+            for _j in range(plan.sweeps):
+                sweep(rng, plan, posterior.rows, posterior.log_factor, chain.w, bright, scratch)
+        return total / n
+
+    return run  # type: ignore[no-any-return]

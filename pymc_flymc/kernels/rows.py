@@ -1,0 +1,168 @@
+"""The rows of the data as kernels see them: predictors, and the gradients of these."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from pymc_flymc.kernels.native import kernel_part, named_tuple_type, read_only, vector
+
+__all__ = [
+    "Rows",
+    "SeveralRows",
+    "add_rows",
+    "row_predictors",
+    "rows_type",
+    "shared_part",
+]
+
+
+class Rows(NamedTuple):
+    """The data as a kernel sees them.
+
+    Attributes
+    ----------
+    X : ndarray, shape (N, P), float64 or float32
+        Dense part of the design.
+    offset : ndarray, shape (N, K) or (0, K), float64
+        K is the number of predictors.
+    intercept : int
+        1 if each predictor has a further coefficient that multiplies one, else 0.
+    constants : ndarray, shape (N, R), float64
+        What the row's bound needs to know beside its predictor.
+    n_sparse : int
+        Number of sparse columns, Q: coefficients of each predictor behind all others.
+    indptr, indices, values : ndarray, shapes (N + 1,) or (0,), (M,), (M,); int64, int32, float64
+        Sparse part of the design by rows: row n has the numbers ``values[indptr[n]:indptr[n + 1]]``
+        in the columns ``indices[...]``. Empty when there is none.
+    first : int
+        Number of the first row: other likelihoods' rows may come before these.
+    """
+
+    X: np.ndarray
+    offset: np.ndarray
+    intercept: int
+    constants: np.ndarray
+    n_sparse: int = 0
+    indptr: np.ndarray = read_only(np.empty(0, np.int64))
+    indices: np.ndarray = read_only(np.empty(0, np.int32))
+    values: np.ndarray = read_only(np.empty(0))
+    first: int = 0
+
+
+class SeveralRows(NamedTuple):
+    """The data of several likelihoods, their rows numbered one likelihood after the other.
+
+    Kernels pass it on as they do `Rows`, and tuples of log factors' addresses with it.
+
+    Attributes
+    ----------
+    parts : tuple of Rows
+        One for each likelihood.
+    place : ndarray, shape (L + 1,), int64
+        Where their coefficients begin among those of all, with what their rows share behind them.
+    """
+
+    parts: tuple[Rows, ...]
+    place: np.ndarray
+
+
+def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
+    """Numba type of `Rows` or `SeveralRows` whose designs have the given dtype."""
+    if n_likelihoods > 1:
+        parts = types.UniTuple(rows_type(dtype), n_likelihoods)
+        return named_tuple_type(SeveralRows, {"parts": parts, "place": vector(types.int64)})
+    element: Any = types.float32 if dtype == np.float32 else types.float64
+    # Data are shared between chains and may be a read-only map: kernels promise not to write.
+    return named_tuple_type(
+        Rows,
+        {
+            "X": types.Array(element, 2, "C", readonly=True),
+            "offset": types.Array(types.float64, 2, "C", readonly=True),
+            "intercept": types.int64,
+            "constants": types.Array(types.float64, 2, "C", readonly=True),
+            "n_sparse": types.int64,
+            "indptr": types.Array(types.int64, 1, "C", readonly=True),
+            "indices": types.Array(types.int32, 1, "C", readonly=True),
+            "values": types.Array(types.float64, 1, "C", readonly=True),
+            "first": types.int64,
+        },
+    )
+
+
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
+def dot(x, w, start):
+    """X . w[start:][:len(x)] in double precision, in whatever order suits the vector unit."""
+    # Of a signed number numba would ask whether it counts from the end: no vector instructions.
+    start = np.uint64(start)
+    total = 0.0
+    for j in range(np.uint64(x.shape[0])):
+        total += x[j] * w[start + j]
+    return total
+
+
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
+def add_multiple(factor, x, gradient, start):
+    """Add factor * x to gradient[start:][:len(x)]."""
+    start = np.uint64(start)
+    for j in range(np.uint64(x.shape[0])):
+        gradient[start + j] += factor * x[j]
+
+
+@kernel_part
+def width(rows):
+    """Return the number of coefficients of each predictor."""
+    return rows.X.shape[1] + rows.intercept + rows.n_sparse
+
+
+@kernel_part
+def shared_part(rows, w):
+    """Return what all rows share, behind the coefficients: nuisance parameters, bound's own."""
+    return w[rows.offset.shape[1] * width(rows) :]
+
+
+@kernel_part
+def row_predictors(rows, w, index, start, size, eta):
+    """Write the predictors of rows index[start:start + size] at coefficients w, shape (size, K)."""
+    n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)
+    # One loop for each part of a design: the first is quick as long as the others stay out of it.
+    for i in range(size):
+        for k in range(n_predictors):
+            eta[i, k] = dot(rows.X[index[start + i] - rows.first], w, k * each)
+    if rows.intercept == 1:
+        for i in range(size):
+            for k in range(n_predictors):
+                eta[i, k] += w[k * each + n_columns]
+    if rows.offset.shape[0] > 0:
+        for i in range(size):
+            for k in range(n_predictors):
+                eta[i, k] += rows.offset[index[start + i] - rows.first, k]
+    if rows.indptr.shape[0] > 0:
+        for i in range(size):
+            n = index[start + i] - rows.first
+            for k in range(n_predictors):
+                place = k * each + n_columns + rows.intercept
+                for j in range(rows.indptr[n], rows.indptr[n + 1]):
+                    eta[i, k] += rows.values[j] * w[place + rows.indices[j]]
+
+
+@kernel_part
+def add_rows(rows, index, start, size, factors, gradient):
+    """Add the rows' predictors' gradients in w, times factors of shape (size, K), to `gradient`."""
+    n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)
+    for i in range(size):
+        for k in range(n_predictors):
+            add_multiple(factors[i, k], rows.X[index[start + i] - rows.first], gradient, k * each)
+    if rows.intercept == 1:
+        for i in range(size):
+            for k in range(n_predictors):
+                gradient[k * each + n_columns] += factors[i, k]
+    if rows.indptr.shape[0] > 0:
+        for i in range(size):
+            n = index[start + i] - rows.first
+            for k in range(n_predictors):
+                place = k * each + n_columns + rows.intercept
+                for j in range(rows.indptr[n], rows.indptr[n + 1]):
+                    gradient[place + rows.indices[j]] += factors[i, k] * rows.values[j]

@@ -1,0 +1,1 @@
+"""From a ``pm.Model`` to regressions, and to what is left of the model without them."""

@@ -1,0 +1,82 @@
+"""Whether a model and its data are still what they were when they were read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+from pymc.model.core import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import graph_inputs
+
+from pymc_flymc.graphs.digests import arrays_of, digest_of
+
+__all__ = ["Fingerprint"]
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """A model's variables and the data that their graphs hold: constants and shared variables.
+
+    Data count as changed if other memory has come in their place, as ``pm.set_data`` does it, or
+    if their content has changed in place. The latter is told by a hash, for arrays beyond 16 MB by
+    sums of 8 kB each, so that a pass at the speed of memory tells. It is blind to values that
+    change their places within 8 kB of such an array. Of arrays that are memory maps of files a
+    sample of rows is looked at.
+
+    Attributes
+    ----------
+    model : Model
+    variables : tuple of Variable
+        Those of the model's random variables, their values, and potentials.
+    data : dict
+        The arrays that each constant and shared variable consisted of, and their digests.
+    """
+
+    model: Model
+    variables: tuple[Variable, ...]
+    data: dict[Variable, list[tuple[np.ndarray, bytes]]]
+
+    @classmethod
+    def of(cls, model: Model) -> Fingerprint:
+        """Take the fingerprint of a model as it is now, in a pass over its data."""
+        variables = _variables(model)
+        data = {
+            leaf: [(array, digest_of(array)) for array in arrays_of(leaf)]
+            for leaf in graph_inputs(variables)
+        }
+        return cls(model, variables, data)
+
+    def matches(self, in_place: bool) -> bool:
+        """Whether the model and its data are still the same.
+
+        Parameters
+        ----------
+        in_place : bool
+            Look for values written into the same memory, too: a pass over the data.
+        """
+        now = _variables(self.model)
+        if len(now) != len(self.variables) or any(
+            a is not b for a, b in zip(now, self.variables, strict=True)
+        ):
+            return False
+        for leaf, before in self.data.items():
+            arrays = list(arrays_of(leaf))
+            if len(arrays) != len(before):
+                return False
+            for array, (old, digest) in zip(arrays, before, strict=True):
+                if array is not old or (in_place and digest_of(array) != digest):
+                    return False
+        return True
+
+    @property
+    def digest(self) -> str:
+        """A name of the data's content, the same in each process."""
+        digests = sorted(digest for parts in self.data.values() for _, digest in parts)
+        return blake2b(b"".join(digests), digest_size=16).hexdigest()
+
+
+def _variables(model: Model) -> tuple[Variable, ...]:
+    values = [model.rvs_to_values[rv] for rv in model.basic_RVs]
+    return (*model.basic_RVs, *values, *model.potentials)

@@ -1,0 +1,157 @@
+"""The model's density as a function of one flat vector, as PyTensor graphs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pymc.logprob.utils import ParameterValueError
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.replace import graph_replace
+from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.graphs.tools import fold_constants, write_out_products
+
+__all__ = ["DensityGraph", "Layout", "flatten_model"]
+
+
+#: Elements from which on an array that no variable changes is not left to each compilation.
+LONG = 1000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How named variables lie in one flat float64 vector.
+
+    Attributes
+    ----------
+    names : tuple of str
+    shapes : tuple of tuple of int
+    dtypes : tuple of str
+    """
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, variables: Sequence[TensorVariable], point: dict[str, np.ndarray]) -> Layout:
+        """Layout of value variables, their shapes taken from a point of the model."""
+        names = tuple(str(v.name) for v in variables)
+        shapes = tuple(np.shape(point[name]) for name in names)
+        return cls(names, shapes, tuple(v.dtype for v in variables))
+
+    @cached_property
+    def size(self) -> int:
+        """Length of the flat vector."""
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    @cached_property
+    def _places(self) -> list[slice]:
+        """Where each variable lies."""
+        stops = np.cumsum([0, *(math.prod(shape) for shape in self.shapes)]).tolist()
+        return [slice(start, stop) for start, stop in pairwise(stops)]
+
+    @cached_property
+    def _is_double(self) -> bool:
+        return all(dtype == "float64" for dtype in self.dtypes)
+
+    def ravel(self, point: dict[str, np.ndarray]) -> np.ndarray:
+        """Flat float64 copy of the variables of a point."""
+        flat = np.empty(self.size)
+        for name, place in zip(self.names, self._places, strict=True):
+            flat[place] = np.ravel(point[name])
+        return flat
+
+    def unravel(self, flat: np.ndarray) -> dict[str, np.ndarray]:
+        """Arrays of the exact shapes and dtypes of the variables, copied from a flat vector."""
+        parts = zip(self.names, self.shapes, self.dtypes, self._places, strict=True)
+        return {name: np.array(flat[at].reshape(shape), dtype) for name, shape, dtype, at in parts}
+
+    def round(self, flat: np.ndarray) -> np.ndarray:
+        """Return the flat vector after a passage through the variables' own dtypes."""
+        return flat if self._is_double else self.ravel(self.unravel(flat))
+
+    def describe(self, i: int) -> str:
+        """Name of element i of the flat vector, such as ``beta[3]``."""
+        for name, shape in zip(self.names, self.shapes, strict=True):
+            size = math.prod(shape)
+            if i < size:
+                at = np.unravel_index(i, shape) if shape else ()
+                return name + (f"[{', '.join(str(int(k)) for k in at)}]" if shape else "")
+            i -= size
+        raise IndexError(i)
+
+
+@dataclass(frozen=True)
+class DensityGraph:
+    """A model without its Firefly likelihoods.
+
+    Attributes
+    ----------
+    theta : TensorVariable
+        Input, shape (D,): the step's variables, unconstrained.
+    others : TensorVariable
+        Input, shape (F,): variables of other step methods that the rest of the model depends on.
+    rest : TensorVariable
+        Scalar: log density of everything but these likelihoods (priors with their Jacobians,
+        potentials, other observed variables).
+    coefficients : tuple of TensorVariable
+        w(theta) of each likelihood.
+    sizes : tuple of int
+        Their lengths.
+    """
+
+    theta: TensorVariable
+    others: TensorVariable
+    rest: TensorVariable
+    coefficients: tuple[TensorVariable, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of coefficients of all likelihoods."""
+        return sum(self.sizes)
+
+
+def flatten_model(
+    rest: TensorVariable,
+    coefficients: Sequence[TensorVariable],
+    sizes: Sequence[int],
+    variables: Sequence[TensorVariable],
+    layout: Layout,
+    others: Sequence[TensorVariable],
+    others_layout: Layout,
+) -> DensityGraph:
+    """Express a model's graphs in one vector for the step's variables and one for all others."""
+    theta = pt.vector("theta", shape=(layout.size,), dtype="float64")
+    rest_of = pt.vector("others", shape=(others_layout.size,), dtype="float64")
+    replacements: dict[Any, Any] = {}
+    for vector, members, where in ((theta, variables, layout), (rest_of, others, others_layout)):
+        start = 0
+        for variable, shape in zip(members, where.shapes, strict=True):
+            stop = start + math.prod(shape)
+            piece = vector[start:stop].reshape(shape).astype(variable.dtype)
+            # The value variable may know less of its shape than the point does.
+            replacements[variable] = variable.type.filter_variable(piece)
+            start = stop
+    # Data containers are frozen at the values they have now.
+    for node in graph_inputs([rest, *coefficients]):
+        if isinstance(node, SharedVariable):
+            value = pt.constant(node.get_value(borrow=True), name=node.name)
+            replacements[node] = node.type.filter_variable(value)
+    flat: list[Any] = graph_replace([rest, *coefficients], replacements, strict=False)
+    # Settings that a distribution refuses are for the search of the anchor to report.
+    with suppress(ParameterValueError):
+        flat[0] = fold_constants(flat[0], LONG)
+    flat = write_out_products(flat)
+    ws = tuple(w.astype("float64") for w in flat[1:])
+    return DensityGraph(theta, rest_of, flat[0], ws, tuple(sizes))

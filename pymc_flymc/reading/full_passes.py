@@ -1,0 +1,151 @@
+"""Parts of a model that read all rows at each update, whatever the step does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytensor.tensor as pt
+from pymc.model.core import Model
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import toposort
+from pytensor.scan.op import Scan
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.errors import warn
+from pymc_flymc.graphs.tools import evaluate, freeze, known_size
+
+__all__ = ["FullPass", "find_full_passes", "per_row", "warn_of_full_passes"]
+
+#: Parts of the model are evaluated in full at each update: notable above this share of the rows.
+_NOTABLE_SHARE = 0.1
+#: ... and above this many numbers for a parameter: a prior of many parameters is no pass over data.
+_PER_PARAMETER = 2
+
+
+@dataclass(frozen=True)
+class FullPass:
+    """A part of a model that is evaluated in full at each update.
+
+    Attributes
+    ----------
+    what : str
+        What it is in the model, with its name.
+    size : int
+        Number of elements of its largest array.
+    reason : str
+        Why its rows are not subsampled, if there is something to say.
+    """
+
+    what: str
+    size: int
+    reason: str = ""
+
+    def __str__(self) -> str:
+        reason = f"; {self.reason}" if self.reason else ""
+        return f"{self.what} ({self.size:,} numbers{reason})"
+
+
+def find_full_passes(
+    model: Model,
+    taken: Mapping[TensorVariable, TensorVariable],
+    terms: Mapping[TensorVariable, TensorVariable],
+    shapes: Mapping[Variable, tuple[int, ...]],
+    refused: Mapping[str, str],
+) -> tuple[FullPass, ...]:
+    """Find the parts of a model that work through arrays of the size of the data at each update.
+
+    Parameters
+    ----------
+    taken : mapping
+        Observed variables whose rows are subsampled, with the graphs of their coefficients.
+    terms : mapping
+        All other variables and potentials, with the graphs of their log densities, scalars.
+    shapes : mapping
+        Shapes of the value variables.
+    refused : mapping
+        Why rows of other observed variables are not subsampled, by name.
+    """
+    n_parameters = sum(math.prod(shapes[v]) for v in model.value_vars)
+    n_rows = max(evaluate(model.rvs_to_values[rv]).size for rv in taken)
+    notable = _NOTABLE_SHARE * n_rows
+    graphs: Any = [*terms.values(), *(w.sum() for w in taken.values())]
+    # As one graph, so that what parts have in common is copied once.
+    together: Any = freeze(pt.add(0.0, *graphs), shapes)
+    found = []
+    for v, graph in zip([*terms, *taken], together.owner.inputs[1:], strict=True):
+        is_observed = v in model.observed_RVs and v not in taken
+        rows = evaluate(model.rvs_to_values[v]).size if is_observed else 0
+        size = max(_sizes(graph), default=0)
+        if rows > notable or size > max(notable, _PER_PARAMETER * n_parameters):
+            what = f"the coefficients of {v.name!r}" if v in taken else _describe(model, v)
+            found.append(FullPass(what, max(rows, size), refused.get(str(v.name), "")))
+    return tuple(found)
+
+
+def _sizes(graph: TensorVariable) -> Iterator[int]:
+    """Sizes of the arrays of a graph that change with a variable, as far as they are known."""
+    fixed: dict[Variable, bool] = {}
+    for node in toposort([graph]):
+        answer = all(fixed.setdefault(v, isinstance(v, Constant)) for v in node.inputs)
+        fixed.update(dict.fromkeys(node.outputs, answer))
+        if not answer:
+            # A loop reads what it is handed, an element after the other.
+            read = node.inputs if isinstance(node.op, Scan) else []
+            yield from map(known_size, [*node.outputs, *read])
+
+
+def _describe(model: Model, v: TensorVariable) -> str:
+    if v in model.potentials:
+        return f"the potential {v.name!r}"
+    if v in model.free_RVs:
+        return f"the prior of {v.name!r}"
+    return f"the observed variable {v.name!r}"
+
+
+def per_row(
+    model: Model, rows: Sequence[int], shapes: Mapping[Variable, tuple[int, ...]]
+) -> dict[str, int]:
+    """Deterministic variables with a value for each row, with the number of rows.
+
+    Parameters
+    ----------
+    rows : sequence of int
+        Numbers of rows of the likelihoods.
+    shapes : mapping
+        Shapes of the value variables.
+    """
+    graphs = model.replace_rvs_by_values(model.deterministics)
+    return {
+        str(v.name): max(found)
+        for v, graph in zip(model.deterministics, graphs, strict=True)
+        if (found := set(rows) & set(freeze(graph, shapes).type.shape))
+    }
+
+
+def warn_of_full_passes(
+    passes: Sequence[FullPass], names: Sequence[str], seconds: Callable[[], float]
+) -> None:
+    """Warn of parts of the model that are evaluated in full, and say how long that takes.
+
+    Parameters
+    ----------
+    passes : sequence of FullPass
+    names : sequence of str
+        Observed variables whose rows are subsampled.
+    seconds : callable
+        Measures the time of one evaluation of all that is not a row.
+    """
+    if not passes:
+        return
+    listed = " and ".join(str(each) for each in passes)
+    milliseconds = 1e3 * seconds()
+    warn(
+        f"Firefly subsamples the rows of {' and '.join(map(repr, names))} only. Evaluated in full "
+        f"at each update of the parameters: {listed}. Each evaluation takes about "
+        f"{milliseconds:.2g} ms, which likelihood_queries does not count. Compute before the model "
+        "what no variable changes, and write what rows say as an observed variable of a supported "
+        "likelihood, or one of your own"
+    )

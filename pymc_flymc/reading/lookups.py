@@ -1,0 +1,166 @@
+"""Ends of the walk at sparse columns: lookups by a constant index, and constant sparse matrices.
+
+A lookup ``a[group]`` is a product of a matrix of zeros and ones with ``a``, and ``b[group] * x``
+one of a matrix with a single x in each row: neither is ever written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.sparse.basic import SparseTensorType
+from pytensor.sparse.math import Dot as SparseDot
+from pytensor.sparse.math import StructuredDot
+from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
+from pytensor.tensor.variable import TensorVariable
+from scipy.sparse import csr_array
+
+from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs
+from pymc_flymc.reading.items import (
+    Item,
+    NotReadableError,
+    flat,
+    inputs_of,
+    only_rows,
+    without_axis,
+)
+
+__all__ = ["SPARSE_STEPS", "SparseBlock"]
+
+
+@dataclass(frozen=True)
+class SparseBlock:
+    """Sparse columns, shape (N, Q), and the graph of their coefficients, shape (Q,)."""
+
+    matrix: csr_array
+    weight: TensorVariable
+
+
+def _lookup(item: Item, node: Apply, name: str) -> SparseBlock:
+    """Read ``source[index]``, in which each row has J elements of the source."""
+    source = inputs_of(node)[0]
+    positions = _positions(node, name)
+    n_rows = positions.shape[item.axis]
+    if any(isinstance(v, Constant) and n_rows in v.type.shape for v in ancestors([source])):
+        raise NotReadableError("it takes some rows out of a term; index the data instead")
+    sizes = tuple(n for i, n in enumerate(positions.shape) if i != item.axis)
+    columns = np.moveaxis(positions, item.axis, 0).reshape(n_rows, -1)
+    values = None
+    if item.scale is not None:
+        scale = np.broadcast_to(item.scale, positions.shape)
+        values = np.moveaxis(scale, item.axis, 0).reshape(columns.shape)
+    coefficients: Any = source.flatten()
+    if item.weight is not None:
+        weight = flat(without_axis(item.weight, item.axis), sizes)
+        if free_inputs([weight]):
+            columns, coefficients = _weighted(columns, coefficients, weight)
+        else:
+            numbers = np.broadcast_to(evaluate(weight), columns.shape[1:])
+            kept = numbers != 0.0
+            columns = columns[:, kept]
+            values = (1.0 if values is None else values[:, kept]) * numbers[kept]
+            values = np.broadcast_to(values, columns.shape)
+    used = np.zeros(int(np.prod(coefficients.type.shape)), dtype=bool)
+    used[columns] = True
+    if not used.all():
+        coefficients = coefficients[np.flatnonzero(used)]
+        columns = (np.cumsum(used, dtype=np.int32) - np.int32(1))[columns]
+    n_each = columns.shape[1]
+    index = np.int32 if columns.size < 2**31 else np.int64
+    data = np.ones(columns.size) if values is None else np.asarray(values, np.float64).ravel()
+    indptr = n_each * np.arange(n_rows + 1, dtype=index)
+    shape = (n_rows, int(used.sum()))
+    return SparseBlock(csr_array((data, columns.ravel(), indptr), shape=shape), coefficients)
+
+
+def _positions(node: Apply, name: str) -> np.ndarray:
+    """Return which elements of the flattened source a lookup takes, in the shape of its result."""
+    source = inputs_of(node)[0]
+    index = indices_from_subtensor(node.inputs[1:], node.op.idx_list)
+    if free_inputs(node.inputs[1:]):
+        raise NotReadableError("it looks coefficients up by an index that is no constant")
+    shape = source.type.shape
+    if None in shape:
+        raise NotReadableError(f"it looks up elements of {_names(source)}, whose shape is unknown")
+    order = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
+    try:
+        return np.asarray(order[tuple(_number(i) for i in index)])
+    except IndexError as error:
+        raise ValueError(
+            f"the linear predictor of {name!r} looks up elements of {_names(source)}, of shape "
+            f"{shape}, and {error}; number the groups from 0"
+        ) from None
+
+
+def _number(index: Any) -> Any:
+    """Return the value of an index; `slice` bounds are small graphs, too."""
+    if isinstance(index, slice):
+        return slice(*(_number(v) for v in (index.start, index.stop, index.step)))
+    if not isinstance(index, Variable):
+        return index
+    value = evaluate(index)
+    return value if value.ndim else value.item()
+
+
+def _names(source: TensorVariable) -> str:
+    """Name a looked-up term, or the variables that it is computed from."""
+    return repr(source.name) if source.name else str([v.name for v in free_inputs([source])])
+
+
+def _weighted(
+    columns: np.ndarray, coefficients: Any, weight: TensorVariable
+) -> tuple[np.ndarray, Any]:
+    """Make a weight for each of a row's J elements part of the coefficients."""
+    each = np.arange(columns.shape[1], dtype=np.int32)
+    if weight.type.shape == (1,) or columns.shape[1] == 1:
+        return columns, coefficients * weight
+    (size,) = coefficients.type.shape
+    place = np.zeros(size, np.int32)
+    place[columns] = each
+    if np.array_equal(place[columns], np.broadcast_to(each, columns.shape)):
+        return columns, coefficients * weight[place]
+    # The same element with different weights.
+    pairs = coefficients[:, None] * weight[None, :]
+    return columns * np.int32(len(each)) + each, pt.specify_shape(
+        pairs.flatten(), (size * len(each),)
+    )
+
+
+def _sparse_dot(item: Item, node: Apply, name: str) -> SparseBlock:
+    """Read ``matrix @ right``, rows along the first axis, or ``left @ matrix``, along the last."""
+    left, right = inputs_of(node)
+    by_left = isinstance(left.type, SparseTensorType)
+    data, other = (left, right) if by_left else (right, left)
+    if isinstance(other.type, SparseTensorType) or free_inputs([data]):
+        raise NotReadableError(f"it contains {node.op} of a sparse matrix that is no constant")
+    if (item.axis == 0) != by_left and item.var.ndim > 1:
+        raise NotReadableError("it multiplies a sparse matrix by data")
+    if not only_rows(item):
+        raise NotReadableError(
+            f"it multiplies {node.op} term by term by a matrix of the data's size"
+        )
+    matrix = evaluate_sparse(data)
+    rows = csr_array(matrix if by_left else matrix.T, dtype=np.float64)
+    if item.scale is not None:
+        counts = np.diff(rows.indptr)
+        rows = rows.copy()
+        rows.data *= np.repeat(item.scale.ravel(), counts)
+    weight: Any = other
+    if item.weight is not None:
+        weight = other * item.weight
+    if weight.ndim > 1:
+        weight = weight.sum(axis=1 if by_left else 0)
+    return SparseBlock(rows, pt.specify_shape(weight, (rows.shape[1],)))
+
+
+SPARSE_STEPS: dict[type, Callable[[Item, Apply, str], SparseBlock]] = {
+    AdvancedSubtensor: _lookup,
+    SparseDot: _sparse_dot,
+    StructuredDot: _sparse_dot,
+}

@@ -1,0 +1,79 @@
+"""The values of observed variables."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from pymc.model.core import Model
+from pytensor.scalar import basic as ps
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.likelihoods import Likelihood
+
+__all__ = ["check_form", "check_missing", "observed_values", "size_of", "with_row_data"]
+
+
+def size_of(model: Model, rv: TensorVariable) -> int:
+    """Return the number of an observed variable's values."""
+    return evaluate(model.rvs_to_values[rv]).size
+
+
+def check_form(model: Model, rv: TensorVariable) -> None:
+    """Refuse observed variables with missing values, of several dimensions, or in batches."""
+    name = str(rv.name)
+    if name.endswith("_observed"):
+        check_missing(model, name.removesuffix("_observed"))
+    if free_inputs([model.rvs_to_values[rv]]):
+        raise UnsupportedModelError(
+            f"the values of the observed variable {name!r} are drawn at random, as by "
+            "pm.Minibatch: give all rows, of which Firefly reads few anyway"
+        )
+    if rv.ndim != 1:
+        raise UnsupportedModelError(
+            f"the observed variable {rv.name!r} has {rv.ndim} dimensions; only vectors are "
+            "supported: flatten the observed values and the predictor"
+        )
+
+
+def check_missing(model: Model, name: str) -> None:
+    """Refuse an observed variable with missing values, of which PyMC makes two variables."""
+    missing = model.named_vars.get(f"{name}_unobserved")
+    if missing is None or f"{name}_observed" not in model.named_vars:
+        return
+    n_missing = math.prod(model.eval_rv_shapes()[str(missing.name)])
+    raise UnsupportedModelError(
+        f"the observed variable {name!r} has missing values (NaN or masked), {n_missing} of them, "
+        "which PyMC samples as variables of their own; drop these rows from the observed values "
+        "and from all predictors, as in y[keep] and X[keep] with keep = ~np.isnan(y), or ~y.mask"
+    )
+
+
+def observed_values(model: Model, rv: TensorVariable) -> np.ndarray:
+    """Return observed values as the user gave them: PyMC's cast to integers would hide 0.5."""
+    value = model.rvs_to_values[rv]
+    while (
+        value.owner is not None
+        and isinstance(value.owner.op, Elemwise)
+        and isinstance(value.owner.op.scalar_op, ps.Cast)
+    ):
+        (value,) = value.owner.inputs
+    return evaluate(value)
+
+
+def with_row_data(
+    values: np.ndarray, row_data: list[TensorVariable], likelihood: Likelihood, name: str
+) -> np.ndarray:
+    """Return observed values with a column for each constant that rows have beside them."""
+    columns = [values]
+    for what, graph in zip(likelihood.row_data, row_data, strict=True):
+        column = np.squeeze(evaluate(graph))
+        if column.shape not in ((), values.shape):
+            raise ValueError(
+                f"{what} of {name!r} has {column.size} values for {len(values)} observed ones"
+            )
+        columns.append(np.broadcast_to(column, values.shape))
+    return np.stack(columns, axis=1) if row_data else values

@@ -1,0 +1,146 @@
+"""Log-likelihoods of rows with their derivatives, from the graph of a family."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+
+from pymc_flymc.graphs.once import once
+from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
+from pymc_flymc.reporting import COMPILING, doing
+
+__all__ = ["ROUNDING", "Derivatives", "RowDerivatives"]
+
+#: How much kinks are rounded off where nothing is known of the posterior, in scales.
+ROUNDING = 0.3
+
+
+class Derivatives(NamedTuple):
+    """Log-likelihoods of n rows, and their derivatives in K predictors and S nuisance parameters.
+
+    Attributes
+    ----------
+    value : ndarray, shape (n,)
+    first : ndarray, shape (K, n)
+    second : ndarray, shape (K, K, n)
+    mixed : ndarray, shape (K, S, n)
+    nuisance_first : ndarray, shape (S,)
+        Summed over rows, like the next.
+    nuisance_second : ndarray, shape (S, S)
+    """
+
+    value: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    mixed: np.ndarray
+    nuisance_first: np.ndarray
+    nuisance_second: np.ndarray
+
+
+class RowDerivatives:
+    """Log-likelihood of each row with its first two derivatives in the row's arguments.
+
+    The derivatives come from the likelihood's own graph, unless it brings them along; PyTensor
+    compiles them for a family, not for a model, and keeps them on disk. Kinks are rounded off, by
+    as much as a last column of the observed values says, or else by `ROUNDING`.
+    """
+
+    def __init__(self, likelihood: Likelihood) -> None:
+        self._sizes = k, s = likelihood.n_predictors, len(likelihood.nuisances)
+        self._explicit = likelihood if isinstance(likelihood, ExplicitLikelihood) else None
+        if self._explicit is not None:
+            return
+        etas = [pt.vector(f"eta_{i}", dtype="float64") for i in range(k)]
+        # One number for all rows: what depends on nuisance parameters alone is computed once.
+        nuisances = [pt.vector(f"nuisance_{i}", dtype="float64", shape=(1,)) for i in range(s)]
+        y = [pt.vector(name, dtype="float64") for name in ("y", *likelihood.row_data)]
+        arguments = [*etas, *nuisances]
+        if isinstance(likelihood, SmoothedLikelihood):
+            rounding = pt.vector("rounding", dtype="float64")
+            self._value = likelihood.smoothed(arguments, outcome(likelihood, y), rounding)
+            y.append(rounding)
+        else:
+            self._value = likelihood.log_likelihood(arguments, outcome(likelihood, y))
+        self._inputs, self._n_columns = [*arguments, *y], len(y)
+        self._function = self._once(_compile_derivatives)
+
+    def _once(self, compile: Callable[..., Any]) -> Any:
+        graph: Any = self._inputs, self._value, *self._sizes
+        return once(compile, *graph, inputs=graph[0], outputs=[graph[1]], also=self._sizes)
+
+    def third(self, arguments: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Third derivatives of a likelihood with one argument, shape (n,)."""
+        return np.asarray(self._once(_compile_third)(*arguments, *_columns(y)))
+
+    def __call__(self, arguments: np.ndarray, y: np.ndarray) -> Derivatives:
+        """Evaluate for arguments of shape (K + S, n), the last S rows of which are constant."""
+        k, s = self._sizes
+        n = len(y)
+        if self._explicit is not None:
+            value, first, second = self._explicit.derivatives(arguments, y)
+            none = np.empty((k, 0, n)), np.empty(0), np.empty((0, 0))
+            return Derivatives(value, first, second, *none)
+        columns = _columns(y)
+        if len(columns) < self._n_columns:
+            columns.append(np.full(n, ROUNDING))
+        with doing(COMPILING):  # the first call does; no other takes long
+            nuisances = [v[:1] for v in arguments[k:]]
+            values = iter(self._function(*arguments[:k], *nuisances, *columns))
+        out = Derivatives(
+            next(values),
+            np.empty((k, n)),
+            np.empty((k, k, n)),
+            np.empty((k, s, n)),
+            np.empty(s),
+            np.empty((s, s)),
+        )
+        for i in range(k):
+            out.first[i] = next(values)
+        for j in range(s):
+            out.nuisance_first[j] = next(values)[0]
+        for i in range(k):
+            for j in range(i, k):
+                out.second[i, j] = out.second[j, i] = next(values)
+        for i in range(k):
+            for j in range(s):
+                out.mixed[i, j] = next(values)
+        for i in range(s):
+            for j in range(s):
+                out.nuisance_second[i, j] = next(values)[0]
+        return out
+
+
+def _compile_derivatives(inputs: list[Any], value: Any, k: int, s: int) -> Any:
+    """Compile row values with derivatives in K predictors and S nuisances, in a fixed order."""
+    etas, nuisances = inputs[:k], inputs[k : k + s]
+    first: Any = pytensor.grad(value.sum(), [*etas, *nuisances])
+
+    def second(i: int, j: int) -> Any:
+        wrt = (etas + nuisances)[j]
+        return pytensor.grad(first[i].sum(), wrt, disconnected_inputs="ignore")
+
+    outputs = [value, *first]
+    outputs += [second(i, j) for i in range(k) for j in range(i, k)]
+    outputs += [second(k + j, i) for i in range(k) for j in range(s)]
+    outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
+    with warnings.catch_warnings():  # of the trigamma function, which numba does not know
+        warnings.filterwarnings("ignore", message="Numba will use object mode")
+        return pytensor.function(inputs, outputs, mode="NUMBA", trust_input=True)
+
+
+def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:
+    """Compile third derivatives in the one predictor."""
+    derivative = value
+    for _ in range(3):
+        derivative = pytensor.grad(derivative.sum(), inputs[0])
+    return pytensor.function(inputs, derivative, mode="NUMBA")
+
+
+def _columns(y: np.ndarray) -> list[np.ndarray]:
+    """Columns of observed values of shape (n,) or (n, C), each contiguous."""
+    return list(np.ascontiguousarray(np.atleast_2d(y.T), dtype=np.float64))

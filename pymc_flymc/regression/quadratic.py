@@ -1,0 +1,146 @@
+"""Collapsed sums of quadratics in the predictor, and their sufficient statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.regression.block_matrix import (
+    FUSED,
+    BlockMatrix,
+    block_form,
+    block_size,
+    pack_dense,
+    symmetric_form,
+)
+from pymc_flymc.regression.design import STRUCTURED
+
+__all__ = ["QuadraticStatistics", "collapsed_quadratic", "quadratic_size", "quadratic_terms"]
+
+
+@dataclass
+class QuadraticStatistics:
+    """Sufficient statistics of ``sum_n c_n + b_n eta_n - a_n eta_n^2``, eta_n = x_n . w + offset_n.
+
+    Kept around a centre: with u = w - centre the sum is ``constant + linear . u - u' curvature u``.
+    Near the posterior u is small, so that a sum over millions of rows loses no digits.
+
+    Parameters
+    ----------
+    centre : ndarray, shape (P,), float64
+        Coefficients at which `linear` is the gradient, normally the anchor.
+    n_sparse : int
+        The last so many coefficients are of sparse columns, and rows come as `SparseRows`.
+    """
+
+    centre: np.ndarray
+    n_sparse: int = 0
+
+    def __post_init__(self) -> None:
+        n = len(self.centre)
+        self.constant = 0.0
+        self.linear = np.zeros(n)
+        self.curvature: np.ndarray | BlockMatrix = (
+            BlockMatrix(n, self.n_sparse) if self.n_sparse else np.zeros((n, n))
+        )
+
+    def add(self, x: Any, eta: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        x : ndarray or SparseRows, shape (n, P), float64
+            Rows of the design, intercept column included.
+        eta : ndarray, shape (n,)
+            Their predictors at the centre, offset included.
+        a, b, c : ndarray, shape (n,)
+            Coefficients of each row's quadratic in eta; a >= 0.
+        """
+        self.constant += float(np.sum(c + b * eta - a * eta**2))
+        self.linear += (b - 2.0 * a * eta) @ x
+        if isinstance(self.curvature, BlockMatrix):
+            self.curvature.add_squares(x, a)
+        else:
+            root = x * np.sqrt(a)[:, None]
+            # The same array twice: BLAS computes one triangle only.
+            self.curvature += root.T @ root
+
+    def add_expansion(
+        self, x: np.ndarray, value: np.ndarray, slope: np.ndarray, curvature: np.ndarray
+    ) -> None:
+        """Add rows with K predictors each, ``value + slope . u - u' curvature u / 2`` for each row.
+
+        u is the distance of the predictors from those at the centre.
+
+        Parameters
+        ----------
+        x : ndarray, shape (n, P / K), float64
+        value : ndarray, shape (n,)
+        slope : ndarray, shape (K, n)
+        curvature : ndarray, shape (K, K, n)
+            Symmetric, and not negative on the diagonal.
+        """
+        k, width = len(slope), x.shape[1]
+        self.constant += float(value.sum())
+        self.linear += (slope @ x).ravel()
+        blocks = cast(np.ndarray, self.curvature).reshape(k, width, k, width)
+        for i in range(k):
+            root = x * np.sqrt(0.5 * curvature[i, i])[:, None]
+            blocks[i, :, i] += root.T @ root
+            for j in range(i):
+                block = x.T @ (x * (0.5 * curvature[i, j])[:, None])
+                blocks[i, :, j] += block
+                blocks[j, :, i] += block
+
+    def pack(self) -> np.ndarray:
+        """All statistics as one float64 vector, the input `statistics` of `collapsed_quadratic`."""
+        if isinstance(self.curvature, BlockMatrix):
+            curvature = self.curvature.pack()
+        elif len(self.centre) > STRUCTURED:
+            curvature = pack_dense(self.curvature)
+        else:
+            curvature = self.curvature.ravel()
+        return np.concatenate([[self.constant], self.centre, self.linear, curvature])
+
+
+def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:
+    """Length of the vector packed by `QuadraticStatistics.pack`, behind which others may follow.
+
+    A number for up to `STRUCTURED` coefficients, and a graph of the statistics beyond.
+    """
+    p = n_coefficients
+    if p <= STRUCTURED:
+        return 1 + 2 * p + p * p
+    return 1 + 2 * p + block_size(statistics[1 + 2 * p :], p)
+
+
+def collapsed_quadratic(
+    w: TensorVariable, statistics: TensorVariable, n_coefficients: int
+) -> TensorVariable:
+    """Graph of the collapsed sum of log bounds at coefficients w, in time independent of N.
+
+    Parameters
+    ----------
+    w : TensorVariable, shape (P,)
+    statistics : TensorVariable
+        As packed by `QuadraticStatistics.pack`; what follows is not read.
+    """
+    _, linear, form = quadratic_terms(w, statistics, n_coefficients)
+    return statistics[0] + linear - form
+
+
+def quadratic_terms(
+    w: TensorVariable, statistics: TensorVariable, n_coefficients: int
+) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
+    """Graphs of u = w - centre, linear . u and u' curvature u."""
+    p = n_coefficients
+    u = w - statistics[1 : 1 + p]
+    linear = statistics[1 + p : 1 + 2 * p]
+    if p > STRUCTURED:
+        return u, linear @ u, block_form(u, statistics[1 + 2 * p :], p)
+    curvature = statistics[1 + 2 * p : 1 + 2 * p + p * p].reshape((p, p))
+    return u, (pt.sum(linear * u) if p <= FUSED else linear @ u), symmetric_form(curvature, u, p)

@@ -1,0 +1,106 @@
+"""The regressions of a model, one for each likelihood, and their log-likelihoods together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.regression.derivatives import RowDerivatives
+from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.passes import LikelihoodExpansion, likelihood_pass
+
+__all__ = ["JointExpansion", "Regression", "expand", "names_of", "spans_of"]
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A regression on many rows.
+
+    Attributes
+    ----------
+    name : str
+        Name of the observed variable.
+    design : Design
+    y : ndarray, shape (N,), or (N, 1 + R) with R columns of row data
+        In a small dtype (int8 for Bernoulli).
+    likelihood : Likelihood
+    """
+
+    name: str
+    design: Design
+    y: np.ndarray
+    likelihood: Likelihood
+
+    @cached_property
+    def derivatives(self) -> RowDerivatives:
+        """Log-likelihoods of rows with their derivatives, compiled when first asked for."""
+        return RowDerivatives(self.likelihood)
+
+
+def names_of(regressions: Sequence[Regression]) -> str:
+    """Return the names of the observed variables, for messages."""
+    return " and ".join(repr(regression.name) for regression in regressions)
+
+
+def spans_of(regressions: Sequence[Regression]) -> list[slice]:
+    """Return where the coefficients of each are in the vector of all."""
+    stops = np.cumsum([regression.design.n_coefficients for regression in regressions])
+    return [slice(a, b) for a, b in zip([0, *stops[:-1]], stops, strict=True)]
+
+
+@dataclass(frozen=True)
+class JointExpansion:
+    """Sum of the log-likelihoods of several regressions to second order, each in its coefficients.
+
+    Attributes
+    ----------
+    parts : tuple of LikelihoodExpansion
+    """
+
+    parts: tuple[LikelihoodExpansion, ...]
+
+    @property
+    def value(self) -> float:
+        """Log-likelihood at the point of expansion."""
+        return sum(part.value for part in self.parts)
+
+    def pack(self) -> np.ndarray:
+        """Return the statistics of collapsed quadratics, one after the other."""
+        return np.concatenate([part.pack() for part in self.parts])
+
+    def concave(self) -> JointExpansion:
+        """Return the sum of expansions made concave."""
+        return JointExpansion(tuple(part.concave() for part in self.parts))
+
+    def without(self, flat: Sequence[bool]) -> JointExpansion:
+        """Return the sum with some of its parts made constant."""
+        return JointExpansion(
+            tuple(
+                part.without_rows() if is_flat else part
+                for part, is_flat in zip(self.parts, flat, strict=True)
+            )
+        )
+
+
+def expand(
+    regressions: Sequence[Regression], w: np.ndarray, strides: Sequence[int] | None = None
+) -> JointExpansion:
+    """Expand the log-likelihoods around the coefficients of all regressions, in one pass.
+
+    Parameters
+    ----------
+    strides : sequence of int, optional
+        Use only every so-many-th row of each regression, and scale up.
+    """
+    return JointExpansion(
+        tuple(
+            likelihood_pass(each.design, each.y, each.derivatives, w[span], stride)
+            for each, span, stride in zip(
+                regressions, spans_of(regressions), strides or [1] * len(regressions), strict=True
+            )
+        )
+    )

@@ -1,0 +1,1 @@
+"""Chains: their state, their tuning, and the choice of how they move."""

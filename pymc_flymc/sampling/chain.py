@@ -1,0 +1,205 @@
+"""One chain of (theta, z): buffers, start, transitions, and a state that can be saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.anchor.laplace import LaplaceFactor
+from pymc_flymc.anchor.search import Anchor
+from pymc_flymc.kernels.brightness import make_brightness
+from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.kernels.native import entry_point
+from pymc_flymc.kernels.poisson import SPARE
+from pymc_flymc.kernels.posterior import make_chain
+from pymc_flymc.target.resampling import Resampling, make_plan
+from pymc_flymc.target.target import Target
+
+__all__ = ["FireflyChain"]
+
+#: Starting points are this many posterior standard deviations around the anchor, so that R-hat can
+#: tell whether the chains have forgotten them.
+OVERDISPERSION = 2.0
+
+
+class FireflyChain:
+    """Mutable state of one chain over a `Target`, and the kernels that advance it.
+
+    Parameters
+    ----------
+    target : Target
+    resampling : ImplicitResampling or ExplicitResampling
+    moves : NamedTuple
+        Settings of the target's kernel as a chain starts with them. Those that are arrays may be
+        adapted; the kernel adapts them itself while ``moves.gain[0]`` is not zero.
+    anchors : tuple of Anchor, optional
+        Those of the target's likelihoods, if they are not the step's first.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        resampling: Resampling,
+        moves: Any,
+        anchors: tuple[Anchor, ...] | None = None,
+    ) -> None:
+        self.target, self.anchors = target, anchors
+        rows, n_parameters = target.data.parts, len(target.geometry.centre)
+        n_rows = sum(len(part.X) for part in rows)
+        self.cursor = np.zeros(1, np.int64)
+        self.plan: Any
+        if target.data.alias is not None:
+            self.plan = target.data.alias._replace(drawn=np.empty(n_rows + SPARE, np.int32))
+        else:
+            scheme = None if target.parts[0].bound is None else resampling
+            self.plan = make_plan(scheme, n_rows, target.data.levels, self.cursor)
+        self.bright = make_brightness(n_rows)
+        self.state = make_chain(n_parameters, target.n_slopes, n_rows)
+        self.scratch = make_scratch(
+            max(part.offset.shape[1] for part in rows),
+            max(part.constants.shape[1] for part in rows),
+        )
+        self.moves = _copy(moves)
+        self.geometry = target.geometry
+        self.others = np.zeros(target.n_others)
+        self.statistics = np.concatenate([target.statistics, self.others])
+        self._n_collapsed = len(self.statistics) - target.n_others
+        self.started = False
+        self._run = entry_point(target.compiled_kernel())
+
+    def log_density_at(self, v: np.ndarray) -> float:
+        """Log prior and collapsed bounds at whitened parameters v; no row is read."""
+        return float(self.target.density(self.unwhiten(v), self.statistics, self.state.w_new))
+
+    def start(self, rng: np.random.Generator, v: np.ndarray) -> float:
+        """Move to whitened parameters v and draw all of z afresh: O(N).
+
+        Returns
+        -------
+        float
+            Log density (prior and collapsed bounds) at v; -inf outside the support.
+        """
+        self.state.v[:] = v
+        self._run(rng, 0, *self._arguments())
+        self.started = True
+        return float(self.state.log_density[0])
+
+    def start_at(self, rng: np.random.Generator, theta: np.ndarray) -> float:
+        """As `start`, from unconstrained parameters."""
+        log_density = self.start(rng, self.whiten(theta))
+        self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
+        return log_density
+
+    def start_overdispersed(self, rng: np.random.Generator) -> bool:
+        """As `start`, from a point drawn around the anchor; False if none is in the support."""
+        spread = OVERDISPERSION
+        for _ in range(50):
+            v = spread * rng.standard_normal(len(self.state.v))
+            if np.isfinite(self.log_density_at(v)):
+                self.start(rng, v)
+                return True
+            spread *= 0.8  # beyond the support of a bounded variable
+        return False
+
+    def set_geometry(self, geometry: Geometry) -> None:
+        """Go on in other whitened coordinates, at the same parameters."""
+        self.geometry = geometry
+        self.state.v[:] = self.whiten(self.state.theta)
+
+    def whiten(self, theta: np.ndarray) -> np.ndarray:
+        """Return v for unconstrained parameters theta."""
+        return self._laplace.solve(theta - self.geometry.centre)
+
+    def unwhiten(self, v: np.ndarray) -> np.ndarray:
+        """Return theta for whitened parameters v."""
+        return self.geometry.centre + self._laplace.apply(v)
+
+    def set_others(self, others: np.ndarray) -> None:
+        """Take over values of variables that belong to other step methods, if they changed."""
+        if self.others.size and not np.array_equal(others, self.others):
+            self.others[:] = others
+            self.statistics[self._n_collapsed :] = others
+            if self.started:
+                state = self.state
+                before = state.log_density[0]
+                state.log_density[0] = self.target.density(
+                    state.theta, self.statistics, state.w_new
+                )
+                state.log_weight[0] += state.log_density[0] - before
+
+    def advance(self, rng: np.random.Generator, n: int, gain: float) -> float:
+        """Make n transitions; return the mean acceptance probability.
+
+        Parameters
+        ----------
+        gain : float
+            Robbins-Monro gain of the adaptation of the scales; zero after tuning.
+        """
+        self.moves.gain[0] = gain
+        return float(self._run(rng, n, *self._arguments()))
+
+    @property
+    def _laplace(self) -> LaplaceFactor:
+        return LaplaceFactor(*self.geometry[1:])
+
+    @property
+    def n_bright(self) -> int:
+        """Number of bright rows."""
+        return int(self.bright.count[0])
+
+    def take_queries(self) -> int:
+        """Likelihood queries since the last call."""
+        queries = int(self.scratch.queries[0])
+        self.scratch.queries[0] = 0
+        return queries
+
+    def _arguments(self) -> tuple[Any, ...]:
+        posterior = self.target.posterior(self.statistics, self.geometry)
+        return posterior, self.plan, self.moves, self.state, self.bright, self.scratch
+
+    def save(self) -> dict[str, Any]:
+        """Copy of all that the next transition depends on: O(D + bright rows), never O(N)."""
+        n = self.n_bright
+        return {
+            "started": self.started,
+            "v": self.state.v.copy(),
+            "theta": self.state.theta.copy(),
+            "w": self.state.w.copy(),
+            "log_density": float(self.state.log_density[0]),
+            "log_weight": float(self.state.log_weight[0]),
+            "others": self.others.copy(),
+            "bright": self.bright.index[:n].copy(),
+            "log_odds": self.bright.log_odds[:n].copy(),
+            "cursor": int(self.cursor[0]),
+            "moves": _copy(self.moves),
+            "geometry": self.geometry,
+            "anchors": self.anchors,
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Return to a saved state; its anchors are those of this chain."""
+        self.started = saved["started"]
+        self.state.v[:] = saved["v"]
+        self.state.theta[:] = saved["theta"]
+        self.state.w[:] = saved["w"]
+        self.state.log_density[0] = saved["log_density"]
+        self.state.log_weight[0] = saved["log_weight"]
+        self.others[:] = saved["others"]
+        self.statistics[self._n_collapsed :] = saved["others"]
+        self.bright.slot[self.bright.index[: self.n_bright]] = 0
+        n = len(saved["bright"])
+        self.bright.index[:n] = saved["bright"]
+        self.bright.log_odds[:n] = saved["log_odds"]
+        self.bright.slot[saved["bright"]] = np.arange(1, n + 1)
+        self.bright.count[0] = n
+        self.cursor[0] = saved["cursor"]
+        self.moves = _copy(saved["moves"])
+        self.geometry = saved["geometry"]
+        self.scratch.queries[0] = 0
+
+
+def _copy(record: Any) -> Any:
+    """Copy of a named tuple with copies of its arrays."""
+    return type(record)(*(x.copy() if isinstance(x, np.ndarray) else x for x in record))

@@ -1,0 +1,112 @@
+"""What a step knows of its model, before it chooses how to move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pymc.blocking import PointType
+from pymc.model import Model
+from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.anchor.search import anchor_at, find_anchor
+from pymc_flymc.anchor.surrogate import surrogate_of
+from pymc_flymc.bounds import Problem
+from pymc_flymc.bounds.setting import BoundSetting, check_bounds
+from pymc_flymc.reading.flat import DensityGraph, Layout, flatten_model
+from pymc_flymc.reading.full_passes import FullPass
+from pymc_flymc.reading.model import read_model
+from pymc_flymc.reading.points import anchor_point, check_start, complete_point
+from pymc_flymc.regression.regression import names_of
+from pymc_flymc.reporting import log
+
+__all__ = ["Reading", "read"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A model in numbers and graphs, with an anchor for each likelihood.
+
+    Attributes
+    ----------
+    vars : list of TensorVariable
+        Value variables that the step samples.
+    layout, others_layout : Layout
+        How these, and the variables of other steps, lie in flat vectors.
+    theta, others : ndarray, shapes (D,) and (F,)
+        Both at the model's initial point.
+    graph : DensityGraph
+    problems : list of Problem
+        One for each likelihood.
+    full_passes, per_row
+        As of a `ModelReading`.
+    """
+
+    vars: list[TensorVariable]
+    layout: Layout
+    others_layout: Layout
+    theta: np.ndarray
+    others: np.ndarray
+    graph: DensityGraph
+    problems: list[Problem]
+    full_passes: tuple[FullPass, ...]
+    per_row: dict[str, int]
+
+
+def read(
+    model: Model,
+    vars: Sequence[Any] | None,
+    anchor: dict[str, Any] | None,
+    initial_point: PointType | None,
+    bound: BoundSetting,
+) -> Reading:
+    """Read a model with its data of now, and find its anchor or take the one given.
+
+    Parameters
+    ----------
+    vars, anchor, initial_point, bound
+        As of a step; None for all free variables, a search, and the model's own.
+    """
+    found = read_model(model, vars)
+    check_bounds(bound, found.regressions)
+    initial_point = complete_point(model, initial_point)
+    inputs = set(graph_inputs([found.rest_logp]))
+    others = [v for v in model.value_vars if v in inputs and v not in found.vars]
+    layout, others_layout = (Layout.of(each, initial_point) for each in (found.vars, others))
+    theta, of_others = layout.ravel(initial_point), others_layout.ravel(initial_point)
+    if anchor is None:
+        check_start(theta, layout)
+    graph = flatten_model(
+        found.rest_logp,
+        found.coefficients,
+        [regression.design.n_coefficients for regression in found.regressions],
+        found.vars,
+        layout,
+        others,
+        others_layout,
+    )
+    surrogate = surrogate_of(graph, of_others)
+    if anchor is None:
+        anchors = find_anchor(surrogate, found.regressions, theta, layout)
+        log.info(
+            f"posterior mode found in {anchors[0].passes:.1f} passes over the rows of "
+            f"{names_of(found.regressions)}"
+        )
+    else:
+        at = layout.ravel(anchor_point(model, anchor))
+        anchors = anchor_at(surrogate, found.regressions, at, layout)
+    problems = [Problem.of(*each) for each in zip(found.regressions, anchors, strict=True)]
+    return Reading(
+        list(found.vars),
+        layout,
+        others_layout,
+        theta,
+        of_others,
+        graph,
+        problems,
+        found.full_passes,
+        found.per_row,
+    )

@@ -1,0 +1,1 @@
+"""The augmented density, ready for kernels: its graphs, tables and shared data."""

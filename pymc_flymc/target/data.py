@@ -1,0 +1,120 @@
+"""What there is of every row, in one copy for all chains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.kernels.native import read_only
+from pymc_flymc.kernels.poisson import SPARE, AliasTables
+from pymc_flymc.kernels.rows import Rows, SeveralRows
+from pymc_flymc.regression.design import Design
+from pymc_flymc.target.resampling import Levels
+from pymc_flymc.target.shared import SharedArray
+
+__all__ = ["Data", "combine_rows", "make_rows"]
+
+_ROWS = ("X", "offset", "constants", "indptr", "indices", "values")
+_NUMBERS = ("intercept", "n_sparse", "first")
+_ALIAS = ("heavy", "near_threshold", "near_alias", "far_threshold", "far_alias")
+
+
+class Data:
+    """Row-sized arrays. Under forkserver and spawn they travel as the names of files.
+
+    Parameters
+    ----------
+    rows : Rows or SeveralRows
+        Designs (the user's own memory where possible) and the constants of the bounds.
+    levels : Levels or None
+        Proposal probabilities of implicit resampling.
+    alias : AliasTables or None
+        Tables of the joint kernel.
+    """
+
+    def __init__(
+        self, rows: Rows | SeveralRows, levels: Levels | None, alias: AliasTables | None = None
+    ) -> None:
+        self.rows = rows
+        self.levels = levels
+        self.alias = alias
+        self._shared: dict[str, SharedArray] | None = None
+
+    @property
+    def parts(self) -> tuple[Rows, ...]:
+        """Rows of each likelihood."""
+        return self.rows.parts if isinstance(self.rows, SeveralRows) else (self.rows,)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Row-sized arrays as references to files, see `SharedArray`."""
+        if self._shared is None:
+            arrays = {
+                f"{name} {i}": getattr(part, name)
+                for i, part in enumerate(self.parts)
+                for name in _ROWS
+            }
+            if self.levels is not None:
+                arrays |= {name: getattr(self.levels, name) for name in ("level", "order")}
+            if self.alias is not None:
+                arrays |= {name: getattr(self.alias, name) for name in _ALIAS}
+            self._shared = {name: SharedArray(array) for name, array in arrays.items()}
+        levels = self.levels
+        return {
+            "shared": self._shared,
+            "numbers": [{name: getattr(part, name) for name in _NUMBERS} for part in self.parts],
+            "place": self.rows.place if isinstance(self.rows, SeveralRows) else None,
+            "levels": None if levels is None else (levels.q, levels.start),
+            "alias total": None if self.alias is None else self.alias.total,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        arrays = {name: read_only(shared.array) for name, shared in state["shared"].items()}
+        levels = state["levels"]
+        if levels is not None:
+            levels = Levels(levels[0], arrays.pop("level"), arrays.pop("order"), levels[1])
+        self.alias = None
+        if state["alias total"] is not None:
+            tables = {name: arrays.pop(name) for name in _ALIAS}
+            drawn = np.empty(len(tables["near_alias"]) + SPARE, np.int32)
+            self.alias = AliasTables(total=state["alias total"], drawn=drawn, **tables)
+        self.levels = levels
+        parts = tuple(
+            Rows(**(numbers | {name: arrays[f"{name} {i}"] for name in _ROWS}))
+            for i, numbers in enumerate(state["numbers"])
+        )
+        place = state["place"]
+        self.rows = parts[0] if place is None else SeveralRows(parts, place)
+        self._shared = state["shared"]
+
+
+def combine_rows(rows: Sequence[Rows], lengths: Sequence[int]) -> Rows | SeveralRows:
+    """Return one likelihood's rows as they are, or those of several together.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+        Numbers of coefficients of each, with what its rows share.
+    """
+    if len(rows) == 1:
+        return rows[0]
+    first = np.cumsum([0, *(len(each.X) for each in rows)])
+    numbered = [each._replace(first=int(n)) for each, n in zip(rows, first[:-1], strict=True)]
+    return SeveralRows(tuple(numbered), np.cumsum([0, *lengths]))
+
+
+def make_rows(design: Design, constants: np.ndarray) -> Rows:
+    """Return what kernels see of a design and the rows' constants, without copies."""
+    rows = Rows(
+        read_only(design.X), read_only(design.offset), int(design.intercept), read_only(constants)
+    )
+    if design.sparse is None:
+        return rows
+    pairs = design.sparse
+    return rows._replace(
+        n_sparse=design.n_sparse,
+        indptr=read_only(pairs.indptr.astype(np.int64)),
+        indices=read_only(pairs.indices.astype(np.int32, copy=False)),
+        values=read_only(pairs.data),
+    )

@@ -1,0 +1,61 @@
+"""The density of a model with the collapsed bounds of its likelihoods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytensor.tensor as pt
+from pytensor.graph.replace import graph_replace
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.bounds import Bound
+from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.reading.flat import DensityGraph
+
+__all__ = ["collapsed_density"]
+
+
+def collapsed_density(
+    graph: DensityGraph, bounds: Sequence[tuple[Bound | None, Likelihood, int]], n_others: int
+) -> tuple[TensorVariable, ...]:
+    """Graphs of the rest of a model and the collapsed bounds.
+
+    Parameters
+    ----------
+    graph : DensityGraph
+    bounds : sequence of (Bound or None, Likelihood, int)
+        Of each likelihood, with the length of the bound's statistics: its own part of
+        `statistics`, in the same order.
+    n_others : int
+        Length of the graph's `others`, which come last in `statistics`.
+
+    Returns
+    -------
+    theta, statistics : TensorVariable
+        Inputs.
+    logp, coefficients, shared : TensorVariable
+        Log density, w(theta), and what the rows' bounds have in common. Of several likelihoods the
+        coefficients are one after the other, what its rows share behind each.
+    """
+    statistics = pt.vector("statistics", dtype="float64")
+    logp: Any = graph.rest
+    if n_others:
+        tail = pt.specify_shape(statistics[statistics.shape[0] - n_others :], (n_others,))
+        known: dict[Any, Any] = {graph.others: tail}
+        logp = graph_replace([logp], known, strict=False)[0]
+    parts: list[Any] = []
+    start = 0
+    for (bound, likelihood, size), w, n in zip(
+        bounds, graph.coefficients, graph.sizes, strict=True
+    ):
+        shared: Any = pt.zeros((0,))
+        if bound is not None:
+            own: Any = statistics[start:] if start else statistics
+            log_bound, shared = bound.collapsed(likelihood, w, own, n)
+            logp = logp + log_bound
+        parts += [w, shared]
+        start += size
+    if len(graph.sizes) == 1:
+        return graph.theta, statistics, logp, *parts
+    return graph.theta, statistics, logp, pt.join(0, *parts), pt.zeros((0,))

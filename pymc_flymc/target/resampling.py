@@ -1,0 +1,160 @@
+"""How brightness is resampled: what a user chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from pymc_flymc.kernels import sweeps
+from pymc_flymc.kernels.factors import CHUNK
+from pymc_flymc.kernels.native import read_only
+from pymc_flymc.settings import check, check_choice, is_number, is_positive_integer
+
+__all__ = ["ExplicitResampling", "ImplicitResampling", "Levels", "make_plan"]
+
+
+@dataclass(frozen=True)
+class ImplicitResampling:
+    """Metropolis-Hastings updates of z, proposed by geometric skips.
+
+    Maclaurin & Adams (2014), Algorithm 2. A dark row is proposed with probability q a sweep: the
+    likelihood of a row is read only if it is proposed.
+
+    Parameters
+    ----------
+    q : float, optional
+        The same probability for all rows, 0 < q <= 1, as in the paper. By default each row has its
+        own, in proportion to the probability of being bright that is expected over the posterior.
+    ratio : float, default 0.5
+        The rows' own q in units of that probability. Below one, a sweep costs fewer queries than
+        there are bright rows; the mixing of the parameters is hardly touched.
+    sweeps : int, default 1
+        Sweeps after each update of the parameters.
+    """
+
+    q: float | None = None
+    ratio: float = 0.5
+    sweeps: int = 1
+
+    def __post_init__(self) -> None:
+        q, ratio, sweeps, name = self.q, self.ratio, self.sweeps, "ImplicitResampling"
+        good = q is None or (is_number(q) and 0 < q <= 1)
+        check(good, f"{name}: q", "None or a number in (0, 1]", q)
+        good = is_number(ratio) and 0 < ratio < np.inf
+        check(good, f"{name}: ratio", "a positive number", ratio)
+        check(is_positive_integer(sweeps), f"{name}: sweeps", "a positive integer", sweeps)
+
+
+@dataclass(frozen=True)
+class ExplicitResampling:
+    """Gibbs updates of z for a subset of the rows (Maclaurin & Adams 2014, Algorithm 1).
+
+    Parameters
+    ----------
+    fraction : float, default 0.01
+        Size of the subset as a fraction of the rows, 0 < fraction <= 1.
+    scheme : {"with_replacement", "without_replacement", "cycle"}
+        How the subset is chosen. "cycle" goes through the rows in order.
+    """
+
+    fraction: float = 0.01
+    scheme: Literal["with_replacement", "without_replacement", "cycle"] = "with_replacement"
+
+    def __post_init__(self) -> None:
+        good = is_number(self.fraction) and 0 < self.fraction <= 1
+        check(good, "ExplicitResampling: fraction", "a number in (0, 1]", self.fraction)
+        check_choice("ExplicitResampling: scheme", self.scheme, _SCHEMES)
+
+
+_SCHEMES = {
+    "with_replacement": sweeps.WITH_REPLACEMENT,
+    "without_replacement": sweeps.WITHOUT_REPLACEMENT,
+    "cycle": sweeps.CYCLE,
+}
+
+Resampling = ImplicitResampling | ExplicitResampling
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Rows grouped by their probability of being proposed, for implicit resampling.
+
+    Attributes
+    ----------
+    q : ndarray, shape (L,), float64
+        Probability of each level.
+    level : ndarray, shape (N,), uint8
+    order : ndarray, shape (N,), int32
+        Rows sorted by level.
+    start : ndarray, shape (L + 1,), int64
+        Where each level starts in `order`.
+    """
+
+    q: np.ndarray
+    level: np.ndarray
+    order: np.ndarray
+    start: np.ndarray
+
+    @classmethod
+    def single(cls, q: float, n_rows: int) -> Levels:
+        """One probability for all rows."""
+        start = np.array([0, n_rows])
+        return cls(
+            np.array([q]), np.zeros(n_rows, np.uint8), np.arange(n_rows, dtype=np.int32), start
+        )
+
+    @classmethod
+    def by_row(cls, q: np.ndarray) -> Levels:
+        """Powers of two, the nearest below each row's q; any q leaves the sampler exact."""
+        floor = 1.0 / len(q)  # rows that are hardly ever bright: one proposal a sweep among all
+        level = np.ceil(-np.log2(np.clip(q, floor, 1.0))).astype(np.uint8)
+        n_levels = int(level.max()) + 1
+        order = np.argsort(level, kind="stable").astype(np.int32)
+        start = np.concatenate([[0], np.cumsum(np.bincount(level, minlength=n_levels))])
+        return cls(0.5 ** np.arange(n_levels), level, order, start.astype(np.int64))
+
+
+def make_plan(
+    resampling: Resampling | None, n_rows: int, levels: Levels | None, cursor: np.ndarray
+) -> sweeps.Plan:
+    """Native form of a resampling scheme, with the buffers of one chain.
+
+    Parameters
+    ----------
+    resampling : ImplicitResampling, ExplicitResampling or None
+        None if there is no bound: all rows are bright.
+    levels : Levels or None
+        Needed by implicit resampling.
+    cursor : ndarray, shape (1,), int64
+        Where the "cycle" scheme has got to.
+    """
+    scheme, size, stamp, repeats = sweeps.NONE, 0, np.zeros(0, np.int64), 1
+    if isinstance(resampling, ImplicitResampling):
+        scheme, repeats = sweeps.IMPLICIT, resampling.sweeps
+    elif isinstance(resampling, ExplicitResampling):
+        scheme = _SCHEMES[resampling.scheme]
+        size = max(1, round(resampling.fraction * n_rows))
+        if size == n_rows and scheme == sweeps.WITHOUT_REPLACEMENT:
+            scheme = sweeps.CYCLE  # every row once: in order, for it makes no difference
+        if scheme == sweeps.WITHOUT_REPLACEMENT:
+            stamp = np.zeros(n_rows, np.int64)
+    if levels is None:
+        levels = Levels(
+            np.zeros(0), np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(1, np.int64)
+        )
+    return sweeps.Plan(
+        scheme=scheme,
+        sweeps=repeats,
+        size=size,
+        cursor=cursor,
+        stamp=stamp,
+        stamp_now=np.zeros(1, np.int64),
+        q=levels.q,
+        order=read_only(levels.order),
+        start=levels.start,
+        level=read_only(levels.level),
+        candidates=np.zeros(CHUNK, np.int32),
+        log_odds=np.zeros(CHUNK),
+    )

@@ -1,0 +1,72 @@
+"""One copy of the data, whatever the number of chains and however their processes start.
+
+Forked chains share memory as it is. Under forkserver and spawn a step is pickled for each chain;
+arrays wrapped in `SharedArray` then travel as the name of a memory-mapped file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.graphs.digests import owner_of
+
+__all__ = ["SharedArray"]
+
+
+class SharedArray:
+    """A read-only array whose pickle refers to one file on disk.
+
+    The file is written when the first pickle is made, and removed with the object that made it. An
+    array that is a memory map of a file already travels as that file.
+
+    Parameters
+    ----------
+    array : ndarray
+        C-contiguous.
+    """
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self._file = _file_behind(array)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle by reference to a file."""
+        if self._file is None:
+            handle, path = tempfile.mkstemp(prefix="pymc-flymc-", suffix=".bin")
+            with os.fdopen(handle, "wb") as file:
+                np.ascontiguousarray(self.array).tofile(file)
+            weakref.finalize(self, _remove, path, os.getpid())
+            self._file = (path, 0)
+        return _attach, (*self._file, self.array.dtype.str, self.array.shape)
+
+
+def _file_behind(array: np.ndarray) -> tuple[str, int] | None:
+    """File and position in it that an array maps, or None if it lives in memory."""
+    root = owner_of(array)
+    # A copy-on-write map ("c") may differ from its file.
+    if not isinstance(root, np.memmap) or root.filename is None or root.mode == "c":
+        return None
+    return os.fspath(root.filename), int(root.offset) + _address(array) - _address(root)
+
+
+def _address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _attach(path: str, offset: int, dtype: str, shape: tuple[int, ...]) -> SharedArray:
+    if int(np.prod(shape)) == 0:
+        return SharedArray(np.empty(shape, dtype))
+    return SharedArray(np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape))
+
+
+def _remove(path: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child inherits the finalizer, but not the file
+        with contextlib.suppress(OSError):
+            os.remove(path)

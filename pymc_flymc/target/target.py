@@ -1,0 +1,283 @@
+"""The augmented density p(theta, z | data), ready for kernels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.bounds import Bound, Problem, row_factor
+from pymc_flymc.graphs.compilation import (
+    compile_density,
+    compile_density_gradient,
+    compile_log_factor,
+    compile_log_factor_gradient,
+    compile_pullback,
+)
+from pymc_flymc.kernels import hamiltonian, joint, metropolis, slice
+from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.kernels.native import NativeFunction, read_only
+from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
+from pymc_flymc.kernels.posterior import Posterior
+from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.reporting import COMPILING_KERNELS, doing
+from pymc_flymc.target.data import Data, combine_rows, make_rows
+from pymc_flymc.target.density import collapsed_density
+from pymc_flymc.target.resampling import ImplicitResampling, Levels, Resampling
+
+__all__ = ["Target", "TargetPart", "build_target"]
+
+#: Evaluations of a density that are timed.
+TIMED = 3
+#: How theta is updated: with z, or given z.
+KERNELS: dict[str, Any] = {
+    "joint": joint,
+    "metropolis": metropolis,
+    "hamiltonian": hamiltonian,
+    "slice": slice,
+}
+
+
+@dataclass
+class TargetPart:
+    """A likelihood and its bound.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+    bound : Bound or None
+    statistics : ndarray, float64
+        Packed statistics of the collapsed bound (empty without a bound).
+    expected_bright : float
+        Bright rows expected over the Laplace approximation.
+    log_factor : NativeFunction
+        Compiled `row_factor`.
+    """
+
+    likelihood: Likelihood
+    bound: Bound | None
+    statistics: np.ndarray
+    expected_bright: float
+    log_factor: NativeFunction
+
+    @property
+    def n_shared(self) -> int:
+        """Numbers that the density appends to the coefficients."""
+        return 0 if self.bound is None else self.bound.n_shared
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Graphs travel to other processes, machine code does not."""
+        return {k: v for k, v in self.__dict__.items() if k != "log_factor"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.log_factor = compile_log_factor(row_factor(self.likelihood, self.bound))
+
+
+@dataclass
+class Target:
+    """All that kernels read and never write. Shared by all chains.
+
+    Attributes
+    ----------
+    graph : DensityGraph
+    parts : tuple of TargetPart
+        One for each likelihood.
+    n_others : int
+        Number of foreign parameters, which each chain appends to the statistics.
+    geometry : Geometry
+    data : Data
+        Of all likelihoods.
+    kernel : str
+        One of `KERNELS`. Joint moves are for one likelihood.
+    """
+
+    graph: DensityGraph
+    parts: tuple[TargetPart, ...]
+    n_others: int
+    geometry: Geometry
+    data: Data
+    kernel: str = "metropolis"
+
+    def __post_init__(self) -> None:
+        bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
+        graphs = collapsed_density(self.graph, bounds, self.n_others)
+        self.density = compile_density(*graphs)
+        self.gradients: tuple[NativeFunction, ...] = ()
+        if self.kernel == "hamiltonian":
+            factors = [row_factor(part.likelihood, part.bound) for part in self.parts]
+            of_factors = [compile_log_factor_gradient(factor) for factor in factors]
+            of_density = compile_density_gradient(*graphs), compile_pullback(*graphs)
+            self.gradients = *of_density, *of_factors
+        self.compiled_kernel()  # loaded here, it is there in every forked chain
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether theta and z are updated together."""
+        return self.kernel == "joint"
+
+    @property
+    def statistics(self) -> np.ndarray:
+        """Statistics of all collapsed bounds, one after the other."""
+        return np.concatenate([part.statistics for part in self.parts])
+
+    @property
+    def n_slopes(self) -> int:
+        """Number of coefficients of all likelihoods, with what the rows of each share."""
+        return self.graph.n_coefficients + sum(part.n_shared for part in self.parts)
+
+    @doing(COMPILING_KERNELS)
+    def compiled_kernel(self) -> Any:
+        """Compiled `run` of the kernel."""
+        dtype, n = self.data.parts[0].X.dtype, len(self.parts)
+        several = () if n == 1 else (n,)
+        return KERNELS[self.kernel].run_kernel(dtype, *several)
+
+    def at(self, problems: Sequence[Problem], resampling: Resampling) -> Target:
+        """Return the target at another anchor: a pass over the data, and nothing is compiled."""
+        bounds = [part.bound for part in self.parts]
+        tables = _tables(problems, bounds, self.graph.sizes, resampling, self.kernel)
+        return replace(self, **tables)
+
+    def coefficients(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
+        """Coefficients of all likelihoods, shape (P,), without what the rows of each share."""
+        slopes, out, start = np.empty(self.n_slopes), [], 0
+        self.density(theta, statistics, slopes)
+        for size, part in zip(self.graph.sizes, self.parts, strict=True):
+            out.append(slopes[start : start + size])
+            start += size + part.n_shared
+        return np.concatenate(out)
+
+    def seconds(self, others: np.ndarray) -> float:
+        """Time of one evaluation of all that is not a row: the median of a few.
+
+        Parameters
+        ----------
+        others : ndarray, shape (F,)
+            Values of the variables of other step methods.
+        """
+        arguments = (
+            self.geometry.centre,
+            np.concatenate([self.statistics, others]),
+            np.empty(self.n_slopes),
+        )
+        self.density(*arguments)  # once for Python to find the function
+        times = []
+        for _ in range(TIMED):
+            start = time.perf_counter()
+            self.density(*arguments)
+            times.append(time.perf_counter() - start)
+        return float(np.median(times))
+
+    def posterior(self, statistics: np.ndarray, geometry: Geometry) -> Posterior:
+        """Native form, for one chain's own statistics and geometry."""
+        factors: Any = tuple(part.log_factor.address for part in self.parts)
+        density, pullback, *of_factors = [f.address for f in self.gradients] or [0, 0]
+        gradients: Any = tuple(of_factors) or (0,) * len(factors)
+        if len(self.parts) == 1:
+            (factors,), (gradients,) = factors, gradients
+        addresses = self.density.address, factors, density, pullback, gradients
+        return Posterior(*addresses, statistics, self.data.rows, geometry)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Graphs travel to other processes, machine code does not."""
+        native = "density", "gradients"
+        return {k: v for k, v in self.__dict__.items() if k not in native}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
+
+def build_target(
+    graph: DensityGraph,
+    problems: Sequence[Problem],
+    bounds: Sequence[Bound | None],
+    resampling: Resampling,
+    n_others: int,
+    kernel: str,
+) -> Target:
+    """Compute the statistics of bounds and the constants of all rows, in one pass over the data.
+
+    Parameters
+    ----------
+    bounds : sequence of Bound or None
+        One for each problem, or None for all of them.
+
+    Raises
+    ------
+    ValueError
+        If a bound has settings for another number of rows.
+    """
+    tables = _tables(problems, bounds, graph.sizes, resampling, kernel)
+    return Target(graph=graph, n_others=n_others, kernel=kernel, **tables)
+
+
+@doing("preparing tables of all rows")
+def _tables(
+    problems: Sequence[Problem],
+    bounds: Sequence[Bound | None],
+    sizes: Sequence[int],
+    resampling: Resampling,
+    kernel: str,
+) -> dict[str, Any]:
+    """Return the fields of a target that depend on the anchor."""
+    parts, rows, bright = [], [], []
+    for problem, bound in zip(problems, bounds, strict=True):
+        log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
+        statistics, constants, of_rows = _prepare(problem, bound, log_factor)
+        expected = float(of_rows.sum(dtype=np.float64))
+        parts.append(TargetPart(problem.likelihood, bound, statistics, expected, log_factor))
+        rows.append(make_rows(problem.design, constants))
+        bright.append(of_rows)
+    levels, alias = None, None
+    if kernel == "joint":
+        alias = _alias_tables(rows[0].constants, bright[0])
+    elif isinstance(resampling, ImplicitResampling) and bounds[0] is not None:
+        probabilities = np.concatenate(bright)
+        levels = (
+            Levels.by_row(resampling.ratio * probabilities)
+            if resampling.q is None
+            else Levels.single(resampling.q, len(probabilities))
+        )
+    anchor = problems[0].anchor
+    lengths = [n + part.n_shared for n, part in zip(sizes, parts, strict=True)]
+    return {
+        "parts": tuple(parts),
+        "geometry": Geometry(anchor.theta, *anchor.laplace),
+        "data": Data(combine_rows(rows, lengths), levels, alias),
+    }
+
+
+def _prepare(
+    problem: Problem, bound: Bound | None, log_factor: NativeFunction
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the statistics, the constants of the rows, and their expected brightness."""
+    n_rows = problem.design.n_rows
+    if bound is None:
+        constants = np.asarray(problem.y, dtype=np.float64).reshape(n_rows, -1)
+        return np.empty(0), constants, np.ones(n_rows)
+    prepared = bound.prepare(problem, log_factor)
+    return prepared.statistics, prepared.constants, prepared.bright
+
+
+@doing("preparing to draw from all rows")
+def _alias_tables(constants: np.ndarray, bright: np.ndarray) -> AliasTables:
+    """Tables of the joint kernel from the constants and the expected brightness of all rows."""
+    n_rows = len(bright)
+    light = bright < HEAVY
+    total = np.empty(2)
+    parts: list[np.ndarray] = []
+    for i in range(2):
+        weights = np.where(light, constants[:, KAPPA + i], 0.0)
+        total[i] = weights.sum()
+        threshold, alias = np.empty(n_rows), np.empty(n_rows, np.int32)
+        alias_table(weights, threshold, alias)
+        parts += [read_only(threshold), read_only(alias)]
+    heavy = np.flatnonzero(~light).astype(np.int32)
+    fields: Any = [read_only(heavy), total, *parts, np.empty(n_rows + SPARE, np.int32)]
+    return AliasTables(*fields)
