@@ -9,6 +9,7 @@ from pymc_flymc.bounds import (
     JebaraChoromanska,
     Tangent,
     Taylor,
+    register_bound,
 )
 from pymc_flymc.bounds.check import check_bound
 from pymc_flymc.errors import UnsupportedModelError
@@ -31,6 +32,7 @@ __all__ = [
     "Taylor",
     "UnsupportedModelError",
     "check_bound",
+    "register_bound",
     "register_likelihood",
 ]
 __version__ = version("pymc-flymc")

@@ -19,7 +19,7 @@ from pymc_flymc import (
     Taylor,
 )
 from pymc_flymc.anchor.laplace import LaplaceFactor
-from pymc_flymc.bounds import row_factor
+from pymc_flymc.bounds import AllRows, row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import Geometry, dense_geometry, unwhiten, whiten_gradient
 from pymc_flymc.kernels.hamiltonian import (
@@ -245,8 +245,8 @@ def target_of(log_density, d, kernel, geometry, x=0.0, likelihood=BernoulliLogit
     )
     graph = DensityGraph(theta, others, log_density(theta), (theta,), (d,))
     data = Data(rows, None)
-    factor = compile_log_factor(row_factor(likelihood, None))
-    part = TargetPart(likelihood, None, np.empty(0), 1.0, factor)
+    factor = compile_log_factor(row_factor(likelihood, AllRows()))
+    part = TargetPart(likelihood, AllRows(), np.empty(0), 1.0, factor)
     return Target(graph, (part,), 0, geometry, data, kernel)
 
 

@@ -62,6 +62,8 @@ class Bound(Protocol):
     name: str
     #: Numbers that the bounds of all rows have in common at given parameters.
     n_shared: int
+    #: Whether it is for joint moves of parameters and brightness: only `Taylor` is, so far.
+    joint: bool
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether this is a bound on the likelihood."""
@@ -77,6 +79,12 @@ class Bound(Protocol):
         problem : Problem
         log_factor : NativeFunction
             Compiled log odds of a bright row, from the bound's own `gap`.
+        """
+
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """Rows that are expected to be bright over the Laplace approximation.
+
+        From every stride-th row: by it the step chooses among the bounds that there are.
         """
 
     def collapsed(

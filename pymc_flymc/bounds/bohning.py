@@ -48,6 +48,7 @@ class Bohning:
 
     name = "Boehning"
     n_shared = 0
+    joint = False
 
     def __init__(self, *, tuned: bool = True, slack: float = 1.0) -> None:
         check(isinstance(tuned, bool | np.bool_), "Bohning: tuned", "True or False", tuned)

@@ -8,9 +8,10 @@ import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.bounds.all_rows import AllRows
 from pymc_flymc.bounds.base import Bound
 from pymc_flymc.graphs.compilation import RowFactor
-from pymc_flymc.likelihoods import Likelihood, outcome
+from pymc_flymc.likelihoods import Likelihood
 
 __all__ = ["log_odds", "row_factor"]
 
@@ -32,15 +33,12 @@ def log_odds(gap: TensorVariable) -> TensorVariable:
     return cast(TensorVariable, odds)
 
 
-def row_factor(likelihood: Likelihood, bound: Bound | None) -> RowFactor:
+def row_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
     """Log factor of a bright row: log(L/B - 1), or log L where there is no bound."""
-    n_columns = 1 + len(likelihood.row_data)
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
-        if bound is None:
-            y = [constants[:, i] for i in range(n_columns)]
-            return likelihood.log_likelihood(arguments, outcome(likelihood, y))
-        return log_odds(bound.gap(likelihood, arguments, constants, shared))
+        gap = bound.gap(likelihood, arguments, constants, shared)
+        return gap if isinstance(bound, AllRows) else log_odds(gap)
 
-    sizes = (n_columns, 0) if bound is None else (bound.n_constants(likelihood), bound.n_shared)
-    return RowFactor(log_factor, likelihood.n_predictors, len(likelihood.nuisances), *sizes)
+    sizes = len(likelihood.nuisances), bound.n_constants(likelihood), bound.n_shared
+    return RowFactor(log_factor, likelihood.n_predictors, *sizes)

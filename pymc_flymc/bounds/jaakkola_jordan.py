@@ -53,6 +53,7 @@ class JaakkolaJordan:
 
     name = "Jaakkola-Jordan"
     n_shared = 0
+    joint = False
 
     def __init__(self, xi: float | np.ndarray | None = None, *, slack: float = 2.0) -> None:
         if xi is not None:

@@ -66,6 +66,7 @@ class JebaraChoromanska:
 
     name = "Jebara-Choromanska"
     n_shared = 0
+    joint = False
 
     def __init__(self, *, tuned: bool = True, slack: float = 1.0) -> None:
         check(

@@ -11,7 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
 from pymc_flymc.bounds.jaakkola_jordan import curvature, log_2cosh_half
-from pymc_flymc.bounds.quadratic import RowTable, new_statistics
+from pymc_flymc.bounds.quadratic import RowTable, expected_rows, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, NegativeBinomialFree
 from pymc_flymc.likelihoods.negative_binomial import log_rising
@@ -47,6 +47,7 @@ class FreeJaakkolaJordan:
 
     name = "Jaakkola-Jordan"
     n_shared = 0
+    joint = False
 
     def __init__(self, *, slack: float = 2.0) -> None:
         self.slack = check_slack("FreeJaakkolaJordan", slack)
@@ -85,6 +86,10 @@ class FreeJaakkolaJordan:
         counts, times = np.unique(problem.y, return_counts=True)
         parts: list[Any] = [by_count.pack(), by_alpha.pack(), [len(counts)], counts, times]
         return Preparation(np.concatenate(parts), table.constants, table.bright)
+
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """Bright rows expected over the Laplace approximation, from every stride-th row."""
+        return expected_rows(self, problem, stride)
 
     def collapsed(
         self,

@@ -7,23 +7,21 @@ from typing import Protocol
 
 import numpy as np
 
-from pymc_flymc.bounds.base import Problem
+from pymc_flymc.bounds.base import Bound, Problem
+from pymc_flymc.bounds.factor import row_factor
+from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.quadratic import QuadraticStatistics
 
-__all__ = ["RowTable", "TightenedBound", "new_statistics"]
+__all__ = ["RowTable", "TightenedBound", "expected_rows", "new_statistics"]
 
 
-class TightenedBound(Protocol):
+class TightenedBound(Bound, Protocol):
     """A bound with one parameter for each row that says where it touches."""
 
     #: Slack in units of a row's expected gap: every log B_n is lowered by this much.
     slack: float
-
-    def n_constants(self, likelihood: Likelihood) -> int:
-        """Columns of the table of constants."""
 
     def tightness(
         self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
@@ -61,7 +59,9 @@ class RowTable:
         self.constants = np.empty((n_rows, bound.n_constants(problem.likelihood)))
         self.bright = np.empty(n_rows, np.float32)
 
-    def fill(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    def fill(
+        self, stride: int = 1
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """Fill the table block by block, and yield ``(x, eta, y, tightness, slack)`` of each.
 
         The slack is the very one that the rows carry: a collapsed sum must be the sum over the
@@ -71,7 +71,7 @@ class RowTable:
         width = problem.design.width
         nuisances = anchor.w[width:]
         shifts = np.diag(np.sqrt(3.0) * np.linalg.norm(anchor.w_factor[width:], axis=1))
-        for rows, x, arguments in iterate_rows(problem.design, anchor.w):
+        for rows, x, arguments in iterate_rows(problem.design, anchor.w, stride):
             eta, y = arguments[0], problem.y[rows]
             # Mean over the Laplace law of eta by Gauss-Hermite quadrature with three nodes.
             reach = np.sqrt(3.0) * np.linalg.norm(x @ anchor.w_factor[:width], axis=1)
@@ -94,3 +94,11 @@ class RowTable:
         out = np.empty(len(eta))
         self.log_factor(eta[:, None], constants, nuisances, out)
         return np.logaddexp(0.0, out)  # log odds = log(exp(gap) - 1)
+
+
+def expected_rows(bound: TightenedBound, problem: Problem, stride: int) -> float:
+    """Bright rows expected over the Laplace approximation, from every stride-th row."""
+    table = RowTable(bound, problem, compile_log_factor(row_factor(problem.likelihood, bound)))
+    for _ in table.fill(stride):
+        pass
+    return stride * float(table.bright[::stride].sum(dtype=np.float64))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from pymc_flymc.bounds import Bound, is_bound
+from pymc_flymc.bounds import AllRows, Bound, is_bound
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.settings import check_object
 
@@ -32,15 +31,15 @@ def check_bounds(bound: BoundSetting, regressions: Sequence[Regression]) -> None
     """
     settings = settings_of(bound, [regression.name for regression in regressions])
     for regression, asked in zip(regressions, settings, strict=True):
-        if not (asked is None or isinstance(asked, str) or asked.supports(regression.likelihood)):
+        if not (isinstance(asked, str) or asked.supports(regression.likelihood)):
             raise ValueError(
                 f"the {asked.name} bound is not one on {regression.likelihood.name} likelihoods, "
                 f"such as that of {regression.name!r}; bound='auto' takes one that is"
             )
 
 
-def settings_of(bound: BoundSetting, names: Sequence[str]) -> list[Any]:
-    """Return the bound asked for each likelihood.
+def settings_of(bound: BoundSetting, names: Sequence[str]) -> list[Bound | str]:
+    """Return the bound asked for each likelihood, or "auto".
 
     Raises
     ------
@@ -48,7 +47,7 @@ def settings_of(bound: BoundSetting, names: Sequence[str]) -> list[Any]:
         If one is asked for a variable that is not among them, or if only some have none.
     """
     if not isinstance(bound, Mapping):
-        return [bound] * len(names)
+        return [AllRows() if bound is None else bound] * len(names)
     for name in bound:
         if name not in names:
             raise ValueError(
@@ -60,4 +59,4 @@ def settings_of(bound: BoundSetting, names: Sequence[str]) -> list[Any]:
         # The brightness of all rows is resampled alike, and has no law where there is no bound.
         alone = names[settings.index(None)]
         raise ValueError(f"bound=None is for all likelihoods or for none, not for {alone!r} alone")
-    return settings
+    return [AllRows() if setting is None else setting for setting in settings]

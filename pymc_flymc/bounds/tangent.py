@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.base import Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic import RowTable, new_statistics
+from pymc_flymc.bounds.quadratic import RowTable, expected_rows, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.location_scale import LocationScale
@@ -43,6 +43,7 @@ class Tangent:
 
     name = "tangent"
     n_shared = 0
+    joint = False
 
     def __init__(self, *, slack: float = 4.0) -> None:
         self.slack = check_slack("Tangent", slack)
@@ -90,6 +91,10 @@ class Tangent:
             residuals += np.append(np.sum(y - eta), np.ones(len(y)) @ x)
         packed = np.concatenate([statistics.pack(), sums, residuals])
         return Preparation(packed, table.constants, table.bright)
+
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """Bright rows expected over the Laplace approximation, from every stride-th row."""
+        return expected_rows(self, problem, stride)
 
     def collapsed(
         self,

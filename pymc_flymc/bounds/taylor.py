@@ -60,6 +60,7 @@ class Taylor:
     """
 
     n_shared = 3
+    joint = True
 
     def __init__(self, order: int = 2) -> None:
         check(is_number(order) and order in (2, 3), "Taylor: order", "2 or 3", order)

@@ -53,7 +53,7 @@ class FireflyChain:
         if target.data.alias is not None:
             self.plan = target.data.alias._replace(drawn=np.empty(n_rows + SPARE, np.int32))
         else:
-            scheme = None if target.parts[0].bound is None else resampling
+            scheme = resampling if target.subsamples else None
             self.plan = make_plan(scheme, n_rows, target.data.levels, self.cursor)
         self.bright = make_brightness(n_rows)
         self.state = make_chain(n_parameters, target.n_slopes, n_rows)

@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from pymc_flymc.bounds import (
-    Bohning,
-    Bound,
-    FreeJaakkolaJordan,
-    JaakkolaJordan,
-    JebaraChoromanska,
-    Problem,
-    Tangent,
-    Taylor,
-)
+from pymc_flymc.bounds import BOUNDS, Bound, Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting, settings_of
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import STRUCTURED
@@ -73,7 +63,7 @@ def check_settings(bound: object, resampling: Resampling | None, proposal: str) 
 
 
 def _check_resampling(bound: object, resampling: Resampling | None) -> None:
-    if isinstance(bound, Taylor) and resampling is not None:
+    if getattr(bound, "joint", False) and resampling is not None:
         raise ValueError(
             "brightness= is for conditional moves; with the bound Taylor(), the only one for some "
             "likelihoods, brightness is drawn afresh in every move"
@@ -115,10 +105,10 @@ def choose_target(
     # Some likelihoods and settings leave no choice.
     if len(valid) == 1:
         (only,) = valid
-    elif resampling is not None:
+    elif proposal == "independent" and resampling is None:
+        only = next(bound for bound in BOUNDS if bound.joint)
+    elif resampling is not None or not any(bound.joint for bound in valid):
         only = _tightest(valid, problem)
-    elif proposal == "independent":
-        only = Taylor()
     else:
         return _cheaper(graph, problem, valid, scheme, others)
     _check_resampling(only, resampling)
@@ -126,16 +116,16 @@ def choose_target(
 
 
 def _with_bound(
-    bound: Bound | None,
+    bound: Bound,
     graph: DensityGraph,
     problem: Problem,
     resampling: Resampling,
     others: np.ndarray,
 ) -> Target:
     """Build the target with the moves that a bound is for."""
-    kernel = "joint" if isinstance(bound, Taylor) else "metropolis"
+    kernel = "joint" if bound.joint else "metropolis"
     target = build_target(graph, [problem], [bound], resampling, len(others), kernel)
-    if bound is not None:
+    if target.subsamples:
         (part,) = target.parts
         log.info(
             _joint(problem, part, part.expected_bright)
@@ -160,15 +150,14 @@ def conditional_target(
         for problem, asked in zip(problems, settings, strict=True)
     ]
     target = build_target(graph, problems, chosen, resampling, n_others, kernel)
-    for problem, part in zip(problems, target.parts, strict=True):
-        if part.bound is not None:
+    if target.subsamples:
+        for problem, part in zip(problems, target.parts, strict=True):
             log.info(_given_z(problem, part))
     return target
 
 
 def _joint(problem: Problem, part: TargetPart, rows: float) -> str:
     """Say what joint moves read, for the log."""
-    assert part.bound is not None
     return (
         f"joint moves read {count(rows)} of {problem.design.n_rows:,} rows of {problem.name!r} "
         f"each ({part.bound.name} bound)"
@@ -177,7 +166,6 @@ def _joint(problem: Problem, part: TargetPart, rows: float) -> str:
 
 def _given_z(problem: Problem, part: TargetPart) -> str:
     """Say what moves given z read, for the log."""
-    assert part.bound is not None
     return (
         f"moves read the bright rows, {count(part.expected_bright)} of {problem.design.n_rows:,} "
         f"of {problem.name!r} ({part.bound.name} bound)"
@@ -185,18 +173,10 @@ def _given_z(problem: Problem, part: TargetPart) -> str:
 
 
 def _valid_bounds(problem: Problem) -> list[Bound]:
-    """Bounds of this package on a likelihood."""
-    kinds: tuple[Bound, ...] = (
-        JaakkolaJordan(),
-        FreeJaakkolaJordan(),
-        JebaraChoromanska(),
-        Bohning(),
-        Tangent(),
-        Taylor(),
-    )
-    valid = [kind for kind in kinds if kind.supports(problem.likelihood)]
+    """Bounds on a likelihood, and for its design."""
+    valid = [bound for bound in BOUNDS if bound.supports(problem.likelihood)]
     if problem.design.structured:
-        valid = [kind for kind in valid if not isinstance(kind, Taylor)]
+        valid = [bound for bound in valid if not bound.joint]
     if not valid:
         raise ValueError(
             f"no bound of this package is one on {problem.likelihood.name} likelihoods"
@@ -205,16 +185,16 @@ def _valid_bounds(problem: Problem) -> list[Bound]:
     return valid
 
 
-def _tightest(valid: Sequence[Any], problem: Problem) -> Any:
+def _tightest(valid: Sequence[Bound], problem: Problem) -> Bound:
     """Return the bound for conditional moves that leaves the fewest rows bright.
 
-    A Taylor bound, which is meant for joint moves, serves where there is no other.
+    One that is meant for joint moves serves where there is no other.
     """
-    tangent = [bound for bound in valid if not isinstance(bound, Taylor)] or valid
-    if len(tangent) == 1:
-        return tangent[0]
+    given_z = [bound for bound in valid if not bound.joint] or valid
+    if len(given_z) == 1:
+        return given_z[0]
     stride = max(1, problem.design.n_rows // SAMPLE_ROWS)
-    return min(tangent, key=lambda bound: bound.expected_rows(problem, stride))
+    return min(given_z, key=lambda bound: bound.expected_rows(problem, stride))
 
 
 def _cheaper(
@@ -225,7 +205,7 @@ def _cheaper(
     others: np.ndarray,
 ) -> Target:
     n_others, n_parameters = len(others), len(problem.anchor.theta)
-    taylor = Taylor()
+    taylor = next(bound for bound in valid if bound.joint)
     stride = max(1, problem.design.n_rows // SAMPLE_ROWS)
     joint_rows = taylor.expected_rows(problem, stride)
     fallback = _tightest(valid, problem)

@@ -91,7 +91,7 @@ class Anchors:
             Mean number of bright rows in the window.
         """
         target = chain.target
-        if target.parts[0].bound is None or not self._pays(bright, 0.0):
+        if not target.subsamples or not self._pays(bright, 0.0):
             return None
         w = np.stack([target.coefficients(theta, chain.statistics) for theta in draws])
         if not self._far(w, self.w if chain.anchors is None else _touching(chain.anchors)):

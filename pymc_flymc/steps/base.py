@@ -156,7 +156,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         """Freeze what has been learnt."""
 
     @property
-    def bounds(self) -> tuple[Bound | None, ...]:
+    def bounds(self) -> tuple[Bound, ...]:
         """The bound in use for each likelihood."""
         return tuple(part.bound for part in self.target.parts)
 

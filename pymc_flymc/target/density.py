@@ -17,14 +17,14 @@ __all__ = ["collapsed_density"]
 
 
 def collapsed_density(
-    graph: DensityGraph, bounds: Sequence[tuple[Bound | None, Likelihood, int]], n_others: int
+    graph: DensityGraph, bounds: Sequence[tuple[Bound, Likelihood, int]], n_others: int
 ) -> tuple[TensorVariable, ...]:
     """Graphs of the rest of a model and the collapsed bounds.
 
     Parameters
     ----------
     graph : DensityGraph
-    bounds : sequence of (Bound or None, Likelihood, int)
+    bounds : sequence of (Bound, Likelihood, int)
         Of each likelihood, with the length of the bound's statistics: its own part of
         `statistics`, in the same order.
     n_others : int
@@ -49,11 +49,9 @@ def collapsed_density(
     for (bound, likelihood, size), w, n in zip(
         bounds, graph.coefficients, graph.sizes, strict=True
     ):
-        shared: Any = pt.zeros((0,))
-        if bound is not None:
-            own: Any = statistics[start:] if start else statistics
-            log_bound, shared = bound.collapsed(likelihood, w, own, n)
-            logp = logp + log_bound
+        own: Any = statistics[start:] if start else statistics
+        log_bound, shared = bound.collapsed(likelihood, w, own, n)
+        logp = logp + log_bound
         parts += [w, shared]
         start += size
     if len(graph.sizes) == 1:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.bounds import Bound, Problem, row_factor
+from pymc_flymc.bounds import AllRows, Bound, Problem, row_factor
 from pymc_flymc.graphs.compilation import (
     compile_density,
     compile_density_gradient,
@@ -49,9 +49,9 @@ class TargetPart:
     Attributes
     ----------
     likelihood : Likelihood
-    bound : Bound or None
+    bound : Bound
     statistics : ndarray, float64
-        Packed statistics of the collapsed bound (empty without a bound).
+        Packed statistics of the collapsed bound (empty where all rows are bright).
     expected_bright : float
         Bright rows expected over the Laplace approximation.
     log_factor : NativeFunction
@@ -59,7 +59,7 @@ class TargetPart:
     """
 
     likelihood: Likelihood
-    bound: Bound | None
+    bound: Bound
     statistics: np.ndarray
     expected_bright: float
     log_factor: NativeFunction
@@ -67,7 +67,7 @@ class TargetPart:
     @property
     def n_shared(self) -> int:
         """Numbers that the density appends to the coefficients."""
-        return 0 if self.bound is None else self.bound.n_shared
+        return self.bound.n_shared
 
     def __getstate__(self) -> dict[str, Any]:
         """Graphs travel to other processes, machine code does not."""
@@ -119,6 +119,11 @@ class Target:
     def is_joint(self) -> bool:
         """Whether theta and z are updated together."""
         return self.kernel == "joint"
+
+    @property
+    def subsamples(self) -> bool:
+        """Whether rows can be dark: under the bounds of all likelihoods, or of none."""
+        return not isinstance(self.parts[0].bound, AllRows)
 
     @property
     def statistics(self) -> np.ndarray:
@@ -196,7 +201,7 @@ class Target:
 def build_target(
     graph: DensityGraph,
     problems: Sequence[Problem],
-    bounds: Sequence[Bound | None],
+    bounds: Sequence[Bound],
     resampling: Resampling,
     n_others: int,
     kernel: str,
@@ -205,8 +210,8 @@ def build_target(
 
     Parameters
     ----------
-    bounds : sequence of Bound or None
-        One for each problem, or None for all of them.
+    bounds : sequence of Bound
+        One for each problem.
 
     Raises
     ------
@@ -220,7 +225,7 @@ def build_target(
 @doing("preparing tables of all rows")
 def _tables(
     problems: Sequence[Problem],
-    bounds: Sequence[Bound | None],
+    bounds: Sequence[Bound],
     sizes: Sequence[int],
     resampling: Resampling,
     kernel: str,
@@ -229,15 +234,16 @@ def _tables(
     parts, rows, bright = [], [], []
     for problem, bound in zip(problems, bounds, strict=True):
         log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
-        statistics, constants, of_rows = _prepare(problem, bound, log_factor)
-        expected = float(of_rows.sum(dtype=np.float64))
-        parts.append(TargetPart(problem.likelihood, bound, statistics, expected, log_factor))
-        rows.append(make_rows(problem.design, constants))
-        bright.append(of_rows)
+        prepared = bound.prepare(problem, log_factor)
+        expected = float(prepared.bright.sum(dtype=np.float64))
+        known = prepared.statistics, expected, log_factor
+        parts.append(TargetPart(problem.likelihood, bound, *known))
+        rows.append(make_rows(problem.design, prepared.constants))
+        bright.append(prepared.bright)
     levels, alias = None, None
     if kernel == "joint":
         alias = _alias_tables(rows[0].constants, bright[0])
-    elif isinstance(resampling, ImplicitResampling) and bounds[0] is not None:
+    elif isinstance(resampling, ImplicitResampling) and not isinstance(bounds[0], AllRows):
         probabilities = np.concatenate(bright)
         levels = (
             Levels.by_row(resampling.ratio * probabilities)
@@ -251,18 +257,6 @@ def _tables(
         "geometry": Geometry(anchor.theta, *anchor.laplace),
         "data": Data(combine_rows(rows, lengths), levels, alias),
     }
-
-
-def _prepare(
-    problem: Problem, bound: Bound | None, log_factor: NativeFunction
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the statistics, the constants of the rows, and their expected brightness."""
-    n_rows = problem.design.n_rows
-    if bound is None:
-        constants = np.asarray(problem.y, dtype=np.float64).reshape(n_rows, -1)
-        return np.empty(0), constants, np.ones(n_rows)
-    prepared = bound.prepare(problem, log_factor)
-    return prepared.statistics, prepared.constants, prepared.bright
 
 
 @doing("preparing to draw from all rows")
