@@ -118,3 +118,16 @@ def test_equal_graphs_are_made_once():
     weights[0] = 2.0  # the memory of the constant, which PyTensor takes for the same as before
     assert once(make, "e", **constant) == "e"
     assert made == ["a", "c", "e"]
+
+
+def test_large_constants_do_not_outlive_their_model():
+    made = []
+
+    def make():
+        made.append(None)
+
+    x = pt.dvector("x")
+    graph = {"inputs": [x], "outputs": [x * np.ones(200_000)]}
+    once(make, **graph)
+    once(make, **graph)
+    assert len(made) == 2

@@ -15,8 +15,10 @@ from pymc_flymc.reporting import COMPILING, doing
 
 __all__ = ["once"]
 
-#: As many results are kept; the least recently used goes first.
-KEPT = 256
+#: As many results are kept, those of some ten models; the least recently used goes first.
+KEPT = 100
+#: A graph whose constants have more bytes is not kept: they would outlive the model.
+LARGE = 1 << 20
 
 _kept: OrderedDict[Hashable, Any] = OrderedDict()
 
@@ -43,9 +45,13 @@ def once[T](
         What else the result depends on.
     """
     constants = [v for v in graph_inputs(list(outputs)) if isinstance(v, Constant)]
+    arrays = [array for v in constants for array in arrays_of(v)]
+    if sum(array.nbytes for array in arrays) > LARGE:
+        with doing(COMPILING):
+            return make(*arguments)
     # PyTensor remembers constants by the values that they had first, and the memory may be a user's
     # who has written into it since.
-    content = tuple(digest_of(array) for v in constants for array in arrays_of(v))
+    content = tuple(map(digest_of, arrays))
     key = make, FrozenFunctionGraph.from_io(inputs, outputs), content, also
     if key not in _kept:
         with doing(COMPILING):
