@@ -88,6 +88,7 @@ class Watch:
         self.name = name
         self.works: list[Work] = []
         self._said: dict[str, float] = {}
+        self._data: dict[int, object] = {}
         self._passes: Counter[int] = Counter()
         self._seconds_read = 0.0
         self._last_line = -INTERVAL
@@ -130,6 +131,7 @@ class Watch:
     def read(self, starts: range, n_rows: int, stride: int, data: object) -> Iterator[int]:
         """Yield where the blocks of a pass over rows start, and take note of each."""
         if stride == 1:
+            self._data[id(data)] = data  # kept, so that its number is not another's
             self._passes[id(data)] += 1
             number = self._passes[id(data)]
             what = f"reading {n_rows:,} rows, pass {number}"
