@@ -58,7 +58,7 @@ def measure(
         for _ in range(N_TUNE):
             point, _ = step.step(point)
         step.stop_tuning()
-        chain, rng = step._chain, np.random.default_rng(100 + seed)
+        chain, rng = step.chain, np.random.default_rng(100 + seed)
         assert chain is not None
         chain.take_queries()
         began = time.process_time()

@@ -262,6 +262,11 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         return moved, np.stack([moved.whiten(theta) for theta in draws_theta])
 
     @property
+    def chain(self) -> FireflyChain | None:
+        """The running chain, for a look; None before `setup_chain`, and once data have changed."""
+        return self._chain
+
+    @property
     def chain_state(self) -> dict[str, Any] | None:
         """State of the running chain, a part of `sampling_state`."""
         return None if self._chain is None else self._chain.save() | {"data": self.data}
