@@ -1,0 +1,91 @@
+"""Second derivatives where PyTensor has none, and models that need them."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+
+from pymc_flymc import UnsupportedModelError
+from pymc_flymc.anchor.surrogate import Surrogate
+from pymc_flymc.reading.flat import Layout, flatten_model
+from pymc_flymc.reading.model import read_model
+from tests.support.models import smooth, smooth_rows
+
+
+def surrogate_of(model):
+    """Surrogate of a model, a point, and statistics of a quadratic."""
+    reading, start = read_model(model), model.initial_point()
+    layout, none = Layout.of(reading.vars, start), Layout.of([], start)
+    (part,) = reading.regressions
+    p = part.design.n_coefficients
+    graph = flatten_model(
+        reading.rest_logp, reading.coefficients, [p], reading.vars, layout, [], none
+    )
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(p, 2 * p))
+    statistics = np.concatenate([[0.0], rng.normal(size=2 * p), (root @ root.T).ravel()])
+    return Surrogate(graph, np.empty(0)), 0.3 * rng.normal(size=layout.size), statistics
+
+
+class Square(Op):
+    """x squared, with a gradient that has none itself."""
+
+    def __init__(self, n_derivatives):
+        self.n_derivatives = n_derivatives
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0] ** 2 if self.n_derivatives else 2.0 * inputs[0]
+
+    def pullback(self, inputs, outputs, gradients):
+        if not self.n_derivatives:
+            raise NotImplementedError
+        return [gradients[0] * Square(0)(inputs[0])]
+
+
+def opaque(square):
+    x, y = smooth_rows(60)
+    with pm.Model() as model:
+        beta, z = pm.Normal("beta", 0.0, 2.0, shape=3), pm.Normal("z", 0.0, 1.0, shape=2)
+        pm.Potential("penalty", -pt.sum(square(beta) * pt.exp(0.5 * beta)) - pt.sum(square(z)))
+        scaled = pt.concatenate([beta[:1] * pt.sum(square(z)), beta[1:]])
+        pm.Bernoulli("y", logit_p=x[:, None] ** np.arange(3) @ scaled, observed=y)
+    return model
+
+
+def test_differences_take_the_place_of_second_derivatives():
+    """They agree to the accuracy of central differences, two thirds of the digits."""
+    exact, theta, statistics = surrogate_of(opaque(lambda x: x**2))
+    other, *_ = surrogate_of(opaque(Square(1)))
+    rng = np.random.default_rng(2)
+    for _ in range(3):
+        v = rng.normal(size=len(theta))
+        for name, arguments in {
+            "hessian": (theta, statistics),
+            "hessian_times": (theta, statistics, v),
+            "jacobian": (theta,),
+            "pushforward": (theta, v),
+        }.items():
+            wanted = getattr(exact, name)(*arguments)
+            error = 100.0 * np.finfo(float).eps ** (2.0 / 3.0) * np.abs(wanted).max()
+            np.testing.assert_allclose(getattr(other, name)(*arguments), wanted, atol=error)
+        theta = theta + 0.3 * v
+
+
+def test_no_gradient_is_explained():
+    with pytest.raises(UnsupportedModelError, match="PyTensor has no gradient of the model"):
+        surrogate_of(opaque(Square(0)))
+
+
+@pytest.mark.filterwarnings("ignore:the Deterministic variables")
+@pytest.mark.parametrize("parametrization", ["centered", "noncentered"])
+def test_gaussian_process_is_found(searches, parametrization):
+    x, y = smooth_rows(2000)
+    anchor = searches(smooth(x, y, 12, parametrization=parametrization))
+    assert np.all(np.isfinite(anchor.laplace.factor))
+    # The scale's prior has a sd of about a third of it.
+    assert 0.2 < np.exp(anchor.theta[0]) < 3.0

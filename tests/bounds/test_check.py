@@ -1,0 +1,110 @@
+"""`check_bound` passes the package's bounds, and catches wrong ones."""
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+
+from pymc_flymc import Bohning, FreeJaakkolaJordan, JaakkolaJordan, Tangent, Taylor, check_bound
+from pymc_flymc.likelihoods import (
+    AsymmetricLaplace,
+    BernoulliCloglog,
+    BernoulliLogit,
+    BernoulliProbit,
+    BinomialLogit,
+    Logistic,
+    NegativeBinomialFree,
+    NegativeBinomialLog,
+    PoissonLog,
+    Softmax,
+    StudentT,
+)
+from pymc_flymc.regression.quadratic import quadratic_size
+
+RNG = np.random.default_rng(0)
+BINARY = RNG.integers(0, 2, 300)
+TRIALS = RNG.integers(0, 50, 300)
+COUNTS = RNG.negative_binomial(1.5, 0.2, 300)
+DISPERSED = NegativeBinomialLog().read_observed(
+    np.column_stack([COUNTS, RNG.exponential(size=300) ** 3]), "y"
+)
+GROUPED = np.column_stack([RNG.binomial(TRIALS, 0.3), TRIALS])
+CASES = [
+    (JaakkolaJordan(), BernoulliLogit(), BINARY, ()),
+    (JaakkolaJordan(xi=1.5, slack=0.0), BernoulliLogit(), BINARY, ()),
+    (Taylor(2), BernoulliLogit(), BINARY, ()),
+    (Taylor(3), BernoulliLogit(), BINARY, ()),
+    (Taylor(2), BernoulliProbit(), BINARY, ()),
+    (Taylor(3), BernoulliProbit(), BINARY, ()),
+    (Taylor(2), BernoulliCloglog(), BINARY, ()),
+    (Taylor(3), BernoulliCloglog(), BINARY, ()),
+    (JaakkolaJordan(), BinomialLogit(), GROUPED, ()),
+    (JaakkolaJordan(xi=1.5, slack=0.0), BinomialLogit(), GROUPED, ()),
+    (Taylor(2), BinomialLogit(), GROUPED, ()),
+    (Taylor(3), BinomialLogit(), GROUPED, ()),
+    (JaakkolaJordan(), NegativeBinomialLog(), DISPERSED, ()),
+    (Taylor(2), NegativeBinomialLog(), DISPERSED, ()),
+    (FreeJaakkolaJordan(), NegativeBinomialFree(), COUNTS, (0.4,)),
+    (FreeJaakkolaJordan(), NegativeBinomialFree(), COUNTS, (6.0,)),
+    (Taylor(2), PoissonLog(), RNG.poisson(2.0, 300), ()),
+    (Taylor(3), PoissonLog(), RNG.poisson(2.0, 300), ()),
+    (Tangent(), StudentT(), RNG.standard_t(2.0, 300), (1.0, -0.5)),
+    (Tangent(), Logistic(), RNG.logistic(size=300), (-0.5,)),
+    (Tangent(), AsymmetricLaplace(), RNG.laplace(size=300), (0.0, -0.5)),
+    (Tangent(), AsymmetricLaplace(), RNG.laplace(size=300), (0.7, 0.5)),
+    (Bohning(), Softmax(n_predictors=4), RNG.integers(0, 5, 300), ()),
+    (Bohning(tuned=False), Softmax(n_predictors=1), BINARY, ()),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0].name}-{c[1].name}")
+def test_bounds_of_the_package_pass(case):
+    bound, likelihood, y, nuisances = case
+    check_bound(bound, likelihood, y, nuisances=nuisances)
+
+
+class LooseCurvature(JaakkolaJordan):
+    """A tenth less curvature than the bound needs, in gap and sum alike."""
+
+    def coefficients(self, tightness, y, slack):
+        a, b, c = super().coefficients(tightness, y, slack)
+        return 0.9 * a, b, c
+
+    def gap(self, likelihood, arguments, constants, shared):
+        gap = super().gap(likelihood, arguments, constants, shared)
+        return gap - 0.1 * constants[:, 0] * arguments[0] ** 2
+
+
+class ForgottenSlack(Tangent):
+    """Slack in the rows, and not in the sum."""
+
+    def collapsed(self, likelihood, w, statistics, n_coefficients):
+        total, shared = super().collapsed(likelihood, w, statistics, n_coefficients)
+        return total + statistics[quadratic_size(statistics, n_coefficients - 2)], shared
+
+
+class SmallRemainder(PoissonLog):
+    """A third derivative half as large as it is."""
+
+    def derivative_bound(self, order, low, high, y):
+        return 0.5 * super().derivative_bound(order, low, high, y)
+
+
+class OneClassForgotten(Bohning):
+    """Curvature for one class too many."""
+
+    def collapsed(self, likelihood, w, statistics, n_coefficients):
+        total, shared = super().collapsed(likelihood, w, statistics, n_coefficients)
+        return total + 1e-6 * pt.sum((w - statistics[1 : 1 + n_coefficients]) ** 2), shared
+
+
+def test_wrong_bounds_are_caught():
+    with pytest.raises(AssertionError, match="is no lower bound on bernoulli-logit"):
+        check_bound(LooseCurvature(slack=0.0), BernoulliLogit(), BINARY)
+    with pytest.raises(AssertionError, match="is no lower bound on poisson-log"):
+        check_bound(Taylor(), SmallRemainder(), RNG.poisson(2.0, 300))
+    with pytest.raises(AssertionError, match="the collapsed sum of tangent is"):
+        check_bound(ForgottenSlack(), StudentT(), RNG.standard_t(2.0, 300), nuisances=(1.0, 0.0))
+    with pytest.raises(AssertionError, match="the collapsed sum of Boehning is"):
+        check_bound(OneClassForgotten(), Softmax(n_predictors=2), RNG.integers(0, 3, 300))
+    with pytest.raises(ValueError, match="tangent does not support bernoulli-logit"):
+        check_bound(Tangent(), BernoulliLogit(), BINARY)

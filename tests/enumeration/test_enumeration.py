@@ -1,0 +1,267 @@
+"""Kernels leave the augmented law invariant, by enumeration or as textbooks do; mutants do not."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import pymc_flymc
+
+HERE = Path(__file__).parent
+PACKAGE = Path(pymc_flymc.__file__).parent
+
+SCHEMES = [
+    "implicit-by-row",
+    "implicit-single-q",
+    "with-replacement",
+    "without-replacement",
+    "full-sweep",
+    "cycle",
+    "two-likelihoods",
+    "two-likelihoods-cycle",
+]
+
+# name: file, line as it is, line of the mutant, scheme under which it shows
+MUTANTS = {
+    "darkening accepted with the inverse ratio": (
+        "kernels/sweeps.py",
+        "np.log(q) - bright.log_odds[i]",
+        "bright.log_odds[i] - np.log(q)",
+        "implicit-single-q",
+    ),
+    "brightening accepted with the inverse ratio": (
+        "kernels/sweeps.py",
+        "plan.log_odds[i] - np.log(q)",
+        "np.log(q) - plan.log_odds[i]",
+        "implicit-single-q",
+    ),
+    "q left out of brightening": (
+        "kernels/sweeps.py",
+        "plan.log_odds[i] - np.log(q)",
+        "plan.log_odds[i]",
+        "implicit-by-row",
+    ),
+    "rows that just brightened may darken again": (
+        "kernels/sweeps.py",
+        "for i in range(n_bright - 1, -1, -1)",
+        "for i in range(bright.count[0] - 1, -1, -1)",
+        "implicit-single-q",
+    ),
+    "bright rows proposed to brighten": (
+        "kernels/sweeps.py",
+        "if not is_bright(bright, n):\n                plan.candidates",
+        "if True:\n                plan.candidates",
+        "implicit-single-q",
+    ),
+    "Gibbs update with odds inverted": (
+        "kernels/sweeps.py",
+        "1.0 / (1.0 + np.exp(-plan.log_odds[i]))",
+        "1.0 / (1.0 + np.exp(plan.log_odds[i]))",
+        "cycle",
+    ),
+    "Gibbs update of dark rows only": (
+        "kernels/sweeps.py",
+        "darken(bright, bright.slot[n] - 1)\n        # P(z_n",
+        "continue\n        # P(z_n",
+        "with-replacement",
+    ),
+    "cached odds kept on acceptance": (
+        "kernels/posterior.py",
+        "bright.log_odds[i] = chain.log_odds_new[i]",
+        "pass",
+        "implicit-single-q",
+    ),
+    "cached density kept on acceptance": (
+        "kernels/posterior.py",
+        "chain.log_density[0] = log_density\n\n\n",
+        "pass\n\n\n",
+        "implicit-single-q",
+    ),
+    "rate of the Poisson draws halved": (
+        "kernels/poisson.py",
+        "if rng.random() < -np.expm1(-rows.constants[n, column] * power):\n"
+        "            tables.drawn[count] = n\n            count += 1\n    rate",
+        "if rng.random() < -np.expm1(-0.5 * rows.constants[n, column] * power):\n"
+        "            tables.drawn[count] = n\n            count += 1\n    rate",
+        "independent",
+    ),
+    "probability of having been drawn left out": (
+        "kernels/joint.py",
+        "(o + np.log(-np.expm1(-o)))",
+        "np.log(o)",
+        "independent",
+    ),
+    "remainder of the bounds left in the weight": (
+        "kernels/joint.py",
+        "total = log_density + rate",
+        "total = log_density",
+        "independent",
+    ),
+    "constants of the near table beyond the limit": (
+        "kernels/joint.py",
+        "column = KAPPA + 1 if shared[1] > 0.5 else KAPPA",
+        "column = KAPPA",
+        "independent",
+    ),
+    "weight not renewed after a walk": (
+        "kernels/joint.py",
+        "chain.log_weight[0] = log_weight(",
+        "_ = log_weight(",
+        "walk",
+    ),
+    "bright rows left out of the acceptance": (
+        "kernels/posterior.py",
+        "log_ratio += chain.log_odds_new[i] - bright.log_odds[i]",
+        "pass",
+        "with-replacement",
+    ),
+    "half a momentum update left out": (
+        "kernels/hamiltonian.py",
+        "momentum[j] += 0.5 * step * force[j]\n        if i",
+        "momentum[j] += 0.0\n        if i",
+        "hamiltonian",
+    ),
+    "kinetic energy left out at the end": (
+        "kernels/hamiltonian.py",
+        "known(log_density + log_odds - kinetic_energy(momentum) - before)",
+        "known(log_density + log_odds - before)",
+        "langevin",
+    ),
+    "bright rows left out of the energy": (
+        "kernels/hamiltonian.py",
+        "known(log_density + log_odds - kinetic",
+        "known(log_density - kinetic",
+        "hamiltonian",
+    ),
+    "force of an earlier z": (
+        "kernels/hamiltonian.py",
+        "log_odds = log_odds_and_force(\n        posterior,\n        chain.theta,\n"
+        "        chain.w,\n        dynamics.gradient,\n        dynamics,\n"
+        "        chain.log_odds_new,\n        bright,\n        scratch,\n    )",
+        "log_odds = np.sum(bright.log_odds[: bright.count[0]])",
+        "langevin",
+    ),
+    "gradient of an earlier theta": (
+        "kernels/hamiltonian.py",
+        "dynamics.gradient[j] = dynamics.gradient_new[j]",
+        "pass",
+        "langevin",
+    ),
+    "energy of the trajectory's start forgotten": (
+        "kernels/hamiltonian.py",
+        "before = chain.log_density[0] + log_odds - kinetic_energy(momentum)",
+        "before = chain.log_density[0] + log_odds",
+        "hamiltonian",
+    ),
+    "odds of the trajectory's start kept": (
+        "kernels/hamiltonian.py",
+        "accept_given_z(chain, log_density, bright)",
+        "chain.v[:], chain.theta[:], chain.w[:] = chain.v_new, chain.theta_new, chain.w_new; "
+        "chain.log_density[0] = log_density",
+        "langevin",
+    ),
+    "slice at twice the depth": (
+        "kernels/slice.py",
+        "level = -rng.standard_exponential()",
+        "level = -2.0 * rng.standard_exponential()",
+        "slice",
+    ),
+    "interval shrunk on the wrong side": (
+        "kernels/slice.py",
+        "if t < 0.0:",
+        "if t > 0.0:",
+        "slice",
+    ),
+    "interval never extended": (
+        "kernels/slice.py",
+        "low = -width * rng.random()\n    high = low + width",
+        "low = -0.1 * width * rng.random()\n    high = low + width",
+        "slice-random",
+    ),
+    "factor of another likelihood": (
+        "kernels/factors.py",
+        "_log_factors_of_one(part, log_factor[k], own,",
+        "_log_factors_of_one(part, log_factor[0], own,",
+        "two-likelihoods",
+    ),
+    "coefficients of another likelihood": (
+        "kernels/factors.py",
+        "_log_factors_of_one(part, log_factor[k], own,",
+        "_log_factors_of_one(part, log_factor[k], w[: rows.place[1]],",
+        "two-likelihoods-cycle",
+    ),
+    "only the first run of a likelihood's rows read": (
+        "kernels/factors.py",
+        "i = j + 1  # the row",
+        "i = stop  # the row",
+        "slice-two",
+    ),
+    "slopes added to another likelihood's": (
+        "kernels/factors.py",
+        "own, index, i, j, out, slope, scratch",
+        "own, index, i, j, out, gradient[: rows.place[1]], scratch",
+        "hamiltonian-two",
+    ),
+    "bright rows left out of the slice": (
+        "kernels/slice.py",
+        "return log_ratio_at(posterior, log_density, chain, bright, scratch), log_density",
+        "return log_density - chain.log_density[0], log_density",
+        "slice-random",
+    ),
+}
+
+
+JOINT_MOVES = ["independent", "walk"]
+REFERENCE = ["hamiltonian", "langevin", "slice", "slice-random", "hamiltonian-two", "slice-two"]
+
+
+@pytest.fixture(scope="module")
+def run_check():
+    """``run_check(scheme, folder)`` checks the package in a folder; see `enumeration.server`."""
+    environment = dict(os.environ, NUMBA_DISABLE_JIT="1", PYTHONPATH=str(PACKAGE.parent))
+    with subprocess.Popen(
+        [sys.executable, str(HERE / "server.py")],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+
+        def run(scheme, folder):
+            script = "check_joint.py" if scheme in JOINT_MOVES else "check.py"
+            if scheme in REFERENCE:
+                script = "check_reference.py"
+            server.stdin.write(json.dumps([str(HERE / script), scheme, str(folder)]) + "\n")
+            server.stdin.flush()
+            return SimpleNamespace(**json.loads(server.stdout.readline()))
+
+        yield run
+
+
+@pytest.mark.parametrize("scheme", SCHEMES + JOINT_MOVES + REFERENCE)
+def test_joint_law_is_invariant(run_check, scheme):
+    result = run_check(scheme, PACKAGE.parent)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_mutant_is_caught(run_check, mutant, tmp_path):
+    file, line, changed, scheme = MUTANTS[mutant]
+    shutil.copytree(PACKAGE, tmp_path / "pymc_flymc", ignore=shutil.ignore_patterns("__pycache__"))
+    path = tmp_path / "pymc_flymc" / file
+    source = path.read_text()
+    assert source.count(line) == 1, "the mutated line has changed: mend the mutant"
+    path.write_text(source.replace(line, changed))
+    result = run_check(scheme, tmp_path)
+    # 1 is the verdict of the check itself; a mutant that merely crashed would prove nothing.
+    # An IndexError is what a set of bright rows with more members than rows comes to.
+    verdicts = "AssertionError", "IndexError"
+    caught = any(word in result.stdout for word in ("|pi P - pi|", "largest difference")) or any(
+        v in result.stderr for v in verdicts
+    )
+    assert result.returncode == 1 and caught, result.stdout + result.stderr

@@ -1,0 +1,41 @@
+"""What is made once for equal graphs."""
+
+import numpy as np
+import pytensor.tensor as pt
+
+from pymc_flymc.graphs.once import once
+
+
+def test_equal_graphs_are_made_once():
+    made = []
+
+    def graph(factor):
+        x = pt.dvector("x")
+        return {"inputs": [x], "outputs": [pt.exp(x * factor)]}
+
+    def make(name):
+        made.append(name)
+        return name
+
+    weights = np.ones(3)
+    assert once(make, "a", **graph(weights)) == "a"
+    assert once(make, "b", **graph(np.ones(3))) == "a"
+    assert once(make, "c", **graph(weights), also=1) == "c"
+    constant = graph(weights)
+    assert once(make, "d", **constant) == "a"
+    weights[0] = 2.0  # the memory of the constant, which PyTensor takes for the same as before
+    assert once(make, "e", **constant) == "e"
+    assert made == ["a", "c", "e"]
+
+
+def test_large_constants_do_not_outlive_their_model():
+    made = []
+
+    def make():
+        made.append(None)
+
+    x = pt.dvector("x")
+    graph = {"inputs": [x], "outputs": [x * np.ones(200_000)]}
+    once(make, **graph)
+    once(make, **graph)
+    assert len(made) == 2

@@ -1,0 +1,20 @@
+"""Graphs, taken apart and written out."""
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.traversal import toposort
+from pytensor.tensor.math import Prod
+
+from pymc_flymc.graphs.tools import plain_function, write_out_products
+
+
+def test_products_written_out():
+    """The same values, with zeros too; products of no numbers stay."""
+    none, x = pt.tensor("none", shape=(2, 0), dtype="float64"), pt.matrix("x", shape=(3, 2))
+    graphs = [pt.prod(none, axis=1), pt.prod(x), pt.prod(pt.exp(pt.prod(x, axis=0)))]
+    written = write_out_products(graphs)
+    assert not any(isinstance(node.op, Prod) for node in toposort(written[1:]))
+    values = np.ones((2, 0)), np.array([[1.0, 2.0], [0.0, 3.0], [4.0, 5.0]])
+    for before, after in zip(graphs, written, strict=True):
+        wanted, found = plain_function([none, x], [before, after])(*values)
+        np.testing.assert_array_equal(found, wanted)

@@ -1,0 +1,112 @@
+"""Gradients, step sizes and their adaptation."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import Bohning, FireflyHMC, JaakkolaJordan, Tangent, Taylor
+from pymc_flymc.kernels.hamiltonian import freeze_step, new_dynamics
+from tests.support.data import log_sigmoid
+from tests.support.native import (
+    average,
+    density_and_gradient,
+    log_odds_and_force,
+    unwhiten,
+)
+
+
+def test_dual_averaging():
+    """The recursion of Hoffman & Gelman (2014, section 3.2.1), written as there."""
+    gamma, t0, kappa, target = 0.05, 10.0, 0.75, 0.8
+    dynamics = new_dynamics(3, 3, 4.0, target)
+    mu = np.log(2.0) + dynamics.log_step[0]
+    mean_error, log_average = 0.0, dynamics.log_step[0]
+    for t, accept in enumerate(np.random.default_rng(7).random(50), start=1):
+        mean_error = (1.0 - 1.0 / (t + t0)) * mean_error + (target - accept) / (t + t0)
+        log_step = mu - np.sqrt(t) / gamma * mean_error
+        log_average = t**-kappa * log_step + (1.0 - t**-kappa) * log_average
+        average(dynamics, accept)
+        np.testing.assert_allclose(dynamics.log_step[0], log_step, rtol=1e-12)
+    freeze_step(dynamics)
+    np.testing.assert_allclose(dynamics.log_step[0], log_average, rtol=1e-12)
+
+
+def models():
+    rng = np.random.default_rng(5)
+    X = np.column_stack([np.ones(60), rng.normal(size=(60, 2))])
+    eta = X @ np.array([0.5, 1.0, -1.0])
+    with pm.Model() as logistic:
+        scale = pm.HalfNormal("scale", 1.0)
+        beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+        y = (rng.random(60) < np.exp(log_sigmoid(eta))).astype(int)
+        pm.Bernoulli("y", logit_p=X @ (beta * scale), observed=y)
+    with pm.Model() as softmax:
+        weights = pm.Normal("beta", 0.0, 1.0, shape=(3, 3))
+        pm.Categorical("y", logit_p=X @ weights, observed=rng.integers(0, 3, 60))
+    with pm.Model() as robust:
+        beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+        nu, sigma = pm.Gamma("nu", 2.0, 0.1), pm.HalfNormal("sigma", 1.0)
+        pm.StudentT("y", nu=nu, mu=X @ beta, sigma=sigma, observed=eta + rng.standard_t(3, 60))
+    with pm.Model() as counts:
+        beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+        pm.Poisson("y", pm.math.exp(X @ beta), observed=rng.poisson(np.exp(eta)))
+    return {
+        "logistic": (logistic, JaakkolaJordan()),
+        "softmax": (softmax, Bohning()),
+        "robust": (robust, Tangent(slack=100.0)),
+        "poisson": (counts, Taylor()),
+    }
+
+
+@pytest.fixture(scope="module")
+def steps():
+    """One HMC step for each family and bound, and one without a bound."""
+    built = {}
+    for name, (model, bound) in models().items():
+        with model:
+            built[name] = FireflyHMC(bound=bound)
+    with models()["logistic"][0]:
+        built["no bound"] = FireflyHMC(bound=None)
+    return built
+
+
+@pytest.mark.parametrize("name", ["logistic", "softmax", "robust", "poisson", "no bound"])
+def test_force_is_the_gradient_of_the_joint_density(steps, name):
+    """In whitened coordinates, z given: through transforms, nuisances and shared radii."""
+    step, rng = steps[name], np.random.default_rng(6)
+    step.setup_chain(rng, 0, 1)
+    chain = step.chain
+    d = len(step.target.geometry.centre)
+    chain.start(rng, 1.5 * rng.standard_normal(d))
+    index = chain.bright.index[: chain.n_bright].copy()
+    rows, state = step.target.data.rows, chain.state
+    assert len(index) > 5
+
+    def log_joint(v):
+        unwhiten(chain.geometry, v, state.theta_new)
+        total = step.target.density(state.theta_new, chain.statistics, state.w_new)
+        k, p = rows.offset.shape[1], rows.X.shape[1]
+        eta, odds = rows.X[index] @ state.w_new[: k * p].reshape(k, p).T, np.empty(len(index))
+        step.target.parts[0].log_factor(eta, rows.constants[index], state.w_new[k * p :], odds)
+        return total + odds.sum()
+
+    posterior, *_ = chain._arguments()
+    out = np.empty(len(index))
+    dynamics = chain.moves
+    density_and_gradient(posterior, state.theta, state.w, dynamics.gradient)
+    arguments = dynamics.gradient, dynamics, out, chain.bright, chain.scratch
+    log_odds = log_odds_and_force(posterior, state.theta, state.w, *arguments)
+    v = state.v.copy()
+    assert log_joint(v) == pytest.approx(state.log_density[0] + log_odds, rel=1e-12)
+
+    def slope_along(e):
+        near = log_joint(v + e) - log_joint(v - e)
+        far = log_joint(v + 2.0 * e) - log_joint(v - 2.0 * e)
+        return (8.0 * near - far) / (12.0 * e.max())
+
+    for j, e in enumerate(np.eye(d) * 1e-3):
+        slope, rougher = slope_along(e), slope_along(2.0 * e)
+        # The error goes with the fourth power of the step: the rougher one's is 16 times as large.
+        # Sums have a rounding error for each term.
+        rounding = abs(log_joint(v)) * np.finfo(float).eps * len(index) / e.max()
+        assert abs(dynamics.force[j] - slope) < abs(slope - rougher) + rounding

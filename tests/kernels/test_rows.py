@@ -1,0 +1,34 @@
+"""Kernels' view of the rows."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from pymc_flymc.regression.design import Design
+from pymc_flymc.target.data import make_rows
+from tests.support.native import add_rows, row_predictors
+
+N = 40
+RNG = np.random.default_rng(2)
+X = RNG.normal(size=(N, 3))
+S = sparse.random_array((N, 4), density=0.3, rng=np.random.default_rng(3), format="csr")
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("has_sparse", [True, False])
+def test_rows_in_kernels(intercept, has_sparse):
+    """The predictors are the design's, and their gradient is its transpose."""
+    pairs = sparse.csr_array(S) if has_sparse else None
+    design = Design(X, RNG.normal(size=(N, 2)), intercept, 1, pairs)
+    rows = make_rows(design, np.zeros((N, 1)))
+    w, out = RNG.normal(size=design.n_coefficients), np.empty((N, 2))
+    order = RNG.permutation(N)
+    row_predictors(rows, w, order, 0, N, out)
+    np.testing.assert_allclose(out, design.predictor(w)[order], rtol=1e-13)
+    parts = [X, np.ones((N, int(intercept)))] + has_sparse * [S.toarray()]
+    full = np.hstack(parts)
+    factors, gradient = RNG.normal(size=(N, 2)), np.zeros(len(w))
+    expected = factors.T @ full[order]
+    add_rows(rows, order, 0, N, factors, gradient)
+    np.testing.assert_allclose(gradient[:-1], expected.ravel(), rtol=1e-12, atol=1e-14)
+    assert gradient[-1] == 0.0

@@ -1,0 +1,86 @@
+"""The logistic link, however it is written."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.reading.model import read_model
+from tests.support.readings import check_reading
+
+N = 20
+RNG = np.random.default_rng(2)
+X = RNG.normal(size=(N, 3))
+Y = (RNG.random(N) < 0.5).astype(np.int64)
+sigmoid, exp = pm.math.sigmoid, pm.math.exp
+
+
+LINKS = {
+    "logit_p": lambda e: {"logit_p": e},
+    "sigmoid": lambda e: {"p": sigmoid(e)},
+    "invlogit": lambda e: {"p": pm.math.invlogit(e)},
+    "pt.sigmoid": lambda e: {"p": pt.sigmoid(e)},
+    "1 / (1 + exp(-x))": lambda e: {"p": 1 / (1 + exp(-e))},
+    "exp(x) / (1 + exp(x))": lambda e: {"p": exp(e) / (1 + exp(e))},
+    "1 - sigmoid": lambda e: {"p": 1 - sigmoid(-e)},
+    "1 - 1 / (1 + exp(x))": lambda e: {"p": 1 - 1 / (1 + exp(e))},
+    "tanh": lambda e: {"p": (1 + pt.tanh(e / 2)) / 2},
+    "exp(-softplus)": lambda e: {"p": exp(-pt.softplus(-e))},
+    "exp(x - softplus(x))": lambda e: {"p": exp(e - pt.softplus(e))},
+    "switch": lambda e: {"p": pt.switch(e > 0, 1 / (1 + exp(-e)), exp(e) / (1 + exp(e)))},
+    "specify_shape": lambda e: {"p": pt.specify_shape(sigmoid(e), (N,))},
+    "squeezed column": lambda e: {"p": sigmoid(e[:, None]).squeeze(1)},
+    "fill": lambda e: {"p": pt.fill(pt.ones_like(e), 1) * sigmoid(e)},
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_link(name):
+    with pm.Model() as model:
+        b = pm.Normal("b", sigma=2, shape=3)
+        c = pm.Normal("c")
+        pm.Bernoulli("y", **LINKS[name](X @ b + c), observed=Y)
+    b, c = np.array([0.5, -2.0, 1.0]), 0.3
+    reading, eta = check_reading(model, {"b": b, "c": c})
+    np.testing.assert_allclose(eta, X @ b + c)
+    (regression,) = reading.regressions
+    assert np.shares_memory(regression.design.X, X)
+    assert (regression.name, regression.likelihood.name) == ("y", "bernoulli-logit")
+    assert [v.name for v in reading.vars] == ["b", "c"]
+
+
+def test_link_of_predictor_written_twice():
+    with pm.Model() as model:
+        b = pm.Normal("b", shape=3)
+        pm.Bernoulli("y", p=exp(X @ b) / (1 + exp(X @ b)), observed=Y)
+    _, eta = check_reading(model, {"b": [1, 2, 3]})
+    np.testing.assert_allclose(eta, X @ [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        lambda e: pm.math.clip(sigmoid(e), 1e-9, 1 - 1e-9),
+        lambda e: pt.maximum(sigmoid(e), 1e-30),
+        lambda e: 0.01 + 0.98 * sigmoid(e),
+        lambda e: sigmoid(e) * np.linspace(0.5, 1, N),
+        lambda e: exp(-exp(-e)),
+        lambda e: sigmoid(e) * sigmoid(X[:, 0] * e),
+        lambda e: pm.math.abs(e) / (1 + pm.math.abs(e)),
+    ],
+)
+def test_other_links_are_refused(link):
+    with pm.Model() as model:
+        b = pm.Normal("b", shape=3)
+        pm.Bernoulli("y", p=link(X @ b), observed=Y)
+    with pytest.raises(UnsupportedModelError, match="'y': its p is not the logistic function"):
+        read_model(model)
+
+
+def test_link_of_float32_graph():
+    with pm.Model() as model:
+        b = pm.Normal("b", shape=3)
+        eta = (X.astype(np.float32) @ b).astype("float32")
+        pm.Bernoulli("y", p=1 / (1 + exp(-eta)), observed=Y)
+    assert read_model(model).regressions[0].design.X.dtype == np.float32

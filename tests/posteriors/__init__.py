@@ -1,0 +1,1 @@
+"""Draws of whole steps, and of chains, follow the exact posterior."""

@@ -1,0 +1,100 @@
+"""Random intercepts by quadrature, and against NUTS."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy.special import logsumexp
+
+from pymc_flymc import FireflyHMC, FireflyMH
+from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.data import log_sigmoid
+from tests.support.steps import drive
+
+LOG_TAU = np.linspace(-12.0, 2.0, 561)
+Z = np.linspace(-8.0, 8.0, 641)
+
+
+def random_intercepts(centred, n_groups, n):
+    rng = np.random.default_rng(7)
+    group = np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, n - n_groups)])
+    y = rng.random(n) < np.exp(log_sigmoid(1.2 * rng.normal(size=n_groups)[group]))
+    with pm.Model() as model:
+        tau = pm.HalfNormal("tau", 1.0)
+        if centred:
+            effects = pm.Normal("a", 0.0, tau, shape=n_groups)
+        else:
+            effects = tau * pm.Normal("z", 0.0, 1.0, shape=n_groups)
+        pm.Bernoulli("y", logit_p=effects[group], observed=y.astype(int))
+    return model, group, y
+
+
+def intercepts_reference(group, y):
+    """References for (log tau, z) of each group: given tau the groups are independent."""
+    ones, zeros = np.bincount(group, y), np.bincount(group, ~y)
+
+    def log_terms(z, log_tau, k):
+        effect = z * np.exp(log_tau)
+        log_l = ones[k] * log_sigmoid(effect) + zeros[k] * log_sigmoid(-effect)
+        return log_l - 0.5 * z**2
+
+    log_z = [logsumexp(log_terms(Z[:, None], LOG_TAU, k), axis=0) for k in range(len(ones))]
+
+    def make(k):
+        others = np.sum([each for i, each in enumerate(log_z) if i != k], axis=0)
+
+        def log_density(points):
+            log_tau, z = points.T
+            prior = log_tau - 0.5 * np.exp(2.0 * log_tau)  # half-normal, with the Jacobian
+            return prior + log_terms(z, log_tau, k) + np.interp(log_tau, LOG_TAU, others)
+
+        return log_density
+
+    return [quadrature(make(k), [-12.0, -8.0], [2.0, 8.0]) for k in range(len(ones))]
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("centred", [True, False])
+def test_random_intercepts_by_quadrature(centred, many, request):
+    """Free scale; with the group effects in one dense factor, and wide."""
+    if many:
+        request.getfixturevalue("structured")
+    model, group, y = random_intercepts(centred, 5, 150)
+    with model:
+        step = FireflyMH(transitions=200)
+    assert len(step.target.geometry.wide) == 5 * many
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
+    log_tau, z = draws[..., :1], draws[..., 1:]
+    if centred:
+        z = z * np.exp(-log_tau)
+    for k, reference in enumerate(intercepts_reference(group, y)):
+        assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("centred", [True, False])
+def test_many_random_intercepts_against_nuts(centred):
+    """More groups than one dense factor holds, and slopes."""
+    rng = np.random.default_rng(8)
+    n_groups, n = 400, 8000
+    group, x = rng.integers(0, n_groups, n), rng.normal(size=(n, 3))
+    eta = 0.5 + rng.normal(size=n_groups)[group] + x @ [1.0, -0.5, 0.0]
+    y = (rng.random(n) < np.exp(log_sigmoid(eta))).astype(int)
+    with pm.Model() as model:
+        mu, tau = pm.Normal("mu", 0.0, 1.0), pm.HalfNormal("tau", 1.0)
+        beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+        if centred:
+            a = pm.Normal("a", mu, tau, shape=n_groups)
+        else:
+            z = pm.Normal("z", 0.0, 1.0, shape=n_groups)
+            a = pm.Deterministic("a", mu + tau * z)
+        pm.Bernoulli("y", logit_p=a[group] + x @ beta, observed=y)
+        step = FireflyHMC()
+    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=3)
+    ours = pm.sample(step=step, tune=1500, draws=15_000, **options)
+    theirs = pm.sample(tune=1500, draws=6000, nuts_sampler="pymc", **options)
+
+    def named(idata):
+        parts = [idata.posterior[name].to_numpy() for name in ("mu", "tau", "beta", "a")]
+        return np.concatenate([p.reshape(*p.shape[:2], -1) for p in parts], axis=2)
+
+    assert_matches(named(ours), reference_from_draws(named(theirs)))

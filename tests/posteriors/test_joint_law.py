@@ -1,0 +1,123 @@
+"""Transitions keep the joint law of parameters and data."""
+
+import functools
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytensor.tensor as pt
+import pytest
+from scipy import stats
+
+from pymc_flymc import JaakkolaJordan
+from pymc_flymc.bounds import row_factor
+from pymc_flymc.graphs.compilation import compile_log_factor
+from pymc_flymc.kernels.geometry import dense_geometry
+from pymc_flymc.kernels.metropolis import new_moves
+from pymc_flymc.kernels.native import read_only
+from pymc_flymc.kernels.rows import Rows
+from pymc_flymc.likelihoods import BernoulliLogit
+from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.regression.quadratic import QuadraticStatistics, quadratic_size
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.target.data import Data
+from pymc_flymc.target.resampling import Levels
+from pymc_flymc.target.target import Target, TargetPart
+from tests.support.data import log_sigmoid
+from tests.support.native import KERNELS
+from tests.support.steps import SCHEMES
+
+N_SIMULATIONS = 5000
+N_ROWS = 8
+LEVEL = 1e-5
+X = np.column_stack([np.ones(N_ROWS), np.linspace(-2.0, 2.5, N_ROWS)])
+XI = np.linspace(0.0, 3.0, N_ROWS)
+SLACK = np.linspace(0.0, 0.5, N_ROWS)
+WEIGHTS = {"random_walk": np.array([1.0, 0.0, 0.0]), "pcn": np.array([0.0, 1.0, 0.0])}
+CASES = [*itertools.product(WEIGHTS, SCHEMES), *((kernel, "implicit-by-row") for kernel in KERNELS)]
+
+
+@functools.cache
+def template(kernel):
+    """Target of a kernel: prior N(0, I), one graph and one compilation for all data sets."""
+    theta = pt.vector("theta", shape=(2,), dtype="float64")
+    others = pt.vector("others", shape=(0,), dtype="float64")
+    graph = DensityGraph(theta, others, -0.5 * pt.sum(theta**2), (theta,), (2,))
+    bound, likelihood = JaakkolaJordan(xi=XI), BernoulliLogit()
+    factor = compile_log_factor(row_factor(likelihood, bound))
+    part = TargetPart(likelihood, bound, np.zeros(quadratic_size(None, 2)), N_ROWS, factor)
+    geometry = dense_geometry(np.array([0.3, -0.2]), np.array([[0.8, 0.0], [0.3, 0.6]]))
+    data = Data(Rows(X, np.empty((0, 1)), 0, np.zeros((N_ROWS, 2))), None)
+    return Target(graph, (part,), 0, geometry, data, kernel)
+
+
+def target_of(y, kernel, scheme, tilt):
+    """Target given a data set."""
+    model = template(kernel)
+    (part,) = model.parts
+    statistics = QuadraticStatistics(np.array([0.1, 0.2]))
+    a, b, c = part.bound.coefficients(XI, y, 0.0)
+    statistics.add(X, X @ statistics.centre, a * (1.0 + tilt), b, c - SLACK)
+    constants = read_only(part.bound.constants(XI, y, SLACK))
+    rows = Rows(read_only(X), read_only(np.empty((0, 1))), 0, constants)
+    q = getattr(scheme, "q", None)
+    by_row = Levels.by_row(np.linspace(0.05, 0.9, N_ROWS))
+    target = object.__new__(Target)  # the compiled functions of the template are kept
+    target.__dict__ |= model.__dict__ | {
+        "parts": (replace(part, statistics=statistics.pack()),),
+        "data": Data(rows, by_row if q is None else Levels.single(q, N_ROWS)),
+    }
+    return target
+
+
+def moves_of(name):
+    """Kernel, its settings, and a number of transitions."""
+    if name in KERNELS:
+        kernel, new = KERNELS[name]
+        return kernel, new(2, 2), 6
+    moves = new_moves(2, WEIGHTS[name])
+    moves.log_scale[:] = np.log([1.5, 0.8])
+    return "metropolis", moves, 12
+
+
+def joint_p_values(name, scheme, tilt=0.0):
+    """P-values of: theta after a few transitions has the law of the prior, jointly with y.
+
+    theta ~ prior, y | theta, z | theta, y; then transitions that ought to keep the law of
+    (theta, y) (Gandy & Scott 2020). All simulations are independent: the tests have the level that
+    they state.
+    """
+    kernel, moves, transitions = moves_of(name)
+    rng = np.random.default_rng(7)
+
+    def simulate():
+        theta = rng.standard_normal(2)
+        return theta, (rng.random(N_ROWS) < np.exp(log_sigmoid(X @ theta))).astype(float)
+
+    def summary(theta, y):
+        fit = np.sum(log_sigmoid((2.0 * y - 1.0) * (X @ theta)))
+        return *theta, fit, *(theta * (X.T @ (y - 0.5)))
+
+    fresh, after = [], []
+    for _ in range(N_SIMULATIONS):
+        theta, y = simulate()
+        chain = FireflyChain(target_of(y, kernel, scheme, tilt), scheme, moves)
+        chain.start_at(rng, theta)
+        chain.advance(rng, transitions, 0.0)
+        after.append(summary(chain.state.theta, y))
+        fresh.append(summary(*simulate()))
+    fresh, after = np.array(fresh), np.array(after)
+    exact = [stats.kstest(after[:, d], "norm").pvalue for d in range(2)]
+    return exact + [stats.ks_2samp(fresh[:, i], after[:, i]).pvalue for i in range(2, 5)]
+
+
+@pytest.mark.parametrize(("moves", "scheme"), CASES)
+def test_joint_law_is_kept(moves, scheme):
+    p_values = joint_p_values(moves, SCHEMES[scheme])
+    assert min(p_values) > LEVEL / len(CASES) / len(p_values)
+
+
+def test_joint_test_has_power():
+    """Statistics whose curvature is 20 % off are found out: the level above leaves power."""
+    p_values = joint_p_values("random_walk", SCHEMES["implicit-by-row"], tilt=0.2)
+    assert min(p_values) < LEVEL / len(CASES) / len(p_values)

@@ -1,0 +1,49 @@
+"""Whether a change of a model's data is seen."""
+
+import numpy as np
+import pymc as pm
+import pytensor.sparse as ps
+import pytensor.tensor as pt
+from scipy import sparse
+
+from pymc_flymc.reading.fingerprint import Fingerprint
+
+
+def model_of(X, y):
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 1.0, shape=X.shape[1])
+        dose = pm.Data("dose", np.arange(len(y), dtype=float))
+        design = ps.as_sparse_variable(sparse.csr_matrix(np.eye(len(y), 2)))
+        eta = pt.as_tensor(X) @ beta + dose + ps.dot(design, beta[:2])
+        pm.Bernoulli("y", logit_p=eta, observed=pm.Data("observed", y))
+    return model
+
+
+def test_data_containers_constants_and_variables():
+    X, y = np.ones((6, 3)), np.zeros(6, dtype=int)
+    model = model_of(X, y)
+    taken = Fingerprint.of(model)
+    assert taken.matches(in_place=True)
+    X[2, 1] = 3.0
+    assert taken.matches(in_place=False) and not taken.matches(in_place=True)
+    X[2, 1] = 1.0
+    assert taken.matches(in_place=True)
+    model["dose"].get_value(borrow=True)[0] = 7.0
+    assert not taken.matches(in_place=True)
+    assert Fingerprint.of(model).digest != taken.digest == Fingerprint.of(model_of(X, y)).digest
+    taken = Fingerprint.of(model)
+    with model:
+        pm.set_data({"observed": y})  # the same values: it might as well be others
+    assert not taken.matches(in_place=False)
+    taken = Fingerprint.of(model)
+    with model:
+        pm.Potential("more", -(model["beta"] ** 2).sum())
+    assert not taken.matches(in_place=False)
+
+
+def test_a_sparse_constant_that_is_written_into():
+    model = model_of(np.ones((6, 3)), np.zeros(6, dtype=int))
+    taken = Fingerprint.of(model)
+    (matrix,) = (leaf.data for leaf in taken.data if sparse.issparse(getattr(leaf, "data", None)))
+    matrix.data[1] = 2.0
+    assert not taken.matches(in_place=True)

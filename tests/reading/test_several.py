@@ -1,0 +1,79 @@
+"""Which of several likelihoods are taken."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.reading.model import ENOUGH_ROWS, read_model
+from tests.support.several import shop
+
+
+def test_likelihoods_with_enough_rows_are_taken():
+    model = shop(ENOUGH_ROWS, ENOUGH_ROWS + 200)
+    with model:
+        pm.Bernoulli("few", logit_p=model["b"][0], observed=np.ones(ENOUGH_ROWS - 1, int))
+    reading = read_model(model)
+    assert [each.what for each in reading.full_passes] == ["the observed variable 'few'"]
+    assert [part.name for part in reading.regressions] == ["spent", "bought"]  # the largest first
+    assert [part.design.n_coefficients for part in reading.regressions] == [5, 3]
+    point = model.initial_point()
+    rest = model.compile_fn(reading.rest_logp, inputs=model.value_vars, point_fn=False)
+    expected = model.compile_logp(vars=[*model.free_RVs, model["few"]])(point)
+    assert rest(*(point[v.name] for v in model.value_vars)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_few_rows_of_an_unreadable_form_are_no_error():
+    with shop(ENOUGH_ROWS, ENOUGH_ROWS - 1) as model:
+        pm.Bernoulli("odd", p=pm.Beta("p", 1.0, 1.0), observed=[1, 0])
+    reading = read_model(model)
+    assert [part.name for part in reading.regressions] == ["bought"]
+    assert [each.what for each in reading.full_passes] == ["the observed variable 'spent'"]
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_unreadable_form_of_a_large_one(largest):
+    model, n = shop(1500, 1200), 2000 if largest else 1400
+    with model:
+        x = np.linspace(0.0, 1.0, n)
+        pm.StudentT("odd", nu=4, mu=pm.math.exp(model["b"][0] * x), sigma=1.0, observed=x)
+    if largest:
+        with pytest.raises(UnsupportedModelError, match="'odd'"):
+            read_model(model)
+        return
+    reading = read_model(model)
+    (found,) = reading.full_passes
+    assert found.what == "the observed variable 'odd'" and "'odd'" in found.reason
+    assert [part.name for part in reading.regressions] == ["bought", "spent"]
+
+
+def test_rows_of_another_step_stay_in_the_rest():
+    """A step that does not own a variable of a likelihood may not subsample its rows."""
+    with pytest.warns(UserWarning, match=r"vars leaves out \['c', 's'\]"):
+        reading = read_model(shop(1500, 1200), ["b"])
+    (found,) = reading.full_passes
+    assert "'spent' depends on ['s', 'c']" in found.reason
+    assert [part.name for part in reading.regressions] == ["bought"]
+
+
+def test_invalid_data_name_their_variable(any_size):
+    with pm.Model() as model:
+        b = pm.Normal("b", shape=1)
+        pm.Bernoulli("y", logit_p=np.ones((30, 1)) @ b, observed=np.ones(30, int))
+        pm.Poisson("z", mu=pm.math.exp(np.full((20, 1), np.nan) @ b), observed=np.ones(20, int))
+    with pytest.raises(ValueError, match="the design of 'z' has NaN"):
+        read_model(model)
+
+
+def test_designs_get_one_type(any_size):
+    """float32 beside float64 is widened, alone it is not copied, and without columns it yields."""
+    first, second = read_model(shop(dtype=np.float32)).regressions
+    assert first.design.X.dtype == second.design.X.dtype == np.float64
+    x = np.ones((30, 2), np.float32)
+    with pm.Model() as model:
+        b = pm.Normal("b", shape=2)
+        pm.Bernoulli("y", logit_p=x @ b, observed=np.ones(30, int))
+        pm.Logistic("z", mu=b[np.arange(20) % 2], s=1.0, observed=np.zeros(20))
+    first, second = (part.design for part in read_model(model).regressions)
+    assert np.shares_memory(first.X, x)
+    assert second.X.shape == (20, 0) and second.X.dtype == np.float32

@@ -1,0 +1,68 @@
+"""Designs: gathered, stacked, evaluated in blocks."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from pymc_flymc.regression.design import Design, count_bad_rows, gather, stack
+
+N = 20
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(N, 3))
+X32 = X.astype(np.float32)
+X8 = RNG.integers(-4, 5, size=(N, 3)).astype(np.int8)
+OFFSET = RNG.normal(size=N)
+
+
+@pytest.mark.parametrize(
+    ("parts", "dtype"),
+    [
+        ([X8], np.float32),
+        ([X > 0], np.float32),
+        ([X8.astype(np.uint16), X32], np.float32),
+        ([X8.astype(np.int32)], np.float64),
+        ([X8.astype(np.int64)], np.float64),
+        ([X32, X], np.float64),
+        ([], np.float64),
+    ],
+)
+def test_gathered_dtype(parts, dtype):
+    out = gather(parts, N)
+    assert out.dtype == dtype
+    assert out.flags.c_contiguous
+    np.testing.assert_array_equal(out, np.hstack([np.empty((N, 0)), *parts]))
+
+
+ROWS = [slice(None), slice(3, 9), slice(1, None, 3), slice(9, None, -2), np.array([4, 4, 0])]
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_design_predictor(rows):
+    design = Design(X32, OFFSET[:, None], True)
+    w = np.array([1.0, 2.0, 3.0, 4.0])
+    expected = (X32.astype(np.float64)[rows] @ w[:3] + 4.0 + OFFSET[rows])[:, None]
+    np.testing.assert_allclose(design.predictor(w, rows), expected, rtol=1e-14)
+    assert (design.n_rows, design.n_coefficients) == (N, 4)
+    with pytest.raises(ValueError, match=r"w has shape \(3,\), expected \(4,\)"):
+        design.predictor(w[:3])
+
+
+def test_blocked_passes(monkeypatch):
+    beta = np.array([0.3, -1.2, 0.7])
+    monkeypatch.setattr("pymc_flymc.regression.design._BLOCK_BYTES", 100)
+    bad = X.copy()
+    bad[[2, 2, 17], [0, 1, 2]] = [np.nan, np.inf, -np.inf]
+    assert count_bad_rows(bad) == 2
+    design = Design(X, OFFSET[:, None], False)
+    np.testing.assert_allclose(design.predictor(beta)[:, 0], X @ beta + OFFSET)
+    magnitude = np.abs(X) @ np.abs(beta) + np.abs(OFFSET)
+    np.testing.assert_allclose(design.magnitude(beta)[:, 0], magnitude)
+
+
+def test_stack(monkeypatch):
+    S = sparse.random_array((N, 4), density=0.3, rng=np.random.default_rng(3), format="csr")
+    monkeypatch.setattr("pymc_flymc.regression.design._BLOCK_BYTES", 200)
+    parts = [sparse.csr_array(S), sparse.csr_array(S[:, :2] * 2.0), sparse.csr_array((N, 3))]
+    stacked = stack(parts)
+    np.testing.assert_array_equal(stacked.toarray(), np.hstack([part.toarray() for part in parts]))
+    assert stacked.indices.dtype == np.int32

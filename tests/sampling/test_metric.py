@@ -1,0 +1,42 @@
+"""Coordinates learnt from draws."""
+
+import numpy as np
+import pytest
+
+from pymc_flymc.sampling.metric import CONFIRMING, diagonal_geometry, learn_geometry
+from tests.support.comparison import N_ERRORS
+from tests.support.native import jacobian_of
+
+
+def test_diagonal_geometry_has_the_marginal_scales(geometry):
+    jacobian = jacobian_of(geometry)
+    diagonal = diagonal_geometry(geometry)
+    np.testing.assert_allclose(
+        jacobian_of(diagonal), np.diag(np.sqrt(np.diag(jacobian @ jacobian.T))), rtol=1e-12
+    )
+
+
+def test_learnt_geometry_whitens(geometry):
+    """The covariance of many draws becomes about the identity, within its own sampling error."""
+    rng = np.random.default_rng(3)
+    mixing = np.array([[1.5, 0.0, 0.0], [-0.8, 0.7, 0.0], [0.4, 0.3, 1.0]])
+    n = 20_000
+    draws = rng.standard_normal((n, 5))
+    draws[:, geometry.dense] = draws[:, geometry.dense] @ mixing.T
+    draws[:, geometry.wide] *= [3.0, 0.2]
+    learnt = learn_geometry(geometry, draws)
+    change = np.linalg.solve(jacobian_of(learnt), jacobian_of(geometry))
+    again = draws @ change.T
+    error = N_ERRORS * np.sqrt(2.0 / n)
+    assert np.max(np.abs(np.cov(again.T) - np.eye(5))) < error
+
+
+@pytest.mark.parametrize("n", [1, 2, 10])
+def test_few_draws_hardly_change_the_geometry(geometry, n):
+    """The old coordinates count like CONFIRMING draws, whatever the new ones are."""
+    draws = np.random.default_rng(4).standard_normal((n, 5))
+    change = np.linalg.solve(jacobian_of(geometry), jacobian_of(learn_geometry(geometry, draws)))
+    variances = np.linalg.svd(change)[1] ** 2
+    total = n * np.sum(np.var(draws, axis=0))
+    assert np.all(variances > CONFIRMING / (n + CONFIRMING) * (1.0 - 1e-12))
+    assert np.all(variances < (total + CONFIRMING) / (n + CONFIRMING) * (1.0 + 1e-12))

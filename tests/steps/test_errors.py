@@ -1,0 +1,68 @@
+"""The tutorial's tables of errors hold what is said."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import FireflyMH, Taylor, UnsupportedModelError
+from tests.support.observing import MASKED, WITH_NAN, N, Y, Z, exp, model_of, sigmoid
+
+TABLES = (Path(__file__).parents[2] / "docs" / "tutorial_logistic.md").read_text()
+
+
+def bernoulli(e, observed=Y):
+    pm.Bernoulli("y", logit_p=e, observed=observed)
+
+
+def with_discrete(e):
+    bernoulli(e + pm.Poisson("k", 2.0))
+
+
+#: What provokes each message that the tables have, but for those of the search for the mode.
+PROVOKED = {
+    "the model has no observed variable that Firefly supports": lambda e: pm.Normal(
+        "y", e, 1, observed=Z
+    ),
+    "cannot read the observed variable": lambda e: pm.Bernoulli("y", p=sigmoid(e) / 2, observed=Y),
+    "cannot read the linear predictor": lambda e: bernoulli(exp(e)),
+    "it takes some rows out of a term": lambda e: bernoulli(e[: N // 2], Y[: N // 2]),
+    "has missing values": lambda e: bernoulli(e, MASKED),
+    "dimensions; only vectors are supported": lambda e: bernoulli(e[:, None], Y[:, None]),
+    "samples continuous variables only": with_discrete,
+    "NaN or infinite values": lambda e: bernoulli(e + WITH_NAN),
+    "values other than 0 and 1": lambda e: bernoulli(e, Y + 1),
+    "the likelihood of … depends on …, which this step does not sample": {"vars": "a"},
+    "must be …, not …": {"bound": Taylor},
+    "the start has … for": {"initvals": np.nan},
+}
+#: Provoked in test_proper and test_anchor.
+SEARCHED = {
+    "no posterior mode found: … rises for ever along …",
+    "the posterior is improper",
+    "the log density of … at the start of the anchor search",
+}
+
+
+def test_tables_of_errors_are_complete():
+    rows = re.findall(r"^\| (.+?) \| .+ \|$", TABLES.split("## What errors mean")[1], re.MULTILINE)
+    assert set(rows) - {"the message says"} == set(PROVOKED) | SEARCHED
+
+
+@pytest.mark.parametrize("row", PROVOKED)
+def test_tables_of_errors(row):
+    provoked, settings = PROVOKED[row], {}
+    if isinstance(provoked, dict):
+        provoked, settings = bernoulli, provoked
+    model = model_of(provoked)
+    with model:
+        pm.Normal("a", initval=settings.pop("initvals", None))
+        with pytest.raises((UnsupportedModelError, ValueError)) as caught:
+            FireflyMH(**settings)
+    message = str(caught.value)
+    place = -1
+    for part in row.split("…"):
+        place = message.find(part.strip(), place + 1)
+        assert place >= 0, message

@@ -1,0 +1,148 @@
+"""Steps of all kinds: settings, statistics, state."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
+from tests.support.data import logistic_rows
+from tests.support.models import logistic_model
+from tests.support.steps import STEPS, drive, identical, sample, step_of_kind
+
+
+@pytest.fixture(scope="module")
+def small():
+    return logistic_model(*logistic_rows(30, [-0.5, 1.0], seed=1), 2.0)
+
+
+@pytest.fixture(scope="module")
+def built(small):
+    """One step of each kind on the logistic model."""
+    return small, {kind: step_of_kind(kind, small) for kind in STEPS}
+
+
+@pytest.mark.parametrize("kind", ["hmc", "hmc-diagonal", "mala", "slice"])
+def test_same_draws_whatever_the_cores(built, kind):
+    model, steps = built
+    one = sample(model, steps[kind], cores=1)
+    two = sample(model, steps[kind], cores=2)
+    identical(one, two)
+
+
+@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("tuning", [True, False])
+def test_state_round_trip(built, kind, tuning):
+    """What a saved state resumes are the draws that would have followed."""
+    model, steps = built
+    step = steps[kind]
+    step.setup_chain(np.random.default_rng(5), 100, 100)
+    step.tune = True
+    point = model.initial_point()
+    for i in range(70 if tuning else 130):
+        if i == 100:
+            step.stop_tuning()
+        point, _ = step.step(point)
+    saved, here = step.sampling_state, point
+
+    def go_on():
+        point, out = here, []
+        for _ in range(20):
+            point, [stat] = step.step(point)
+            out.append((*point["beta"], *stat.values()))
+        return np.array(out)
+
+    first = go_on()
+    step.sampling_state = saved
+    np.testing.assert_array_equal(go_on(), first)
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_adaptation_ends_with_tuning(built, kind):
+    model, steps = built
+    step = steps[kind]
+
+    def settings_now():
+        chain = step.chain
+        kept = [np.copy(array) for array in chain.geometry]
+        names = ("log_step", "averaging", "width")
+        kept += [np.copy(getattr(chain.moves, n)) for n in names if hasattr(chain.moves, n)]
+        return [*kept, np.array(step.tuning.transitions)]
+
+    step.setup_chain(np.random.default_rng(6), 100, 100)
+    step.tune = True
+    point, _ = step.step(model.initial_point())
+    first = settings_now()
+    for _ in range(99):
+        point, _ = step.step(point)
+    step.stop_tuning()
+    frozen = settings_now()
+    assert any(not np.array_equal(a, b) for a, b in zip(first, frozen, strict=True))
+    for _ in range(50):
+        point, _ = step.step(point)
+        for a, b in zip(settings_now(), frozen, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", ["hmc", "mala"])
+def test_step_size_is_tuned_to_the_acceptance_asked_for(small, kind):
+    """Higher acceptance comes from shorter steps, in every chain; the recursion has a test."""
+    steps, rates = [], []
+    for target in (0.6, 0.9):
+        step = step_of_kind(kind, small, target_accept=target, transitions=20)
+        _, drawn = drive(step, small.initial_point(), tune=400, draws=300, chains=4)
+        steps.append(drawn["step_size"].reshape(4, -1)[:, -1])
+        rates.append(drawn["accept"].reshape(4, -1).mean(axis=1))
+    assert steps[0].min() > steps[1].max()
+    assert rates[0].max() < rates[1].min()
+
+
+def test_statistics(built):
+    model, steps = built
+    n_steps = sample(model, steps["hmc"], draws=40).sample_stats["n_steps"]
+    assert np.all(n_steps > 0)
+    mala = sample(model, steps["mala"], draws=40).sample_stats
+    np.testing.assert_array_equal(mala["n_steps"], mala["transitions"])
+    assert np.all(sample(model, steps["slice"], draws=40).sample_stats["slice_width"] > 0.0)
+
+
+def test_queries_of_trajectories_are_counted(small):
+    """Each leapfrog step, and the start of each trajectory, reads all rows without a bound."""
+    step = step_of_kind("hmc", small, bound=None, transitions=5)
+    _, drawn = drive(step, small.initial_point(), tune=20, draws=50)
+    np.testing.assert_array_equal(drawn["likelihood_queries"], 30 * (drawn["n_steps"] + 5))
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings", "message"),
+    [
+        (FireflyHMC, {"path_length": 0.0}, "path_length must be a positive number"),
+        (FireflyHMC, {"target_accept": 1.0}, "target_accept must be a number between 0 and 1"),
+        (FireflyMALA, {"target_accept": -0.1}, "target_accept must be a number between 0 and 1"),
+        (FireflyHMC, {"metric": "full"}, "metric must be one of auto, dense, diagonal"),
+        (FireflyHMC, {"bound": "tight"}, "bound must be a bound"),
+        (FireflySlice, {"direction": "up"}, "direction must be one of coordinate, random"),
+        (FireflySlice, {"transitions": 0}, "transitions must be a positive integer"),
+    ],
+)
+def test_settings_are_checked(small, cls, settings, message):
+    with small, pytest.raises(ValueError, match=message):
+        cls(**settings)
+
+
+def test_log(caplog, monkeypatch):
+    """What was found, what was chosen, and a better kernel for many parameters."""
+    monkeypatch.setattr("pymc_flymc.reporting.PATIENCE", np.inf)  # nothing on what takes long
+    rng = np.random.default_rng(9)
+    caplog.set_level("INFO", "pymc.flymc")
+    for d, advice in ((4, False), (12, True)):
+        caplog.clear()
+        with pm.Model():
+            beta = pm.Normal("beta", 0.0, 1.0, shape=d)
+            mu = rng.normal(size=(200, d)) @ beta
+            pm.StudentT("y", nu=4.0, mu=mu, sigma=1.0, observed=rng.normal(size=200))
+            FireflyMH()
+        mode, choice, *advised = caplog.messages
+        assert mode.startswith("FireflyMH: posterior mode found in ")
+        assert choice.startswith("FireflyMH: conditional moves read the bright rows, about ")
+        assert len(advised) == advice
+        assert all("FireflyHMC is likely to need fewer rows" in line for line in advised)

@@ -1,0 +1,65 @@
+"""Models in which other steps sample some of the variables."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, UnsupportedModelError
+from tests.support.comparison import assert_matches, quadrature
+from tests.support.data import logistic_rows
+from tests.support.models import logistic_posterior
+from tests.support.steps import sample
+
+
+def hyper_model():
+    X, y = logistic_rows(40, [-0.5])
+    with pm.Model() as model:
+        log_tau = pm.Normal("log_tau", 0.0, 1.0)
+        beta = pm.Normal("beta", 0.0, pm.math.exp(log_tau), shape=1)
+        pm.Bernoulli("y", logit_p=X @ beta, observed=y)
+
+    def log_density(points):  # (log_tau, beta)
+        log_tau, beta = points.T
+        likelihood = logistic_posterior(X, y, np.inf)(beta[:, None])
+        return likelihood - 0.5 * log_tau**2 - log_tau - 0.5 * (beta * np.exp(-log_tau)) ** 2
+
+    return model, quadrature(log_density, [-8.0, -8.0], [8.0, 8.0])
+
+
+@pytest.mark.parametrize("bound", [JaakkolaJordan(xi=1.5, slack=0.0), None])
+def test_prior_only_variable_of_another_step(bound):
+    model, reference = hyper_model()
+    with model:
+        step = [
+            FireflyMH([model["beta"]], bound=bound, transitions=10),
+            pm.Slice([model["log_tau"]]),
+        ]
+    idata = sample(model, step, tune=500, draws=6000, chains=2, cores=2)
+    draws = np.stack([idata.posterior["log_tau"].values, idata.posterior["beta"].values[..., 0]], 2)
+    assert_matches(draws, reference)
+
+
+@pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC])
+def test_scales_that_underflow_are_outside_the_support(cls):
+    """PyMC's check of sigma > 0 raises an exception, which native code cannot pass on."""
+    X, y = logistic_rows(40, [-0.5])
+    with pm.Model():
+        tau = pm.HalfNormal("tau", 1.0)
+        beta = pm.Normal("beta", 0.0, tau, shape=1)
+        pm.Bernoulli("y", logit_p=X @ beta, observed=y)
+        step = cls(bound=JaakkolaJordan())
+    step.setup_chain(np.random.default_rng(0), 0, 1)
+    chain = step.chain
+    for log_tau, finite in ((-1.0, True), (-800.0, False)):
+        log_density = chain.log_density_at(chain.whiten(np.array([log_tau, 0.1])))
+        assert np.isfinite(log_density) if finite else log_density == -np.inf
+
+
+def test_foreign_step_on_the_likelihood_is_refused():
+    X, y = logistic_rows(50, [-0.5, 1.0])
+    with pm.Model():
+        a = pm.Normal("a", 0.0, 1.0)
+        b = pm.Normal("b", 0.0, 1.0)
+        pm.Bernoulli("y", logit_p=X[:, 0] * a + X[:, 1] * b, observed=y)
+        with pytest.raises(UnsupportedModelError, match=r"depends on \['b'\].*add \['b'\] to vars"):
+            FireflyMH([a])

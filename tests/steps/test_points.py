@@ -1,0 +1,104 @@
+"""Where chains start, and the form of the points they give back."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytest
+from scipy.stats import chi2
+
+from pymc_flymc import FireflyMH
+from tests.support.comparison import assert_matches, quadrature
+from tests.support.data import logistic_rows
+from tests.support.models import logistic_posterior
+from tests.support.steps import drive, sample, step_of
+
+
+def test_initvals_are_honoured(shared):
+    model, _ = shared()
+    step = step_of(model, transitions=1)
+    start = np.array([4.0, -4.0, 4.0])
+    idata = sample(model, step, tune=0, draws=2, initvals={"beta": start})
+    sd = np.linalg.norm(step.target.geometry.factor, axis=1)
+    # One random-walk or pCN transition moves by a few posterior sds; the anchor is far away.
+    anchor = step.target.geometry.centre
+    first = idata.posterior["beta"].values[:, 0]
+    assert np.all(np.abs(start - anchor) > 20 * sd)
+    assert np.all(
+        np.linalg.norm((first - start) / sd, axis=1) < 0.5 * np.min(abs(start - anchor) / sd)
+    )
+
+
+def test_initvals_that_are_not_finite(shared):
+    _, step = shared()
+    step.setup_chain(np.random.default_rng(0), 0, 1)
+    with pytest.raises(ValueError, match=r"the start has nan for beta\[1\]: initial values"):
+        step.step({"beta": np.array([0.0, np.nan, 0.0])})
+
+
+def test_starts_are_overdispersed(shared):
+    """60 first points in whitened coordinates: sd 2 before the first transition, and distinct."""
+    model, step = shared()
+    target, starts = step.target, []
+    for seed in range(60):
+        step.setup_chain(np.random.default_rng(seed), 0, 1)
+        step.tuning.transitions = 1
+        point, _ = step.step(model.initial_point())
+        v = np.linalg.solve(target.geometry.factor, point["beta"] - target.geometry.centre)
+        starts.append(v)
+    starts = np.array(starts)
+    assert len(np.unique(starts[:, 0])) == 60
+    # A chi-square law has mean 180 (sd 1) for the posterior; far beyond its 1e-6 quantile.
+    assert np.sum(starts**2) > chi2(180).isf(1e-6)
+
+
+def test_given_anchor(shared):
+    model, _ = shared()
+    anchor = np.array([0.3, 0.1, -0.2])
+    step = step_of(model, anchor={"beta": anchor})
+    # The statistics are kept around the coefficients at which the bound touches.
+    np.testing.assert_array_equal(step.target.statistics[1:4], anchor)
+
+
+def test_points_keep_their_form():
+    """Transformed, 0-d and 2-d variables: all keys, in order, of exact dtype and shape."""
+    X, y = logistic_rows(200, np.linspace(-0.5, 1.0, 4))
+    with pm.Model() as model:
+        tau = pm.HalfNormal("tau", 1.0)
+        mu = pm.Normal("mu", 0.0, 1.0)
+        lam = pm.Uniform("lam", 0.5, 2.0, shape=4)
+        raw = pm.Normal("raw", 0.0, 1.0, shape=(2, 2))
+        beta = pm.Deterministic("beta", mu + tau * lam * raw.reshape((4,)))
+        pm.Bernoulli("y", logit_p=X @ beta, observed=y)
+    step = step_of(model, transitions=20)
+    before = model.initial_point()
+    kept = {k: np.array(v) for k, v in before.items()}
+    step.setup_chain(np.random.default_rng(0), 0, 1)
+    after, _ = step.step(before)
+    assert list(after) == list(before)
+    for name, value in after.items():
+        assert isinstance(value, np.ndarray)
+        assert (value.dtype, value.shape) == (kept[name].dtype, kept[name].shape)
+        np.testing.assert_array_equal(before[name], kept[name], err_msg="changed in place")
+        assert not np.array_equal(value, kept[name])
+    idata = sample(model, step, draws=40, var_names=["tau", "raw"])
+    assert set(idata.posterior.data_vars) == {"tau", "raw"}
+    assert idata.posterior["tau"].shape == (2, 40)
+    assert idata.posterior["raw"].shape == (2, 40, 2, 2)
+    assert np.all(idata.posterior["tau"] > 0)
+
+
+def test_single_precision_variables():
+    with pytensor.config.change_flags(floatX="float32", warn_float64="ignore"):
+        X, y = logistic_rows(60, [-0.5])
+        with pm.Model() as model:
+            beta = pm.Normal("beta", 0.0, 1.0, shape=1)
+            pm.Bernoulli("y", logit_p=pm.math.dot(X.astype("float32"), beta), observed=y)
+            step = FireflyMH(transitions=20)
+        point = model.initial_point()
+        assert point["beta"].dtype == np.float32
+        draws, stats = drive(step, point, tune=100, draws=4000)
+        after, _ = step.step(point)
+    assert after["beta"].dtype == np.float32
+    # The chain keeps its own state in double precision: no draw is taken for a foreign move.
+    assert stats["likelihood_queries"].mean() < 20 * 60
+    assert_matches(draws, quadrature(logistic_posterior(X, y, 1.0), [-8.0], [8.0]))

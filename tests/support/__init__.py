@@ -1,0 +1,1 @@
+"""Data, models, steps and comparisons that tests of all layers share."""

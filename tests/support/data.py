@@ -1,0 +1,50 @@
+"""Rows: real data sets, and simulated ones."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def load_data(name):
+    """Arrays of a real data set, as a dict; skip the test where the data folder is absent."""
+    default = Path(__file__).resolve().parents[3] / "shared" / "data"
+    path = Path(os.environ.get("PYMC_FLYMC_DATA", default)) / f"{name}.npz"
+    if not path.exists():
+        pytest.skip(f"needs {name}.npz: set PYMC_FLYMC_DATA to the folder that holds it")
+    with np.load(path, allow_pickle=False) as file:
+        return {key: file[key] for key in file.files}
+
+
+def standardised(X):
+    """Float64 columns of mean 0 and sd 1, constant ones left at 0, after a column of ones."""
+    X = np.asarray(X, dtype=np.float64)
+    sd = X.std(axis=0)
+    return np.column_stack([np.ones(len(X)), (X - X.mean(axis=0)) / np.where(sd > 0, sd, 1.0)])
+
+
+def log_sigmoid(s):
+    return -np.logaddexp(0.0, -s)
+
+
+def logistic_rows(n, theta=(-0.5, 0.25, 1.0), seed=0, spread=None):
+    """Design (n, D), its first column ones, and outcomes of a logistic regression.
+
+    Where `theta` is a number of coefficients, they are drawn, with standard deviation `spread`,
+    by default 1.5 for the sum of them all.
+    """
+    rng = np.random.default_rng(seed)
+    d = theta if isinstance(theta, int) else len(theta)
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, d - 1))])
+    if isinstance(theta, int):
+        theta = (spread or 1.5 / np.sqrt(d)) * rng.normal(size=d)
+    return X, (rng.random(n) < np.exp(log_sigmoid(X @ theta))).astype(int)
+
+
+def softmax_rows(n, d, k, seed=0):
+    """Design (n, d), its first column ones, and classes of a softmax regression."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, d - 1))])
+    eta = X @ rng.normal(size=(d, k))
+    return X, np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)

@@ -1,0 +1,44 @@
+"""Kernels, and parts of them that compiled code alone can call otherwise."""
+
+import numpy as np
+from numba import jit
+
+from pymc_flymc.kernels import brightness, geometry, hamiltonian, poisson, rows
+from pymc_flymc.kernels.hamiltonian import new_dynamics
+from pymc_flymc.kernels.slice import new_slices
+
+#: Kernels with gradients or slices: where they are, and their settings for d parameters.
+KERNELS = {
+    "hmc": ("hamiltonian", lambda d, p: new_dynamics(d, p, np.pi, 0.8)),
+    "mala": ("hamiltonian", lambda d, p: new_dynamics(d, p, 0.0, 0.574)),
+    "slice": ("slice", lambda d, p: new_slices(d, False)),
+    "slice-random": ("slice", lambda d, p: new_slices(d, True)),
+}
+
+
+def from_python(function):
+    """Compile a part of kernels, which compiled code alone can call, for calls from Python."""
+    wrappers = {"no_cpython_wrapper": False, "no_cfunc_wrapper": False}
+    return jit(**function.targetoptions | wrappers)(function.py_func)
+
+
+brighten = from_python(brightness.brighten)
+darken = from_python(brightness.darken)
+is_bright = from_python(brightness.is_bright)
+unwhiten = from_python(geometry.unwhiten)
+whiten_gradient = from_python(geometry.whiten_gradient)
+average = from_python(hamiltonian.average)
+density_and_gradient = from_python(hamiltonian.density_and_gradient)
+log_odds_and_force = from_python(hamiltonian.log_odds_and_force)
+draw_bright = from_python(poisson.draw_bright)
+sort = from_python(poisson.sort)
+add_rows = from_python(rows.add_rows)
+row_predictors = from_python(rows.row_predictors)
+
+
+def jacobian_of(geometry):
+    """Jacobian of the map from whitened coordinates, shape (D, D)."""
+    columns = np.empty((len(geometry.centre), len(geometry.centre)))
+    for j, e in enumerate(np.eye(len(columns))):
+        unwhiten(geometry, e, columns[j])
+    return (columns - geometry.centre).T
