@@ -24,6 +24,7 @@ from numba.extending import intrinsic
 __all__ = [
     "DENSITY",
     "DENSITY_GRADIENT",
+    "FINGERPRINT",
     "LOG_FACTOR",
     "LOG_FACTOR_GRADIENT",
     "PULLBACK",
@@ -187,7 +188,8 @@ def _fingerprint() -> str:
     return hashlib.sha256(b"".join(s for s in sources if b"@kernel" in s)).hexdigest()
 
 
-_FINGERPRINT = _fingerprint()
+#: Hash of the sources of all native code: compiled code is kept for a version of it.
+FINGERPRINT = _fingerprint()
 
 
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -200,7 +202,7 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """
 
     def compile_for(function: Callable[..., Any]) -> Any:
-        function.__qualname__ += f"_{_FINGERPRINT[:16]}"
+        function.__qualname__ += f"_{FINGERPRINT[:16]}"
         return numba.njit(signature, cache=True)(function)
 
     return compile_for

@@ -6,23 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pytensor.tensor as pt
-from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.variable import TensorVariable
 from scipy.sparse import csr_array, diags_array, triu
 
 __all__ = [
-    "FUSED",
     "BlockMatrix",
     "SparseRows",
-    "block_form",
     "block_size",
     "pack_dense",
-    "symmetric_form",
 ]
-
-#: Largest number of coefficients for which a quadratic form is written as one loop.
-FUSED = 24
 
 #: Pairs of sparse columns that meet in a row, at most: beyond, their squares are no statistic of a
 #: bearable size.
@@ -111,7 +103,7 @@ class BlockMatrix:
         return out
 
     def pack(self) -> np.ndarray:
-        """Return all numbers as one vector, which `block_form` reads.
+        """Return all numbers as one vector, which `kernels.quadratic` reads.
 
         These are the position of the sparse columns, their number and that of the pairs that meet;
         the two dense blocks; the diagonal of the sparse one; and of each pair twice its number
@@ -137,56 +129,3 @@ def block_size(packed: TensorVariable, n: int) -> Any:
     _, n_sparse, n_pairs = _sizes(packed)
     m = n - n_sparse
     return 3 + m * m + m * n_sparse + n_sparse + 3 * n_pairs
-
-
-def symmetric_form(matrix: Any, u: Any, n: int) -> Any:
-    """Graph of u' A u, whose gradient reads A once: PyTensor cannot know that it is symmetric.
-
-    Parameters
-    ----------
-    matrix : TensorVariable, shape (n, n)
-    u : TensorVariable, shape (n,)
-    n : int
-        Size, about: it decides how products are computed.
-    """
-    # Calling BLAS costs more than a small form itself: there, one fused loop.
-    fused = n <= FUSED
-
-    def times(matrix: Any, u: Any) -> Any:
-        return pt.sum(matrix * u[None, :], axis=1) if fused else matrix @ u
-
-    def pullback(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
-        (matrix, u), (gradient,) = inputs, gradients
-        return [gradient * pt.outer(u, u), 2.0 * gradient * times(matrix, u)]
-
-    a, x = matrix.type(), u.type()
-    value = pt.sum(a * x[:, None] * x[None, :]) if fused else x @ times(a, x)
-    return OpFromGraph([a, x], [value], pullback=pullback, inline=True)(matrix, u)
-
-
-def block_form(u: TensorVariable, packed: TensorVariable, n: int) -> Any:
-    """Graph of u' A u, in time proportional to the numbers that are stored.
-
-    Parameters
-    ----------
-    u : TensorVariable, shape (P,)
-    packed : TensorVariable
-        From `BlockMatrix.pack`; what follows is not read.
-    n : int
-        P.
-    """
-    start, n_sparse, n_pairs = _sizes(packed)
-    m = n - n_sparse
-    place: Any = 3
-    parts: list[Any] = []
-    for length in (m * m, m * n_sparse, n_sparse, n_pairs, n_pairs, n_pairs):
-        parts.append(packed[place : place + length])
-        place = place + length
-    dense, cross, diagonal, twice, first, second = parts
-    sparse_u = u[start : start + n_sparse]
-    dense_u = pt.join(0, u[:start], u[start + n_sparse :])
-    form = symmetric_form(dense.reshape((m, m)), dense_u, n)
-    form = form + 2.0 * dense_u @ (cross.reshape((m, n_sparse)) @ sparse_u)
-    form = form + pt.sum(diagonal * sparse_u**2)
-    meeting = sparse_u[first.astype("int64")] * sparse_u[second.astype("int64")]
-    return form + pt.sum(twice * meeting)

@@ -6,17 +6,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.regression.block_matrix import (
-    FUSED,
-    BlockMatrix,
-    block_form,
-    block_size,
-    pack_dense,
-    symmetric_form,
-)
+from pymc_flymc.graphs.quadratic import Quadratic
+from pymc_flymc.regression.block_matrix import BlockMatrix, block_size, pack_dense
 from pymc_flymc.regression.design import STRUCTURED
 
 __all__ = ["QuadraticStatistics", "collapsed_quadratic", "quadratic_size", "quadratic_terms"]
@@ -137,10 +130,6 @@ def quadratic_terms(
     w: TensorVariable, statistics: TensorVariable, n_coefficients: int
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
     """Graphs of u = w - centre, linear . u and u' curvature u."""
-    p = n_coefficients
-    u = w - statistics[1 : 1 + p]
-    linear = statistics[1 + p : 1 + 2 * p]
-    if p > STRUCTURED:
-        return u, linear @ u, block_form(u, statistics[1 + 2 * p :], p)
-    curvature = statistics[1 + 2 * p : 1 + 2 * p + p * p].reshape((p, p))
-    return u, (pt.sum(linear * u) if p <= FUSED else linear @ u), symmetric_form(curvature, u, p)
+    u = w - statistics[1 : 1 + n_coefficients]
+    along, form, _ = Quadratic(n_coefficients > STRUCTURED)(u, statistics)
+    return u, along, form

@@ -5,7 +5,8 @@ import pytensor
 import pytensor.tensor as pt
 from scipy import sparse
 
-from pymc_flymc.regression.block_matrix import BlockMatrix, SparseRows, block_form, block_size
+from pymc_flymc.graphs.quadratic import Quadratic
+from pymc_flymc.regression.block_matrix import BlockMatrix, SparseRows, block_size
 
 N = 40
 RNG = np.random.default_rng(2)
@@ -26,7 +27,8 @@ def test_block_matrix():
     expected = np.zeros((9, 9))
     expected[:7, :7], expected[7:, 7:] = 2.0 * (full.T * q) @ full, matrix.dense[3:, 3:]
     u, packed = pt.dvector("u"), pt.dvector("packed")
-    graphs = [block_form(u, packed, 9), block_size(packed, 9)]
+    statistics = pt.concatenate([np.zeros(19), packed])
+    graphs = [Quadratic(structured=True)(u, statistics)[1], block_size(packed, 9)]
     function = pytensor.function(
         [u, packed], [*graphs, pytensor.grad(graphs[0], u)], mode="FAST_COMPILE"
     )

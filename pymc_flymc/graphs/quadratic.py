@@ -1,0 +1,94 @@
+"""A quadratic as one op: its gradient is computed with it, and PyTensor's products stay away.
+
+Numba compiles those for a quarter of a minute where its cache is empty, and for seconds in the
+density of each model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numba
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.gradient import DisconnectedType
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.op import Op
+from pytensor.link.numba.dispatch.basic import (
+    numba_njit,
+    register_funcify_default_op_cache_key,
+)
+
+from pymc_flymc.kernels.native import FINGERPRINT
+from pymc_flymc.kernels.quadratic import quadratic, quadratic_kernel
+
+__all__ = ["Quadratic"]
+
+
+class Quadratic(Op):
+    """From u and packed statistics to linear . u, u' A u and A u; A is symmetric.
+
+    Parameters
+    ----------
+    structured : bool
+        As of `kernels.quadratic.quadratic`.
+    """
+
+    __props__ = ("structured",)
+    gufunc_signature = "(p),(s)->(),(),(p)"
+
+    def __init__(self, structured: bool) -> None:
+        self.structured = structured
+
+    def make_node(self, u: Any, statistics: Any) -> Apply:
+        """Return the node for float64 vectors."""
+        u, statistics = pt.as_tensor(u), pt.as_tensor(statistics)
+        scalars = [pt.scalar(dtype="float64") for _ in range(2)]
+        return Apply(self, [u, statistics], [*scalars, u.type()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], storage: list[list[Any]]) -> None:
+        """Evaluate in Python."""
+        u, statistics = (np.ascontiguousarray(each, dtype=np.float64) for each in inputs)
+        product = np.empty_like(u)
+        numbers = quadratic_kernel()(u, statistics, self.structured, product)
+        for out, value in zip(storage, (*map(np.asarray, numbers), product), strict=True):
+            out[0] = value
+
+    def infer_shape(self, fgraph: Any, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """Return the shapes of the outputs."""
+        return [(), (), shapes[0]]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """Say that no output has a derivative in the statistics."""
+        return [[True] * 3, [False] * 3]
+
+    def pullback(
+        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Any]
+    ) -> list[Variable]:
+        """Graphs of the gradient in u: A u is there already."""
+        (u, statistics), (along, form, product) = inputs, cotangents
+        parts: list[Any] = []
+        if not isinstance(along.type, DisconnectedType):
+            n = u.shape[0]
+            parts.append(along * statistics[1 + n : 1 + 2 * n])
+        if not isinstance(form.type, DisconnectedType):
+            parts.append(2.0 * form * outputs[2])
+        if not isinstance(product.type, DisconnectedType):
+            parts.append(self(product, statistics)[2])
+        gradient = sum(parts[1:], start=parts[0])
+        return [gradient, DisconnectedType()()]
+
+
+@register_funcify_default_op_cache_key(Quadratic)
+def _funcify(op: Quadratic, node: Apply, **_: Any) -> tuple[Any, int]:
+    structured = op.structured
+    native = numba.njit(quadratic, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+    @numba_njit
+    def evaluate(u, statistics):
+        product = np.empty(u.shape[0])
+        along, form = native(u, statistics, structured, product)
+        return np.asarray(along), np.asarray(form), product
+
+    return evaluate, int(FINGERPRINT[:15], 16)

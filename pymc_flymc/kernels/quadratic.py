@@ -1,0 +1,79 @@
+"""A quadratic from its packed coefficients: what collapsed sums are made of."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from numba import types
+
+from pymc_flymc.kernels.native import kernel, vector
+
+__all__ = ["quadratic", "quadratic_kernel"]
+
+
+def quadratic(u, statistics, structured, out):
+    """Return linear . u and u' A u, and write A u to `out`: each number of A is read once.
+
+    Compiled into what calls it: `quadratic_kernel` is the same for callers in Python.
+
+    Parameters
+    ----------
+    u, out : ndarray, shape (P,)
+    statistics : ndarray
+        A constant, P numbers that are not read, linear, and A; what follows is not read either.
+    structured : bool
+        Whether A comes in blocks, as packed by `BlockMatrix.pack`, or as a matrix.
+    """
+    n = u.shape[0]
+    linear, place = statistics[1 + n : 1 + 2 * n], 1 + 2 * n
+    start, n_sparse, n_pairs = n, 0, 0
+    if structured:
+        start, n_sparse = int(statistics[place]), int(statistics[place + 1])
+        n_pairs = int(statistics[place + 2])
+        place += 3
+    m, stop = n - n_sparse, start + n_sparse
+    for j in range(n):
+        out[j] = 0.0
+    # Row by row, each times a number: such sums are vectorised in the order in which they stand.
+    before, behind = out[:start], out[stop:]
+    for i in range(m):
+        each = u[i] if i < start else u[i + n_sparse]
+        row, rest = statistics[place : place + start], statistics[place + start : place + m]
+        for j in range(start):
+            before[j] += each * row[j]
+        for j in range(m - start):
+            behind[j] += each * rest[j]
+        place += m
+    if n_sparse:
+        sparse_u, sparse_out = u[start:stop], out[start:stop]
+        for i in range(m):
+            at = i if i < start else i + n_sparse
+            each, total = u[at], 0.0
+            row = statistics[place : place + n_sparse]
+            for j in range(n_sparse):
+                total += row[j] * sparse_u[j]
+                sparse_out[j] += each * row[j]
+            out[at] += total
+            place += n_sparse
+        for j in range(n_sparse):
+            sparse_out[j] += statistics[place + j] * sparse_u[j]
+        place += n_sparse
+        for k in range(place, place + n_pairs):
+            each = 0.5 * statistics[k]
+            i, j = int(statistics[k + n_pairs]), int(statistics[k + 2 * n_pairs])
+            sparse_out[i] += each * sparse_u[j]
+            sparse_out[j] += each * sparse_u[i]
+    along, form = 0.0, 0.0
+    for j in range(n):
+        along += linear[j] * u[j]
+        form += u[j] * out[j]
+    return along, form
+
+
+@functools.cache
+def quadratic_kernel() -> Any:
+    """Return `quadratic`, compiled for arrays."""
+    given = types.Array(types.float64, 1, "C", readonly=True)
+    signature = types.UniTuple(types.float64, 2)(given, given, types.boolean, vector())
+    return kernel(signature)(quadratic)
