@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType
@@ -41,9 +40,9 @@ class Quadratic(Op):
     def __init__(self, structured: bool) -> None:
         self.structured = structured
 
-    def make_node(self, u: Any, statistics: Any) -> Apply:
+    def make_node(self, *inputs: Any) -> Apply:
         """Return the node for float64 vectors."""
-        u, statistics = pt.as_tensor(u), pt.as_tensor(statistics)
+        u, statistics = map(pt.as_tensor, inputs)
         scalars = [pt.scalar(dtype="float64") for _ in range(2)]
         return Apply(self, [u, statistics], [*scalars, u.type()])
 
@@ -55,7 +54,7 @@ class Quadratic(Op):
         for out, value in zip(storage, (*map(np.asarray, numbers), product), strict=True):
             out[0] = value
 
-    def infer_shape(self, fgraph: Any, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shapes of the outputs."""
         return [(), (), shapes[0]]
 
@@ -64,7 +63,7 @@ class Quadratic(Op):
         return [[True] * 3, [False] * 3]
 
     def pullback(
-        self, inputs: Sequence[Variable], outputs: Sequence[Variable], cotangents: Sequence[Any]
+        self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]
     ) -> list[Variable]:
         """Graphs of the gradient in u: A u is there already."""
         (u, statistics), (along, form, product) = inputs, cotangents
@@ -75,7 +74,8 @@ class Quadratic(Op):
         if not isinstance(form.type, DisconnectedType):
             parts.append(2.0 * form * outputs[2])
         if not isinstance(product.type, DisconnectedType):
-            parts.append(self(product, statistics)[2])
+            again: Any = self(product, statistics)
+            parts.append(again[2])
         gradient = sum(parts[1:], start=parts[0])
         return [gradient, DisconnectedType()()]
 
@@ -83,10 +83,10 @@ class Quadratic(Op):
 @register_funcify_default_op_cache_key(Quadratic)
 def _funcify(op: Quadratic, node: Apply, **_: Any) -> tuple[Any, int]:
     structured = op.structured
-    native = numba.njit(quadratic, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    native: Any = quadratic
 
     @numba_njit
-    def evaluate(u, statistics):
+    def evaluate(u: Any, statistics: Any) -> Any:
         product = np.empty(u.shape[0])
         along, form = native(u, statistics, structured, product)
         return np.asarray(along), np.asarray(form), product

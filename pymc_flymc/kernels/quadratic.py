@@ -7,15 +7,14 @@ from typing import Any
 
 from numba import types
 
-from pymc_flymc.kernels.native import kernel, vector
+from pymc_flymc.kernels.native import kernel, kernel_part, vector
 
 __all__ = ["quadratic", "quadratic_kernel"]
 
 
+@kernel_part
 def quadratic(u, statistics, structured, out):
     """Return linear . u and u' A u, and write A u to `out`: each number of A is read once.
-
-    Compiled into what calls it: `quadratic_kernel` is the same for callers in Python.
 
     Parameters
     ----------
@@ -73,7 +72,12 @@ def quadratic(u, statistics, structured, out):
 
 @functools.cache
 def quadratic_kernel() -> Any:
-    """Return `quadratic`, compiled for arrays."""
+    """Return `quadratic`, compiled to be called from Python."""
     given = types.Array(types.float64, 1, "C", readonly=True)
     signature = types.UniTuple(types.float64, 2)(given, given, types.boolean, vector())
-    return kernel(signature)(quadratic)
+
+    @kernel(signature)
+    def evaluate(u, statistics, structured, out):
+        return quadratic(u, statistics, structured, out)
+
+    return evaluate

@@ -131,5 +131,6 @@ def quadratic_terms(
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
     """Graphs of u = w - centre, linear . u and u' curvature u."""
     u = w - statistics[1 : 1 + n_coefficients]
-    along, form, _ = Quadratic(n_coefficients > STRUCTURED)(u, statistics)
+    terms: Any = Quadratic(n_coefficients > STRUCTURED)(u, statistics)
+    along, form, _ = terms
     return u, along, form
