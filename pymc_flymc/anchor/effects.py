@@ -82,6 +82,7 @@ class Objective:
         self._surrogate, self._statistics, self._effects = surrogate, statistics, effects
         self._near = near
         self._slopes: np.ndarray | None = None
+        self._found: dict[bytes, np.ndarray] = {}
 
     def with_statistics(self, statistics: np.ndarray) -> Objective:
         """Return the objective with another quadratic."""
@@ -110,13 +111,19 @@ class Objective:
         return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, v))
 
     def _precisions(self, theta: np.ndarray) -> np.ndarray:
-        """Conditional precision of each effect, given all other parameters."""
-        effects = self._effects
-        if len(effects.wide):
-            curvature = self._probe(theta)
-        else:
-            curvature = -np.diag(self._surrogate.hessian(theta, self._statistics))
-        return np.maximum(curvature[effects.positions], 1e-8)
+        """Conditional precision of each effect, given all other parameters.
+
+        Many products with the Hessian are asked for at the same theta: they are found once.
+        """
+        at = theta.tobytes()
+        if at not in self._found:
+            effects = self._effects
+            if len(effects.wide):
+                curvature = self._probe(theta)
+            else:
+                curvature = -np.diag(self._surrogate.hessian(theta, self._statistics))
+            self._found[at] = np.maximum(curvature[effects.positions], 1e-8)
+        return self._found[at]
 
     def _points(self, theta: np.ndarray, precision: np.ndarray | None = None) -> list[np.ndarray]:
         at = self._effects.positions
