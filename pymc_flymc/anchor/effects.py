@@ -27,6 +27,8 @@ WIDE = 100
 MAX_SLOPES = 64
 #: Probes at least, where they are not exact.
 PROBES = 8
+#: How close probes come to each other, relatively, where they are exact.
+SAME = 1e-9
 #: Step of finite differences in unconstrained parameters.
 STEP = 1e-4
 
@@ -83,6 +85,7 @@ class Objective:
         self._near = near
         self._slopes: np.ndarray | None = None
         self._found: dict[bytes, np.ndarray] = {}
+        self._n_repeats = -(-PROBES // len(effects.probes)) if effects.probes else 0
 
     def with_statistics(self, statistics: np.ndarray) -> Objective:
         """Return the objective with another quadratic."""
@@ -163,18 +166,21 @@ class Objective:
         effects of one grouping factor, else right on average.
         """
         rng = np.random.default_rng(20141104)
-        found = np.zeros(len(theta))
-        n_repeats = -(-PROBES // len(self._effects.probes))
+        found, exact = np.zeros(len(theta)), True
         for places in self._effects.probes:
-            total = np.zeros(len(places))
-            for _ in range(n_repeats):
+            probed = []
+            for _ in range(self._n_repeats):
                 signs = rng.choice([-1.0, 1.0], len(places))
                 direction = indicator(len(theta), places, signs)
                 product = self._surrogate.hessian_times(theta, self._statistics, direction)
-                total -= signs * product[places] / n_repeats
+                probed.append(-signs * product[places])
+            total = np.mean(probed, axis=0)
+            exact = exact and np.allclose(probed, total, SAME, SAME * np.abs(total).max())
             good = total > 1e-8
             # Noise, or no mode in this direction: the scale of the others will do.
             found[places] = np.where(good, total, np.median(total[good]) if good.any() else 1.0)
+        if exact:  # from now on, once is enough
+            self._n_repeats = 1
         return found
 
     def blocks(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

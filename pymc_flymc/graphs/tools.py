@@ -6,11 +6,11 @@ Nothing here runs PyTensor's rewrites on a whole graph: they would hash, fold an
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import product
-from operator import mul
-from typing import cast
+from operator import add, mul
+from typing import Any, cast
 
 import numpy as np
 import pytensor
@@ -18,11 +18,12 @@ import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
 from pytensor.compile.rewriting import inline_ofg_node
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import graph_inputs, toposort
 from pytensor.sparse import as_sparse_variable
 from pytensor.sparse.type import SparseTensorType
-from pytensor.tensor.math import Prod
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.math import Dot, Prod
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.sharedvar import TensorSharedVariable
 from pytensor.tensor.type import TensorType
@@ -31,6 +32,8 @@ from scipy.sparse import spmatrix
 
 #: Products of more factors stay as they are.
 MOST_FACTORS = 64
+#: Inner dimension of a product of matrices, at most, that is written as a sum.
+NARROW = 8
 PLAIN_PYTHON = Mode(linker="py", optimizer=None)  # type: ignore[arg-type]
 
 
@@ -216,12 +219,44 @@ def write_out_products(variables: Sequence[TensorVariable]) -> list[TensorVariab
     PyTensor has no second derivatives of ``pt.prod``, which the spectral densities of Gaussian
     processes contain.
     """
+
+    def written(node: Apply, inputs: Sequence[Any]) -> Variable | None:
+        factors = _factors(node.op, inputs[0]) if isinstance(node.op, Prod) else []
+        return reduce(mul, factors) if factors else None
+
+    return _with_replaced(variables, written)
+
+
+def write_out_dots(variables: Sequence[TensorVariable]) -> list[TensorVariable]:
+    """Copy graphs with their products of narrow matrices written as sums of a few outer products.
+
+    BLAS is no faster for these, and numba takes seconds to compile a call of it.
+    """
+
+    def written(node: Apply, inputs: Sequence[Any]) -> Variable | None:
+        op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
+        if not isinstance(op, Dot) or any(each.type.ndim != 2 for each in inputs):
+            return None
+        x, y = inputs
+        known = [n for n in (x.type.shape[1], y.type.shape[0]) if n is not None]
+        if not known or not 0 < known[0] <= NARROW:
+            return None
+        return reduce(add, [x[:, i, None] * y[i, None, :] for i in range(known[0])])
+
+    return _with_replaced(variables, written)
+
+
+def _with_replaced(
+    variables: Sequence[TensorVariable],
+    replacement: Callable[[Apply, Sequence[Variable]], Any],
+) -> list[TensorVariable]:
+    """Copy graphs with another graph for the first output of some nodes, if there is one."""
     memo: dict[Variable, Variable] = {}
     for node in toposort(variables):
         inputs = [memo.get(v, v) for v in node.inputs]
-        factors = _factors(node.op, inputs[0]) if isinstance(node.op, Prod) else []
-        if factors:
-            memo[node.outputs[0]] = reduce(mul, factors).astype(node.outputs[0].type.dtype)
+        found = replacement(node, inputs)
+        if found is not None:
+            memo[node.outputs[0]] = found.astype(node.outputs[0].type.dtype)
         elif any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
             new = node.clone_with_new_inputs(inputs, strict=False)
             memo.update(zip(node.outputs, new.outputs, strict=True))

@@ -10,6 +10,7 @@ from pytensor.graph.replace import graph_replace
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds import Bound
+from pymc_flymc.graphs.tools import write_out_dots
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
 
@@ -39,16 +40,16 @@ def collapsed_density(
         coefficients are one after the other, what its rows share behind each.
     """
     statistics = pt.vector("statistics", dtype="float64")
-    logp: Any = graph.rest
+    # Compiled to machine code here: elsewhere, where Python runs them, products stay as they are.
+    rest, *coefficients = write_out_dots([graph.rest, *graph.coefficients])
+    logp: Any = rest
     if n_others:
         tail = pt.specify_shape(statistics[statistics.shape[0] - n_others :], (n_others,))
         known: dict[Any, Any] = {graph.others: tail}
         logp = graph_replace([logp], known, strict=False)[0]
     parts: list[Any] = []
     start = 0
-    for (bound, likelihood, size), w, n in zip(
-        bounds, graph.coefficients, graph.sizes, strict=True
-    ):
+    for (bound, likelihood, size), w, n in zip(bounds, coefficients, graph.sizes, strict=True):
         own: Any = statistics[start:] if start else statistics
         log_bound, shared = bound.collapsed(likelihood, w, own, n)
         logp = logp + log_bound
