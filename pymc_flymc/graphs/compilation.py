@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from types import FunctionType
 from typing import Any
 
 import pymc  # noqa: F401 (registers the rewrite below)
@@ -12,6 +13,8 @@ import pytensor.tensor as pt
 from numba.np.unsafe.ndarray import to_fixed_tuple
 from pytensor import scalar as ps
 from pytensor.compile.mode import get_mode
+from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
+from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.once import once
@@ -63,8 +66,25 @@ def _compile(inputs: list[Any], outputs: list[Any], without: tuple[str, ...] = (
             trust_input=True,
             on_unused_input="ignore",
         )
-        # A first call compiles; only then are all fields of the linker's thunk in place.
-        return function.vm.jit_fn
+        return _unwrapped(function.vm.jit_fn)
+
+
+def _unwrapped(function: Any) -> Any:
+    """Return the function that a function of PyTensor's numba linker calls, kept on disk like it.
+
+    That one does nothing but call it, for the sake of PyTensor's cache, and is compiled with it:
+    LLVM would optimise the whole graph twice.
+    """
+    outer: Any = getattr(function, "py_func", None)  # there is none if numba is switched off
+    inner = getattr(outer, "__globals__", {}).get("jitable_func")
+    if inner is None or outer not in CACHED_SRC_FUNCTIONS:
+        return function
+    graph = inner.py_func
+    # Numba's file has the name of the source's, which PyTensor makes up anew in each process.
+    code = graph.__code__.replace(co_filename=outer.__code__.co_filename)
+    same = FunctionType(code, graph.__globals__, graph.__name__)
+    CACHED_SRC_FUNCTIONS[same] = f"{CACHED_SRC_FUNCTIONS[outer]}_unwrapped"
+    return numba_njit(same, final_function=True, cache=True)
 
 
 def _once_for_density(compile: Callable[..., NativeFunction]) -> Callable[..., NativeFunction]:
