@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
+from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.likelihoods import SmoothedLikelihood
 from pymc_flymc.regression.derivatives import ROUNDING
 from pymc_flymc.regression.passes import iterate_rows
@@ -16,37 +16,25 @@ from pymc_flymc.regression.regression import Regression
 __all__ = ["has_kinks", "sharpened"]
 
 
-class _Approximation(Protocol):
-    """Coefficients near the mode, and a factor of their covariance."""
-
-    @property
-    def w(self) -> np.ndarray: ...
-
-    @property
-    def w_factor(self) -> np.ndarray: ...
-
-
 def has_kinks(regressions: Sequence[Regression]) -> bool:
     """Whether a likelihood has kinks."""
     return any(isinstance(each.likelihood, SmoothedLikelihood) for each in regressions)
 
 
-def sharpened(
-    regressions: Sequence[Regression], approximations: Sequence[_Approximation]
-) -> list[Regression]:
+def sharpened(regressions: Sequence[Regression], anchor: Anchor) -> tuple[Regression, ...]:
     """Return regressions, each row's kink rounded off over the posterior sd of its predictor.
 
     The mean of a log density over the posterior is rounded off so. Rounded off over more, the sum
     over rows has its mode elsewhere if residuals are denser on one side of zero: with many rows,
     many posterior sds away. Over less, its curvature is that of the few rows nearest to zero.
     """
-    return [
+    return tuple(
         _sharpened(each, near) if isinstance(each.likelihood, SmoothedLikelihood) else each
-        for each, near in zip(regressions, approximations, strict=True)
-    ]
+        for each, near in zip(regressions, anchor.parts, strict=True)
+    )
 
 
-def _sharpened(regression: Regression, near: _Approximation) -> Regression:
+def _sharpened(regression: Regression, near: AnchorPart) -> Regression:
     likelihood, design = regression.likelihood, regression.design
     assert isinstance(likelihood, SmoothedLikelihood)
     factor, nuisances = near.w_factor[: design.width], near.w[design.width :]

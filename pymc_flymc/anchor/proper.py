@@ -9,15 +9,13 @@ is refused, and none with proper priors costs anything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from pymc_flymc.anchor.effects import Effects
 from pymc_flymc.anchor.flat_lines import FlatLines
+from pymc_flymc.anchor.landscape import Landscape
 from pymc_flymc.anchor.surrogate import Surrogate
 from pymc_flymc.reading.flat import Layout
-from pymc_flymc.regression.regression import JointExpansion, Regression, expand, names_of
+from pymc_flymc.regression.regression import JointExpansion
 
 __all__ = ["check_bounded", "check_proper"]
 
@@ -35,36 +33,27 @@ RUNAWAY = 100.0
 NAMED = 4
 
 
-def check_bounded(
-    surrogate: Surrogate,
-    regressions: Sequence[Regression],
-    theta: np.ndarray,
-    expansion: JointExpansion,
-    layout: Layout,
-) -> None:
+def check_bounded(landscape: Landscape, theta: np.ndarray, expansion: JointExpansion) -> None:
     """Refuse logarithms that the search has lost, since the prior of what they stand for is flat.
 
     The parameters, and the error raised, are those of `check_proper`.
     """
     if np.max(theta) < RUNAWAY:
         return
-    runaways = _Rest(surrogate, expansion).rising(theta)
+    runaways = _Rest(landscape.surrogate, expansion).rising(theta)
     if len(runaways):
         raise ValueError(
-            f"no posterior mode found: {_listed(runaways, layout)} grows for ever, since neither "
-            f"its prior nor the likelihood of {names_of(regressions)} falls as it does. "
+            f"no posterior mode found: {_listed(runaways, landscape.layout)} grows for ever, since "
+            f"neither its prior nor the likelihood of {landscape.names} falls as it does. "
             f"{_way_out(runaways)}"
         )
 
 
 def check_proper(
-    surrogate: Surrogate,
-    regressions: Sequence[Regression],
+    landscape: Landscape,
     theta: np.ndarray,
     expansion: JointExpansion,
     previous: JointExpansion | None,
-    effects: Effects,
-    layout: Layout,
 ) -> None:
     """Refuse a posterior that has no integral because of a flat prior.
 
@@ -80,17 +69,16 @@ def check_proper(
     ValueError
         If a direction is found; it names the parameters.
     """
-    rest = _Rest(surrogate, expansion)
-    names = names_of(regressions)
+    rest, names, layout = _Rest(landscape.surrogate, expansion), landscape.names, landscape.layout
     flat = rest.flat(theta)
     if not len(flat):
         return
-    lines = FlatLines(surrogate, theta, flat, effects)
-    n_rows = max(regression.design.n_rows for regression in regressions)
+    lines = FlatLines(landscape.surrogate, theta, flat, landscape.effects)
+    n_rows = max(regression.design.n_rows for regression in landscape.regressions)
 
     def log_likelihood(theta: np.ndarray) -> float:
         with np.errstate(over="ignore", invalid="ignore"):  # so far away that it may overflow
-            return expand(regressions, surrogate.coefficients(theta)).value
+            return landscape.expand(theta).value
 
     def is_endless(v: np.ndarray) -> bool:
         """Whether the log density never falls along v, wherever the other parameters are."""
@@ -126,8 +114,7 @@ def check_proper(
     curvature = lines.curvature(expansion, step)
     if SHRINKING * lines.curvature(previous, step) < curvature < CONVERGED:
         return
-    beyond = surrogate.coefficients(theta + MORE_STEPS * step)
-    v = lines.ray(expansion, expand(regressions, beyond), step)
+    v = lines.ray(expansion, landscape.expand(theta + MORE_STEPS * step), step)
     moved = np.flatnonzero(v)
     if len(moved) and is_endless(v / np.max(np.abs(v[moved] / step[moved]))):
         raise ValueError(

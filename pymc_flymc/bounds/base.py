@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.anchor.search import Anchor
+from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.regression.regression import Regression
@@ -27,14 +27,21 @@ class Problem(Regression):
     name, design, y, likelihood
         As in `Regression`.
     anchor : Anchor
+        Of all likelihoods of the model.
+    own : AnchorPart
+        What it says of the coefficients of this one.
     """
 
     anchor: Anchor
+    own: AnchorPart
 
     @classmethod
-    def of(cls, regression: Regression, anchor: Anchor) -> Problem:
-        """Give a regression an anchor."""
-        return cls(regression.name, regression.design, regression.y, regression.likelihood, anchor)
+    def of(cls, regressions: Sequence[Regression], anchor: Anchor) -> list[Problem]:
+        """Give the regressions of a model an anchor."""
+        return [
+            cls(each.name, each.design, each.y, each.likelihood, anchor, own)
+            for each, own in zip(regressions, anchor.parts, strict=True)
+        ]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Boehning's bound on the softmax likelihood."""
+"""Böhning's bound on the softmax likelihood."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Bohning:
     Statistical Mathematics 44, 197-200.
     """
 
-    name = "Boehning"
+    name = "Böhning"
     n_shared = 0
     joint = False
 
@@ -83,7 +83,7 @@ class Bohning:
             constant += float(value.sum())
             gradient += slope @ x
             square += x.T @ x
-        packed = np.concatenate([[constant], problem.anchor.w, gradient.ravel(), square.ravel()])
+        packed = np.concatenate([[constant], problem.own.w, gradient.ravel(), square.ravel()])
         return Preparation(packed, constants, bright)
 
     def expected_rows(self, problem: Problem, stride: int) -> float:

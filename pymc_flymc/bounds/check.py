@@ -8,10 +8,10 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
-from pymc_flymc.anchor.laplace import dense_factor
-from pymc_flymc.anchor.search import Anchor
+from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.bounds import Bound, Problem, is_bound, row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
+from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.likelihoods import Likelihood, is_likelihood, outcome
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.passes import likelihood_pass
@@ -70,8 +70,9 @@ def check_bound(
     regression = Regression("y", design, y, likelihood)
     information = likelihood_pass(design, y, regression.derivatives, w).concave().information
     factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(len(w)))).T
-    anchor = Anchor(w, w, dense_factor(information + np.eye(len(w))), factor, information, 1.0)
-    problem = Problem.of(regression, anchor)
+    geometry = dense_geometry(w, np.linalg.cholesky(factor @ factor.T))
+    anchor = Anchor(geometry, (AnchorPart(w, factor, information),), 1.0)
+    (problem,) = Problem.of([regression], anchor)
     prepared = bound.prepare(problem, compile_log_factor(row_factor(likelihood, bound)))
     evaluate = _evaluator(bound, likelihood, len(w))
     for scale in SCALES:

@@ -116,9 +116,9 @@ class JaakkolaJordan:
 
     def expected_rows(self, problem: Problem, stride: int) -> float:
         """Bright rows expected over the Laplace approximation, from every stride-th row."""
-        anchor, total = problem.anchor, 0.0
-        for rows, x, eta in iterate_rows(problem.design, anchor.w, stride):
-            variance = np.sum((x @ anchor.w_factor) ** 2, axis=1)
+        own, total = problem.own, 0.0
+        for rows, x, eta in iterate_rows(problem.design, own.w, stride):
+            variance = np.sum((x @ own.w_factor) ** 2, axis=1)
             y = problem.y[rows]
             second = problem.derivatives(eta, y).second[0, 0]
             excess = 2.0 * _counts(y)[1] * curvature(np.abs(eta[0])) + second

@@ -110,7 +110,7 @@ class JebaraChoromanska:
         design = problem.design
         constants = np.empty((design.n_rows, 1 + design.n_predictors))
         bright = np.empty(design.n_rows, np.float32)
-        statistics = QuadraticStatistics(problem.anchor.w)
+        statistics = QuadraticStatistics(problem.own.w)
         for x, *expansion in expand_rows(self, problem, log_factor, constants, bright):
             statistics.add_expansion(x, *expansion)
         return Preparation(statistics.pack(), constants, bright)

@@ -45,7 +45,7 @@ class FreeJaakkolaJordan:
         If `slack` is negative or not finite.
     """
 
-    name = "Jaakkola-Jordan"
+    name = "free Jaakkola-Jordan"
     n_shared = 0
     joint = False
 

@@ -38,9 +38,7 @@ class TightenedBound(Bound, Protocol):
 def new_statistics(problem: Problem) -> QuadraticStatistics:
     """Return statistics without rows yet, around the anchor."""
     design = problem.design
-    return QuadraticStatistics(
-        problem.anchor.w[: design.width], design.n_sparse * design.structured
-    )
+    return QuadraticStatistics(problem.own.w[: design.width], design.n_sparse * design.structured)
 
 
 class RowTable:
@@ -67,7 +65,7 @@ class RowTable:
         The slack is the very one that the rows carry: a collapsed sum must be the sum over the
         rows.
         """
-        bound, problem, anchor = self.bound, self.problem, self.problem.anchor
+        bound, problem, anchor = self.bound, self.problem, self.problem.own
         width = problem.design.width
         nuisances = anchor.w[width:]
         shifts = np.diag(np.sqrt(3.0) * np.linalg.norm(anchor.w_factor[width:], axis=1))

@@ -54,9 +54,9 @@ def expand_rows(
         Their gradients there.
     curvature : ndarray, shape (K - 1, K - 1, n)
     """
-    design, anchor = problem.design, problem.anchor
+    design = problem.design
     shifts = _laplace_shifts(problem)
-    for rows, x, eta in iterate_rows(design, anchor.w):
+    for rows, x, eta in iterate_rows(design, problem.own.w):
         n, y = len(x), problem.y[rows]
         touch = _touch(bound, eta)
         part = np.column_stack([np.zeros(n), touch.T])
@@ -86,7 +86,7 @@ def expected_rows(bound: SoftmaxBound, problem: Problem, stride: int) -> float:
     touch at the anchor has more.
     """
     total, shifts = 0.0, _laplace_shifts(problem)
-    for rows, x, eta in iterate_rows(problem.design, problem.anchor.w, stride):
+    for rows, x, eta in iterate_rows(problem.design, problem.own.w, stride):
         second = problem.derivatives(eta, problem.y[rows]).second
         excess = bound.curvature(_touch(bound, eta)) + second
         u = x @ shifts
@@ -103,7 +103,7 @@ def _touch(bound: SoftmaxBound, eta: np.ndarray) -> np.ndarray:
 
 def _laplace_shifts(problem: Problem) -> np.ndarray:
     """Draws of the coefficients' distance from the anchor, shape (K - 1, width, LAPLACE_DRAWS)."""
-    factor, design = problem.anchor.w_factor, problem.design
+    factor, design = problem.own.w_factor, problem.design
     rng = np.random.default_rng(20141104)
     draws = factor @ rng.standard_normal((factor.shape[1], LAPLACE_DRAWS))
     return draws.reshape(design.n_predictors, design.width, LAPLACE_DRAWS)

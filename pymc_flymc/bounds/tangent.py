@@ -61,7 +61,7 @@ class Tangent:
     ) -> np.ndarray:
         """Features of each row's tangent, shape (F, n)."""
         eta, *nuisances = arguments
-        design, factor = problem.design, problem.anchor.w_factor
+        design, factor = problem.design, problem.own.w_factor
         n_columns = design.X.shape[1]
         spread = design.X[rows] @ factor[:n_columns]
         if design.intercept:

@@ -12,7 +12,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 from scipy.stats import chi
 
-from pymc_flymc.anchor.search import Anchor
+from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.base import Preparation, Problem
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothLikelihood, outcome
@@ -81,7 +81,7 @@ class Taylor:
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Expand all rows at the anchor, in one pass over the data."""
-        design, y, anchor = problem.design, problem.y, problem.anchor
+        design, y, anchor = problem.design, problem.y, problem.own
         if design.structured:
             raise ValueError(
                 f"the Taylor bound has one radius for all coefficients, and does not work for "
@@ -120,7 +120,7 @@ class Taylor:
 
     def expected_rows(self, problem: Problem, stride: int) -> float:
         """Rows that a joint move is expected to read, by the local constants of every stride-th."""
-        anchor, total = problem.anchor, 0.0
+        anchor, total = problem.own, 0.0
         spans = _spans(_metric(anchor)[0], problem.design.n_predictors)
         moment = float(chi.moment(self.order + 1, _dimension(anchor)))
         limit = _limit(anchor)
@@ -213,12 +213,12 @@ class Taylor:
         return remainder + kappa * shared[0]
 
 
-def _dimension(anchor: Anchor) -> int:
+def _dimension(anchor: AnchorPart) -> int:
     """Dimension in which the coefficients vary, but for those that the model fixes."""
     return min(int(np.count_nonzero(anchor.w_factor.any(axis=1))), anchor.w_factor.shape[1])
 
 
-def _limit(anchor: Anchor) -> float:
+def _limit(anchor: AnchorPart) -> float:
     """Radius up to which the local constants hold."""
     return float(chi.ppf(LOCAL_QUANTILE, _dimension(anchor)))
 
@@ -237,7 +237,7 @@ def _spans(metric: np.ndarray, n_predictors: int) -> list[np.ndarray]:
     return [np.linalg.qr((blocks[i] - blocks[j]).T, mode="r").T for i, j in pairs]
 
 
-def _metric(anchor: Anchor) -> tuple[np.ndarray, np.ndarray]:
+def _metric(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
     """Return C of shape (P, P) and a ridge of shape (P,): C C' is the inverse of what the data say.
 
     That is of their information plus the diagonal ridge, which stands for the prior. C C' is about

@@ -1,4 +1,4 @@
-"""Coordinates in which the posterior is about standard normal, for kernels."""
+"""Coordinates in which the posterior is about standard normal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import types
+from scipy.linalg import solve_triangular
 
 from pymc_flymc.kernels.native import kernel_part, matrix, named_tuple_type, vector
 
@@ -13,7 +14,16 @@ __all__ = ["Geometry", "dense_geometry", "geometry_type", "unwhiten", "whiten_gr
 
 
 class Geometry(NamedTuple):
-    """Whitened coordinates v: theta = centre + L^-T v, with the factor of `LaplaceFactor`.
+    r"""Whitened coordinates v: theta = centre + L^-T v, for the Laplace approximation with L L'.
+
+    With few parameters that precision is a dense matrix, and ``L^-T`` a Cholesky factor of its
+    inverse. With many effects of groups it is approximated by
+
+    .. math:: \begin{pmatrix} C & B \\ B^\top & \mathrm{diag}(d) \end{pmatrix},
+
+    the *wide* elements being coupled to the *dense* ones and not to each other, which is exact for
+    random intercepts of one grouping factor. For other models the coupling among wide elements is
+    left out. That guides proposals and the tightness of bounds only: no draw depends on it in law.
 
     ``x[dense] = factor v[dense]`` and ``x[wide] = scale v[wide] - coupling x[dense]``, where
     x = theta - centre. Both v and theta are in the order of theta.
@@ -26,10 +36,12 @@ class Geometry(NamedTuple):
     wide : ndarray, shape (D - M,), int64
         Elements that are independent given the dense ones.
     factor : ndarray, shape (M, M)
-        Lower-triangular; factor factor' is about the posterior covariance of the dense elements.
+        Lower-triangular F with F F' = (C - B diag(d)^-1 B')^-1, about the posterior covariance of
+        the dense elements.
     scale : ndarray, shape (D - M,)
-        Conditional posterior sds of the wide ones.
+        d^(-1/2), conditional posterior sds of the wide ones.
     coupling : ndarray, shape (D - M, M)
+        diag(d)^-1 B'.
     """
 
     centre: np.ndarray
@@ -38,6 +50,31 @@ class Geometry(NamedTuple):
     factor: np.ndarray
     scale: np.ndarray
     coupling: np.ndarray
+
+    def unwhiten(self, v: np.ndarray) -> np.ndarray:
+        """Return theta for whitened v, shape (D,)."""
+        return self.centre + self.spread(v)
+
+    def whiten(self, theta: np.ndarray) -> np.ndarray:
+        """Return v for theta, the inverse of `unwhiten`."""
+        x, v = theta - self.centre, np.empty_like(theta, dtype=np.float64)
+        v[self.dense] = solve_triangular(self.factor, x[self.dense], lower=True)
+        v[self.wide] = (x[self.wide] + self.coupling @ x[self.dense]) / self.scale
+        return v
+
+    def spread(self, v: np.ndarray) -> np.ndarray:
+        """Return x = L^-T v, of the Laplace covariance for standard normal v; shape (D,)."""
+        x = np.empty_like(v, dtype=np.float64)
+        x[self.dense] = self.factor @ v[self.dense]
+        x[self.wide] = self.scale * v[self.wide] - self.coupling @ x[self.dense]
+        return x
+
+    def whiten_gradient(self, g: np.ndarray) -> np.ndarray:
+        """Return L^-1 g: the gradient in v of a function with gradient g in theta."""
+        out = np.empty_like(g, dtype=np.float64)
+        out[self.dense] = self.factor.T @ (g[self.dense] - self.coupling.T @ g[self.wide])
+        out[self.wide] = self.scale * g[self.wide]
+        return out
 
 
 def dense_geometry(centre: np.ndarray, factor: np.ndarray) -> Geometry:

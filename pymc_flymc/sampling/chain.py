@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.anchor.laplace import LaplaceFactor
-from pymc_flymc.anchor.search import Anchor
+from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.kernels.brightness import make_brightness
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import Geometry
@@ -34,8 +33,8 @@ class FireflyChain:
     moves : NamedTuple
         Settings of the target's kernel as a chain starts with them. Those that are arrays may be
         adapted; the kernel adapts them itself while ``moves.gain[0]`` is not zero.
-    anchors : tuple of Anchor, optional
-        Those of the target's likelihoods, if they are not the step's first.
+    anchor : Anchor, optional
+        That of the target, if it is not the step's first.
     """
 
     def __init__(
@@ -43,9 +42,9 @@ class FireflyChain:
         target: Target,
         resampling: Resampling,
         moves: Any,
-        anchors: tuple[Anchor, ...] | None = None,
+        anchor: Anchor | None = None,
     ) -> None:
-        self.target, self.anchors = target, anchors
+        self.target, self.anchor = target, anchor
         rows, n_parameters = target.data.parts, len(target.geometry.centre)
         n_rows = sum(len(part.X) for part in rows)
         self.cursor = np.zeros(1, np.int64)
@@ -110,11 +109,11 @@ class FireflyChain:
 
     def whiten(self, theta: np.ndarray) -> np.ndarray:
         """Return v for unconstrained parameters theta."""
-        return self._laplace.solve(theta - self.geometry.centre)
+        return self.geometry.whiten(theta)
 
     def unwhiten(self, v: np.ndarray) -> np.ndarray:
         """Return theta for whitened parameters v."""
-        return self.geometry.centre + self._laplace.apply(v)
+        return self.geometry.unwhiten(v)
 
     def set_others(self, others: np.ndarray) -> None:
         """Take over values of variables that belong to other step methods, if they changed."""
@@ -139,10 +138,6 @@ class FireflyChain:
         """
         self.moves.gain[0] = gain
         return float(self._run(rng, n, *self._arguments()))
-
-    @property
-    def _laplace(self) -> LaplaceFactor:
-        return LaplaceFactor(*self.geometry[1:])
 
     @property
     def n_bright(self) -> int:
@@ -175,11 +170,11 @@ class FireflyChain:
             "cursor": int(self.cursor[0]),
             "moves": _copy(self.moves),
             "geometry": self.geometry,
-            "anchors": self.anchors,
+            "anchor": self.anchor,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Return to a saved state; its anchors are those of this chain."""
+        """Return to a saved state; its anchor is that of this chain."""
         self.started = saved["started"]
         self.state.v[:] = saved["v"]
         self.state.theta[:] = saved["theta"]

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from pymc_flymc.anchor.effects import Objective, find_effects
-from pymc_flymc.anchor.kinks import has_kinks, sharpened
-from pymc_flymc.anchor.search import Anchor, anchor_at, laplace_anchor
-from pymc_flymc.anchor.surrogate import Surrogate, surrogate_of
+from pymc_flymc.anchor.anchor import Anchor
+from pymc_flymc.anchor.search import AnchorSearch
+from pymc_flymc.anchor.surrogate import surrogate_of
 from pymc_flymc.bounds import Problem
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.passes import BLOCK, iterate_rows
-from pymc_flymc.regression.regression import JointExpansion, Regression, expand, spans_of
+from pymc_flymc.regression.regression import Regression, spans_of
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.shared import SharedArray
 from pymc_flymc.target.target import Target, TargetPart
 
-__all__ = ["Anchors", "anchors_around", "same_anchors"]
+__all__ = ["Anchors", "same_anchor"]
 
 #: What a new anchor must save: all but this share of the bright rows, and of the mean square of the
 #: predictors' distance from where bounds touch. It costs two passes over the data.
@@ -33,7 +32,7 @@ SHARE = 0.5
 FEW_ROWS = 30.0
 
 
-@dataclass
+@dataclass(frozen=True)
 class Anchors:
     """Decides whether a chain needs another anchor, and builds targets at anchors.
 
@@ -48,8 +47,6 @@ class Anchors:
     y : tuple of SharedArray
     layout : Layout
     resampling : Resampling
-    surrogate : tuple of ndarray and Surrogate, or None
-        The last one that was compiled, and what it was compiled for.
     """
 
     target: Target
@@ -58,7 +55,6 @@ class Anchors:
     y: tuple[SharedArray, ...]
     layout: Layout
     resampling: Resampling
-    surrogate: tuple[np.ndarray, Surrogate] | None = None
 
     @classmethod
     def of(
@@ -67,7 +63,7 @@ class Anchors:
         """Keep what there is of problems beside their target; nothing of it is copied."""
         return cls(
             target,
-            _touching(problem.anchor for problem in problems),
+            problems[0].anchor.w,
             tuple(problem.name for problem in problems),
             tuple(SharedArray(problem.y) for problem in problems),
             layout,
@@ -76,7 +72,7 @@ class Anchors:
 
     def better(
         self, chain: FireflyChain, draws: np.ndarray, bright: float
-    ) -> tuple[tuple[Anchor, ...], Target] | None:
+    ) -> tuple[Anchor, Target] | None:
         """Return an anchor at the mean of a chain's draws, and its target, if it pays.
 
         The decision is made by counts and draws, never by clocks. Where the anchor is good it takes
@@ -94,10 +90,10 @@ class Anchors:
         if not target.subsamples or not self._pays(bright, 0.0):
             return None
         w = np.stack([target.coefficients(theta, chain.statistics) for theta in draws])
-        if not self._far(w, self.w if chain.anchors is None else _touching(chain.anchors)):
+        if not self._far(w, self.w if chain.anchor is None else chain.anchor.w):
             return None
-        anchors = self._anchors(chain, draws.mean(axis=0), w.mean(axis=0))
-        moved = self.target_at(anchors)
+        anchor = self._anchor(chain, draws.mean(axis=0), w.mean(axis=0))
+        moved = self.target_at(anchor)
         promised = sum(part.expected_bright for part in moved.parts)
         if not self._pays(bright, promised):
             return None
@@ -105,24 +101,20 @@ class Anchors:
             f"a chain's anchor moves to the mean of {len(draws)} tuning draws: "
             f"{count(promised)} rows bright, instead of {count(bright)}"
         )
-        return anchors, moved
+        return anchor, moved
 
-    def target_at(self, anchors: Sequence[Anchor]) -> Target:
+    def target_at(self, anchor: Anchor) -> Target:
         """Build the target with the first one's bounds and kernel at another anchor."""
-        problems = [Problem.of(*each) for each in zip(self._regressions(), anchors, strict=True)]
-        return self.target.at(problems, self.resampling)
+        return self.target.at(Problem.of(self._regressions(), anchor), self.resampling)
 
-    def _anchors(self, chain: FireflyChain, theta: np.ndarray, w: np.ndarray) -> tuple[Anchor, ...]:
-        if self.surrogate is None or not np.array_equal(self.surrogate[0], chain.others):
-            others = chain.others.copy()
-            self.surrogate = others, surrogate_of(self.target.graph, others)
-        known = self.surrogate[1], self._regressions()
-        if self.target.is_joint:
-            # Joint moves stay where proposals are made: bounds touch a Newton step on, lest a chain
-            # that is on its way to the posterior stop at each anchor.
-            (near,) = anchor_at(*known, theta, self.layout)
-            return anchor_at(*known, near.theta, self.layout)
-        return anchors_around(*known, theta, w, self.layout)
+    def _anchor(self, chain: FireflyChain, theta: np.ndarray, w: np.ndarray) -> Anchor:
+        surrogate = surrogate_of(self.target.graph, chain.others.copy())
+        search = AnchorSearch(surrogate, self._regressions(), self.layout)
+        if not self.target.is_joint:
+            return search.around(theta, w)
+        # Joint moves stay where proposals are made: bounds touch a Newton step on, lest a chain
+        # that is on its way to the posterior stop at each anchor.
+        return search.at(search.at(theta).theta)
 
     @staticmethod
     def _pays(bright: float, promised: float) -> bool:
@@ -164,10 +156,6 @@ class Anchors:
             )
         ]
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what is compiled."""
-        return self.__dict__ | {"surrogate": None}
-
 
 def _design(rows: Any, part: TargetPart) -> Design:
     sparse = None
@@ -177,47 +165,8 @@ def _design(rows: Any, part: TargetPart) -> Design:
     return Design(rows.X, rows.offset, bool(rows.intercept), len(part.likelihood.nuisances), sparse)
 
 
-def _touching(anchors: Iterable[Anchor]) -> np.ndarray:
-    """Coefficients of all likelihoods at which bounds touch, shape (P,)."""
-    return np.concatenate([anchor.w for anchor in anchors])
-
-
-def anchors_around(
-    surrogate: Surrogate,
-    regressions: Sequence[Regression],
-    theta: np.ndarray,
-    w: np.ndarray,
-    layout: Layout,
-) -> tuple[Anchor, ...]:
-    """Anchors at means of draws: theta, shape (D,), and the coefficients w, shape (P,).
-
-    Where w(theta) is not linear, w is not the coefficients at theta. Of the log-likelihood the
-    curvature alone is taken over to the latter, as if there were no slope left: the mean is no
-    mode, and a slope would spoil the curvature along ridges.
-    """
-    found = find_effects(surrogate, [each.design for each in regressions], layout)
-    effects = replace(found, positions=np.empty(0, np.int64))
-    at_theta, spans = surrogate.coefficients(theta), spans_of(regressions)
-
-    def anchors_of(regressions: Sequence[Regression]) -> tuple[Anchor, ...]:
-        expansion = expand(regressions, w).concave()
-        level = JointExpansion(
-            tuple(
-                replace(part, w=at_theta[span], gradient=np.zeros_like(part.gradient))
-                for part, span in zip(expansion.parts, spans, strict=True)
-            )
-        )
-        objective = Objective(surrogate, level.pack(), effects)
-        anchors = laplace_anchor(surrogate, regressions, objective, level, theta, effects, 1.0)
-        return tuple(replace(each, w=w[span]) for each, span in zip(anchors, spans, strict=True))
-
-    anchors = anchors_of(regressions)
-    return anchors_of(sharpened(regressions, anchors)) if has_kinks(regressions) else anchors
-
-
-def same_anchors(a: Sequence[Anchor] | None, b: Sequence[Anchor] | None) -> bool:
+def same_anchor(a: Anchor | None, b: Anchor | None) -> bool:
     """Whether the anchors of two chains are the same, or both missing."""
     if a is None or b is None:
         return a is b
-    same_theta = np.array_equal(a[0].theta, b[0].theta)
-    return same_theta and np.array_equal(_touching(a), _touching(b))
+    return np.array_equal(a.theta, b.theta) and np.array_equal(a.w, b.w)

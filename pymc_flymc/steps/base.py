@@ -15,7 +15,7 @@ from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.anchor.search import Anchor
+from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.bounds.setting import BoundSetting
 from pymc_flymc.reading.fingerprint import Fingerprint
@@ -24,7 +24,7 @@ from pymc_flymc.reading.full_passes import warn_of_full_passes
 from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import log, reported
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.reanchoring import Anchors, same_anchors
+from pymc_flymc.sampling.reanchoring import Anchors, same_anchor
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.progress import BrightRowsProgress
@@ -179,12 +179,12 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         )
 
     def _new_chain(
-        self, anchors: tuple[Anchor, ...] | None = None, target: Target | None = None
+        self, anchor: Anchor | None = None, target: Target | None = None
     ) -> FireflyChain:
         """Return a chain at the step's first anchor, or at one that has moved, with its target."""
-        if anchors is not None and target is None:
-            target = self._anchors.target_at(anchors)
-        return FireflyChain(target or self.target, self.brightness, self._new_moves(), anchors)
+        if anchor is not None and target is None:
+            target = self._anchors.target_at(anchor)
+        return FireflyChain(target or self.target, self.brightness, self._new_moves(), anchor)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make the transitions of one draw."""
@@ -277,9 +277,9 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         if saved is None or saved["data"] != self.data:
             self._chain = None
             return
-        anchors = saved["anchors"]
-        if self._chain is None or not same_anchors(self._chain.anchors, anchors):
-            self._chain = self._new_chain(anchors)
+        anchor = saved["anchor"]
+        if self._chain is None or not same_anchor(self._chain.anchor, anchor):
+            self._chain = self._new_chain(anchor)
         self._chain.restore(saved)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -12,7 +12,7 @@ from pymc.model import Model
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.anchor.search import anchor_at, find_anchor
+from pymc_flymc.anchor.search import AnchorSearch
 from pymc_flymc.anchor.surrogate import surrogate_of
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bounds
@@ -23,12 +23,12 @@ from pymc_flymc.reading.points import anchor_point, check_start, complete_point
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
 
-__all__ = ["Reading", "read"]
+__all__ = ["Setup", "read"]
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A model in numbers and graphs, with an anchor for each likelihood.
+class Setup:
+    """A model in numbers and graphs, with an anchor.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ def read(
     anchor: dict[str, Any] | None,
     initial_point: PointType | None,
     bound: BoundSetting,
-) -> Reading:
+) -> Setup:
     """Read a model with its data of now, and find its anchor or take the one given.
 
     Parameters
@@ -88,25 +88,23 @@ def read(
         others,
         others_layout,
     )
-    surrogate = surrogate_of(graph, of_others)
+    search = AnchorSearch(surrogate_of(graph, of_others), found.regressions, layout)
     if anchor is None:
-        anchors = find_anchor(surrogate, found.regressions, theta, layout)
+        at = search.find(theta)
         log.info(
-            f"posterior mode found in {anchors[0].passes:.1f} passes over the rows of "
+            f"posterior mode found in {at.passes:.1f} passes over the rows of "
             f"{names_of(found.regressions)}"
         )
     else:
-        at = layout.ravel(anchor_point(model, anchor))
-        anchors = anchor_at(surrogate, found.regressions, at, layout)
-    problems = [Problem.of(*each) for each in zip(found.regressions, anchors, strict=True)]
-    return Reading(
+        at = search.at(layout.ravel(anchor_point(model, anchor)))
+    return Setup(
         list(found.vars),
         layout,
         others_layout,
         theta,
         of_others,
         graph,
-        problems,
+        Problem.of(found.regressions, at),
         found.full_passes,
         found.per_row,
     )

@@ -250,11 +250,10 @@ def _tables(
             if resampling.q is None
             else Levels.single(resampling.q, len(probabilities))
         )
-    anchor = problems[0].anchor
     lengths = [n + part.n_shared for n, part in zip(sizes, parts, strict=True)]
     return {
         "parts": tuple(parts),
-        "geometry": Geometry(anchor.theta, *anchor.laplace),
+        "geometry": problems[0].anchor.geometry,
         "data": Data(combine_rows(rows, lengths), levels, alias),
     }
 

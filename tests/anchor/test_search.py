@@ -57,14 +57,13 @@ def test_search_converges(searches, name):
     assert distance < NEAR
     assert 1.0 < anchor.passes < 40
     np.testing.assert_allclose(anchor.w, anchor.theta, rtol=1e-12)
+    factor = anchor.geometry.factor
     # The factor is the Laplace approximation's, up to the precision of finite differences, which
     # only guide proposals; here, where no curvature is below the floor of 0.01, to 1 %.
     if np.linalg.eigvalsh(hessian)[0] > 0.02:
-        whitened = anchor.laplace.factor.T @ hessian @ anchor.laplace.factor
+        whitened = factor.T @ hessian @ factor
         np.testing.assert_allclose(whitened, np.eye(len(whitened)), atol=0.01)
-    np.testing.assert_allclose(
-        anchor.w_factor, anchor.laplace.factor, atol=1e-6 * np.abs(anchor.laplace.factor).max()
-    )
+    np.testing.assert_allclose(anchor.parts[0].w_factor, factor, atol=1e-6 * np.abs(factor).max())
 
 
 def test_subsample_saves_passes(searches):

@@ -86,6 +86,6 @@ def test_no_gradient_is_explained():
 def test_gaussian_process_is_found(searches, parametrization):
     x, y = smooth_rows(2000)
     anchor = searches(smooth(x, y, 12, parametrization=parametrization))
-    assert np.all(np.isfinite(anchor.laplace.factor))
+    assert np.all(np.isfinite(anchor.geometry.factor))
     # The scale's prior has a sd of about a third of it.
     assert 0.2 < np.exp(anchor.theta[0]) < 3.0

@@ -104,7 +104,7 @@ def test_wrong_bounds_are_caught():
         check_bound(Taylor(), SmallRemainder(), RNG.poisson(2.0, 300))
     with pytest.raises(AssertionError, match="the collapsed sum of tangent is"):
         check_bound(ForgottenSlack(), StudentT(), RNG.standard_t(2.0, 300), nuisances=(1.0, 0.0))
-    with pytest.raises(AssertionError, match="the collapsed sum of Boehning is"):
+    with pytest.raises(AssertionError, match="the collapsed sum of Böhning is"):
         check_bound(OneClassForgotten(), Softmax(n_predictors=2), RNG.integers(0, 3, 300))
     with pytest.raises(ValueError, match="tangent does not support bernoulli-logit"):
         check_bound(Tangent(), BernoulliLogit(), BINARY)

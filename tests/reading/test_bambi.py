@@ -111,7 +111,7 @@ def test_other_links_are_refused():
 @pytest.mark.filterwarnings("ignore:the Deterministic variables")
 def test_gaussian_process_is_found(searches):
     model = built("binary ~ hsgp(a, m=4, c=1.5)", "bernoulli", frame(500)).backend.model
-    assert np.all(np.isfinite(searches(model).laplace.factor))
+    assert np.all(np.isfinite(searches(model).geometry.factor))
 
 
 def test_fit():

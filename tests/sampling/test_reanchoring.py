@@ -162,7 +162,7 @@ def test_pickled_step_moves_alike(poor, kind):
     other = cloudpickle.loads(cloudpickle.dumps(step))
     results = [advance(s, begin(s, model), 320)[1] for s in (step, other)]
     np.testing.assert_array_equal(*results)
-    assert other.chain.anchors is not None
+    assert other.chain.anchor is not None
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_state_round_trip(poor, kind, n):
         if i == 300:
             step.stop_tuning()
         point, _ = step.step(point)
-    assert step.chain.anchors is not None
+    assert step.chain.anchor is not None
     saved = pickle.loads(pickle.dumps(step.sampling_state))
     target = step.chain.target
     _, expected = advance(step, point, 60)

@@ -84,7 +84,7 @@ def test_bounds_for_other_likelihoods(model, monkeypatch, cls, bound, message):
     def search(*_):
         raise AssertionError("passes over the data were made")
 
-    monkeypatch.setattr("pymc_flymc.steps.setup.find_anchor", search)
+    monkeypatch.setattr("pymc_flymc.anchor.search.AnchorSearch.find", search)
     with model, pytest.raises(ValueError, match=message):
         cls(bound=bound)
 

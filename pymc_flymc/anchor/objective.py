@@ -1,0 +1,205 @@
+"""What the anchor search maximises: the log density with effects of groups integrated out.
+
+The joint density of effects ``a ~ Normal(mu, sigma)`` and their scale has no useful mode: it grows
+without limit as sigma and all effects but their mean go to zero. What is maximised is therefore the
+Laplace approximation of the density with the effects integrated out given all other parameters,
+their conditional precisions d taken as independent: ``log p - sum_i log(d_i) / 2``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pymc_flymc.anchor.effects import Effects
+from pymc_flymc.anchor.laplace import laplace_geometry
+from pymc_flymc.anchor.surrogate import Surrogate
+from pymc_flymc.kernels.geometry import Geometry
+
+__all__ = ["Objective"]
+
+#: Probes of the curvature of wide elements at least, where they are not exact.
+PROBES = 8
+#: How close probes come to each other, relatively, where they are exact.
+SAME = 1e-9
+#: Step of finite differences in unconstrained parameters.
+STEP = 1e-4
+
+
+class Objective:
+    """Surrogate less half the log conditional precisions of the effects.
+
+    Derivatives of the precisions are third derivatives of the surrogate. Those that the gradient
+    needs come from two gradients, at theta plus and minus a conditional sd s of each effect with a
+    sign e_i drawn once: their mean is the gradient plus half of ``sum_ij s_i s_j e_i e_j D_ij``,
+    with D the derivatives of the Hessian, and the terms with i = j are those wanted. The others
+    cancel on average. (It is the M step of an EM algorithm.)
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    statistics : ndarray
+        Of the quadratic.
+    effects : Effects
+    near : bool
+        Whether the Hessian takes account of how the sds change with theta. Without, it is that of
+        the EM algorithm: steps that are safe from afar, and too short near the maximum.
+    """
+
+    def __init__(
+        self,
+        surrogate: Surrogate,
+        statistics: np.ndarray,
+        effects: Effects,
+        near: bool = True,
+    ) -> None:
+        self._surrogate, self._statistics, self.effects = surrogate, statistics, effects
+        self._near = near
+        self._slopes: np.ndarray | None = None
+        self._found: dict[bytes, np.ndarray] = {}
+        self._n_repeats = -(-PROBES // len(effects.probes)) if effects.probes else 0
+
+    def with_statistics(self, statistics: np.ndarray) -> Objective:
+        """Return the objective with another quadratic."""
+        return Objective(self._surrogate, statistics, self.effects, self._near)
+
+    def joint(self) -> Objective:
+        """Return the objective with nothing integrated out: the surrogate itself."""
+        effects = replace(self.effects, integrated_out=np.empty(0, np.int64))
+        return Objective(self._surrogate, self._statistics, effects)
+
+    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient, shape (D,)."""
+        value, gradient = self._surrogate(theta, self._statistics)
+        if not len(self.effects.integrated_out):
+            return value, gradient
+        precision = self._precisions(theta)
+        points = self._points(theta, precision)
+        gradients = [self._surrogate(t, self._statistics)[1] for t in points]
+        return value - 0.5 * float(np.sum(np.log(precision))), np.mean(gradients, axis=0)
+
+    def hessian(self, theta: np.ndarray) -> np.ndarray:
+        """Hessian, shape (D, D)."""
+        points = self._points(theta)
+        parts = [self._surrogate.hessian(t, self._statistics) for t in points]
+        return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, np.eye(len(theta))))
+
+    def hessian_times(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Product of the Hessian with a vector, shape (D,)."""
+        points = self._points(theta)
+        parts = [self._surrogate.hessian_times(t, self._statistics, v) for t in points]
+        return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, v))
+
+    def _precisions(self, theta: np.ndarray) -> np.ndarray:
+        """Conditional precision of each effect, given all other parameters.
+
+        Many products with the Hessian are asked for at the same theta: they are found once.
+        """
+        at = theta.tobytes()
+        if at not in self._found:
+            effects = self.effects
+            if len(effects.wide):
+                curvature = self._probe(theta)
+            else:
+                curvature = -np.diag(self._surrogate.hessian(theta, self._statistics))
+            self._found[at] = np.maximum(curvature[effects.integrated_out], 1e-8)
+        return self._found[at]
+
+    def _points(self, theta: np.ndarray, precision: np.ndarray | None = None) -> list[np.ndarray]:
+        at = self.effects.integrated_out
+        if not len(at):
+            return [theta]
+        if precision is None:
+            precision = self._precisions(theta)
+        shift = np.zeros(len(theta))
+        shift[at] = np.random.default_rng(20141104).choice([-1.0, 1.0], len(at))
+        shift[at] /= np.sqrt(precision)
+        return [theta + shift, theta - shift]
+
+    def _of_precisions(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Part of the Hessian, times v, that the change of the sds with theta makes.
+
+        With k_i the gradient of log d_i it is sum_i k_i k_i' / 2. The k_i are those at the first
+        theta that was asked for.
+        """
+        effects = self.effects
+        if not (len(effects.integrated_out) and self._near):
+            return np.zeros_like(v)
+        if self._slopes is None:
+            here, rows = np.log(self._precisions(theta)), []
+            for place in np.setdiff1d(np.arange(len(theta)), effects.integrated_out):
+                near = theta + _indicator(len(theta), place, STEP)
+                rows.append((np.log(self._precisions(near)) - here) / STEP)
+            self._slopes = np.reshape(rows, (-1, len(here)))
+        out = np.zeros_like(v)
+        others = np.setdiff1d(np.arange(len(theta)), effects.integrated_out)
+        out[others] = 0.5 * self._slopes @ (self._slopes.T @ v[others])
+        return out
+
+    def _probe(self, theta: np.ndarray) -> np.ndarray:
+        """Diagonal of minus the surrogate's Hessian for wide elements, shape (D,).
+
+        Probed with random signs: exact where elements probed together are not coupled, as the
+        effects of one grouping factor, else right on average.
+        """
+        rng = np.random.default_rng(20141104)
+        found, exact = np.zeros(len(theta)), True
+        for places in self.effects.probes:
+            probed = []
+            for _ in range(self._n_repeats):
+                signs = rng.choice([-1.0, 1.0], len(places))
+                direction = _indicator(len(theta), places, signs)
+                product = self._surrogate.hessian_times(theta, self._statistics, direction)
+                probed.append(-signs * product[places])
+            total = np.mean(probed, axis=0)
+            exact = exact and np.allclose(probed, total, SAME, SAME * np.abs(total).max())
+            good = total > 1e-8
+            # Noise, or no mode in this direction: the scale of the others will do.
+            found[places] = np.where(good, total, np.median(total[good]) if good.any() else 1.0)
+        if exact:  # from now on, once is enough
+            self._n_repeats = 1
+        return found
+
+    def _blocks(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return minus the Hessian in the blocks of `laplace_geometry`.
+
+        Raises
+        ------
+        ValueError
+            If it is not finite.
+        """
+        dense, wide = self.effects.dense, self.effects.wide
+        if not len(wide):
+            block = -self.hessian(theta)
+            diagonal, cross = np.empty(0), np.empty((0, len(dense)))
+        else:
+            columns = np.empty((len(theta), len(dense)))
+            for j, place in enumerate(dense):
+                columns[:, j] = -self.hessian_times(theta, _indicator(len(theta), place, 1.0))
+            block, cross = 0.5 * (columns[dense] + columns[dense].T), columns[wide]
+            diagonal = self._probe(theta)[wide]
+        if not all(np.all(np.isfinite(part)) for part in (block, diagonal, cross)):
+            raise ValueError("the curvature of the log density at the anchor is not finite")
+        return block, diagonal, cross
+
+    def geometry(self, theta: np.ndarray) -> Geometry:
+        """Coordinates of the Laplace approximation at theta."""
+        return laplace_geometry(theta, self.effects.dense, self.effects.wide, *self._blocks(theta))
+
+    def newton_decrement(self, theta: np.ndarray) -> float:
+        """Length of the gradient at theta in the coordinates of the Laplace approximation there.
+
+        A Newton step promises to gain half its square. With effects integrated out the gradient is
+        right on average only: where little is left to gain, steps along it may fail, and the
+        search is over.
+        """
+        gradient = self(theta)[1]
+        return float(np.linalg.norm(self.geometry(theta).whiten_gradient(gradient)))
+
+
+def _indicator(size: int, places: np.ndarray | int, values: np.ndarray | float) -> np.ndarray:
+    """Return a vector of zeros but for some places."""
+    out = np.zeros(size)
+    out[places] = values
+    return out
