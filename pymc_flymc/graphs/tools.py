@@ -190,6 +190,15 @@ def known_size(variable: Variable) -> int:
     return math.prod(n or 1 for n in getattr(variable.type, "shape", ()))
 
 
+def known_length(variable: TensorVariable, axis: int) -> int:
+    """Return the length of an axis of an array, whatever the values of its graph's free inputs.
+
+    Data count with their values of now.
+    """
+    length = freeze(variable, {}).type.shape[axis]
+    return int(evaluate(variable.shape[axis])) if length is None else length
+
+
 def first_equals(variable: Variable) -> dict[Variable, Variable]:
     """Map each variable of a graph to the first one that is computed in the same way.
 

@@ -28,10 +28,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class RowParameters:
-    """Parameters of an observed variable, as graphs.
+    """Parameters of an observed variable, as graphs, and the family that they are those of.
 
     Attributes
     ----------
+    likelihood : Likelihood
+        The family as this model has it: whatever of it the model decides, such as the number of
+        classes or a fixed shape, is known. Where the model decides nothing, the one that has read.
     predictors : TensorVariable
         Linear predictors: a vector with a value for each row, or a matrix, shape (N, K).
     nuisances : list of TensorVariable
@@ -41,6 +44,7 @@ class RowParameters:
         of length N, or scalars.
     """
 
+    likelihood: Likelihood
     predictors: TensorVariable
     nuisances: list[TensorVariable] = field(default_factory=list)
     row_data: list[TensorVariable] = field(default_factory=list)
@@ -57,7 +61,6 @@ class Likelihood(Protocol):
     name : str
         Name of the family.
     n_predictors : int
-        Zero for a family in which the model decides: a dataclass with this field.
     nuisances : tuple of str
         Names of the nuisance parameters.
     row_data : tuple of str
@@ -65,6 +68,10 @@ class Likelihood(Protocol):
 
     Notes
     -----
+    Of one that is listed, `matches` and `read` are used, to find the family of an observed variable
+    as the model has it; all else is asked of what `read` returns. So a family of which the model
+    decides something may be a dataclass whose `read` returns a copy of itself with that filled in.
+
     A family may have an attribute `usage`: how a model writes it, such as
     ``"pm.Poisson(mu=pm.math.exp(eta))"``. Messages list it by that, or else by its name.
     """
@@ -87,6 +94,8 @@ class Likelihood(Protocol):
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the parameters of a random variable that ``matches``, in the same graph.
+
+        With them comes the family as this model has it.
 
         Raises
         ------

@@ -20,6 +20,7 @@ __all__ = ["Bernoulli", "BernoulliLogit"]
 class Bernoulli:
     """Observed 0/1 with ``P(y_n = 1)`` the inverse link of a predictor."""
 
+    name: str
     n_predictors = 1
     nuisances: tuple[str, ...] = ()
     row_data: tuple[str, ...] = ()
@@ -28,6 +29,12 @@ class Bernoulli:
 
     def inverse_link(self, eta: np.ndarray) -> np.ndarray:
         """Return the probability of a one, element by element."""
+        raise NotImplementedError
+
+    def log_likelihood(
+        self, arguments: Sequence[TensorVariable], y: TensorVariable
+    ) -> TensorVariable:
+        """Return the graph of the log-likelihood, element by element."""
         raise NotImplementedError
 
     def matches(self, rv: TensorVariable) -> bool:
@@ -55,7 +62,7 @@ class Bernoulli:
         (p,) = rv.owner.op.dist_params(rv.owner)
         eta = find_predictor(p, self.inverse_link, self.rtol)
         if eta is not None:
-            return RowParameters(eta)
+            return RowParameters(self, eta)
         raise UnsupportedModelError(
             f"cannot read the observed variable {rv.name!r}: its p is not the logistic function of "
             "a linear predictor, nor the inverse of a probit or complementary log-log link. Use "

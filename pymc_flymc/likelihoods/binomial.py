@@ -58,7 +58,7 @@ class BinomialLogit:
                 "function of a linear predictor. Use pm.Binomial(n=n, logit_p=eta) or "
                 "p=pm.math.sigmoid(eta), without clipping, other links or mixtures"
             )
-        return RowParameters(eta, row_data=[n])
+        return RowParameters(self, eta, row_data=[n])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check successes and trials, shape (N, 2), and return them as float64.

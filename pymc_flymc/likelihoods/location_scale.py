@@ -115,7 +115,7 @@ class StudentT(LocationScale):
         else:
             nu, mu, sigma = parameters
             scalars = [scalar_parameter(nu, "nu", rv), scalar_parameter(sigma, "sigma", rv)]
-        return RowParameters(mu, [pt.log(scalar) for scalar in scalars])
+        return RowParameters(self, mu, [pt.log(scalar) for scalar in scalars])
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
         """Graph of the part of the log density that does not depend on the residual."""
@@ -164,7 +164,7 @@ class Logistic(LocationScale):
             If it is a number that is not positive and finite.
         """
         mu, scale = rv.owner.op.dist_params(rv.owner)
-        return RowParameters(mu, [pt.log(scalar_parameter(scale, "s", rv))])
+        return RowParameters(self, mu, [pt.log(scalar_parameter(scale, "s", rv))])
 
     def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
         """Graph of ``-2 log 2 cosh(z/2)``, without overflow."""
@@ -217,7 +217,7 @@ class AsymmetricLaplace(LocationScale):
             log_scale = -pt.log(scalar_parameter(rate, "b", rv))
         expected = "positive and finite; it is sqrt(q / (1 - q)) for a q between 0 and 1"
         kappa = scalar_parameter(kappa, "kappa", rv, expected)
-        return RowParameters(mu, [pt.log(kappa), log_scale])
+        return RowParameters(self, mu, [pt.log(kappa), log_scale])
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
         """Graph of the part of the log density that does not depend on the residual."""

@@ -61,7 +61,7 @@ class NegativeBinomialLog(BinomialLogit):
         if free_inputs([alpha]):
             raise UnsupportedModelError(f"alpha of the observed variable {rv.name!r} is free")
         check_parameter(alpha, "alpha", rv)
-        return RowParameters(_read_log_odds(rv), row_data=[alpha])
+        return RowParameters(self, _read_log_odds(rv), row_data=[alpha])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check counts, the first column of (N, 2), and return columns y and y + alpha.
@@ -101,7 +101,8 @@ class NegativeBinomialFree:
             If the mean is of another form, or alpha differs from row to row.
         """
         alpha, _ = rv.owner.op.dist_params(rv.owner)
-        return RowParameters(_read_log_odds(rv), [pt.log(scalar_parameter(alpha, "alpha", rv))])
+        log_alpha = pt.log(scalar_parameter(alpha, "alpha", rv))
+        return RowParameters(self, _read_log_odds(rv), [log_alpha])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check that observed values are counts, and return them as float64.

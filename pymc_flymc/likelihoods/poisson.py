@@ -50,7 +50,7 @@ class PoissonLog:
                 "function of a linear predictor. Use pm.Poisson(mu=pm.math.exp(eta)), or "
                 "mu=exposure * pm.math.exp(eta)"
             )
-        return RowParameters(eta)
+        return RowParameters(self, eta)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check that observed values are counts, and return them as float64.

@@ -7,7 +7,7 @@ K - 1 less that of class 0, the reference, which has none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from pytensor.tensor.special import Softmax as SoftmaxOp
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.tools import known_length
 from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.refusals import ALTERNATIVES, is_ordered
 
@@ -33,7 +34,7 @@ class Softmax:
     Parameters
     ----------
     n_predictors : int
-        Number of classes less one, K - 1.
+        Number of classes less one, K - 1; it is read from the model.
     """
 
     n_predictors: int = 0
@@ -50,7 +51,7 @@ class Softmax:
         )
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the argument of the softmax, columns 1 to K - 1 less column 0.
+        """Return the argument of the softmax, columns 1 to K - 1 less column 0; K is read with it.
 
         Raises
         ------
@@ -69,7 +70,8 @@ class Softmax:
                 f"Instead of ordered probabilities: {ALTERNATIVES['OrderedLogistic']}"
             )
         eta = p.owner.inputs[0]
-        return RowParameters(eta[:, 1:] - eta[:, 0][:, None])
+        likelihood = replace(self, n_predictors=known_length(eta, 1) - 1)
+        return RowParameters(likelihood, eta[:, 1:] - eta[:, 0][:, None])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check that observed values are 0, ..., K - 1, and return them in a small dtype.

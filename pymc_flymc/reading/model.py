@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 import numpy as np
 from pymc.initial_point import make_initial_point_expression
@@ -18,7 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs, plain_function
-from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
+from pymc_flymc.likelihoods import LIKELIHOODS, RowParameters
 from pymc_flymc.likelihoods.refusals import nothing_supported
 from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.observed import (
@@ -141,13 +140,20 @@ def _read_rows(
     """Read one observed variable: its rows, and the graph of their coefficients."""
     name = str(rv.name)
     check_form(model, rv)
-    likelihood, parameters = _read_parameters(rv)
+    parameters = _read_parameters(rv)
+    likelihood = parameters.likelihood
     values = with_row_data(observed_values(model, rv), parameters.row_data, likelihood, name)
     graphs = model.replace_rvs_by_values([parameters.predictors, *parameters.nuisances])
     _check_variables(model, owned, graphs, name)
-    predictor = read_parameters(RowParameters(graphs[0], graphs[1:]), len(values), name, shapes)
-    if not likelihood.n_predictors:
-        likelihood = replace(cast(Any, likelihood), n_predictors=predictor.design.n_predictors)
+    parameters = replace(parameters, predictors=graphs[0], nuisances=graphs[1:])
+    predictor = read_parameters(parameters, len(values), name, shapes)
+    found = predictor.design.n_predictors, predictor.design.n_nuisances
+    expected = likelihood.n_predictors, len(likelihood.nuisances)
+    if found != expected:  # kernels would read beyond the arrays of such a family
+        raise ValueError(
+            f"the family {likelihood.name} is of {expected} predictors and nuisance parameters, "
+            f"and has read {found} of {name!r}"
+        )
     y = likelihood.read_observed(values, name)
     return Regression(name, predictor.design, y, likelihood), predictor.coefficients
 
@@ -198,13 +204,13 @@ def _names(model: Model, values: Sequence[Variable]) -> list[str]:
     return [str(model.values_to_rvs[v].name) for v in values]
 
 
-def _read_parameters(rv: TensorVariable) -> tuple[Likelihood, RowParameters]:
-    """Return the first family that can read an observed variable, and what it has read."""
+def _read_parameters(rv: TensorVariable) -> RowParameters:
+    """Return what the first family that can read an observed variable has read."""
     families = [family for family in LIKELIHOODS if family.matches(rv)]
     for family in families[:-1]:
         with suppress(UnsupportedModelError):
-            return family, family.read(rv)
-    return families[-1], families[-1].read(rv)
+            return family.read(rv)
+    return families[-1].read(rv)
 
 
 def _supported(model: Model) -> list[TensorVariable]:

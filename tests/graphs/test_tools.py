@@ -1,11 +1,18 @@
 """Graphs, taken apart and written out."""
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.math import Dot, Prod
 
-from pymc_flymc.graphs.tools import plain_function, write_out_dots, write_out_products
+from pymc_flymc.graphs.tools import (
+    freeze,
+    known_length,
+    plain_function,
+    write_out_dots,
+    write_out_products,
+)
 
 
 def test_products_written_out():
@@ -37,3 +44,13 @@ def test_narrow_dots_written_out():
     for before, after in zip(graphs[:2], written[:2], strict=True):
         wanted, found = plain_function([x, y], [before, after])(*values)
         np.testing.assert_allclose(found, wanted, rtol=1e-13)
+
+
+def test_lengths_are_known_from_data():
+    with pm.Model():
+        flags = pm.Data("flags", np.array([1, 0, 1, 1]))
+        columns = pm.Normal("columns", shape=(2, flags.shape[0] + 1))
+        some = columns[:, :4][:, pt.nonzero(flags)[0]]
+    assert columns.type.shape[1] is None and freeze(some, {}).type.shape[1] is None
+    assert known_length(columns, 1) == 5
+    assert known_length(some, 1) == 3  # by evaluation

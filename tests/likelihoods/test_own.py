@@ -1,14 +1,19 @@
 """A likelihood from outside the package, as the documentation shows it."""
 
 import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pymc as pm
 import pytest
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.basic import LogisticRV
 
 from pymc_flymc import FireflyMH
-from pymc_flymc.likelihoods import LIKELIHOODS, BernoulliLogit
+from pymc_flymc.graphs.tools import evaluate, known_length
+from pymc_flymc.likelihoods import LIKELIHOODS, BernoulliLogit, RowParameters
+from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.steps import drive
 
@@ -61,9 +66,61 @@ def test_likelihood_without_a_bound(page):
                 raise AttributeError(name)
             return getattr(page["ExponentialLog"](), name)
 
+        def read(self, rv):
+            return replace(page["ExponentialLog"]().read(rv), likelihood=self)
+
     LIKELIHOODS.insert(0, Rough())
     with pm.Model():
         beta = pm.Normal("beta", 0.0, 1.0)
         pm.Exponential("y", scale=pm.math.exp(beta * np.ones(300)), observed=1.0 + BINARY)
         with pytest.raises(ValueError, match="no bound of this package is one on exponential-log"):
             FireflyMH()
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Ordered levels of a scale, with as many cutpoints as the model has, and a fixed slope."""
+
+    nuisances: tuple[str, ...] = ()
+    slope: float = 1.0
+    missing: int = 0
+    name = "levels"
+    n_predictors = 1
+    row_data = ()
+
+    def matches(self, rv):
+        return isinstance(rv.owner.op, LogisticRV)
+
+    def read(self, rv):
+        cuts, slope = rv.owner.op.dist_params(rv.owner)
+        (cuts,) = [v for v in ancestors([cuts]) if v.name == "cuts"]
+        n = known_length(cuts, 0)
+        family = replace(
+            self, nuisances=tuple(f"cutpoint {i}" for i in range(n)), slope=evaluate(slope).item()
+        )
+        return RowParameters(family, cuts[0], [cuts[i] for i in range(n - self.missing)])
+
+    def read_observed(self, values, name):
+        return values
+
+    def log_likelihood(self, arguments, y):
+        return -self.slope * sum(arguments) * y
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_family_of_which_the_model_decides(monkeypatch, missing):
+    """Number of nuisance parameters and a constant are read; a family that contradicts itself is
+    refused."""
+    monkeypatch.setattr("pymc_flymc.reading.model.LIKELIHOODS", [Levels(missing=missing)])
+    with pm.Model() as model:
+        n_cuts = pm.Data("points", np.arange(3.0)).shape[0]
+        cuts = pm.Normal("cuts", 0.0, 1.0, shape=n_cuts)
+        pm.Logistic("y", cuts.sum() * np.ones(4), 2.5, observed=np.arange(4.0))
+    if missing:
+        with pytest.raises(ValueError, match=r"levels is of \(1, 3\) .* has read \(1, 2\) of 'y'"):
+            read_model(model)
+        return
+    (regression,) = read_model(model).regressions
+    assert regression.likelihood.nuisances == ("cutpoint 0", "cutpoint 1", "cutpoint 2")
+    assert regression.likelihood.slope == 2.5
+    assert regression.design.n_nuisances == 3
