@@ -3,6 +3,7 @@
 from collections import OrderedDict
 
 import numpy as np
+import pytensor
 import pytest
 from hypothesis import settings
 
@@ -18,6 +19,31 @@ from tests.support.data import load_data
 # Time is no criterion: the first example may compile.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+def pytest_collection_modifyitems(items):
+    """Give a file to one process, and to one all that need the same factors and derivatives."""
+    for item in items:
+        path = item.path.relative_to(item.config.rootpath)
+        families = path.parent.name == "likelihoods" or path.match("bounds/test_check.py")
+        item.add_marker(pytest.mark.xdist_group("families" if families else str(path)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def keep_all_compiled():
+    """What a worker has compiled serves all its tests."""
+    once.KEPT = 10_000
+
+
+@pytest.fixture(autouse=True)
+def pymc_in_python(request):
+    """Compile no functions of PyMC's own or of tests; what steps compile is native, as ever.
+
+    NUTS, with which slow tests compare, is as users have it.
+    """
+    mode = "Mode" if request.node.get_closest_marker("slow") else "FAST_COMPILE"
+    with pytensor.config.change_flags(mode=mode):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -67,8 +67,12 @@ class BranchingGenerator:
     def integers(self, low, high):
         return low + self.choose([1.0 / (high - low)] * (high - low))
 
-    def geometric(self, q, longest=8):
-        """1, 2, ... `longest` - 1, and everything beyond lumped into `longest`."""
+    def geometric(self, q, longest=4):
+        """1, 2, ... `longest` - 1, and everything beyond lumped into `longest`.
+
+        It is the distance to the next of some rows: what is beyond the three that there are is all
+        the same, and each further value would be a branch more.
+        """
         exact = [q * (1.0 - q) ** (k - 1) for k in range(1, longest)]
         return 1 + self.choose([*exact, (1.0 - q) ** (longest - 1)])
 

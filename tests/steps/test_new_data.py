@@ -74,13 +74,16 @@ def test_the_draws_are_those_of_a_new_step(model, what, cores):
         assert after.posterior["beta"][..., 0].mean() < -1.0
 
 
-def test_a_step_that_has_not_sampled_before(model):
+@pytest.mark.parametrize(
+    "cls", [FireflyMH, pytest.param(FireflyHMC, marks=pytest.mark.slow)], ids=lambda c: c.__name__
+)
+def test_a_step_that_has_not_sampled_before(model, cls):
     with model:
-        step = FireflyHMC()
+        step = cls()
     change(model, "outcome")
     after = sample(model, step, draws=40)
     with model:
-        identical(after, sample(model, FireflyHMC(), draws=40))
+        identical(after, sample(model, cls(), draws=40))
 
 
 def test_nothing_is_read_again_without_need(model):
