@@ -14,6 +14,7 @@ from pymc_flymc.anchor import effects, surrogate
 from pymc_flymc.graphs import once
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression import design, quadratic
+from pymc_flymc.regression.derivatives import RowDerivatives
 from tests.support.data import load_data
 
 # Time is no criterion: the first example may compile.
@@ -21,6 +22,7 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Give a file to one process, and to one all that need the same factors and derivatives."""
     for item in items:
@@ -72,6 +74,20 @@ def searches(monkeypatch):
         return found.pop()
 
     return search
+
+
+@pytest.fixture
+def rows_read(monkeypatch):
+    """Numbers of the rows whose derivatives a search has asked for, one for each time."""
+    counts = []
+    original = RowDerivatives.__call__
+
+    def counting(self, arguments, y):
+        counts.append(len(y))
+        return original(self, arguments, y)
+
+    monkeypatch.setattr(RowDerivatives, "__call__", counting)
+    return counts
 
 
 @pytest.fixture

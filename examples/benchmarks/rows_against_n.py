@@ -23,6 +23,7 @@ import numpy as np
 
 from examples.benchmarks import nuts
 from examples.benchmarks.__main__ import three_digits
+from examples.benchmarks.figures import style_against_rows
 from examples.benchmarks.measurement import draws_of, smallest_ess
 from examples.benchmarks.problem import Problem, synthetic
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan
@@ -163,17 +164,12 @@ def draw_figure(
             )
         axes.plot(list(points), list(points.values()), "o", color=method.colour, ms=5)
         labels.append((values[-1], method.label, method.colour))
-    axes.set(
-        xscale="log",
-        yscale="log",
+    style_against_rows(
+        axes,
         xlim=(FEWEST * 0.8, last * 1.3),
-        xlabel="rows of data, N",
         ylabel="rows read for each effective draw",
         title=f"Logistic regression with {n_columns} coefficients",
     )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(which="major", color="0.9", lw=0.7)
-    axes.set_axisbelow(True)
     low, high = np.log10(axes.get_ylim())
     place, gap = -np.inf, 0.05 * (high - low)
     for value, text, colour in sorted(labels):

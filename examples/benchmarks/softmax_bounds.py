@@ -19,6 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from examples.benchmarks.__main__ import three_digits
+from examples.benchmarks.figures import style_against_rows
 from examples.benchmarks.measurement import draws_of, smallest_ess
 from examples.benchmarks.problem import synthetic
 from pymc_flymc import Bohning, FireflyMH, JebaraChoromanska, Taylor
@@ -116,15 +117,8 @@ def draw_figure(
             chosen = [(n, r) for n, r in zip(numbers, rows, strict=True) if by_rows[n][name].chosen]
             if chosen:
                 axes.plot(*zip(*chosen, strict=True), "o", ms=13, mfc="none", mec="0.3", mew=1.2)
-        axes.set(
-            xscale="log",
-            yscale="log",
-            xlabel="rows of data, N",
-            title=f"{classes} classes, {n_columns * (classes - 1)} coefficients",
-        )
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(which="major", color="0.9", lw=0.7)
-        axes.set_axisbelow(True)
+        title = f"{classes} classes, {n_columns * (classes - 1)} coefficients"
+        style_against_rows(axes, title=title)
     panels[0].set_ylabel("rows read for each effective draw")
     panels[0].legend(frameon=False)
     figure.savefig(path, dpi=150)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.bounds.base import Preparation, Problem
+from pymc_flymc.bounds.base import Graph, Preparation, Problem
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, outcome
 
@@ -44,22 +43,14 @@ class AllRows:
         return float(problem.design.n_rows)
 
     def collapsed(
-        self,
-        likelihood: Likelihood,
-        w: TensorVariable,
-        statistics: TensorVariable,
-        n_coefficients: int,
-    ) -> tuple[TensorVariable, TensorVariable]:
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
         """Graph of nothing: what rows say is in their factors."""
         return pt.constant(0.0), pt.zeros((0,))
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[TensorVariable],
-        constants: TensorVariable,
-        shared: TensorVariable,
-    ) -> TensorVariable:
+        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+    ) -> Graph:
         """Graph of log L itself, in the place of the gap."""
         y = [constants[:, i] for i in range(self.n_constants(likelihood))]
         return likelihood.log_likelihood(arguments, outcome(likelihood, y))

@@ -15,7 +15,9 @@ from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.settings import check, is_number
 
-__all__ = ["Bound", "Preparation", "Problem", "check_slack", "is_bound"]
+__all__ = ["Bound", "Graph", "Preparation", "Problem", "check_slack", "is_bound"]
+
+Graph = TensorVariable
 
 
 @dataclass(frozen=True)
@@ -95,24 +97,16 @@ class Bound(Protocol):
         """
 
     def collapsed(
-        self,
-        likelihood: Likelihood,
-        w: TensorVariable,
-        statistics: TensorVariable,
-        n_coefficients: int,
-    ) -> tuple[TensorVariable, TensorVariable]:
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
         """Graphs of sum_n log B_n at coefficients w, and of what the rows share there, shape (S,).
 
         Both take time independent of N. `statistics` may be longer than the packed vector.
         """
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[TensorVariable],
-        constants: TensorVariable,
-        shared: TensorVariable,
-    ) -> TensorVariable:
+        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+    ) -> Graph:
         """Graph of log L_n - log B_n >= 0 for rows with constants (n, R), element by element.
 
         Each of the arguments of the likelihood has the shape (n,).

@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.bounds.base import Preparation, Problem, check_slack
-from pymc_flymc.bounds.softmax import expand_rows, expected_rows
+from pymc_flymc.bounds.base import Graph, Preparation, Problem
+from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood, Softmax
+from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
-from pymc_flymc.settings import check
 
 __all__ = ["Bohning"]
 
 
-class Bohning:
+class Bohning(SoftmaxBound):
     r"""Quadratic lower bound on the softmax log-likelihood, tight at the anchor.
 
     The second-order expansion at the anchor, with the curvature replaced by
@@ -32,8 +30,7 @@ class Bohning:
     tuned : bool, default True
         Whether each row's bound touches at the anchor, or at equal probabilities of all classes.
     slack : float, default 1
-        Lowers each row's log bound by `slack` times the gap expected over the posterior; see
-        `JaakkolaJordan`.
+        As in `JaakkolaJordan`.
 
     Raises
     ------
@@ -47,21 +44,6 @@ class Bohning:
     """
 
     name = "Böhning"
-    n_shared = 0
-    joint = False
-
-    def __init__(self, *, tuned: bool = True, slack: float = 1.0) -> None:
-        check(isinstance(tuned, bool | np.bool_), "Bohning: tuned", "True or False", tuned)
-        self.tuned = bool(tuned)
-        self.slack = check_slack("Bohning", slack)
-
-    def supports(self, likelihood: Likelihood) -> bool:
-        """Whether the likelihood is a softmax."""
-        return isinstance(likelihood, Softmax)
-
-    def n_constants(self, likelihood: Likelihood) -> int:
-        """Slack, and the predictors at which the bound touches."""
-        return 1 + likelihood.n_predictors
 
     def curvature(self, touch: np.ndarray) -> np.ndarray:
         """Return A for each row, without the reference class, shape (K - 1, K - 1, n)."""
@@ -86,17 +68,9 @@ class Bohning:
         packed = np.concatenate([[constant], problem.own.w, gradient.ravel(), square.ravel()])
         return Preparation(packed, constants, bright)
 
-    def expected_rows(self, problem: Problem, stride: int) -> float:
-        """Bright rows expected over the Laplace approximation, from every stride-th row."""
-        return expected_rows(self, problem, stride)
-
     def collapsed(
-        self,
-        likelihood: Likelihood,
-        w: TensorVariable,
-        statistics: TensorVariable,
-        n_coefficients: int,
-    ) -> tuple[TensorVariable, TensorVariable]:
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
         """Graph of the collapsed sum; the rows share nothing."""
         k, size = likelihood.n_predictors, n_coefficients
         width = size // k
@@ -109,12 +83,8 @@ class Bohning:
         return statistics[0] + pt.sum(gradient * u) - 0.25 * form, pt.zeros((0,))
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[TensorVariable],
-        constants: TensorVariable,
-        shared: TensorVariable,
-    ) -> TensorVariable:
+        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+    ) -> Graph:
         """Graph of the gap.
 
         The label cancels: what remains is log sum exp, expanded, and a quadratic form.

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.bounds.base import Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic import RowTable, new_statistics
+from pymc_flymc.bounds.base import Graph, Preparation, Problem, check_slack
+from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit, Likelihood
 from pymc_flymc.regression.passes import iterate_rows
@@ -19,7 +18,7 @@ from pymc_flymc.settings import check
 __all__ = ["JaakkolaJordan", "curvature", "log_2cosh_half"]
 
 
-class JaakkolaJordan:
+class JaakkolaJordan(TightenedBound):
     r"""Quadratic lower bound on the logistic log-likelihood, tight at :math:`\eta = \pm\xi`.
 
     With :math:`s = (2y - 1)\eta` and :math:`\lambda(\xi) = \tanh(\xi/2)/(4\xi)`,
@@ -52,8 +51,6 @@ class JaakkolaJordan:
     """
 
     name = "Jaakkola-Jordan"
-    n_shared = 0
-    joint = False
 
     def __init__(self, xi: float | np.ndarray | None = None, *, slack: float = 2.0) -> None:
         if xi is not None:
@@ -127,22 +124,14 @@ class JaakkolaJordan:
         return total * stride
 
     def collapsed(
-        self,
-        likelihood: Likelihood,
-        w: TensorVariable,
-        statistics: TensorVariable,
-        n_coefficients: int,
-    ) -> tuple[TensorVariable, TensorVariable]:
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
         """Graph of the collapsed sum; the rows share nothing."""
         return collapsed_quadratic(w, statistics, n_coefficients), pt.zeros((0,))
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[TensorVariable],
-        constants: TensorVariable,
-        shared: TensorVariable,
-    ) -> TensorVariable:
+        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+    ) -> Graph:
         """Graph of the gap: log sigma(s) is s/2 - log 2cosh(s/2), so that the label cancels."""
         (eta,) = arguments
         magnitude = pt.abs(eta)

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.bounds.base import Preparation, Problem, check_slack
-from pymc_flymc.bounds.softmax import expand_rows, expected_rows
+from pymc_flymc.bounds.base import Graph, Preparation, Problem
+from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood, Softmax
+from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
 from pymc_flymc.regression.quadratic import QuadraticStatistics, collapsed_quadratic
-from pymc_flymc.settings import check
 
 __all__ = ["JebaraChoromanska"]
 
@@ -24,7 +22,7 @@ __all__ = ["JebaraChoromanska"]
 SMALLEST = 1e-100
 
 
-class JebaraChoromanska:
+class JebaraChoromanska(SoftmaxBound):
     r"""Quadratic lower bound on the softmax log-likelihood whose curvature follows the row.
 
     Log sum exp is put together class by class. With :math:`z` the sum so far at the point where the
@@ -47,16 +45,8 @@ class JebaraChoromanska:
 
     Parameters
     ----------
-    tuned : bool, default True
-        Whether each row's bound touches at the anchor, or at equal probabilities of all classes.
-    slack : float, default 1
-        Lowers each row's log bound by `slack` times the gap expected over the posterior; see
-        `JaakkolaJordan`.
-
-    Raises
-    ------
-    ValueError
-        If `slack` is negative or not finite.
+    tuned, slack
+        As in `Bohning`.
 
     References
     ----------
@@ -65,23 +55,6 @@ class JebaraChoromanska:
     """
 
     name = "Jebara-Choromanska"
-    n_shared = 0
-    joint = False
-
-    def __init__(self, *, tuned: bool = True, slack: float = 1.0) -> None:
-        check(
-            isinstance(tuned, bool | np.bool_), "JebaraChoromanska: tuned", "True or False", tuned
-        )
-        self.tuned = bool(tuned)
-        self.slack = check_slack("JebaraChoromanska", slack)
-
-    def supports(self, likelihood: Likelihood) -> bool:
-        """Whether the likelihood is a softmax."""
-        return isinstance(likelihood, Softmax)
-
-    def n_constants(self, likelihood: Likelihood) -> int:
-        """Slack, and the predictors at which the bound touches."""
-        return 1 + likelihood.n_predictors
 
     def curvature(self, touch: np.ndarray) -> np.ndarray:
         """Return S for each row, without the reference class, shape (K - 1, K - 1, n)."""
@@ -115,27 +88,15 @@ class JebaraChoromanska:
             statistics.add_expansion(x, *expansion)
         return Preparation(statistics.pack(), constants, bright)
 
-    def expected_rows(self, problem: Problem, stride: int) -> float:
-        """Bright rows expected over the Laplace approximation, from every stride-th row."""
-        return expected_rows(self, problem, stride)
-
     def collapsed(
-        self,
-        likelihood: Likelihood,
-        w: TensorVariable,
-        statistics: TensorVariable,
-        n_coefficients: int,
-    ) -> tuple[TensorVariable, TensorVariable]:
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
         """Graph of the collapsed sum; the rows share nothing."""
         return collapsed_quadratic(w, statistics, n_coefficients), pt.zeros((0,))
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[TensorVariable],
-        constants: TensorVariable,
-        shared: TensorVariable,
-    ) -> TensorVariable:
+        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+    ) -> Graph:
         """Graph of the gap: the recursion over classes again, for the quadratic form alone.
 
         The label cancels: what remains is log sum exp and its bound. A class costs an exponential

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.bounds.base import Preparation, Problem, check_slack
+from pymc_flymc.bounds.base import Graph, Preparation, Problem, check_slack
 from pymc_flymc.bounds.jaakkola_jordan import curvature, log_2cosh_half
-from pymc_flymc.bounds.quadratic import RowTable, expected_rows, new_statistics
+from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, NegativeBinomialFree
 from pymc_flymc.likelihoods.negative_binomial import log_rising
@@ -20,7 +19,7 @@ from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
 __all__ = ["FreeJaakkolaJordan"]
 
 
-class FreeJaakkolaJordan:
+class FreeJaakkolaJordan(TightenedBound):
     r"""Jaakkola-Jordan bound on negative binomial counts with a free alpha.
 
     In the log odds :math:`\psi = \eta - \log\alpha` the logarithm of the bound is
@@ -36,8 +35,7 @@ class FreeJaakkolaJordan:
     Parameters
     ----------
     slack : float, default 2
-        Lowers each row's log bound by `slack` times the gap expected over the posterior; see
-        `JaakkolaJordan`.
+        As in `JaakkolaJordan`.
 
     Raises
     ------
@@ -46,8 +44,6 @@ class FreeJaakkolaJordan:
     """
 
     name = "free Jaakkola-Jordan"
-    n_shared = 0
-    joint = False
 
     def __init__(self, *, slack: float = 2.0) -> None:
         self.slack = check_slack("FreeJaakkolaJordan", slack)
@@ -87,17 +83,9 @@ class FreeJaakkolaJordan:
         parts: list[Any] = [by_count.pack(), by_alpha.pack(), [len(counts)], counts, times]
         return Preparation(np.concatenate(parts), table.constants, table.bright)
 
-    def expected_rows(self, problem: Problem, stride: int) -> float:
-        """Bright rows expected over the Laplace approximation, from every stride-th row."""
-        return expected_rows(self, problem, stride)
-
     def collapsed(
-        self,
-        likelihood: Likelihood,
-        w: TensorVariable,
-        statistics: TensorVariable,
-        n_coefficients: int,
-    ) -> tuple[TensorVariable, TensorVariable]:
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
         """Graph of the collapsed sum; the rows share nothing but alpha."""
         width = n_coefficients - 1
         alpha, size = pt.exp(w[width]), quadratic_size(statistics, width)
@@ -111,12 +99,8 @@ class FreeJaakkolaJordan:
         return by_count + alpha * by_alpha + gammas, pt.zeros((0,))
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[TensorVariable],
-        constants: TensorVariable,
-        shared: TensorVariable,
-    ) -> TensorVariable:
+        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+    ) -> Graph:
         """Graph of the gap, y + alpha times that of one trial; the gamma functions cancel."""
         psi, log_alpha = arguments
         y, slack, a, c = (constants[:, i] for i in range(4))

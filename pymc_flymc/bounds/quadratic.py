@@ -14,12 +14,14 @@ from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.quadratic import QuadraticStatistics
 
-__all__ = ["RowTable", "TightenedBound", "expected_rows", "new_statistics"]
+__all__ = ["RowTable", "TightenedBound", "new_statistics"]
 
 
 class TightenedBound(Bound, Protocol):
     """A bound with one parameter for each row that says where it touches."""
 
+    n_shared: int = 0
+    joint: bool = False
     #: Slack in units of a row's expected gap: every log B_n is lowered by this much.
     slack: float
 
@@ -33,6 +35,13 @@ class TightenedBound(Bound, Protocol):
 
     def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
         """All that the gap depends on beside the arguments, shape (n, R), float64."""
+
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """Bright rows expected over the Laplace approximation, from every stride-th row."""
+        table = RowTable(self, problem, compile_log_factor(row_factor(problem.likelihood, self)))
+        for _ in table.fill(stride):
+            pass
+        return stride * float(table.bright[::stride].sum(dtype=np.float64))
 
 
 def new_statistics(problem: Problem) -> QuadraticStatistics:
@@ -92,11 +101,3 @@ class RowTable:
         out = np.empty(len(eta))
         self.log_factor(eta[:, None], constants, nuisances, out)
         return np.logaddexp(0.0, out)  # log odds = log(exp(gap) - 1)
-
-
-def expected_rows(bound: TightenedBound, problem: Problem, stride: int) -> float:
-    """Bright rows expected over the Laplace approximation, from every stride-th row."""
-    table = RowTable(bound, problem, compile_log_factor(row_factor(problem.likelihood, bound)))
-    for _ in table.fill(stride):
-        pass
-    return stride * float(table.bright[::stride].sum(dtype=np.float64))

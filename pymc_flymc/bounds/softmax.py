@@ -1,38 +1,77 @@
-"""Quadratic bounds on the softmax likelihood: the pass over the data that they share."""
+"""Quadratic bounds on the softmax likelihood: what they share."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 
-from pymc_flymc.bounds.base import Problem
+from pymc_flymc.bounds.base import Problem, check_slack
 from pymc_flymc.kernels.native import NativeFunction
+from pymc_flymc.likelihoods import Likelihood, Softmax
 from pymc_flymc.regression.passes import iterate_rows
+from pymc_flymc.settings import check
 
-__all__ = ["SoftmaxBound", "expand_rows", "expected_rows"]
+__all__ = ["SoftmaxBound", "expand_rows"]
 
 #: Draws from the Laplace approximation by which the expected gap of each row is estimated.
 LAPLACE_DRAWS = 16
 
 
-class SoftmaxBound(Protocol):
+class SoftmaxBound(ABC):
     """A bound that touches somewhere, with a curvature that is at least that of log sum exp.
 
     The constants of a row are its slack and the predictors at which the bound touches.
+
+    Attributes
+    ----------
+    tuned : bool
+        Whether bounds touch at the anchor, or at equal probabilities of all classes.
+    slack : float
+        Slack in units of a row's expected gap: every log B_n is lowered by this much.
     """
 
-    #: Whether bounds touch at the anchor, or at equal probabilities of all classes.
-    tuned: bool
-    #: Slack in units of a row's expected gap: every log B_n is lowered by this much.
-    slack: float
+    n_shared = 0
+    joint = False
 
+    def __init__(self, *, tuned: bool = True, slack: float = 1.0) -> None:
+        name = type(self).__name__
+        check(isinstance(tuned, bool | np.bool_), f"{name}: tuned", "True or False", tuned)
+        self.tuned = bool(tuned)
+        self.slack = check_slack(name, slack)
+
+    def supports(self, likelihood: Likelihood) -> bool:
+        """Whether the likelihood is a softmax."""
+        return isinstance(likelihood, Softmax)
+
+    def n_constants(self, likelihood: Likelihood) -> int:
+        """Slack, and the predictors at which the bound touches."""
+        return 1 + likelihood.n_predictors
+
+    @abstractmethod
     def curvature(self, touch: np.ndarray) -> np.ndarray:
         """Curvatures A of bounds ``log B = ... - u' A u / 2``, shape (K - 1, K - 1, n).
 
-        They touch at `touch`, shape (K - 1, n), for K classes.
+        They touch at `touch`, shape (K - 1, n), for K classes, the first one of reference.
         """
+
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """Bright rows expected over the Laplace approximation, from every stride-th row.
+
+        The gap is taken to be quadratic: half the difference of the curvatures. A bound that does
+        not touch at the anchor has more.
+        """
+        total, shifts = 0.0, _laplace_shifts(problem)
+        for rows, x, eta in iterate_rows(problem.design, problem.own.w, stride):
+            second = problem.derivatives(eta, problem.y[rows]).second
+            excess = self.curvature(_touch(self, eta)) + second
+            u = x @ shifts
+            gaps = 0.5 * np.sum(u * np.einsum("ijn,jns->ins", excess, u), axis=0)
+            gaps = np.maximum(gaps, 0.0)
+            slack = self.slack * gaps.mean(axis=1, keepdims=True)
+            total -= float(np.expm1(-(gaps + slack)).mean(axis=1).sum())
+        return total * stride
 
 
 def expand_rows(
@@ -77,24 +116,6 @@ def expand_rows(
         pull = np.einsum("ijn,jn->in", curvature, away)
         value = value + np.sum((slope - 0.5 * pull) * away, axis=0) - slack
         yield x, value, slope - pull, curvature
-
-
-def expected_rows(bound: SoftmaxBound, problem: Problem, stride: int) -> float:
-    """Bright rows expected over the Laplace approximation, from every stride-th row.
-
-    The gap is taken to be quadratic: half the difference of the curvatures. A bound that does not
-    touch at the anchor has more.
-    """
-    total, shifts = 0.0, _laplace_shifts(problem)
-    for rows, x, eta in iterate_rows(problem.design, problem.own.w, stride):
-        second = problem.derivatives(eta, problem.y[rows]).second
-        excess = bound.curvature(_touch(bound, eta)) + second
-        u = x @ shifts
-        gaps = 0.5 * np.sum(u * np.einsum("ijn,jns->ins", excess, u), axis=0)
-        gaps = np.maximum(gaps, 0.0)
-        slack = bound.slack * gaps.mean(axis=1, keepdims=True)
-        total -= float(np.expm1(-(gaps + slack)).mean(axis=1).sum())
-    return total * stride
 
 
 def _touch(bound: SoftmaxBound, eta: np.ndarray) -> np.ndarray:

@@ -7,10 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.bounds.base import Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic import RowTable, expected_rows, new_statistics
+from pymc_flymc.bounds.base import Graph, Preparation, Problem, check_slack
+from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.location_scale import LocationScale
@@ -19,7 +18,7 @@ from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
 __all__ = ["Tangent"]
 
 
-class Tangent:
+class Tangent(TightenedBound):
     r"""Gaussian lower bound on a likelihood that is log-convex in the squared residual.
 
     With :math:`u = ((y - \eta)/\sigma)^2`, the log-likelihoods of the Student t and its kin are
@@ -32,8 +31,7 @@ class Tangent:
     Parameters
     ----------
     slack : float, default 4
-        Lowers each row's log bound by `slack` times the gap expected over the posterior; see
-        `JaakkolaJordan`.
+        As in `JaakkolaJordan`.
 
     Raises
     ------
@@ -42,8 +40,6 @@ class Tangent:
     """
 
     name = "tangent"
-    n_shared = 0
-    joint = False
 
     def __init__(self, *, slack: float = 4.0) -> None:
         self.slack = check_slack("Tangent", slack)
@@ -92,17 +88,9 @@ class Tangent:
         packed = np.concatenate([statistics.pack(), sums, residuals])
         return Preparation(packed, table.constants, table.bright)
 
-    def expected_rows(self, problem: Problem, stride: int) -> float:
-        """Bright rows expected over the Laplace approximation, from every stride-th row."""
-        return expected_rows(self, problem, stride)
-
     def collapsed(
-        self,
-        likelihood: Likelihood,
-        w: TensorVariable,
-        statistics: TensorVariable,
-        n_coefficients: int,
-    ) -> tuple[TensorVariable, TensorVariable]:
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
         """Graph of the collapsed sum; the rows share nothing but the nuisance parameters."""
         family, n_nuisances = _location_scale(likelihood), len(likelihood.nuisances)
         width = n_coefficients - n_nuisances
@@ -121,12 +109,8 @@ class Tangent:
         return total, pt.zeros((0,))
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[TensorVariable],
-        constants: TensorVariable,
-        shared: TensorVariable,
-    ) -> TensorVariable:
+        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+    ) -> Graph:
         """Graph of the gap; what else the log density has is part of likelihood and bound alike."""
         family = _location_scale(likelihood)
         eta, *nuisances = arguments

@@ -9,11 +9,10 @@ from typing import Any, cast
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pytensor.tensor.variable import TensorVariable
 from scipy.stats import chi
 
 from pymc_flymc.anchor.anchor import AnchorPart
-from pymc_flymc.bounds.base import Preparation, Problem
+from pymc_flymc.bounds.base import Graph, Preparation, Problem
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.regression.design import STRUCTURED
@@ -158,12 +157,8 @@ class Taylor:
         return near, far, likelihood.growth * float(c.max())
 
     def collapsed(
-        self,
-        likelihood: Likelihood,
-        w: TensorVariable,
-        statistics: TensorVariable,
-        n_coefficients: int,
-    ) -> tuple[TensorVariable, TensorVariable]:
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
         """Graph of the sum of log bounds.
 
         The rows share r^(k+1), which beyond the limit of r may come with an exponential function,
@@ -189,12 +184,8 @@ class Taylor:
         return expansion - rate, pt.stack([power, far.astype("float64"), rate])
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[TensorVariable],
-        constants: TensorVariable,
-        shared: TensorVariable,
-    ) -> TensorVariable:
+        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+    ) -> Graph:
         """Graph of the remainder of the expansion plus its bound."""
         k = len(arguments)
         anchor: list[Any] = [constants[:, 3 + i] for i in range(k)]

@@ -20,13 +20,12 @@ from pymc_flymc.likelihoods import NegativeBinomialFree, NegativeBinomialLog
 from pymc_flymc.likelihoods.negative_binomial import log_rising
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.data import exposed_rows
 from tests.support.steps import drive, step_of
 
 
 def simulated(n, d, seed=0, alpha=1.5):
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([np.ones(n), rng.normal(size=(n, d - 1))])
-    exposure = rng.uniform(0.5, 2.0, n)
+    rng, X, exposure = exposed_rows(n, d, seed)
     mu = exposure * np.exp(1.0 + X @ (0.4 * rng.normal(size=d)))
     return X, exposure, rng.negative_binomial(alpha, alpha / (alpha + mu))
 

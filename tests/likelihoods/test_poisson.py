@@ -14,13 +14,12 @@ from pymc_flymc import (
 from pymc_flymc.likelihoods import PoissonLog
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.data import exposed_rows
 from tests.support.steps import drive, step_of
 
 
 def simulated(n, d, seed=0, scale=0.4):
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([np.ones(n), rng.normal(size=(n, d - 1))])
-    exposure = rng.uniform(0.5, 2.0, n)
+    rng, X, exposure = exposed_rows(n, d, seed)
     return X, exposure, rng.poisson(exposure * np.exp(X @ (scale * rng.normal(size=d))))
 
 

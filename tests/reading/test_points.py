@@ -1,24 +1,15 @@
 """Points that are none are refused, and others completed."""
 
 import numpy as np
-import pymc as pm
 import pytest
 
 from pymc_flymc.reading.points import anchor_point, complete_point
-
-N = 40
-RNG = np.random.default_rng(1)
-X = RNG.normal(size=(N, 2))
-Y = (RNG.random(N) < 0.5).astype(int)
+from tests.support.models import half_line_model
 
 
 @pytest.fixture(scope="module")
 def model():
-    with pm.Model() as model:
-        b = pm.Normal("b", 0.0, 1.0, shape=2)
-        s = pm.HalfNormal("s", 1.0)
-        pm.Bernoulli("y", logit_p=X @ b + s, observed=Y)
-    return model
+    return half_line_model(np.ones((40, 2)), np.arange(40) % 2)
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,7 @@ import pytest
 
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
-from tests.support.steps import SCHEMES, drive, identical, sample, step_of
-
-STATS = {
-    "n_bright": np.int64,
-    "likelihood_queries": np.int64,
-    "accept": np.float64,
-    "random_walk_scale": np.float64,
-    "pcn_scale": np.float64,
-    "transitions": np.int64,
-}
+from tests.support.steps import SCHEMES, STATS, drive, identical, sample, step_of
 
 
 def test_same_seed_same_draws_whatever_the_cores(shared):

@@ -21,6 +21,7 @@ from pymc_flymc import (
 )
 from pymc_flymc.likelihoods import BernoulliLogit
 from tests.support.data import logistic_rows
+from tests.support.models import half_line_model
 from tests.support.steps import logistic_step
 
 N = 40
@@ -31,11 +32,7 @@ Y = (RNG.random(N) < 0.5).astype(int)
 
 @pytest.fixture(scope="module")
 def model():
-    with pm.Model() as model:
-        b = pm.Normal("b", 0.0, 1.0, shape=2)
-        s = pm.HalfNormal("s", 1.0)
-        pm.Bernoulli("y", logit_p=X @ b + s, observed=Y)
-    return model
+    return half_line_model(X, Y)
 
 
 @pytest.mark.parametrize(

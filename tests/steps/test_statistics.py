@@ -6,16 +6,7 @@ import pytest
 from pymc_flymc import ImplicitResampling, JaakkolaJordan
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
-from tests.support.steps import SCHEMES, drive, sample, step_of
-
-STATS = {
-    "n_bright": np.int64,
-    "likelihood_queries": np.int64,
-    "accept": np.float64,
-    "random_walk_scale": np.float64,
-    "pcn_scale": np.float64,
-    "transitions": np.int64,
-}
+from tests.support.steps import SCHEMES, STATS, drive, sample, step_of
 
 
 def test_statistics_are_there(shared):

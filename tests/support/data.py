@@ -48,3 +48,10 @@ def softmax_rows(n, d, k, seed=0):
     X = np.column_stack([np.ones(n), rng.normal(size=(n, d - 1))])
     eta = X @ rng.normal(size=(d, k))
     return X, np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
+
+
+def exposed_rows(n, d, seed):
+    """Generator of outcomes, design (n, d), its first column ones, and exposures (n,)."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, d - 1))])
+    return rng, X, rng.uniform(0.5, 2.0, n)

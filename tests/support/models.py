@@ -15,6 +15,15 @@ def logistic_model(X, y, prior_sd=1.0):
     return model
 
 
+def half_line_model(X, y):
+    """Logistic regression with an intercept s > 0, a transformed variable."""
+    with pm.Model() as model:
+        b = pm.Normal("b", 0.0, 1.0, shape=X.shape[1])
+        s = pm.HalfNormal("s", 1.0)
+        pm.Bernoulli("y", logit_p=X @ b + s, observed=y)
+    return model
+
+
 def logistic_posterior(X, y, prior_sd):
     """Log density of a logistic regression with N(0, prior_sd) coefficients, for `quadrature`."""
     signed = X * (2.0 * np.asarray(y) - 1.0)[:, None]

@@ -20,6 +20,15 @@ SCHEMES = {
     "without-replacement": ExplicitResampling(fraction=0.1, scheme="without_replacement"),
     "cycle": ExplicitResampling(fraction=0.1, scheme="cycle"),
 }
+#: Statistics of `FireflyMH`.
+STATS = {
+    "n_bright": np.int64,
+    "likelihood_queries": np.int64,
+    "accept": np.float64,
+    "random_walk_scale": np.float64,
+    "pcn_scale": np.float64,
+    "transitions": np.int64,
+}
 
 
 def step_of(model, cls=FireflyMH, **settings):
