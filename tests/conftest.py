@@ -22,13 +22,18 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
     """Give a file to one process, and to one all that need the same factors and derivatives."""
-    for item in items:
-        path = item.path.relative_to(item.config.rootpath)
-        families = path.parent.name == "likelihoods" or path.match("bounds/test_check.py")
-        item.add_marker(pytest.mark.xdist_group("families" if families else str(path)))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByWhatIsCompiled(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.split("::")[0]
+            families = "tests/likelihoods/" in file or file.endswith("bounds/test_check.py")
+            return "families" if families else file
+
+    return ByWhatIsCompiled(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session", autouse=True)
