@@ -30,7 +30,7 @@ def pytest_xdist_make_scheduler(config, log):
     class ByWhatIsCompiled(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             file = nodeid.split("::")[0]
-            families = "tests/likelihoods/" in file or file.endswith("bounds/test_check.py")
+            families = file.startswith(("tests/bounds/", "tests/likelihoods/"))
             return "families" if families else file
 
     return ByWhatIsCompiled(config, log) if config.getvalue("dist") == "loadfile" else None

@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import digamma
 
-from pymc_flymc import (
-    FreeJaakkolaJordan,
-    JaakkolaJordan,
-    Taylor,
-    UnsupportedModelError,
-)
+from pymc_flymc import FreeJaakkolaJordan, JaakkolaJordan, Taylor, UnsupportedModelError
 from pymc_flymc.likelihoods import NegativeBinomialFree, NegativeBinomialLog
 from pymc_flymc.likelihoods.negative_binomial import log_rising
 from pymc_flymc.reading.model import read_model

@@ -5,12 +5,7 @@ import pymc as pm
 import pytest
 from scipy import stats
 
-from pymc_flymc import (
-    ImplicitResampling,
-    JaakkolaJordan,
-    Taylor,
-    UnsupportedModelError,
-)
+from pymc_flymc import ImplicitResampling, JaakkolaJordan, Taylor, UnsupportedModelError
 from pymc_flymc.likelihoods import PoissonLog
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws

@@ -22,18 +22,16 @@ def from_python(function):
     return jit(**function.targetoptions | wrappers)(function.py_func)
 
 
-brighten = from_python(brightness.brighten)
-darken = from_python(brightness.darken)
-is_bright = from_python(brightness.is_bright)
-unwhiten = from_python(geometry.unwhiten)
-whiten_gradient = from_python(geometry.whiten_gradient)
-average = from_python(hamiltonian.average)
-density_and_gradient = from_python(hamiltonian.density_and_gradient)
-log_odds_and_force = from_python(hamiltonian.log_odds_and_force)
-draw_bright = from_python(poisson.draw_bright)
-sort = from_python(poisson.sort)
-add_rows = from_python(rows.add_rows)
-row_predictors = from_python(rows.row_predictors)
+brighten, darken, is_bright = map(
+    from_python, (brightness.brighten, brightness.darken, brightness.is_bright)
+)
+unwhiten, whiten_gradient = map(from_python, (geometry.unwhiten, geometry.whiten_gradient))
+average, density_and_gradient, log_odds_and_force = map(
+    from_python,
+    (hamiltonian.average, hamiltonian.density_and_gradient, hamiltonian.log_odds_and_force),
+)
+draw_bright, sort = map(from_python, (poisson.draw_bright, poisson.sort))
+add_rows, row_predictors = map(from_python, (rows.add_rows, rows.row_predictors))
 
 
 def jacobian_of(geometry):
