@@ -8,17 +8,16 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.base import Graph, Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
+from pymc_flymc.bounds.quadratic import OneQuadratic, RowTable, TightenedBound, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit, Likelihood
 from pymc_flymc.regression.passes import iterate_rows
-from pymc_flymc.regression.quadratic import collapsed_quadratic
 from pymc_flymc.settings import check
 
 __all__ = ["JaakkolaJordan", "curvature", "log_2cosh_half"]
 
 
-class JaakkolaJordan(TightenedBound):
+class JaakkolaJordan(OneQuadratic, TightenedBound):
     r"""Quadratic lower bound on the logistic log-likelihood, tight at :math:`\eta = \pm\xi`.
 
     With :math:`s = (2y - 1)\eta` and :math:`\lambda(\xi) = \tanh(\xi/2)/(4\xi)`,
@@ -122,12 +121,6 @@ class JaakkolaJordan(TightenedBound):
             gap = 0.5 * np.maximum(excess, 0.0) * variance
             total -= float(np.expm1(-(1.0 + self.slack) * gap).sum())
         return total * stride
-
-    def collapsed(
-        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
-    ) -> tuple[Graph, Graph]:
-        """Graph of the collapsed sum; the rows share nothing."""
-        return collapsed_quadratic(w, statistics, n_coefficients), pt.zeros((0,))
 
     def gap(
         self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph

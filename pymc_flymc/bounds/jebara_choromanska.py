@@ -10,11 +10,12 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.base import Graph, Preparation, Problem
+from pymc_flymc.bounds.quadratic import OneQuadratic
 from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
-from pymc_flymc.regression.quadratic import QuadraticStatistics, collapsed_quadratic
+from pymc_flymc.regression.quadratic import QuadraticStatistics
 
 __all__ = ["JebaraChoromanska"]
 
@@ -22,7 +23,7 @@ __all__ = ["JebaraChoromanska"]
 SMALLEST = 1e-100
 
 
-class JebaraChoromanska(SoftmaxBound):
+class JebaraChoromanska(OneQuadratic, SoftmaxBound):
     r"""Quadratic lower bound on the softmax log-likelihood whose curvature follows the row.
 
     Log sum exp is put together class by class. With :math:`z` the sum so far at the point where the
@@ -87,12 +88,6 @@ class JebaraChoromanska(SoftmaxBound):
         for x, *expansion in expand_rows(self, problem, log_factor, constants, bright):
             statistics.add_expansion(x, *expansion)
         return Preparation(statistics.pack(), constants, bright)
-
-    def collapsed(
-        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
-    ) -> tuple[Graph, Graph]:
-        """Graph of the collapsed sum; the rows share nothing."""
-        return collapsed_quadratic(w, statistics, n_coefficients), pt.zeros((0,))
 
     def gap(
         self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph

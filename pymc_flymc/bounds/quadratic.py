@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
+import pytensor.tensor as pt
 
-from pymc_flymc.bounds.base import Bound, Problem
+from pymc_flymc.bounds.base import Bound, Graph, Problem
 from pymc_flymc.bounds.factor import row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.native import NativeFunction
+from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.regression.passes import iterate_rows
-from pymc_flymc.regression.quadratic import QuadraticStatistics
+from pymc_flymc.regression.quadratic import QuadraticStatistics, collapsed_quadratic
 
-__all__ = ["RowTable", "TightenedBound", "new_statistics"]
+__all__ = ["OneQuadratic", "RowTable", "TightenedBound", "new_statistics"]
 
 
 class TightenedBound(Bound, Protocol):
@@ -42,6 +44,16 @@ class TightenedBound(Bound, Protocol):
         for _ in table.fill(stride):
             pass
         return stride * float(table.bright[::stride].sum(dtype=np.float64))
+
+
+class OneQuadratic:
+    """A bound whose statistics are those of one quadratic in the coefficients, and no more."""
+
+    def collapsed(
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
+        """Graph of the collapsed sum; the rows share nothing."""
+        return collapsed_quadratic(w, statistics, n_coefficients), pt.zeros((0,))
 
 
 def new_statistics(problem: Problem) -> QuadraticStatistics:

@@ -4,22 +4,10 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import (
-    Bohning,
-    ExplicitResampling,
-    FireflyHMC,
-    FireflyMALA,
-    FireflyMH,
-    FireflySlice,
-    ImplicitResampling,
-    JaakkolaJordan,
-    JebaraChoromanska,
-    Tangent,
-    Taylor,
-    check_bound,
-    register_likelihood,
-)
+from pymc_flymc import ExplicitResampling, ImplicitResampling, check_bound, register_likelihood
+from pymc_flymc.bounds import Bohning, JaakkolaJordan, JebaraChoromanska, Tangent, Taylor
 from pymc_flymc.likelihoods import BernoulliLogit
+from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from tests.support.data import logistic_rows
 from tests.support.models import half_line_model
 from tests.support.steps import logistic_step
