@@ -3,7 +3,7 @@
 from pymc_flymc.bounds.all_rows import AllRows
 from pymc_flymc.bounds.base import Bound, Preparation, Problem, is_bound
 from pymc_flymc.bounds.bohning import Bohning
-from pymc_flymc.bounds.factor import log_odds, row_factor
+from pymc_flymc.bounds.factor import exact_factor, log_odds, row_factor
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
 from pymc_flymc.bounds.jebara_choromanska import JebaraChoromanska
 from pymc_flymc.bounds.negative_binomial import FreeJaakkolaJordan
@@ -52,6 +52,7 @@ __all__ = [
     "Problem",
     "Tangent",
     "Taylor",
+    "exact_factor",
     "is_bound",
     "log_odds",
     "register_bound",

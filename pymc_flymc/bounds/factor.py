@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytensor.tensor as pt
@@ -13,7 +14,7 @@ from pymc_flymc.bounds.base import Bound
 from pymc_flymc.graphs.compilation import RowFactor
 from pymc_flymc.likelihoods import Likelihood
 
-__all__ = ["log_odds", "row_factor"]
+__all__ = ["exact_factor", "log_odds", "row_factor"]
 
 
 def log_odds(gap: TensorVariable) -> TensorVariable:
@@ -37,8 +38,26 @@ def row_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
     """Log factor of a bright row: log(L/B - 1), or log L where there is no bound."""
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
-        gap = bound.gap(likelihood, arguments, constants, shared)
-        return gap if isinstance(bound, AllRows) else log_odds(gap)
+        return log_odds(bound.gap(likelihood, arguments, constants, shared))
 
+    if isinstance(bound, AllRows):
+        return exact_factor(likelihood, bound)
+    return _factor(likelihood, bound, log_factor)
+
+
+def exact_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
+    """Log factor of a row that is exact whatever its brightness: log(L/B).
+
+    It is log L where there is no bound, and for rows that `Taylor.exempt` frees from the bound on
+    the remainder of their expansion, that remainder.
+    """
+
+    def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
+        return bound.gap(likelihood, arguments, constants, shared)
+
+    return _factor(likelihood, bound, log_factor)
+
+
+def _factor(likelihood: Likelihood, bound: Bound, log_factor: Callable[..., Any]) -> RowFactor:
     sizes = len(likelihood.nuisances), bound.n_constants(likelihood), bound.n_shared
     return RowFactor(log_factor, likelihood.n_predictors, *sizes)

@@ -14,6 +14,7 @@ from scipy.stats import chi
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.base import Graph, Preparation, Problem
 from pymc_flymc.kernels.native import NativeFunction
+from pymc_flymc.kernels.poisson import KAPPA
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.regression.design import STRUCTURED
 from pymc_flymc.regression.passes import iterate_rows
@@ -117,6 +118,19 @@ class Taylor:
         bright = -np.expm1(-constants[:, 0] * float(chi.moment(power, _dimension(anchor))))
         return Preparation(np.concatenate(packed), constants, bright.astype(np.float32))
 
+    def exempt(self, preparation: Preparation, rows: np.ndarray, n_coefficients: int) -> None:
+        """Take the remainder's bound off some rows, in place: from then on it is that of the rest.
+
+        What `gap` gives for these rows is the remainder of their expansion, of either sign.
+        """
+        p = n_coefficients
+        end = len(preparation.statistics) - (p * p * (p + 1) // 2 if self.order == 3 else 0)
+        kappa = preparation.constants[:, KAPPA : KAPPA + 2]
+        kappa[rows] = 0.0
+        # Summed anew: a difference of sums would leave rounding behind where all rows are exempt.
+        preparation.statistics[end - 4 : end - 2] = kappa.sum(axis=0)
+        preparation.bright[rows] = 0.0
+
     def expected_rows(self, problem: Problem, stride: int) -> float:
         """Rows that a joint move is expected to read, by the local constants of every stride-th."""
         anchor, total = problem.own, 0.0
@@ -164,6 +178,17 @@ class Taylor:
         The rows share r^(k+1), which beyond the limit of r may come with an exponential function,
         whether r is beyond it (0 or 1), and the product of the former with sum kappa.
         """
+        expansion, shared = self.expansion(likelihood, w, statistics, n_coefficients)
+        return expansion - shared[2], shared
+
+    def expansion(
+        self,
+        likelihood: Likelihood,
+        w: TensorVariable,
+        statistics: TensorVariable,
+        n_coefficients: int,
+    ) -> tuple[TensorVariable, TensorVariable]:
+        """As `collapsed`, without the remainder."""
         p = n_coefficients
         u, linear, form = quadratic_terms(w, statistics, p)
         start = quadratic_size(statistics, p)
@@ -181,7 +206,7 @@ class Taylor:
         far = pt.gt(radius, limit)
         power = radius ** (self.order + 1) * pt.switch(far, pt.exp(growth * radius), 1.0)
         rate = pt.switch(far, everywhere, local) * power
-        return expansion - rate, pt.stack([power, far.astype("float64"), rate])
+        return expansion, pt.stack([power, far.astype("float64"), rate])
 
     def gap(
         self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph

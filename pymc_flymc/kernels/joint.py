@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 
 from pymc_flymc.kernels.brightness import brightness_type
-from pymc_flymc.kernels.factors import log_factors, scratch_type
+from pymc_flymc.kernels.factors import scratch_type
 from pymc_flymc.kernels.metropolis import (
     INDEPENDENT,
     PCN,
@@ -26,7 +26,7 @@ from pymc_flymc.kernels.metropolis import (
     update_theta,
 )
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.poisson import KAPPA, draw_bright, tables_type
+from pymc_flymc.kernels.poisson import accept_z, draw_z, log_weight_of_z, tables_type
 from pymc_flymc.kernels.posterior import (
     accept_theta,
     chain_type,
@@ -38,6 +38,9 @@ from pymc_flymc.kernels.rows import shared_part
 
 __all__ = ["run_kernel"]
 
+#: Whether densities and rows are needed with gradients, and tables to draw brightness afresh.
+GRADIENTS, FRESH = False, True
+
 #: Kind of a transition that draws z afresh and leaves theta alone, for the start of a chain.
 REFRESHMENT = -1
 #: Times that this is tried: any z that is possible at all may start a chain.
@@ -45,22 +48,17 @@ ATTEMPTS = 100
 
 
 @kernel_part
-def log_weight(rows, log_density, shared, v, index, log_odds, count):
+def log_weight(log_density, shared, v, of_z):
     """Log of W(theta, z): the augmented density over that of the proposal.
 
-    The augmented density is p(theta) prod B_n prod_bright (L_n/B_n - 1); the proposal's is
-    N(v; 0, I) prod_bright (1 - e^-o_n) prod_dark e^-o_n. The factors e^-o_n are in both: they are
-    the remainders of the bounds, and cancel.
+    The augmented density is p(theta) prod B_n prod_bright (L_n/B_n - 1); the proposal's is N(v; 0,
+    I) times that of z, of which `log_weight_of_z` takes care, and of the remainder of the bounds.
     """
-    power, rate = shared[0], shared[2]
-    column = KAPPA + 1 if shared[1] > 0.5 else KAPPA
+    rate = shared[2]
     total = log_density + rate
     for j in range(v.shape[0]):
         total += 0.5 * v[j] * v[j]
-    for i in range(count):
-        o = rows.constants[index[i], column] * power
-        total += log_odds[i] - (o + np.log(-np.expm1(-o)))
-    return total
+    return total + of_z
 
 
 @kernel_part(inline="always")
@@ -74,31 +72,15 @@ def update_joint(rng, beta, posterior, tables, chain, bright, scratch):
     log_density = log_density_at(posterior, chain)
     if not log_density > -np.inf:
         return 0.0
-    rows = posterior.rows
-    shared = shared_part(rows, chain.w_new)
-    count = draw_bright(rng, tables, rows, shared)
-    log_factors(
-        rows,
-        posterior.log_factor,
-        chain.w_new,
-        tables.drawn,
-        0,
-        count,
-        chain.log_odds_new,
-        scratch,
-    )
+    count, of_z = draw_z(rng, tables, posterior, chain.w_new, chain.log_odds_new, scratch)
+    shared = shared_part(posterior.rows, chain.w_new)
     # An infinite weight would be accepted, and never left again.
-    weight = known(
-        log_weight(rows, log_density, shared, chain.v_new, tables.drawn, chain.log_odds_new, count)
-    )
+    weight = known(log_weight(log_density, shared, chain.v_new, of_z))
     log_ratio = weight - chain.log_weight[0]
     if -rng.standard_exponential() < log_ratio:
         accept_theta(chain, log_density)
         chain.log_weight[0] = weight
-        for i in range(count):
-            bright.index[i] = tables.drawn[i]
-            bright.log_odds[i] = chain.log_odds_new[i]
-        bright.count[0] = count
+        accept_z(tables, chain.log_odds_new, count, bright)
     return np.exp(min(0.0, log_ratio)) if log_ratio > -np.inf else 0.0
 
 
@@ -114,10 +96,8 @@ def transition(rng, kind, posterior, tables, moves, chain, bright, scratch):
         walked = update_theta(rng, kind, posterior, moves, chain, bright, scratch)
         rows = posterior.rows
         shared = shared_part(rows, chain.w)
-        count = bright.count[0]
-        chain.log_weight[0] = log_weight(
-            rows, chain.log_density[0], shared, chain.v, bright.index, bright.log_odds, count
-        )
+        of_z = log_weight_of_z(rows, shared, bright.index, bright.log_odds, bright.count[0])
+        chain.log_weight[0] = log_weight(chain.log_density[0], shared, chain.v, of_z)
     elif kind == INDEPENDENT:
         beta = 1.0
     elif kind == PCN:

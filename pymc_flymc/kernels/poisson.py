@@ -12,9 +12,22 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
+from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.native import kernel, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.rows import shared_part
 
-__all__ = ["HEAVY", "KAPPA", "SPARE", "AliasTables", "alias_table", "draw_bright", "tables_type"]
+__all__ = [
+    "HEAVY",
+    "KAPPA",
+    "SPARE",
+    "AliasTables",
+    "accept_z",
+    "alias_table",
+    "draw_bright",
+    "draw_z",
+    "log_weight_of_z",
+    "tables_type",
+]
 
 #: Columns of the table of constants that hold kappa, within the limit of the radius and beyond.
 KAPPA = 0
@@ -164,3 +177,42 @@ def draw_bright(rng, tables, rows, shared):
             tables.drawn[count] = tables.drawn[i]
             count += 1
     return count
+
+
+@kernel_part
+def log_weight_of_z(rows, shared, index, log_odds, count):
+    """Log of the bright rows' factors over their chances of having been drawn.
+
+    The factors are L_n/B_n - 1, and those of a draw of z by `draw_bright` are 1 - e^-o_n of the
+    bright rows, e^-o_n of the dark ones. The e^-o_n of all rows are the remainders of the bounds:
+    they are in the augmented density, too, and cancel.
+    """
+    power = shared[0]
+    column = KAPPA + 1 if shared[1] > 0.5 else KAPPA
+    total = 0.0
+    for i in range(count):
+        o = rows.constants[index[i], column] * power
+        total += log_odds[i] - (o + np.log(-np.expm1(-o)))
+    return total
+
+
+@kernel_part
+def draw_z(rng, tables, posterior, w, log_odds, scratch):
+    """Draw z afresh at coefficients w: bright rows to tables.drawn, their log odds beside.
+
+    Returns their number and `log_weight_of_z`.
+    """
+    rows = posterior.rows
+    shared = shared_part(rows, w)
+    count = draw_bright(rng, tables, rows, shared)
+    log_factors(rows, posterior.log_factor, w, tables.drawn, 0, count, log_odds, scratch)
+    return count, log_weight_of_z(rows, shared, tables.drawn, log_odds, count)
+
+
+@kernel_part
+def accept_z(tables, log_odds, count, bright):
+    """Make the rows that were drawn the bright ones."""
+    for i in range(count):
+        bright.index[i] = tables.drawn[i]
+        bright.log_odds[i] = log_odds[i]
+    bright.count[0] = count

@@ -13,6 +13,7 @@ from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native import entry_point
 from pymc_flymc.kernels.poisson import SPARE
 from pymc_flymc.kernels.posterior import make_chain
+from pymc_flymc.kernels.surrogate import Surrogate
 from pymc_flymc.target.resampling import Resampling, make_plan
 from pymc_flymc.target.target import Target
 
@@ -51,6 +52,14 @@ class FireflyChain:
         self.plan: Any
         if target.data.alias is not None:
             self.plan = target.data.alias._replace(drawn=np.empty(n_rows + SPARE, np.int32))
+            if target.data.exact is not None:
+                self.plan = Surrogate(
+                    self.plan,
+                    target.data.exact,
+                    np.arange(len(target.data.exact.X), dtype=np.int32),
+                    target.gradients[-1].address,
+                    make_chain(n_parameters, target.n_slopes, len(target.data.exact.X)),
+                )
         else:
             scheme = resampling if target.subsamples else None
             self.plan = make_plan(scheme, n_rows, target.data.levels, self.cursor)
@@ -126,7 +135,9 @@ class FireflyChain:
                 state.log_density[0] = self.target.density(
                     state.theta, self.statistics, state.w_new
                 )
-                state.log_weight[0] += state.log_density[0] - before
+                # Of a surrogate's moves the weight is the rows' alone.
+                if self.target.kernel == "joint":
+                    state.log_weight[0] += state.log_density[0] - before
 
     def advance(self, rng: np.random.Generator, n: int, gain: float) -> float:
         """Make n transitions; return the mean acceptance probability.
@@ -196,5 +207,7 @@ class FireflyChain:
 
 
 def _copy(record: Any) -> Any:
-    """Copy of a named tuple with copies of its arrays."""
-    return type(record)(*(x.copy() if isinstance(x, np.ndarray) else x for x in record))
+    """Copy of a named tuple, and of those in it, with copies of their arrays."""
+    if isinstance(record, np.ndarray):
+        return record.copy()
+    return type(record)(*map(_copy, record)) if isinstance(record, tuple) else record

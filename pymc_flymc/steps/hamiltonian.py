@@ -12,7 +12,8 @@ from pymc.util import RandomGenerator
 
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
-from pymc_flymc.kernels.hamiltonian import Dynamics, freeze_step, new_dynamics, restart_adaptation
+from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
+from pymc_flymc.kernels.trajectory import Dynamics, new_dynamics
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.choice import conditional_target
@@ -149,15 +150,15 @@ class FireflyHMC(FireflyStep):
         assert self.tuning is not None
         if not self.tuning.is_over:  # the step size needs a window for the last metric
             chain.set_geometry(learn_geometry(chain.geometry, draws))
-            restart_adaptation(chain.moves)
+            restart_adaptation(chain.moves.step_size)
 
     def _end_tuning(self, chain: FireflyChain) -> None:
-        freeze_step(chain.moves)
+        freeze_step(chain.moves.step_size)
 
     def _statistics(self, chain: FireflyChain) -> dict[str, Any]:
         n_steps = int(chain.moves.tally[0])
         chain.moves.tally[0] = 0.0
-        return {"step_size": float(np.exp(chain.moves.log_step[0])), "n_steps": n_steps}
+        return {"step_size": float(np.exp(chain.moves.step_size.log_step[0])), "n_steps": n_steps}
 
 
 class FireflyMALA(FireflyHMC):

@@ -14,7 +14,7 @@ from pymc_flymc.regression.design import Design
 from pymc_flymc.target.resampling import Levels
 from pymc_flymc.target.shared import SharedArray
 
-__all__ = ["Data", "combine_rows", "make_rows"]
+__all__ = ["Data", "combine_rows", "make_rows", "some_rows"]
 
 _ROWS = ("X", "offset", "constants", "indptr", "indices", "values")
 _NUMBERS = ("intercept", "n_sparse", "first")
@@ -31,15 +31,22 @@ class Data:
     levels : Levels or None
         Proposal probabilities of implicit resampling.
     alias : AliasTables or None
-        Tables of the joint kernel.
+        Tables of kernels that draw brightness afresh.
+    exact : Rows or None
+        Copies of the rows that the surrogate kernel treats exactly.
     """
 
     def __init__(
-        self, rows: Rows | SeveralRows, levels: Levels | None, alias: AliasTables | None = None
+        self,
+        rows: Rows | SeveralRows,
+        levels: Levels | None,
+        alias: AliasTables | None = None,
+        exact: Rows | None = None,
     ) -> None:
         self.rows = rows
         self.levels = levels
         self.alias = alias
+        self.exact = exact
         self._shared: dict[str, SharedArray] | None = None
 
     @property
@@ -47,12 +54,15 @@ class Data:
         """Rows of each likelihood."""
         return self.rows.parts if isinstance(self.rows, SeveralRows) else (self.rows,)
 
+    def _exact_parts(self) -> tuple[Rows, ...]:
+        return () if self.exact is None else (self.exact,)
+
     def __getstate__(self) -> dict[str, Any]:
         """Row-sized arrays as references to files, see `SharedArray`."""
         if self._shared is None:
             arrays = {
                 f"{name} {i}": getattr(part, name)
-                for i, part in enumerate(self.parts)
+                for i, part in enumerate([*self.parts, *self._exact_parts()])
                 for name in _ROWS
             }
             if self.levels is not None:
@@ -63,7 +73,11 @@ class Data:
         levels = self.levels
         return {
             "shared": self._shared,
-            "numbers": [{name: getattr(part, name) for name in _NUMBERS} for part in self.parts],
+            "numbers": [
+                {name: getattr(part, name) for name in _NUMBERS}
+                for part in [*self.parts, *self._exact_parts()]
+            ],
+            "exact": self.exact is not None,
             "place": self.rows.place if isinstance(self.rows, SeveralRows) else None,
             "levels": None if levels is None else (levels.q, levels.start),
             "alias total": None if self.alias is None else self.alias.total,
@@ -84,6 +98,7 @@ class Data:
             Rows(**(numbers | {name: arrays[f"{name} {i}"] for name in _ROWS}))
             for i, numbers in enumerate(state["numbers"])
         )
+        parts, self.exact = (parts[:-1], parts[-1]) if state["exact"] else (parts, None)
         place = state["place"]
         self.rows = parts[0] if place is None else SeveralRows(parts, place)
         self._shared = state["shared"]
@@ -117,4 +132,24 @@ def make_rows(design: Design, constants: np.ndarray) -> Rows:
         indptr=read_only(pairs.indptr.astype(np.int64)),
         indices=read_only(pairs.indices.astype(np.int32, copy=False)),
         values=read_only(pairs.data),
+    )
+
+
+def some_rows(rows: Rows, index: np.ndarray) -> Rows:
+    """Return copies of some rows, numbered in their order."""
+    chosen = rows._replace(
+        X=read_only(rows.X[index]),
+        offset=read_only(rows.offset[index] if len(rows.offset) else rows.offset),
+        constants=read_only(rows.constants[index]),
+    )
+    if not rows.indptr.size:
+        return chosen
+    counts = np.diff(rows.indptr)[index]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    # Where each number is: from the start of its row, as many places on as in the copy.
+    places = np.repeat(rows.indptr[index] - indptr[:-1], counts) + np.arange(indptr[-1])
+    return chosen._replace(
+        indptr=read_only(indptr),
+        indices=read_only(rows.indices[places]),
+        values=read_only(rows.values[places]),
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytensor.tensor as pt
 from pytensor.graph.replace import graph_replace
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.bounds import Bound
+from pymc_flymc.bounds import Bound, Taylor
 from pymc_flymc.graphs.tools import write_out_dots
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
@@ -18,7 +18,10 @@ __all__ = ["collapsed_density"]
 
 
 def collapsed_density(
-    graph: DensityGraph, bounds: Sequence[tuple[Bound, Likelihood, int]], n_others: int
+    graph: DensityGraph,
+    bounds: Sequence[tuple[Bound, Likelihood, int]],
+    n_others: int,
+    remainder: bool = True,
 ) -> tuple[TensorVariable, ...]:
     """Graphs of the rest of a model and the collapsed bounds.
 
@@ -30,6 +33,8 @@ def collapsed_density(
         `statistics`, in the same order.
     n_others : int
         Length of the graph's `others`, which come last in `statistics`.
+    remainder : bool
+        False for the density of a surrogate: Taylor expansions without their remainders.
 
     Returns
     -------
@@ -51,7 +56,8 @@ def collapsed_density(
     start = 0
     for (bound, likelihood, size), w, n in zip(bounds, coefficients, graph.sizes, strict=True):
         own: Any = statistics[start:] if start else statistics
-        log_bound, shared = bound.collapsed(likelihood, w, own, n)
+        collapsed = bound.collapsed if remainder else cast(Taylor, bound).expansion
+        log_bound, shared = collapsed(likelihood, w, own, n)
         logp = logp + log_bound
         parts += [w, shared]
         start += size

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import pytensor.tensor as pt
 
-from pymc_flymc.bounds import AllRows, Bound, Problem, row_factor
+from pymc_flymc.bounds import AllRows, Bound, Problem, Taylor, exact_factor, row_factor
 from pymc_flymc.graphs.compilation import (
     compile_density,
     compile_density_gradient,
@@ -17,7 +18,7 @@ from pymc_flymc.graphs.compilation import (
     compile_log_factor_gradient,
     compile_pullback,
 )
-from pymc_flymc.kernels import hamiltonian, joint, metropolis, slice
+from pymc_flymc.kernels import hamiltonian, joint, metropolis, slice, surrogate
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native import NativeFunction, read_only
 from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
@@ -25,7 +26,7 @@ from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import COMPILING_KERNELS, doing
-from pymc_flymc.target.data import Data, combine_rows, make_rows
+from pymc_flymc.target.data import Data, combine_rows, make_rows, some_rows
 from pymc_flymc.target.density import collapsed_density
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, Resampling
 
@@ -39,6 +40,7 @@ KERNELS: dict[str, Any] = {
     "metropolis": metropolis,
     "hamiltonian": hamiltonian,
     "slice": slice,
+    "surrogate": surrogate,
 }
 
 
@@ -93,7 +95,9 @@ class Target:
     data : Data
         Of all likelihoods.
     kernel : str
-        One of `KERNELS`. Joint moves are for one likelihood.
+        One of `KERNELS`. Those with fresh brightness are for one likelihood.
+    n_exact : int
+        Rows that the surrogate kernel treats exactly.
     """
 
     graph: DensityGraph
@@ -102,23 +106,28 @@ class Target:
     geometry: Geometry
     data: Data
     kernel: str = "metropolis"
+    n_exact: int = 0
 
     def __post_init__(self) -> None:
         bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
-        graphs = collapsed_density(self.graph, bounds, self.n_others)
+        surrogate = self.kernel == "surrogate"
+        graphs = collapsed_density(self.graph, bounds, self.n_others, not surrogate)
         self.density = compile_density(*graphs)
         self.gradients: tuple[NativeFunction, ...] = ()
-        if self.kernel == "hamiltonian":
-            factors = [row_factor(part.likelihood, part.bound) for part in self.parts]
+        if KERNELS[self.kernel].GRADIENTS:
+            factor = exact_factor if surrogate else row_factor
+            factors = [factor(part.likelihood, part.bound) for part in self.parts]
             of_factors = [compile_log_factor_gradient(factor) for factor in factors]
-            of_density = compile_density_gradient(*graphs), compile_pullback(*graphs)
+            # What rows share is of no account where their factors are remainders alone.
+            paths = [*graphs[:-1], pt.zeros((0,))] if surrogate else graphs
+            of_density = compile_density_gradient(*graphs), compile_pullback(*paths)
             self.gradients = *of_density, *of_factors
         self.compiled_kernel()  # loaded here, it is there in every forked chain
 
     @property
     def is_joint(self) -> bool:
         """Whether theta and z are updated together."""
-        return self.kernel == "joint"
+        return bool(KERNELS[self.kernel].FRESH)
 
     @property
     def subsamples(self) -> bool:
@@ -145,7 +154,8 @@ class Target:
     def at(self, problems: Sequence[Problem], resampling: Resampling) -> Target:
         """Return the target at another anchor: a pass over the data, and nothing is compiled."""
         bounds = [part.bound for part in self.parts]
-        tables = _tables(problems, bounds, self.graph.sizes, resampling, self.kernel)
+        kernel = self.kernel, self.n_exact
+        tables = _tables(problems, bounds, self.graph.sizes, resampling, *kernel)
         return replace(self, **tables)
 
     def coefficients(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
@@ -205,6 +215,7 @@ def build_target(
     resampling: Resampling,
     n_others: int,
     kernel: str,
+    n_exact: int = 0,
 ) -> Target:
     """Compute the statistics of bounds and the constants of all rows, in one pass over the data.
 
@@ -212,14 +223,16 @@ def build_target(
     ----------
     bounds : sequence of Bound
         One for each problem.
+    n_exact : int
+        Rows that the surrogate kernel treats exactly: those whose remainder may be largest.
 
     Raises
     ------
     ValueError
         If a bound has settings for another number of rows.
     """
-    tables = _tables(problems, bounds, graph.sizes, resampling, kernel)
-    return Target(graph=graph, n_others=n_others, kernel=kernel, **tables)
+    tables = _tables(problems, bounds, graph.sizes, resampling, kernel, n_exact)
+    return Target(graph=graph, n_others=n_others, kernel=kernel, n_exact=n_exact, **tables)
 
 
 @doing("preparing tables of all rows")
@@ -229,19 +242,26 @@ def _tables(
     sizes: Sequence[int],
     resampling: Resampling,
     kernel: str,
+    n_exact: int,
 ) -> dict[str, Any]:
     """Return the fields of a target that depend on the anchor."""
     parts, rows, bright = [], [], []
+    chosen = np.empty(0, np.int64)
     for problem, bound in zip(problems, bounds, strict=True):
         log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
         prepared = bound.prepare(problem, log_factor)
+        if n_exact:
+            chosen = np.sort(np.argpartition(-prepared.constants[:, KAPPA], n_exact - 1)[:n_exact])
+            cast(Taylor, bound).exempt(prepared, chosen, problem.design.n_coefficients)
         expected = float(prepared.bright.sum(dtype=np.float64))
         known = prepared.statistics, expected, log_factor
         parts.append(TargetPart(problem.likelihood, bound, *known))
         rows.append(make_rows(problem.design, prepared.constants))
         bright.append(prepared.bright)
-    levels, alias = None, None
-    if kernel == "joint":
+    levels, alias, exact = None, None, None
+    if kernel == "surrogate":
+        exact = some_rows(rows[0], chosen)
+    if KERNELS[kernel].FRESH:
         alias = _alias_tables(rows[0].constants, bright[0])
     elif isinstance(resampling, ImplicitResampling) and not isinstance(bounds[0], AllRows):
         probabilities = np.concatenate(bright)
@@ -254,7 +274,7 @@ def _tables(
     return {
         "parts": tuple(parts),
         "geometry": problems[0].anchor.geometry,
-        "data": Data(combine_rows(rows, lengths), levels, alias),
+        "data": Data(combine_rows(rows, lengths), levels, alias, exact),
     }
 
 

@@ -19,6 +19,7 @@ from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
+from pymc_flymc.kernels.trajectory import density_and_gradient, new_dynamics
 
 N, N_STATES, N_UPDATES = 5, 60, 3
 rng = np.random.default_rng(1)
@@ -188,14 +189,14 @@ def compare(kernel, seed):
     scratch = make_scratch(1, 2)
     length = LENGTH if kernel.startswith("hamiltonian") else 0.0
     random = kernel == "slice-random"
-    dynamics = hamiltonian.new_dynamics(2, 2 + 2 * TWO, length, 0.8)
+    dynamics = new_dynamics(2, 2 + 2 * TWO, length, 0.8)
     slices = slice.new_slices(2, random)
     slices.width[:] = 0.7  # short: intervals have to be extended
 
     def log_p(v):
         return log_joint(GEOMETRY.centre + MATRIX @ v, z)
 
-    hamiltonian.density_and_gradient(target, chain.theta, chain.w, dynamics.gradient)
+    density_and_gradient(target, chain.theta, chain.w, dynamics.gradient)
     ours, theirs = np.random.default_rng(seed), np.random.default_rng(seed)
     v = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
     worst, moved = 0.0, 0
@@ -206,7 +207,7 @@ def compare(kernel, seed):
             v, expected = slice_reference(theirs, log_p, v, slices.width, random)
         else:
             accept = hamiltonian.update_theta(ours, target, dynamics, chain, bright, scratch)
-            step = np.exp(dynamics.log_step[0])
+            step = np.exp(dynamics.step_size.log_step[0])
             v, expected = hamiltonian_reference(theirs, log_p, v, step, length)
         moved += np.any(v != before)
         distance = np.max(np.abs(chain.theta - GEOMETRY.centre - MATRIX @ v))

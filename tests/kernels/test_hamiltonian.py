@@ -5,30 +5,12 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import Bohning, FireflyHMC, JaakkolaJordan, Tangent, Taylor
-from pymc_flymc.kernels.hamiltonian import freeze_step, new_dynamics
 from tests.support.data import log_sigmoid
 from tests.support.native import (
-    average,
     density_and_gradient,
-    log_odds_and_force,
+    row_force,
     unwhiten,
 )
-
-
-def test_dual_averaging():
-    """The recursion of Hoffman & Gelman (2014, section 3.2.1), written as there."""
-    gamma, t0, kappa, target = 0.05, 10.0, 0.75, 0.8
-    dynamics = new_dynamics(3, 3, 4.0, target)
-    mu = np.log(2.0) + dynamics.log_step[0]
-    mean_error, log_average = 0.0, dynamics.log_step[0]
-    for t, accept in enumerate(np.random.default_rng(7).random(50), start=1):
-        mean_error = (1.0 - 1.0 / (t + t0)) * mean_error + (target - accept) / (t + t0)
-        log_step = mu - np.sqrt(t) / gamma * mean_error
-        log_average = t**-kappa * log_step + (1.0 - t**-kappa) * log_average
-        average(dynamics, accept)
-        np.testing.assert_allclose(dynamics.log_step[0], log_step, rtol=1e-12)
-    freeze_step(dynamics)
-    np.testing.assert_allclose(dynamics.log_step[0], log_average, rtol=1e-12)
 
 
 def models():
@@ -94,8 +76,9 @@ def test_force_is_the_gradient_of_the_joint_density(steps, name):
     out = np.empty(len(index))
     dynamics = chain.moves
     density_and_gradient(posterior, state.theta, state.w, dynamics.gradient)
-    arguments = dynamics.gradient, dynamics, out, chain.bright, chain.scratch
-    log_odds = log_odds_and_force(posterior, state.theta, state.w, *arguments)
+    factors = posterior.rows, posterior.log_factor_gradient, chain.bright.index, len(index)
+    at = state.theta, state.w, dynamics.gradient
+    log_odds = row_force(posterior, *factors, *at, dynamics, out, chain.scratch)
     v = state.v.copy()
     assert log_joint(v) == pytest.approx(state.log_density[0] + log_odds, rel=1e-12)
 

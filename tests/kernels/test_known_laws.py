@@ -10,7 +10,7 @@ from pymc_flymc import ImplicitResampling
 from pymc_flymc.bounds import AllRows, row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.kernels.hamiltonian import MAX_STEPS, new_dynamics
+from pymc_flymc.kernels.trajectory import MAX_STEPS, new_dynamics
 from pymc_flymc.kernels.metropolis import new_moves
 from pymc_flymc.kernels.native import read_only
 from pymc_flymc.kernels.rows import Rows
@@ -64,7 +64,7 @@ def test_law_of_a_known_density(kernel, log_density):
     target = target_of(log_density, 2, kind, geometry)
     moves = new(2, 2)
     if kind == "hamiltonian":
-        moves.log_step[:] = np.log(0.4 if log_density is funnel else 0.7)
+        moves.step_size.log_step[:] = np.log(0.4 if log_density is funnel else 0.7)
     per_draw = {"hmc": 10, "mala": 60, "slice": 8, "slice-random": 15}[kernel]
     draws = np.empty((2, 8000, 2))
     for c, rng in enumerate(np.random.default_rng(12).spawn(2)):
@@ -112,7 +112,7 @@ def test_a_step_size_of_zero_is_survived():
     """Where nothing was ever accepted in tuning; as many steps as there may be."""
     target = target_of(gaussian, 2, "hamiltonian", dense_geometry(np.zeros(2), np.eye(2)))
     chain = FireflyChain(target, ImplicitResampling(), new_dynamics(2, 2, 4.0, 0.8))
-    chain.moves.log_step[:] = -1000.0
+    chain.moves.step_size.log_step[:] = -1000.0
     rng = np.random.default_rng(13)
     chain.start_at(rng, np.ones(2))
     assert chain.advance(rng, 1, 0.0) == pytest.approx(1.0)

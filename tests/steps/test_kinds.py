@@ -64,8 +64,8 @@ def test_adaptation_ends_with_tuning(built, kind):
     def settings_now():
         chain = step.chain
         kept = [np.copy(array) for array in chain.geometry]
-        names = ("log_step", "averaging", "width")
-        kept += [np.copy(getattr(chain.moves, n)) for n in names if hasattr(chain.moves, n)]
+        kept += [np.copy(chain.moves.width)] if hasattr(chain.moves, "width") else []
+        kept += map(np.copy, getattr(chain.moves, "step_size", ()))
         return [*kept, np.array(step.tuning.transitions)]
 
     step.setup_chain(np.random.default_rng(6), 100, 100)

@@ -3,8 +3,8 @@
 import numpy as np
 from numba import jit
 
-from pymc_flymc.kernels import brightness, geometry, hamiltonian, poisson, rows
-from pymc_flymc.kernels.hamiltonian import new_dynamics
+from pymc_flymc.kernels import brightness, geometry, poisson, rows, step_size, trajectory
+from pymc_flymc.kernels.trajectory import new_dynamics
 from pymc_flymc.kernels.slice import new_slices
 
 #: Kernels with gradients or slices: where they are, and their settings for d parameters.
@@ -26,10 +26,10 @@ brighten, darken, is_bright = map(
     from_python, (brightness.brighten, brightness.darken, brightness.is_bright)
 )
 unwhiten, whiten_gradient = map(from_python, (geometry.unwhiten, geometry.whiten_gradient))
-average, density_and_gradient, log_odds_and_force = map(
-    from_python,
-    (hamiltonian.average, hamiltonian.density_and_gradient, hamiltonian.log_odds_and_force),
+density_and_gradient, row_force = map(
+    from_python, (trajectory.density_and_gradient, trajectory.row_force)
 )
+adapt_step = from_python(step_size.adapt_step)
 draw_bright, sort = map(from_python, (poisson.draw_bright, poisson.sort))
 add_rows, row_predictors = map(from_python, (rows.add_rows, rows.row_predictors))
 

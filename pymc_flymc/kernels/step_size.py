@@ -1,0 +1,76 @@
+"""The step size of trajectories, learnt by dual averaging while a chain tunes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
+
+__all__ = [
+    "StepSize",
+    "adapt_step",
+    "freeze_step",
+    "new_step_size",
+    "restart_adaptation",
+    "step_size_type",
+]
+
+#: Constants of dual averaging (Hoffman & Gelman 2014, section 3.2.1).
+GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
+
+
+class StepSize(NamedTuple):
+    """Leapfrog step size and its adaptation.
+
+    Attributes
+    ----------
+    log_step : ndarray, shape (1,)
+        Log of the step size, in posterior standard deviations.
+    target : ndarray, shape (1,)
+        Acceptance rate aimed at.
+    averaging : ndarray, shape (4,)
+        State of dual averaging: centre of the shrinkage, updates made, mean error, averaged log
+        step.
+    """
+
+    log_step: np.ndarray
+    target: np.ndarray
+    averaging: np.ndarray
+
+
+def new_step_size(n_parameters: int, target: float) -> StepSize:
+    """Return the step size as a chain starts with it."""
+    log_step = np.log([n_parameters**-0.25])  # optimal scaling of HMC (Beskos et al. 2013)
+    size = StepSize(log_step, np.array([target]), np.zeros(4))
+    restart_adaptation(size)
+    return size
+
+
+def restart_adaptation(size: StepSize) -> None:
+    """Forget what dual averaging has seen, and start from the present step size."""
+    log_step = size.log_step[0]
+    size.averaging[:] = log_step + np.log(2.0), 0.0, 0.0, log_step
+
+
+def freeze_step(size: StepSize) -> None:
+    """Take the averaged step size: the end of adaptation."""
+    size.log_step[0] = size.averaging[3]
+
+
+def step_size_type() -> types.Type:
+    """Numba type of `StepSize`."""
+    return named_tuple_type(StepSize, {field: vector() for field in StepSize._fields})
+
+
+@kernel_part
+def adapt_step(size, accept):
+    """Take note of a trajectory's acceptance probability (Hoffman & Gelman 2014, equation 6)."""
+    state = size.averaging
+    state[1] += 1.0
+    weight = 1.0 / (state[1] + T0)
+    state[2] += weight * (size.target[0] - accept - state[2])
+    size.log_step[0] = state[0] - np.sqrt(state[1]) / GAMMA * state[2]
+    state[3] += state[1] ** -KAPPA * (size.log_step[0] - state[3])

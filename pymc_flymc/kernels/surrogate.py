@@ -1,0 +1,311 @@
+"""Joint updates of theta and z whose theta is proposed by trajectories through a surrogate.
+
+The surrogate is the posterior with all rows but a few expanded to second order:
+
+    q(theta) = rest(theta) exp(Q(w(theta))) prod_{n in S} exp(R_n(theta)),
+
+rest(theta) being the model's own prior and all else, Q the collapsed expansion of all rows, and R_n
+its remainder for a row, so that the rows of S are exact. To propose, a chain makes Hamiltonian
+updates that are reversible for q, and draws the brightness of the rows outside S afresh. Prior,
+expansion and S cancel in the acceptance ratio, which is left with the bright rows' factors. With S
+empty a trajectory reads no row at all; with all rows in S it is Hamiltonian Monte Carlo.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import types
+
+from pymc_flymc.kernels.brightness import brightness_type
+from pymc_flymc.kernels.factors import log_factors, scratch_type
+from pymc_flymc.kernels.geometry import unwhiten
+from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.poisson import (
+    AliasTables,
+    accept_z,
+    draw_z,
+    log_weight_of_z,
+    tables_type,
+)
+from pymc_flymc.kernels.posterior import Chain, accept_theta, chain_type, known, posterior_type
+from pymc_flymc.kernels.rows import Rows, rows_type, shared_part
+from pymc_flymc.kernels.trajectory import (
+    Dynamics,
+    density_and_gradient_at,
+    dynamics_type,
+    new_dynamics,
+    row_force,
+    simulate,
+)
+
+__all__ = ["Surrogate", "SurrogateMoves", "new_surrogate_moves", "run_kernel"]
+
+#: Whether densities and rows are needed with gradients, and tables to draw brightness afresh.
+GRADIENTS, FRESH = True, True
+
+#: Share of random walks given z: they keep the chain's reach where the posterior's tails are
+#: heavier than the surrogate's, in which joint updates would be stuck.
+WALKS = 0.05
+#: Acceptance rate of these that is aimed at (Roberts, Gelman & Gilks 1997).
+TARGET_WALK = 0.234
+#: Times that a z is drawn for the start of a chain: any that is possible at all may start it.
+ATTEMPTS = 100
+
+
+class Surrogate(NamedTuple):
+    """What a surrogate has beside its density.
+
+    Attributes
+    ----------
+    tables : AliasTables
+        Of the rows outside S; those of S have rate zero there.
+    exact : Rows
+        The rows of S.
+    index : ndarray, shape (|S|,), int32
+        Their numbers, 0 to \\|S\\| - 1.
+    remainder_gradient : int
+        Address of their remainders R_n, with gradients.
+    walker : Chain
+        Where a proposal has got to.
+    """
+
+    tables: AliasTables
+    exact: Rows
+    index: np.ndarray
+    remainder_gradient: int
+    walker: Chain
+
+
+class SurrogateMoves(NamedTuple):
+    """Settings of the moves, and their adaptation.
+
+    Attributes
+    ----------
+    gain : ndarray, shape (1,)
+        Robbins-Monro gain; zero outside tuning: with it, the kernel would not be a Markov chain.
+    repeats : ndarray, shape (1,)
+        Trajectories in a proposal.
+    walks : ndarray, shape (1,)
+        Share of random walks given z.
+    log_scale : ndarray, shape (1,)
+        Log of the random walk's scale.
+    tally : ndarray, shape (4,)
+        Joint proposals made, sum of their acceptance probabilities, trajectories, sum of theirs.
+    force, kept : ndarray, shape (D,)
+        Buffers: force at the walker's parameters, and at the chain's.
+    dynamics : Dynamics
+    """
+
+    gain: np.ndarray
+    repeats: np.ndarray
+    walks: np.ndarray
+    log_scale: np.ndarray
+    tally: np.ndarray
+    force: np.ndarray
+    kept: np.ndarray
+    dynamics: Dynamics
+
+
+def new_surrogate_moves(
+    n_parameters: int, n_coefficients: int, length: float, target: float
+) -> SurrogateMoves:
+    """Return moves as a chain starts with them; n_coefficients is the length of chain.w."""
+    d = n_parameters
+    return SurrogateMoves(
+        gain=np.zeros(1),
+        repeats=np.ones(1),
+        walks=np.full(1, WALKS),
+        log_scale=np.log([2.38 / np.sqrt(d)]),
+        tally=np.zeros(4),
+        force=np.zeros(d),
+        kept=np.zeros(d),
+        dynamics=new_dynamics(d, n_coefficients, length, target),
+    )
+
+
+def surrogate_type(dtype: np.dtype) -> types.Type:
+    """Numba type of `Surrogate`."""
+    return named_tuple_type(
+        Surrogate,
+        {
+            "tables": tables_type(),
+            "exact": rows_type(dtype),
+            "index": vector(types.int32),
+            "remainder_gradient": types.int64,
+            "walker": chain_type(),
+        },
+    )
+
+
+def moves_type() -> types.Type:
+    """Numba type of `SurrogateMoves`."""
+    fields: dict[str, types.Type] = {field: vector() for field in SurrogateMoves._fields[:-1]}
+    return named_tuple_type(SurrogateMoves, fields | {"dynamics": dynamics_type()})
+
+
+@kernel_part
+def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
+    """Log of q at chain.v_new; writes theta_new, w_new and the force."""
+    log_density = density_and_gradient_at(posterior, dynamics, chain)
+    if not -np.inf < log_density < np.inf:
+        return -np.inf
+    log_density += row_force(
+        posterior,
+        surrogate.exact,
+        surrogate.remainder_gradient,
+        surrogate.index,
+        surrogate.index.shape[0],
+        chain.theta_new,
+        chain.w_new,
+        dynamics.gradient_new,
+        dynamics,
+        chain.log_odds_new,
+        scratch,
+    )
+    dynamics.log_density_new[0] = log_density
+    return log_density
+
+
+@kernel_part
+def copy(source, destination):
+    """Copy a vector; numba copies slices slowly."""
+    for j in range(source.shape[0]):
+        destination[j] = source[j]
+
+
+@kernel_part
+def copy_chain(source, destination):
+    """Copy the state of a chain."""
+    copy(source.v, destination.v)
+    copy(source.theta, destination.theta)
+    copy(source.w, destination.w)
+    destination.log_density[0] = source.log_density[0]
+
+
+@kernel_part(inline="always")
+def update_walker(rng, posterior, surrogate, moves, scratch):
+    """One Hamiltonian update of the walker, reversible for q."""
+    walker, dynamics = surrogate.walker, moves.dynamics
+    copy(moves.force, dynamics.force)
+    arguments = (posterior, surrogate, dynamics, walker, scratch)
+    before = walker.log_density[0]
+    log_ratio = simulate(rng, log_surrogate, arguments, before, dynamics, walker)
+    moves.tally[2] += 1.0
+    moves.tally[3] += np.exp(min(0.0, log_ratio))
+    if -rng.standard_exponential() < log_ratio:
+        accept_theta(walker, dynamics.log_density_new[0])
+        copy(dynamics.force, moves.force)
+
+
+@kernel_part
+def walk(rng, posterior, surrogate, moves, chain, bright, scratch):
+    """One random walk of theta given z; the chain's weight is stale then. Returns its acceptance.
+
+    Needs the force of the chain's parameters in moves.kept, and leaves it there.
+    """
+    scale, rows, dynamics = np.exp(moves.log_scale[0]), posterior.rows, moves.dynamics
+    for j in range(chain.v.shape[0]):
+        chain.v_new[j] = chain.v[j] + scale * rng.standard_normal()
+    log_density = log_surrogate(posterior, surrogate, dynamics, chain, scratch)
+    log_ratio = -np.inf
+    if log_density > -np.inf:
+        # log p(theta, z) is log q less the remainder of all bounds, and the bright rows' log odds.
+        rate_new, rate = shared_part(rows, chain.w_new)[2], shared_part(rows, chain.w)[2]
+        log_ratio = log_density - rate_new - (chain.log_density[0] - rate)
+        count = bright.count[0]
+        index, out = bright.index, chain.log_odds_new
+        log_factors(rows, posterior.log_factor, chain.w_new, index, 0, count, out, scratch)
+        for i in range(count):
+            log_ratio += out[i] - bright.log_odds[i]
+        log_ratio = known(log_ratio)
+    accept = np.exp(min(0.0, log_ratio))
+    if -rng.standard_exponential() < log_ratio:
+        accept_theta(chain, log_density)
+        copy(dynamics.force, moves.kept)
+        for i in range(bright.count[0]):
+            bright.log_odds[i] = chain.log_odds_new[i]
+    moves.log_scale[0] += moves.gain[0] * (accept - TARGET_WALK)
+    return accept
+
+
+@kernel_part(inline="always")
+def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, scratch):
+    """One transition: trajectories, or a random walk given z; then a fresh z. Returns acceptance.
+
+    Needs the force of the chain's parameters in moves.kept, and leaves it there.
+    """
+    walker, tables, rows = surrogate.walker, surrogate.tables, posterior.rows
+    walked = 0.0
+    if walks:
+        walked = walk(rng, posterior, surrogate, moves, chain, bright, scratch)
+        shared = shared_part(rows, chain.w)
+        count = bright.count[0]
+        chain.log_weight[0] = log_weight_of_z(rows, shared, bright.index, bright.log_odds, count)
+    copy_chain(chain, walker)
+    copy(moves.kept, moves.force)
+    for _i in range(repeats):
+        update_walker(rng, posterior, surrogate, moves, scratch)
+    count, of_z = draw_z(rng, tables, posterior, walker.w, chain.log_odds_new, scratch)
+    # What is left of the ratio of the augmented densities: q, and the law of the proposed z, have
+    # cancelled. An infinite weight would be accepted, and never left again.
+    weight = known(of_z)
+    log_ratio = weight - chain.log_weight[0]
+    accept = np.exp(min(0.0, log_ratio)) if log_ratio > -np.inf else 0.0
+    if -rng.standard_exponential() < log_ratio:
+        copy_chain(walker, chain)
+        copy(moves.force, moves.kept)
+        chain.log_weight[0] = weight
+        accept_z(tables, chain.log_odds_new, count, bright)
+    if walks:
+        return walked
+    moves.tally[0] += 1.0
+    moves.tally[1] += accept
+    return accept
+
+
+@functools.cache
+def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
+    """Compiled `run`, as in `metropolis`."""
+    state = (chain_type(), brightness_type(), scratch_type())
+
+    @kernel(
+        types.float64(
+            types.npy_rng,
+            types.int64,
+            posterior_type(dtype),
+            surrogate_type(dtype),
+            moves_type(),
+            *state,
+        )
+    )
+    def run(rng, n, posterior, surrogate, moves, chain, bright, scratch):
+        posterior, surrogate, moves = borrow(posterior), borrow(surrogate), borrow(moves)
+        chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        # Whoever called may have changed parameters or statistics since the last run.
+        copy(chain.v, chain.v_new)
+        log_density = log_surrogate(posterior, surrogate, moves.dynamics, chain, scratch)
+        copy(moves.dynamics.force, moves.kept)
+        begin = n == 0
+        if begin:
+            unwhiten(posterior.geometry, chain.v, chain.theta)
+            copy(chain.w_new, chain.w)
+            bright.count[0] = 0
+            chain.log_weight[0] = -np.inf
+        chain.log_density[0] = log_density
+        moves.dynamics.gain[0] = moves.gain[0]
+        total = 0.0
+        for _i in range(ATTEMPTS if begin else n):
+            if begin and (chain.log_weight[0] > -np.inf or log_density == -np.inf):
+                break
+            walks = not begin and rng.random() < moves.walks[0]
+            repeats = 0 if begin or walks else int(moves.repeats[0])
+            total += transition(
+                rng, walks, repeats, posterior, surrogate, moves, chain, bright, scratch
+            )
+        return 0.0 if begin else total / n
+
+    return run  # type: ignore[no-any-return]

@@ -1,0 +1,202 @@
+"""Hamiltonian trajectories in whitened coordinates, through whatever density a kernel follows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from pymc_flymc.kernels.factors import add_gradients
+from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
+from pymc_flymc.kernels.native import (
+    call_density_gradient,
+    call_pullback,
+    kernel_part,
+    named_tuple_type,
+    vector,
+)
+from pymc_flymc.kernels.posterior import known
+from pymc_flymc.kernels.step_size import StepSize, adapt_step, new_step_size, step_size_type
+
+__all__ = [
+    "Dynamics",
+    "density_and_gradient",
+    "density_and_gradient_at",
+    "dynamics_type",
+        "new_dynamics",
+    "row_force",
+    "simulate",
+]
+
+#: Leapfrog steps in a trajectory, at most: reached only while the step size is far from tuned.
+MAX_STEPS = 256
+
+
+class Dynamics(NamedTuple):
+    """Step size, length of trajectories, and buffers.
+
+    Attributes
+    ----------
+    step_size : StepSize
+    length : ndarray, shape (1,)
+        Largest length of a trajectory; zero for single steps.
+    gain : ndarray, shape (1,)
+        Whether the step size is being adapted (0 or 1).
+    tally : ndarray, shape (1,)
+        Leapfrog steps made.
+    log_density_new : ndarray, shape (1,)
+        Log density at the end of the trajectory, without rows.
+    momentum, slope, gradient, gradient_new, total_gradient, force : ndarray
+        Buffers, of shape (P,) if the slope in coefficients, else (D,). The gradients are those of
+        the log density without rows at the chain's parameters and at the end of the trajectory,
+        and that with rows; the force is the latter's in whitened coordinates.
+    """
+
+    step_size: StepSize
+    length: np.ndarray
+    gain: np.ndarray
+    tally: np.ndarray
+    log_density_new: np.ndarray
+    momentum: np.ndarray
+    slope: np.ndarray
+    gradient: np.ndarray
+    gradient_new: np.ndarray
+    total_gradient: np.ndarray
+    force: np.ndarray
+
+
+def new_dynamics(n_parameters: int, n_coefficients: int, length: float, target: float) -> Dynamics:
+    """Return dynamics as a chain starts with them; n_coefficients is the length of chain.w."""
+    d = n_parameters
+    return Dynamics(
+        step_size=new_step_size(d, target),
+        length=np.array([length]),
+        gain=np.zeros(1),
+        tally=np.zeros(1),
+        log_density_new=np.zeros(1),
+        momentum=np.zeros(d),
+        slope=np.zeros(n_coefficients),
+        gradient=np.zeros(d),
+        gradient_new=np.zeros(d),
+        total_gradient=np.zeros(d),
+        force=np.zeros(d),
+    )
+
+
+def dynamics_type() -> types.Type:
+    """Numba type of `Dynamics`."""
+    fields: dict[str, types.Type] = {field: vector() for field in Dynamics._fields[1:]}
+    return named_tuple_type(Dynamics, {"step_size": step_size_type()} | fields)
+
+
+@kernel_part
+def density_and_gradient(posterior, theta, w, gradient):
+    """Log density without rows; writes w and the gradient, both at theta."""
+    return call_density_gradient(
+        posterior.density_gradient, theta, posterior.statistics, w, gradient
+    )
+
+
+@kernel_part
+def density_and_gradient_at(posterior, dynamics, chain):
+    """As `density_and_gradient`, at chain.v_new; writes theta_new, and leaves all in buffers."""
+    unwhiten(posterior.geometry, chain.v_new, chain.theta_new)
+    dynamics.log_density_new[0] = density_and_gradient(
+        posterior, chain.theta_new, chain.w_new, dynamics.gradient_new
+    )
+    return dynamics.log_density_new[0]
+
+
+@kernel_part
+def row_force(
+    posterior,
+    rows,
+    log_factor_gradient,
+    index,
+    count,
+    theta,
+    w,
+    gradient,
+    dynamics,
+    out,
+    scratch,
+):
+    """Return the sum of the log factors of rows index[:count]; write these and the force.
+
+    The force is the gradient in v: to `gradient`, in theta and without rows, it adds these rows.
+    """
+    total = dynamics.total_gradient
+    for j in range(total.shape[0]):
+        total[j] = gradient[j]
+    log_factors = 0.0
+    for j in range(w.shape[0]):
+        dynamics.slope[j] = 0.0
+    add_gradients(rows, log_factor_gradient, w, index, 0, count, out, dynamics.slope, scratch)
+    call_pullback(posterior.pullback, theta, posterior.statistics, dynamics.slope, total)
+    for i in range(count):
+        log_factors += out[i]
+    whiten_gradient(posterior.geometry, total, dynamics.force)
+    return log_factors
+
+
+@kernel_part
+def kinetic_energy(momentum):
+    """|p|^2 / 2: momenta are N(0, I) in whitened coordinates."""
+    total = 0.0
+    for j in range(momentum.shape[0]):
+        total += 0.5 * momentum[j] * momentum[j]
+    return total
+
+
+@kernel_part
+def draw_length(rng, dynamics):
+    """Draw the number of leapfrog steps.
+
+    It is random, against trajectories that return to where they began. It may not depend on the
+    state: the way back must be as probable as the way there.
+    """
+    if dynamics.length[0] > 0.0:
+        step = np.exp(dynamics.step_size.log_step[0])
+        length = rng.random() * dynamics.length[0]
+        return MAX_STEPS if length >= MAX_STEPS * step else max(int(np.ceil(length / step)), 1)
+    return 1
+
+
+@kernel_part(inline="always")
+def simulate(rng, log_density_at, arguments, log_density, dynamics, chain):
+    """Follow a trajectory from chain.v to chain.v_new. Returns its log acceptance ratio.
+
+    Parameters
+    ----------
+    log_density_at : function
+        Of the arguments, called at each point of the trajectory: returns the log density at
+        chain.v_new, and writes `dynamics.force` there.
+    log_density : float
+        At chain.v, where `dynamics.force` is to begin with.
+    """
+    n_steps = draw_length(rng, dynamics)
+    step = np.exp(dynamics.step_size.log_step[0])
+    momentum, force = dynamics.momentum, dynamics.force
+    for j in range(momentum.shape[0]):
+        momentum[j] = rng.standard_normal()
+        chain.v_new[j] = chain.v[j]
+    before = log_density - kinetic_energy(momentum)
+    log_ratio = -np.inf
+    for i in range(n_steps):
+        for j in range(momentum.shape[0]):
+            momentum[j] += 0.5 * step * force[j]
+            chain.v_new[j] += step * momentum[j]
+        after = log_density_at(*arguments)
+        # Outside the support, or NaN: rejected. The way back would meet the same point, so that
+        # stopping here keeps the reversibility (a limit on the energy error would not).
+        if not -np.inf < after < np.inf:
+            break
+        dynamics.tally[0] += 1.0
+        for j in range(momentum.shape[0]):
+            momentum[j] += 0.5 * step * force[j]
+        if i == n_steps - 1:
+            log_ratio = known(after - kinetic_energy(momentum) - before)
+    if dynamics.gain[0] > 0.0:
+        adapt_step(dynamics.step_size, np.exp(min(0.0, log_ratio)))
+    return log_ratio
