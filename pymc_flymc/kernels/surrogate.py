@@ -65,8 +65,8 @@ class Surrogate(NamedTuple):
         Of the rows outside S; those of S have rate zero there.
     exact : Rows
         The rows of S.
-    index : ndarray, shape (|S|,), int32
-        Their numbers, 0 to \\|S\\| - 1.
+    numbers : ndarray, shape (|S|,), int32
+        Theirs, from 0 on.
     remainder_gradient : int
         Address of their remainders R_n, with gradients.
     walker : Chain
@@ -75,7 +75,7 @@ class Surrogate(NamedTuple):
 
     tables: AliasTables
     exact: Rows
-    index: np.ndarray
+    numbers: np.ndarray
     remainder_gradient: int
     walker: Chain
 
@@ -134,7 +134,7 @@ def surrogate_type(dtype: np.dtype) -> types.Type:
         {
             "tables": tables_type(),
             "exact": rows_type(dtype),
-            "index": vector(types.int32),
+            "numbers": vector(types.int32),
             "remainder_gradient": types.int64,
             "walker": chain_type(),
         },
@@ -157,8 +157,8 @@ def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
         posterior,
         surrogate.exact,
         surrogate.remainder_gradient,
-        surrogate.index,
-        surrogate.index.shape[0],
+        surrogate.numbers,
+        surrogate.numbers.shape[0],
         chain.theta_new,
         chain.w_new,
         dynamics.gradient_new,

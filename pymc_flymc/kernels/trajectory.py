@@ -24,7 +24,7 @@ __all__ = [
     "density_and_gradient",
     "density_and_gradient_at",
     "dynamics_type",
-        "new_dynamics",
+    "new_dynamics",
     "row_force",
     "simulate",
 ]

@@ -100,9 +100,8 @@ class FireflyChain:
         self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
         return log_density
 
-    def start_overdispersed(self, rng: np.random.Generator) -> bool:
+    def start_dispersed(self, rng: np.random.Generator, spread: float = OVERDISPERSION) -> bool:
         """As `start`, from a point drawn around the anchor; False if none is in the support."""
-        spread = OVERDISPERSION
         for _ in range(50):
             v = spread * rng.standard_normal(len(self.state.v))
             if np.isfinite(self.log_density_at(v)):

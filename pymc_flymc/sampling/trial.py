@@ -1,4 +1,4 @@
-"""A trial of joint moves: independent proposals, weighed before any chain runs."""
+"""Trials before any chain runs: joint proposals that are weighed, and short chains."""
 
 from __future__ import annotations
 
@@ -8,12 +8,24 @@ import numpy as np
 from arviz_stats.base import array_stats
 
 from pymc_flymc.kernels.metropolis import INDEPENDENT, new_moves
+from pymc_flymc.regression.design import STRUCTURED
 from pymc_flymc.reporting import doing
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.tuners import Tuner
+from pymc_flymc.sampling.tuning import Tuning, slowest_autocorrelation
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["Trial", "try_joint_moves"]
+__all__ = ["ChainTrial", "Trial", "evaluation_cost", "try_chain", "try_joint_moves"]
+
+#: Seed of trials, which have random numbers of their own: a choice is the same in each run.
+SEED = 20141104
+#: Cost of an evaluation of the density, beside the collapsed form, in units of a row that is read.
+OVERHEAD_ROWS = 30.0
+#: A gradient and its way back to the parameters cost about so many evaluations.
+GRADIENT = 2.0
+#: Draws of a trial chain: while it tunes, and that are looked at.
+TUNING, DRAWS = 150, 150
 
 #: Joint proposals that are weighed.
 PROPOSALS = 1000
@@ -55,7 +67,7 @@ def try_joint_moves(target: Target, resampling: Resampling, others: np.ndarray) 
     so that it lasts for a geometric number of moves: this is what makes an independence sampler's
     draws dependent.
     """
-    rng = np.random.default_rng(20141104)
+    rng = np.random.default_rng(SEED)
     n_parameters = len(target.geometry.centre)
     chain = FireflyChain(target, resampling, new_moves(n_parameters, np.eye(3)[INDEPENDENT]))
     chain.set_others(others)
@@ -78,3 +90,80 @@ def try_joint_moves(target: Target, resampling: Resampling, others: np.ndarray) 
     # it is large without meaning anything: most weights agree to three digits, none is far away.
     heavy = not array_stats.psislw(finite)[1] <= LARGEST_TAIL_INDEX
     return Trial(rows, float(law @ leave), time, heavy and bool(law.max() > LARGEST_SHARE))
+
+
+def evaluation_cost(n_coefficients: int, row_length: int) -> float:
+    """Cost of evaluating a density, in units of a row of so many numbers that is read."""
+    # The collapsed form has P^2 terms, until blocks of groups are told apart.
+    terms = min(n_coefficients, STRUCTURED) * n_coefficients
+    return OVERHEAD_ROWS + terms / (row_length + OVERHEAD_ROWS)
+
+
+@dataclass(frozen=True)
+class ChainTrial:
+    """A short chain of some moves.
+
+    Attributes
+    ----------
+    cost : float
+        Of an effective draw of the slowest parameter, in units of a row that is read.
+    gradients : float
+        Evaluations of the gradient for an effective draw; infinite if the chain was stopped.
+    """
+
+    cost: float
+    gradients: float
+
+
+@doing("trying other moves")
+def try_chain(
+    target: Target,
+    tuner: Tuner,
+    resampling: Resampling,
+    others: np.ndarray,
+    known: float,
+    limit: float,
+) -> ChainTrial:
+    """Run a short chain, as long as it may pay and its cost stays below a limit.
+
+    Costs are counts of rows and evaluations, never times: the same model is always sampled in the
+    same way.
+
+    Parameters
+    ----------
+    known, limit : float
+        Cost of an effective draw by other means, and what the trial may cost, in units of a row
+        that is read.
+    """
+    rng = np.random.default_rng(SEED)
+    chain = FireflyChain(target, resampling, tuner.begin(target))
+    chain.set_others(others)
+    if not chain.start_dispersed(rng, 1.0):
+        return ChainTrial(np.inf, np.inf)
+    chain.take_queries()
+    tuner.started(chain)
+    rows = target.data.parts[0]
+    each = evaluation_cost(target.n_slopes, rows.X.shape[1] * rows.offset.shape[1])
+    tuning = Tuning(TUNING, tuner.first_transitions, tuner.fewest, True)
+    draws = np.empty((TUNING + DRAWS, len(chain.state.v)))
+    costs, gradients = np.zeros(len(draws)), np.zeros(len(draws))
+    for i in range(len(draws)):
+        chain.advance(rng, tuning.transitions, tuning.gain())
+        gradients[i] = tuner.gradients(chain)
+        evaluations = tuning.transitions + GRADIENT * gradients[i]
+        costs[i] = evaluations * each + chain.take_queries()
+        draws[i] = chain.state.v
+        if costs.sum() > min(limit, len(draws) * known):
+            # Too dear to be known: as if every third draw were independent.
+            return ChainTrial(3.0 * float(costs[: i + 1].mean()), np.inf)
+        if i < TUNING:
+            window = tuning.record(chain.state.v, chain.n_bright)
+            if window is not None:
+                tuner.end_window(chain, window[0], tuning.is_over)
+            if tuning.is_over:
+                tuner.end_tuning(chain)
+    slowest = slowest_autocorrelation(draws[TUNING:])
+    effective = DRAWS * (1.0 - slowest) / (1.0 + slowest)
+    return ChainTrial(
+        float(costs[TUNING:].sum()) / effective, float(gradients[TUNING:].sum()) / effective
+    )

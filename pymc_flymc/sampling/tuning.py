@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["Tuning"]
+__all__ = ["Tuning", "slowest_autocorrelation"]
 
 #: Autocorrelation that neighbouring draws should have: about 0.8 effective draws a draw.
 TARGET_AUTOCORRELATION = 0.1
@@ -74,16 +74,21 @@ class Tuning:
         return draws, bright
 
     def _choose_transitions(self, draws: np.ndarray) -> int:
-        draws = draws - draws.mean(axis=0)
-        power = np.sum(draws[1:] ** 2, axis=0) + np.sum(draws[:-1] ** 2, axis=0)
-        power = np.maximum(power, np.finfo(float).tiny)
-        lag_one = 2.0 * np.sum(draws[1:] * draws[:-1], axis=0) / power
-        # The slowest coordinate decides, less the noise that the largest of many estimates carries.
-        noise = np.sqrt(2.0 * np.log(len(lag_one) + 1.0) / len(draws))
-        slowest = np.clip(np.max(lag_one) - noise, np.mean(lag_one), 0.98)
+        slowest = slowest_autocorrelation(draws)
         # An autocorrelation that decays as exp(-transitions / time):
         time = -self.transitions / np.log(max(slowest, 0.02))
         wanted = -time * np.log(TARGET_AUTOCORRELATION)
         # One window's estimate is rough: at most a factor of five up or down.
         low, high = self.transitions / 5.0, self.transitions * 5.0
         return int(np.clip(np.ceil(np.clip(wanted, low, high)), self.fewest, MAX_TRANSITIONS))
+
+
+def slowest_autocorrelation(draws: np.ndarray) -> float:
+    """Autocorrelation of neighbouring draws, shape (n, D), in the slowest coordinate."""
+    draws = draws - draws.mean(axis=0)
+    power = np.sum(draws[1:] ** 2, axis=0) + np.sum(draws[:-1] ** 2, axis=0)
+    power = np.maximum(power, np.finfo(float).tiny)
+    lag_one = 2.0 * np.sum(draws[1:] * draws[:-1], axis=0) / power
+    # Less the noise that the largest of many estimates carries.
+    noise = np.sqrt(2.0 * np.log(len(lag_one) + 1.0) / len(draws))
+    return float(np.clip(np.max(lag_one) - noise, np.mean(lag_one), 0.98))

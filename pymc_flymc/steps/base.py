@@ -25,6 +25,7 @@ from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import log, reported
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.reanchoring import Anchors, same_anchor
+from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.progress import BrightRowsProgress
@@ -60,10 +61,10 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         "accept": (np.float64, []),
         "transitions": (np.int64, []),
     }
+    #: Those of kernels that are not in use.
+    _unused: ClassVar[dict[str, float]] = {}
     #: How brightness is resampled by default.
     default_brightness = ImplicitResampling()
-    #: Transitions in a step before tuning has had its say.
-    first_transitions = 5
     _state_class = FireflyState
     _bound_setting: BoundSetting
 
@@ -103,7 +104,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._vars, self._per_row = reading.vars, reading.per_row
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta = reading.theta
-        self.target = self._choose(reading.graph, reading.problems, reading.others)
+        self.target, self.tuner = self._choose(reading.graph, reading.problems, reading.others)
         self._anchors = Anchors.of(self.target, reading.problems, self._layout, self.brightness)
         names = [problem.name for problem in reading.problems]
         warn_of_full_passes(reading.full_passes, names, lambda: self.target.seconds(reading.others))
@@ -135,25 +136,8 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     @abstractmethod
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> Target:
-        """Build the target, with the bound asked for or good ones."""
-
-    @abstractmethod
-    def _new_moves(self) -> Any:
-        """Return the kernel's settings as a chain starts with them."""
-
-    @abstractmethod
-    def _statistics(self, chain: FireflyChain) -> dict[str, Any]:
-        """Return the statistics of a draw beside the common ones."""
-
-    def _started(self, chain: FireflyChain) -> None:
-        """Go on from a chain's first state."""
-
-    def _end_window(self, chain: FireflyChain, draws: np.ndarray) -> None:
-        """Learn from a tuning window's draws, whitened, shape (n, D)."""
-
-    def _end_tuning(self, chain: FireflyChain) -> None:
-        """Freeze what has been learnt."""
+    ) -> tuple[Target, Tuner]:
+        """Build the target, with the bound asked for or good ones, and say how it is sampled."""
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -170,11 +154,10 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self.tuning = self._new_tuning(tune)
 
     def _new_tuning(self, steps: int) -> Tuning:
-        first = self.first_transitions
         return Tuning(
             steps=steps,
-            transitions=self._transitions or first,
-            fewest=first if self.target.is_joint else 1,
+            transitions=self._transitions or self.tuner.first_transitions,
+            fewest=self.tuner.fewest,
             adapt_transitions=self._transitions is None,
         )
 
@@ -184,7 +167,8 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         """Return a chain at the step's first anchor, or at one that has moved, with its target."""
         if anchor is not None and target is None:
             target = self._anchors.target_at(anchor)
-        return FireflyChain(target or self.target, self.brightness, self._new_moves(), anchor)
+        target = target or self.target
+        return FireflyChain(target, self.brightness, self.tuner.begin(target), anchor)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make the transitions of one draw."""
@@ -196,7 +180,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         chain.set_others(self._others_layout.ravel(point))
         if not chain.started:
             self._start(chain, theta)
-            self._started(chain)
+            self.tuner.started(chain)
         elif not np.array_equal(theta, self._layout.round(chain.state.theta)):
             # Somebody else moved our variables: z must be drawn again from its conditional law.
             chain.start_at(self.rng, theta)
@@ -206,15 +190,17 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             window = tuning.record(chain.state.v, chain.n_bright)
             if window is not None:
                 chain, draws = self._reanchor(chain, *window)
-                self._end_window(chain, draws)
+                assert self.tuning is not None
+                self.tuner.end_window(chain, draws, self.tuning.is_over)
             if tuning.is_over:
-                self._end_tuning(chain)
+                self.tuner.end_tuning(chain)
         stats = {
             "n_bright": chain.n_bright,
             "likelihood_queries": chain.take_queries(),
             "accept": accept,
             "transitions": transitions,
-            **self._statistics(chain),
+            **self._unused,
+            **self.tuner.statistics(chain),
         }
         # All keys, in their order; never in place: the point may be memory shared with PyMC.
         return {**point, **self._layout.unravel(chain.state.theta)}, [stats]
@@ -226,7 +212,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             if not np.isfinite(chain.start_at(self.rng, theta)):
                 raise ValueError(f"{name}: the model's log density is not finite at initvals")
             return
-        if not chain.start_overdispersed(self.rng):
+        if not chain.start_dispersed(self.rng):
             raise ValueError(f"{name}: found no starting point of finite density around the anchor")
 
     @reported
@@ -257,7 +243,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         moved.set_others(chain.others)
         moved.start_at(self.rng, chain.state.theta)
         moved.scratch.queries[0] += chain.take_queries()
-        self._started(moved)
+        self.tuner.started(moved)
         self._chain, self.tuning = moved, self._new_tuning(tuning.steps - tuning.step)
         return moved, np.stack([moved.whiten(theta) for theta in draws_theta])
 

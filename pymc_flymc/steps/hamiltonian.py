@@ -12,12 +12,9 @@ from pymc.util import RandomGenerator
 
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
-from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
-from pymc_flymc.kernels.trajectory import Dynamics, new_dynamics
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.choice import conditional_target
-from pymc_flymc.sampling.metric import diagonal_geometry, learn_geometry
+from pymc_flymc.sampling.bound_choice import conditional_target
+from pymc_flymc.sampling.tuners import HamiltonianTuner, Tuner
 from pymc_flymc.settings import check, check_choice, is_number
 from pymc_flymc.steps.base import FireflyStep
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
@@ -124,7 +121,7 @@ class FireflyHMC(FireflyStep):
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> Target:
+    ) -> tuple[Target, Tuner]:
         target = conditional_target(
             graph, problems, self._bound_setting, self.brightness, "hamiltonian", len(others)
         )
@@ -134,31 +131,7 @@ class FireflyHMC(FireflyStep):
                 f"metric='dense' is not for {len(self._default_theta):,} parameters; 'auto' is "
                 "dense for all but large variables"
             )
-        return target
-
-    def _new_moves(self) -> Dynamics:
-        target = self.target
-        return new_dynamics(
-            len(self._default_theta), target.n_slopes, self._length, self._target_accept
-        )
-
-    def _started(self, chain: FireflyChain) -> None:
-        if self._metric == "diagonal":
-            chain.set_geometry(diagonal_geometry(chain.geometry))
-
-    def _end_window(self, chain: FireflyChain, draws: np.ndarray) -> None:
-        assert self.tuning is not None
-        if not self.tuning.is_over:  # the step size needs a window for the last metric
-            chain.set_geometry(learn_geometry(chain.geometry, draws))
-            restart_adaptation(chain.moves.step_size)
-
-    def _end_tuning(self, chain: FireflyChain) -> None:
-        freeze_step(chain.moves.step_size)
-
-    def _statistics(self, chain: FireflyChain) -> dict[str, Any]:
-        n_steps = int(chain.moves.tally[0])
-        chain.moves.tally[0] = 0.0
-        return {"step_size": float(np.exp(chain.moves.step_size.log_step[0])), "n_steps": n_steps}
+        return target, HamiltonianTuner(self._length, self._target_accept, self._metric)
 
 
 class FireflyMALA(FireflyHMC):
@@ -205,7 +178,6 @@ class FireflyMALA(FireflyHMC):
 
     name = "firefly_mala"
     default_brightness = ImplicitResampling()
-    first_transitions = 20
 
     def __init__(
         self,

@@ -12,21 +12,14 @@ from pymc.util import RandomGenerator
 
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting
-from pymc_flymc.kernels.metropolis import Moves, favour_best, new_moves
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.reporting import log
-from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.choice import check_settings, choose_target, mixture
+from pymc_flymc.sampling.choice import check_settings, choose_target
+from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.steps.base import FireflyStep
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
 __all__ = ["FireflyMH"]
-
-#: With more parameters, a gradient is worth its price where parameters are updated given z.
-MANY_PARAMETERS = 10
-#: Transitions in a step before tuning has had its say: conditional and joint.
-FIRST_TRANSITIONS = (20, 2)
 
 
 class FireflyMH(FireflyStep):
@@ -108,6 +101,14 @@ class FireflyMH(FireflyStep):
         **FireflyStep.common_stats,
         "random_walk_scale": (np.float64, []),
         "pcn_scale": (np.float64, []),
+        "step_size": (np.float64, []),
+        "n_steps": (np.int64, []),
+    }
+    _unused: ClassVar[dict[str, float]] = {
+        "random_walk_scale": np.nan,
+        "pcn_scale": np.nan,
+        "step_size": np.nan,
+        "n_steps": 0,
     }
 
     def __init__(
@@ -117,36 +118,18 @@ class FireflyMH(FireflyStep):
         bound: BoundSetting = "auto",
         brightness: Resampling | None = None,
         proposal: Literal["auto", "random_walk", "pcn", "independent"] = "auto",
+        kernel: Literal["auto", "joint", "surrogate", "metropolis", "hamiltonian"] = "auto",
         transitions: int | None = None,
         anchor: dict[str, Any] | None = None,
         model: Model | None = None,
         rng: RandomGenerator = None,
         initial_point: PointType | None = None,
     ) -> None:
-        check_settings(bound, brightness, proposal)
-        self._bound_setting, self._settings = bound, (brightness, proposal)
+        check_settings(bound, brightness, proposal, kernel)
+        self._bound_setting, self._settings = bound, (brightness, proposal, kernel)
         self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> Target:
-        target = choose_target(graph, problems, self._bound_setting, *self._settings, others)
-        self.first_transitions = FIRST_TRANSITIONS[target.is_joint]
-        self._mixture = mixture(target, self._settings[-1])
-        n_parameters = len(self._default_theta)
-        if not target.is_joint and n_parameters > MANY_PARAMETERS:
-            log.info(
-                f"with {n_parameters:,} parameters and conditional moves, FireflyHMC is likely to "
-                "need fewer rows"
-            )
-        return target
-
-    def _new_moves(self) -> Moves:
-        return new_moves(len(self._default_theta), np.array(self._mixture))
-
-    def _end_window(self, chain: FireflyChain, draws: np.ndarray) -> None:
-        favour_best(chain.moves, adapt=self._settings[-1] == "auto")
-
-    def _statistics(self, chain: FireflyChain) -> dict[str, Any]:
-        walk, pcn = np.exp(chain.moves.log_scale)
-        return {"random_walk_scale": float(walk), "pcn_scale": float(pcn)}
+    ) -> tuple[Target, Tuner]:
+        return choose_target(graph, problems, self._bound_setting, *self._settings, others)

@@ -12,10 +12,9 @@ from pymc.util import RandomGenerator
 
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
-from pymc_flymc.kernels.slice import Slices, new_slices
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.choice import conditional_target
+from pymc_flymc.sampling.bound_choice import conditional_target
+from pymc_flymc.sampling.tuners import SliceTuner, Tuner
 from pymc_flymc.settings import check_choice
 from pymc_flymc.steps.base import FireflyStep
 from pymc_flymc.target.resampling import Resampling
@@ -93,13 +92,8 @@ class FireflySlice(FireflyStep):
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> Target:
-        return conditional_target(
+    ) -> tuple[Target, Tuner]:
+        target = conditional_target(
             graph, problems, self._bound_setting, self.brightness, "slice", len(others)
         )
-
-    def _new_moves(self) -> Slices:
-        return new_slices(len(self._default_theta), self._random)
-
-    def _statistics(self, chain: FireflyChain) -> dict[str, Any]:
-        return {"slice_width": float(chain.moves.width.mean())}
+        return target, SliceTuner(self._random)

@@ -1,0 +1,102 @@
+"""Which bounds serve a model's likelihoods, and targets of kernels that update theta given z."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pymc_flymc.bounds import BOUNDS, Bound, Problem
+from pymc_flymc.bounds.setting import BoundSetting, settings_of
+from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.regression.design import STRUCTURED
+from pymc_flymc.reporting import count, log
+from pymc_flymc.target.resampling import Resampling
+from pymc_flymc.target.target import Target, TargetPart, build_target
+
+__all__ = [
+    "WITH_EFFECTS",
+    "bright_rows_read",
+    "conditional_target",
+    "estimate_rows",
+    "joint_bound",
+    "joint_moves_read",
+    "tightest",
+    "valid_bounds",
+]
+
+#: The Taylor bound has one radius for all coefficients.
+WITH_EFFECTS = f" with more than {STRUCTURED} coefficients, of groups or sparse columns"
+#: Rows looked at for a first estimate.
+SAMPLE_ROWS = 20_000
+
+
+def conditional_target(
+    graph: DensityGraph,
+    problems: Sequence[Problem],
+    bound: BoundSetting,
+    resampling: Resampling,
+    kernel: str,
+    n_others: int,
+) -> Target:
+    """Build the target of a kernel that updates theta given z, by default with tangent bounds."""
+    settings = settings_of(bound, [problem.name for problem in problems])
+    chosen = [
+        tightest(valid_bounds(problem), problem) if isinstance(asked, str) else asked
+        for problem, asked in zip(problems, settings, strict=True)
+    ]
+    target = build_target(graph, problems, chosen, resampling, n_others, kernel)
+    if target.subsamples:
+        for problem, part in zip(problems, target.parts, strict=True):
+            log.info(bright_rows_read(problem, part))
+    return target
+
+
+def joint_moves_read(problem: Problem, part: TargetPart, rows: float) -> str:
+    """Say what joint moves read, for the log."""
+    return (
+        f"joint moves read {count(rows)} of {problem.design.n_rows:,} rows of {problem.name!r} "
+        f"each ({part.bound.name} bound)"
+    )
+
+
+def bright_rows_read(problem: Problem, part: TargetPart) -> str:
+    """Say what moves given z read, for the log."""
+    return (
+        f"moves read the bright rows, {count(part.expected_bright)} of {problem.design.n_rows:,} "
+        f"of {problem.name!r} ({part.bound.name} bound)"
+    )
+
+
+def valid_bounds(problem: Problem) -> list[Bound]:
+    """Bounds on a likelihood, and for its design."""
+    valid = [bound for bound in BOUNDS if bound.supports(problem.likelihood)]
+    if problem.design.structured:
+        valid = [bound for bound in valid if not bound.joint]
+    if not valid:
+        raise ValueError(
+            f"no bound of this package is one on {problem.likelihood.name} likelihoods"
+            f"{WITH_EFFECTS * problem.design.structured}; give the step a bound="
+        )
+    return valid
+
+
+def tightest(valid: Sequence[Bound], problem: Problem) -> Bound:
+    """Return the bound for conditional moves that leaves the fewest rows bright.
+
+    One that is meant for joint moves serves where there is no other.
+    """
+    given_z = [bound for bound in valid if not bound.joint] or valid
+    if len(given_z) == 1:
+        return given_z[0]
+    return min(given_z, key=lambda bound: estimate_rows(bound, problem))
+
+
+def estimate_rows(bound: Bound, problem: Problem) -> float:
+    """Rows expected to be bright over the Laplace approximation, from a sample of rows."""
+    return bound.expected_rows(problem, max(1, problem.design.n_rows // SAMPLE_ROWS))
+
+
+def joint_bound(problems: Sequence[Problem]) -> Bound | None:
+    """Return the bound for joint moves, if there is one: they are for one likelihood."""
+    if len(problems) > 1:
+        return None
+    return next((bound for bound in valid_bounds(problems[0]) if bound.joint), None)

@@ -1,0 +1,42 @@
+"""What moves are, beside their kernel."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.target.target import Target
+
+__all__ = ["Tuner"]
+
+
+class Tuner(ABC):
+    """How a kernel's settings begin, what they learn while a chain tunes, and what they report."""
+
+    #: Transitions in a draw before tuning has had its say, and the fewest that it may choose.
+    first_transitions = 5
+    fewest = 1
+
+    @abstractmethod
+    def begin(self, target: Target) -> Any:
+        """Return the kernel's settings, a named tuple, as a chain starts with them."""
+
+    def started(self, chain: FireflyChain) -> None:
+        """Go on from a chain's first state."""
+
+    def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
+        """Learn from a tuning window's draws, whitened, shape (n, D)."""
+
+    def end_tuning(self, chain: FireflyChain) -> None:
+        """Freeze what has been learnt."""
+
+    @abstractmethod
+    def statistics(self, chain: FireflyChain) -> dict[str, Any]:
+        """Return the statistics of a draw beside those that all kernels have."""
+
+    def gradients(self, chain: FireflyChain) -> float:
+        """Return the gradients that were evaluated since this was last asked."""
+        return 0.0

@@ -1,0 +1,64 @@
+"""Hamiltonian trajectories given z."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
+from pymc_flymc.kernels.trajectory import new_dynamics
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.metric import diagonal_geometry, learn_geometry
+from pymc_flymc.sampling.tuners.base import Tuner
+from pymc_flymc.target.target import Target
+
+__all__ = ["HamiltonianTuner"]
+
+
+class HamiltonianTuner(Tuner):
+    """Hamiltonian moves; with a length of zero, Langevin moves.
+
+    Parameters
+    ----------
+    length : float
+        Largest length of a trajectory, in posterior standard deviations.
+    target_accept : float
+    metric : {"auto", "dense", "diagonal"}
+    """
+
+    def __init__(
+        self, length: float = 4.0, target_accept: float = 0.75, metric: str = "auto"
+    ) -> None:
+        self.length, self.target_accept, self.metric = length, target_accept, metric
+        self.first_transitions = 5 if length else 20
+
+    def begin(self, target: Target) -> Any:
+        """Return `kernels.trajectory.Dynamics`."""
+        d = len(target.geometry.centre)
+        return new_dynamics(d, target.n_slopes, self.length, self.target_accept)
+
+    def started(self, chain: FireflyChain) -> None:
+        """Leave out correlations, if so asked."""
+        if self.metric == "diagonal":
+            chain.set_geometry(diagonal_geometry(chain.geometry))
+
+    def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
+        """Learn the metric."""
+        if not is_last:  # the step size needs a window for the last metric
+            chain.set_geometry(learn_geometry(chain.geometry, draws))
+            restart_adaptation(chain.moves.step_size)
+
+    def end_tuning(self, chain: FireflyChain) -> None:
+        """Take the averaged step size."""
+        freeze_step(chain.moves.step_size)
+
+    def statistics(self, chain: FireflyChain) -> dict[str, Any]:
+        """Step size, and leapfrog steps made."""
+        n_steps = int(chain.moves.tally[0])
+        chain.moves.tally[0] = 0.0
+        return {"step_size": float(np.exp(chain.moves.step_size.log_step[0])), "n_steps": n_steps}
+
+    def gradients(self, chain: FireflyChain) -> float:
+        """Return the leapfrog steps."""
+        return float(self.statistics(chain)["n_steps"])

@@ -1,0 +1,60 @@
+"""Random walks, pCN and independent proposals, given z or with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.kernels.metropolis import favour_best, new_moves
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.tuners.base import Tuner
+from pymc_flymc.target.target import Target
+
+__all__ = ["MetropolisTuner"]
+
+#: Mixtures of random walk, pCN and independent proposals: without and with joint moves.
+_CONDITIONAL = {"auto": (0.3, 0.7, 0.0), "random_walk": (1.0, 0.0, 0.0), "pcn": (0.0, 1.0, 0.0)}
+_JOINT = {**_CONDITIONAL, "auto": (0.05, 0.05, 0.9), "independent": (0.0, 0.0, 1.0)}
+PROPOSALS = tuple(_JOINT)
+
+
+class MetropolisTuner(Tuner):
+    """Metropolis-Hastings moves.
+
+    Parameters
+    ----------
+    proposal : str
+        One of `PROPOSALS`.
+    joint : bool
+        Whether z is updated with theta.
+
+    Raises
+    ------
+    ValueError
+        If the moves do not include the proposal.
+    """
+
+    def __init__(self, proposal: str, joint: bool) -> None:
+        mixtures = _JOINT if joint else _CONDITIONAL
+        if proposal not in mixtures:
+            raise ValueError(
+                f"proposal={proposal!r} needs joint moves, that is bound=Taylor() and one "
+                f"likelihood; without them it is one of {', '.join(mixtures)}"
+            )
+        self.mixture, self.adapt = mixtures[proposal], proposal == "auto"
+        self.first_transitions = 2 if joint else 20
+        self.fewest = 2 if joint else 1
+
+    def begin(self, target: Target) -> Any:
+        """Return `kernels.metropolis.Moves`."""
+        return new_moves(len(target.geometry.centre), np.array(self.mixture))
+
+    def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
+        """Favour the proposal that jumps farthest."""
+        favour_best(chain.moves, self.adapt)
+
+    def statistics(self, chain: FireflyChain) -> dict[str, Any]:
+        """Scales of the proposals."""
+        walk, pcn = np.exp(chain.moves.log_scale)
+        return {"random_walk_scale": float(walk), "pcn_scale": float(pcn)}

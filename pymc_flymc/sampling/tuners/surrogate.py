@@ -1,0 +1,60 @@
+"""Trajectories through a surrogate, corrected by fresh brightness."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
+from pymc_flymc.kernels.surrogate import new_surrogate_moves
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.metric import learn_geometry
+from pymc_flymc.sampling.tuners.base import Tuner
+from pymc_flymc.target.target import Target
+
+__all__ = ["SurrogateTuner"]
+
+#: Largest length of a trajectory, in posterior standard deviations, and its acceptance rate. No
+#: bright rows hold it back: with a length of pi, draws from a normal law would be uncorrelated.
+LENGTH, TARGET_ACCEPT = 3.0, 0.8
+#: Trajectories in a proposal.
+REPEATS = 3
+
+
+class SurrogateTuner(Tuner):
+    """Joint moves whose parameters come by trajectories through a surrogate."""
+
+    first_transitions = 1
+
+    def begin(self, target: Target) -> Any:
+        """Return `kernels.surrogate.SurrogateMoves`."""
+        d = len(target.geometry.centre)
+        moves = new_surrogate_moves(d, target.n_slopes, LENGTH, TARGET_ACCEPT)
+        moves.repeats[:] = REPEATS
+        return moves
+
+    def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
+        """Learn the metric."""
+        if not is_last:  # the step size needs a window for the last metric
+            chain.set_geometry(learn_geometry(chain.geometry, draws))
+            restart_adaptation(chain.moves.dynamics.step_size)
+
+    def end_tuning(self, chain: FireflyChain) -> None:
+        """Take the averaged step size."""
+        freeze_step(chain.moves.dynamics.step_size)
+
+    def statistics(self, chain: FireflyChain) -> dict[str, Any]:
+        """Step size, leapfrog steps made, and the random walk's scale."""
+        dynamics = chain.moves.dynamics
+        n_steps = int(dynamics.tally[0])
+        dynamics.tally[0] = 0.0
+        return {
+            "step_size": float(np.exp(dynamics.step_size.log_step[0])),
+            "n_steps": n_steps,
+            "random_walk_scale": float(np.exp(chain.moves.log_scale[0])),
+        }
+
+    def gradients(self, chain: FireflyChain) -> float:
+        """Return the leapfrog steps."""
+        return float(self.statistics(chain)["n_steps"])
