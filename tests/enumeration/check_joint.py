@@ -19,7 +19,7 @@ from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.joint import log_weight, transition
 from pymc_flymc.kernels.metropolis import new_moves, pick
-from pymc_flymc.kernels.poisson import AliasTables
+from pymc_flymc.kernels.poisson import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows
 
@@ -100,6 +100,11 @@ def law(states):
     return p / p.sum()
 
 
+def weight_of(rows, chain, bright):
+    of_z = log_weight_of_z(rows, chain.w[1:], bright.index, bright.log_odds, bright.count[0])
+    return log_weight(chain.log_density[0], chain.w[1:], chain.v, of_z)
+
+
 def branches(weights, v, z):
     rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([KAPPA, X, Y]))
     geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
@@ -119,9 +124,7 @@ def branches(weights, v, z):
         bright.index[:k] = members
         eta = X[members, None] * chain.theta[0]
         log_factor(eta, rows.constants[members], None, bright.log_odds[:k])
-        chain.log_weight[0] = log_weight(
-            rows, chain.log_density[0], chain.w[1:], chain.v, bright.index, bright.log_odds, k
-        )
+        chain.log_weight[0] = weight_of(rows, chain, bright)
         moves = new_moves(1, np.array(weights))
         moves.log_scale[:] = 0.0
         kind = pick(rng, moves.weight)
@@ -130,29 +133,29 @@ def branches(weights, v, z):
         for i in range(bright.count[0]):
             new_z[bright.index[i]] = 1
         place = int(np.argmin(np.abs(V - chain.v[0])))
-        k = bright.count[0]
-        weight = log_weight(
-            rows, chain.log_density[0], chain.w[1:], chain.v, bright.index, bright.log_odds, k
-        )
-        assert_close(chain.log_weight[0], weight, 1e-12)
+        assert_close(chain.log_weight[0], weight_of(rows, chain, bright), 1e-12)
         return V[place], tuple(new_z)
 
     return enumerate_branches(program, Generator)
+
+
+def verdict(name, states, pi, branches_of):
+    """Exit with 1 unless the kernel of these branches leaves the law pi of the states invariant."""
+    place = {state: i for i, state in enumerate(states)}
+    matrix = np.zeros((len(states), len(states)))
+    for i, (v, z) in enumerate(states):
+        for probability, state in branches_of(v, z):
+            matrix[i, place[state]] += probability
+    invariance = np.max(np.abs(pi @ matrix - pi))
+    row_sums = np.max(np.abs(matrix.sum(axis=1) - 1.0))
+    print(f"{name}: |pi P - pi| = {invariance:.1e}, |P 1 - 1| = {row_sums:.1e}")
+    assert np.mean(np.diag(matrix)) < 0.9, "the kernel hardly moves: nothing is tested"
+    if max(invariance, row_sums) > 1e-12:
+        sys.exit(1)
 
 
 if __name__ == "__main__":
     weights = MOVES[sys.argv[1]]
     Generator.walk = sys.argv[1] == "walk"
     states = list(itertools.product(V, itertools.product((0, 1), repeat=N)))
-    place = {state: i for i, state in enumerate(states)}
-    matrix = np.zeros((len(states), len(states)))
-    for i, (v, z) in enumerate(states):
-        for probability, state in branches(weights, v, z):
-            matrix[i, place[state]] += probability
-    pi = law(states)
-    invariance = np.max(np.abs(pi @ matrix - pi))
-    row_sums = np.max(np.abs(matrix.sum(axis=1) - 1.0))
-    print(f"{sys.argv[1]}: |pi P - pi| = {invariance:.1e}, |P 1 - 1| = {row_sums:.1e}")
-    assert np.mean(np.diag(matrix)) < 0.9, "the kernel hardly moves: nothing is tested"
-    if max(invariance, row_sums) > 1e-12:
-        sys.exit(1)
+    verdict(sys.argv[1], states, law(states), lambda v, z: branches(weights, v, z))

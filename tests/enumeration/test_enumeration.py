@@ -91,7 +91,7 @@ MUTANTS = {
         "independent",
     ),
     "probability of having been drawn left out": (
-        "kernels/joint.py",
+        "kernels/poisson.py",
         "(o + np.log(-np.expm1(-o)))",
         "np.log(o)",
         "independent",
@@ -103,7 +103,7 @@ MUTANTS = {
         "independent",
     ),
     "constants of the near table beyond the limit": (
-        "kernels/joint.py",
+        "kernels/poisson.py",
         "column = KAPPA + 1 if shared[1] > 0.5 else KAPPA",
         "column = KAPPA",
         "independent",
@@ -113,6 +113,54 @@ MUTANTS = {
         "chain.log_weight[0] = log_weight(",
         "_ = log_weight(",
         "walk",
+    ),
+    "exact rows left out of the surrogate": (
+        "kernels/surrogate.py",
+        "log_density += row_force(",
+        "log_density += 0.0 * row_force(",
+        "surrogate",
+    ),
+    "exact rows counted twice": (
+        "kernels/surrogate.py",
+        "log_density += row_force(",
+        "log_density += 2.0 * row_force(",
+        "surrogate-walk",
+    ),
+    "weight of the old state stale after a trajectory": (
+        "kernels/surrogate.py",
+        "        chain.log_weight[0] = weight\n",
+        "        pass\n",
+        "surrogate",
+    ),
+    "weight of the old state stale after a walk": (
+        "kernels/surrogate.py",
+        "chain.log_weight[0] = log_weight_of_z(rows",
+        "_ = log_weight_of_z(rows",
+        "surrogate-walk",
+    ),
+    "density of the old state stale in a proposal of two trajectories": (
+        "kernels/surrogate.py",
+        "accept_theta(walker, dynamics.log_density_new[0])",
+        "accept_theta(walker, walker.log_density[0])",
+        "surrogate-twice",
+    ),
+    "trajectories always accepted": (
+        "kernels/surrogate.py",
+        "if -rng.standard_exponential() < log_ratio:\n        accept_theta(walker",
+        "if True:\n        accept_theta(walker",
+        "surrogate",
+    ),
+    "remainder of the bounds left out of a walk": (
+        "kernels/surrogate.py",
+        "log_ratio = log_density - rate_new - (chain.log_density[0] - rate)",
+        "log_ratio = log_density - chain.log_density[0]",
+        "surrogate-walk",
+    ),
+    "bright rows left out of a walk": (
+        "kernels/surrogate.py",
+        "log_ratio += out[i] - bright.log_odds[i]",
+        "pass",
+        "surrogate-walk",
     ),
     "bright rows left out of the acceptance": (
         "kernels/posterior.py",
@@ -219,6 +267,7 @@ MUTANTS = {
 
 
 JOINT_MOVES = ["independent", "walk"]
+SURROGATE_MOVES = ["surrogate", "surrogate-twice", "surrogate-walk"]
 REFERENCE = ["hamiltonian", "langevin", "slice", "slice-random", "hamiltonian-two", "slice-two"]
 
 
@@ -238,6 +287,8 @@ def run_check():
             script = "check_joint.py" if scheme in JOINT_MOVES else "check.py"
             if scheme in REFERENCE:
                 script = "check_reference.py"
+            if scheme in SURROGATE_MOVES:
+                script = "check_surrogate.py"
             server.stdin.write(json.dumps([str(HERE / script), scheme, str(folder)]) + "\n")
             server.stdin.flush()
             return SimpleNamespace(**json.loads(server.stdout.readline()))
@@ -245,7 +296,7 @@ def run_check():
         yield run
 
 
-@pytest.mark.parametrize("scheme", SCHEMES + JOINT_MOVES + REFERENCE)
+@pytest.mark.parametrize("scheme", SCHEMES + JOINT_MOVES + SURROGATE_MOVES + REFERENCE)
 def test_joint_law_is_invariant(run_check, scheme):
     result = run_check(scheme, PACKAGE.parent)
     assert result.returncode == 0, result.stdout + result.stderr

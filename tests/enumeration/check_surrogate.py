@@ -1,0 +1,126 @@
+"""Enumerate the transition matrix of the surrogate kernel; run by the tests.
+
+``NUMBA_DISABLE_JIT=1 python check_surrogate.py MOVE``: as `check_joint`, whose model this is; row
+EXACT is treated exactly. The force is zero, under which a trajectory of momentum plus or minus one
+stays on the lattice: it is reversible for whatever force, as long as it is a function of the place.
+"""
+
+import itertools
+import sys
+
+import check_joint as joint  # (the first of all: it turns the compiler off)
+import numpy as np
+from branching import BranchingGenerator, assert_close, enumerate_branches
+
+from pymc_flymc.kernels.brightness import make_brightness
+from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.geometry import dense_geometry
+from pymc_flymc.kernels.poisson import AliasTables, log_weight_of_z
+from pymc_flymc.kernels.posterior import Posterior, make_chain
+from pymc_flymc.kernels.rows import Rows
+from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_moves, transition
+
+EXACT = 2
+KAPPA = np.where(np.arange(joint.N)[:, None] == EXACT, 0.0, joint.KAPPA)
+#: Trajectories in a proposal, by move.
+MOVES = {"surrogate": 1, "surrogate-twice": 2, "surrogate-walk": 0}
+
+
+def shared_at(theta):
+    radius = abs(theta - joint.ANCHOR) / joint.METRIC
+    far = radius > joint.LIMIT
+    return np.array([radius**3, float(far), KAPPA[:, int(far)].sum() * radius**3])
+
+
+def log_surrogate(theta):
+    """Log of the surrogate: prior, and expansions of all rows but one, by hand."""
+    terms = joint.expansion(joint.X * theta)
+    terms[EXACT] = joint.log_likelihood(joint.X * theta)[EXACT]
+    return -0.5 * theta**2 + terms.sum()
+
+
+def density_gradient(theta, statistics, w_out, out):
+    w_out[0], w_out[1:], out[:] = theta[0], shared_at(theta[0]), 0.0
+    if np.min(np.abs(joint.CENTRE + joint.FACTOR * joint.V - theta[0])) > 1e-9:
+        return -np.inf
+    return -0.5 * theta[0] ** 2 + joint.expansion(joint.X * theta[0]).sum()
+
+
+def remainder_gradient(eta, constants, shared, out, slopes, slope):
+    theta = eta[0, 0] / joint.X[EXACT]
+    remainder = joint.log_likelihood(joint.X * theta) - joint.expansion(joint.X * theta)
+    out[0], slopes[:] = remainder[EXACT], 0.0
+
+
+def pullback(theta, statistics, slope, out):
+    assert not slope.any()
+
+
+def law(states):
+    log_p = []
+    for v, z in states:
+        theta = joint.CENTRE + joint.FACTOR * v
+        likelihood = np.exp(joint.log_likelihood(joint.X * theta))
+        bound = np.exp(joint.log_bound(theta))
+        factors = np.where(np.array(z), likelihood - bound, bound)
+        factors[EXACT] = likelihood[EXACT] if not z[EXACT] else 0.0
+        log_p.append(-0.5 * theta**2 + np.sum(np.log(factors)))
+    p = np.exp(np.array(log_p) - max(log_p))
+    return p / p.sum()
+
+
+def branches(repeats, v, z):
+    constants = np.column_stack([KAPPA, joint.X, joint.Y])
+    rows = Rows(joint.X[:, None], np.empty((0, 1)), 0, constants)
+    exact = Rows(joint.X[[EXACT], None], np.empty((0, 1)), 0, constants[[EXACT]])
+    geometry = dense_geometry(np.array([joint.CENTRE]), np.array([[joint.FACTOR]]))
+    functions = None, joint.log_factor, density_gradient, pullback, None
+    posterior = Posterior(*functions, None, rows, geometry)
+    heavy = np.array([n for n in range(joint.N) if n != EXACT], dtype=np.int32)
+    nothing, nobody = np.ones(joint.N), np.zeros(joint.N, np.int32)
+    drawn = np.empty(2 * joint.N, np.int32)
+    tables = AliasTables(heavy, np.zeros(2), nothing, nobody, nothing, nobody, drawn)
+    one = np.zeros(1, np.int32)
+    surrogate = Surrogate(tables, exact, one, remainder_gradient, make_chain(1, 4, 1))
+
+    def program(rng):
+        chain, bright = make_chain(1, 4, joint.N), make_brightness(joint.N)
+        scratch = make_scratch(1, 4)
+        chain.v[0], chain.theta[0] = v, joint.CENTRE + joint.FACTOR * v
+        chain.w[0], chain.w[1:] = chain.theta[0], shared_at(chain.theta[0])
+        chain.log_density[0] = log_surrogate(chain.theta[0])
+        members = [n for n in range(joint.N) if z[n]]
+        k = bright.count[0] = len(members)
+        bright.index[:k] = members
+        eta = joint.X[members, None] * chain.theta[0]
+        joint.log_factor(eta, rows.constants[members], None, bright.log_odds[:k])
+        weight = log_weight_of_z(rows, chain.w[1:], bright.index, bright.log_odds, k)
+        chain.log_weight[0] = weight
+        moves = new_surrogate_moves(1, 4, 0.0, 0.8)
+        moves.log_scale[:] = moves.dynamics.step_size.log_step[:] = 0.0
+        walks = repeats == 0
+        transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, scratch)
+        k, theta = bright.count[0], chain.theta[0]
+        weight = log_weight_of_z(rows, shared_at(theta), bright.index, bright.log_odds, k)
+        assert_close(chain.log_weight[0], weight, 1e-12)
+        assert_close(chain.log_density[0], log_surrogate(theta), 1e-12)
+        new_z = [0] * joint.N
+        for i in range(k):
+            new_z[bright.index[i]] = 1
+        return joint.V[int(np.argmin(np.abs(joint.V - chain.v[0])))], tuple(new_z)
+
+    return enumerate_branches(program, Generator)
+
+
+class Generator(BranchingGenerator):
+    """As that of joint moves; its normals are those of a lattice walk."""
+
+    poisson = joint.Generator.poisson
+
+
+if __name__ == "__main__":
+    dark = (0,)  # whoever is exact is never bright
+    members = [(0, 1) if n != EXACT else dark for n in range(joint.N)]
+    states = list(itertools.product(joint.V, itertools.product(*members)))
+    repeats = MOVES[sys.argv[1]]
+    joint.verdict(sys.argv[1], states, law(states), lambda v, z: branches(repeats, v, z))
