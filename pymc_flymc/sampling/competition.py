@@ -35,14 +35,16 @@ __all__ = ["Competition"]
 CONDITIONAL_TRANSITIONS = 1.5
 #: Gradients for an effective draw: the fewest given z, in a surrogate's trajectory, and of
 #: Hamiltonian Monte Carlo on all rows where no trial of trajectories says better.
-GIVEN_Z, TRAJECTORY, ALL_ROWS = 12.0, 2.0, 12.0
-#: What a draw must be expected to save, in rows, before another kernel is compiled and tried: with
-#: 4,000 effective draws, some two seconds.
-WORTHWHILE = 20_000.0
+GIVEN_Z, TRAJECTORY, ALL_ROWS = 5.0, 2.0, 12.0
+#: What an effective draw must be expected to save before another kernel is compiled and tried, in
+#: seconds: over 4,000 of them, the time that this takes.
+WORTHWHILE = 0.5e-3
+#: Seconds that a row takes, beside those for each of its numbers, and for each pair of classes.
+ROW, NUMBER, PAIR = 40e-9, 3e-9, 30e-9
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
-#: What a trial may read: so many times all rows, and some more.
-PASSES, ROWS = 40.0, 3e6
+#: What a trial may read: so many times all rows, and as many rows as take a second.
+PASSES, SECONDS = 40.0, 1.0
 #: By how much joint proposals are distrusted whose weights have heavy tails.
 HEAVY_TAILS = 3.0
 
@@ -107,6 +109,10 @@ class Competition:
         n_coefficients = sum(graph.sizes)
         self.each = evaluation_cost(n_coefficients, n_coefficients)
         self.gradients = ALL_ROWS
+        # Constants, as of one machine: with clocks, a seed would not say what is sampled.
+        k = max(problem.design.n_predictors for problem in problems)
+        self.row = ROW + NUMBER * n_coefficients + PAIR * (k * k - 1)
+        self.worthwhile = WORTHWHILE / self.row
 
     @property
     def all_rows(self) -> float:
@@ -122,7 +128,7 @@ class Competition:
         candidates.sort(key=lambda each: each.least)
         best: Candidate | None = None
         for candidate in candidates:
-            if best is not None and best.cost - candidate.least < WORTHWHILE:
+            if best is not None and best.cost - candidate.least < self.worthwhile:
                 break
             if candidate.least > self.all_rows:
                 break
@@ -132,7 +138,9 @@ class Competition:
                 best = candidate
             else:
                 candidate.target = None
-        if best is None or (best.cost > self.all_rows and best.cost - self.all_rows > WORTHWHILE):
+        if best is None or (
+            best.cost > self.all_rows and best.cost - self.all_rows > self.worthwhile
+        ):
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
         self._say(best, f"rows for an effective draw, by trial: {', '.join(others)}")
@@ -206,7 +214,7 @@ class Competition:
             candidate.cost = (self.each + weighed.rows) * weighed.autocorrelation_time
             candidate.cost *= HEAVY_TAILS if weighed.heavy_tails else 1.0
             return
-        limit = PASSES * self.n_rows + ROWS
+        limit = PASSES * self.n_rows + SECONDS / self.row
         trial = try_chain(
             target, tuner_of(candidate.kernel), self.resampling, self.others, known, limit
         )

@@ -24,8 +24,8 @@ SEED = 20141104
 OVERHEAD_ROWS = 30.0
 #: A gradient and its way back to the parameters cost about so many evaluations.
 GRADIENT = 2.0
-#: Draws of a trial chain: while it tunes, and that are looked at.
-TUNING, DRAWS = 150, 150
+#: Draws of a trial chain: while it tunes, and that are looked at; and after how many it may end.
+TUNING, DRAWS, FIRST = 120, 120, 20
 
 #: Joint proposals that are weighed.
 PROPOSALS = 1000
@@ -153,9 +153,11 @@ def try_chain(
         evaluations = tuning.transitions + GRADIENT * gradients[i]
         costs[i] = evaluations * each + chain.take_queries()
         draws[i] = chain.state.v
-        if costs.sum() > min(limit, len(draws) * known):
-            # Too dear to be known: as if every third draw were independent.
-            return ChainTrial(3.0 * float(costs[: i + 1].mean()), np.inf)
+        mean = costs[: i + 1].mean()
+        if i >= FIRST and (mean > known or costs.sum() > limit):
+            # Dearer than what is known even if each draw were independent, or too dear to be known:
+            # as if every third one were.
+            return ChainTrial(3.0 * float(mean), np.inf)
         if i < TUNING:
             window = tuning.record(chain.state.v, chain.n_bright)
             if window is not None:

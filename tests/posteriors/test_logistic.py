@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from pymc_flymc import FireflyMH, JaakkolaJordan
-from pymc_flymc.sampling.choice import mixture
+from pymc_flymc.sampling.tuners import MetropolisTuner
 from pymc_flymc.target.resampling import Levels
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.data import log_sigmoid, logistic_rows, standardised
@@ -83,8 +83,8 @@ def sampled(problems):
     def draw(name, bound, scheme, proposal, seed, transitions):
         step, point, levels = built(name, bound)
         # What the constructor would do with brightness=, proposal= and transitions=.
-        step.brightness, step._proposal, step._transitions = SCHEMES[scheme], proposal, transitions
-        step._mixture = mixture(step.target, proposal)
+        step.brightness, step._transitions = SCHEMES[scheme], transitions
+        step.tuner = MetropolisTuner(proposal, step.target.is_joint)
         if bound is not None:
             q = getattr(SCHEMES[scheme], "q", None)
             n_rows = len(problems[name][0].y)

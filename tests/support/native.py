@@ -4,8 +4,8 @@ import numpy as np
 from numba import jit
 
 from pymc_flymc.kernels import brightness, geometry, poisson, rows, step_size, trajectory
-from pymc_flymc.kernels.trajectory import new_dynamics
 from pymc_flymc.kernels.slice import new_slices
+from pymc_flymc.kernels.trajectory import new_dynamics
 
 #: Kernels with gradients or slices: where they are, and their settings for d parameters.
 KERNELS = {

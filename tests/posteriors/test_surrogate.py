@@ -1,0 +1,186 @@
+"""Surrogate moves: the density that they follow, and the exact posteriors that they sample."""
+
+import functools
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import FireflyMH, Taylor
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.tuners import SurrogateTuner
+from pymc_flymc.sampling.tuning import Tuning
+from pymc_flymc.steps.setup import read
+from pymc_flymc.target.resampling import ImplicitResampling
+from pymc_flymc.target.target import build_target
+from tests.support.comparison import assert_matches, quadrature
+from tests.support.data import log_sigmoid, logistic_rows
+from tests.support.models import logistic_model, logistic_posterior, softmax_model
+
+SCHEME = ImplicitResampling()
+
+
+def skewed():
+    """One coefficient, few ones: far from normal."""
+    X, y = 0.5 + np.random.default_rng(20).random((30, 1)), np.arange(30) < 1
+    return logistic_model(X, y, 2.0), logistic_posterior(X, y, 2.0), 20.0
+
+
+def regular():
+    X, y = logistic_rows(300, [-1.0, 1.5], seed=20)
+    return logistic_model(X, y, 2.0), logistic_posterior(X, y, 2.0), 20.0
+
+
+def with_scale(prior, log_prior):
+    """A coefficient that is a free scale times a normal variable: a funnel where data are few."""
+    x, y = logistic_rows(40, [0.0, 0.7], seed=3)
+    signed = x[:, 1] * (2.0 * y - 1.0)
+    with pm.Model() as model:
+        scale, z = prior("scale"), pm.Normal("z", 0.0, 1.0)
+        pm.Bernoulli("y", logit_p=x[:, 1] * (scale * z), observed=y)
+
+    def log_density(points):
+        log_scale, z = points.T
+        rows = log_sigmoid(np.outer(np.exp(log_scale) * z, signed)).sum(axis=1)
+        return rows + log_prior(log_scale) - 0.5 * z**2
+
+    return model, log_density, 20.0
+
+
+def hierarchical():
+    def log_prior(log_scale):
+        return log_scale - 0.5 * np.exp(2.0 * log_scale)
+
+    return with_scale(lambda name: pm.HalfNormal(name, 1.0), log_prior)
+
+
+def horseshoe():
+    def log_prior(log_scale):
+        return log_scale - np.log1p(np.exp(2.0 * log_scale))
+
+    return with_scale(lambda name: pm.HalfCauchy(name, 1.0), log_prior)
+
+
+PROBLEMS = [skewed, regular, hierarchical, horseshoe]
+
+
+@functools.cache
+def problem_of(build):
+    """The model as a step reads it, and its posterior by quadrature."""
+    model, log_density, reach = build()
+    reading = read(model, None, None, None, "auto")
+    box = np.full(len(reading.theta), reach)
+    return reading, quadrature(log_density, -box, box)
+
+
+def target_of(reading, n_exact):
+    (problem,) = reading.problems
+    return build_target(reading.graph, [problem], [Taylor()], SCHEME, 0, "surrogate", n_exact)
+
+
+def started(target, seed, repeats=2):
+    chain = FireflyChain(target, SCHEME, SurrogateTuner().begin(target))
+    chain.moves.repeats[:] = repeats
+    rng = np.random.default_rng(seed)
+    assert chain.start_dispersed(rng)
+    return chain, rng
+
+
+def sample(target, seed, each, tune=300, draws=6000):
+    chain, rng = started(target, seed)
+    tuner, tuning = SurrogateTuner(), Tuning(tune, each, 1, False)
+    out = np.empty((draws, len(chain.state.v)))
+    for _ in range(tune):
+        chain.advance(rng, each, tuning.gain())
+        window = tuning.record(chain.state.v, chain.n_bright)
+        if window is not None:
+            tuner.end_window(chain, window[0], tuning.is_over)
+    tuner.end_tuning(chain)
+    for i in range(draws):
+        chain.advance(rng, each, 0.0)
+        out[i] = chain.state.theta
+    return out
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("build", PROBLEMS)
+def test_matches_quadrature(build, share):
+    reading, reference = problem_of(build)
+    # Tails heavier than the surrogate's take their time.
+    each = 15 if build in (skewed, horseshoe) and share < 1.0 else 3
+    target = target_of(reading, int(share * reading.problems[0].design.n_rows))
+    assert_matches(np.stack([sample(target, seed, each) for seed in (1, 2)]), reference)
+
+
+def softmax():
+    rng = np.random.default_rng(4)
+    X = np.column_stack([np.ones(50), rng.normal(size=(50, 2))])
+    return softmax_model(X, rng.integers(0, 3, 50), 3, reference=True)
+
+
+def log_posterior_of(model, reading):
+    """The model's own log density, as PyMC has it."""
+    log_density = model.compile_logp()
+    return lambda theta: float(log_density(reading.layout.unravel(theta)))
+
+
+@pytest.mark.parametrize("n_exact", [0, 7, 50])
+def test_surrogate_and_remainders_make_the_posterior(n_exact):
+    """By hand: log q plus the remainders of all rows outside S is the log posterior."""
+    model = softmax()
+    reading = read(model, None, None, None, "auto")
+    (problem,) = reading.problems
+    target, whole = target_of(reading, n_exact), target_of(reading, 50)
+    exact = log_posterior_of(model, reading)
+    exempt = target.data.rows.constants[:, 0] == 0.0
+    assert exempt.sum() == n_exact
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        v = 0.7 * rng.standard_normal(len(reading.theta))
+        chain, of_whole = (
+            FireflyChain(t, SCHEME, SurrogateTuner().begin(t)) for t in (target, whole)
+        )
+        log_q, log_all = chain.start(rng, v), of_whole.start(rng, v)
+        theta = chain.unwhiten(v)
+        # With all rows in S, q is the posterior itself.
+        np.testing.assert_allclose(log_all, exact(theta), rtol=1e-12)
+        eta, at = (problem.design.predictor(w).T for w in (chain.state.w[:-3], problem.anchor.w))
+        value, first, second, *_ = problem.derivatives(at, problem.y)
+        u = eta - at
+        expansion = value + (first * u).sum(0) + 0.5 * np.einsum("ikn,in,kn->n", second, u, u)
+        remainder = problem.derivatives(eta, problem.y)[0] - expansion
+        np.testing.assert_allclose(log_q + remainder[~exempt].sum(), log_all, rtol=1e-11)
+
+
+@pytest.mark.parametrize("n_exact", [0, 7])
+def test_force_is_that_of_the_present_state(n_exact):
+    """Else trajectories would not be reversible; after walks, trajectories, rejections alike."""
+    reading = read(softmax(), None, None, None, "auto")
+    chain, rng = started(target_of(reading, n_exact), 6)
+    kept = []
+    for _ in range(40):
+        chain.advance(rng, 3, 0.0)
+        kept.append((chain.moves.kept.copy(), chain.state.log_density[0], chain.state.v.copy()))
+        chain.start(rng, chain.state.v.copy())  # evaluates all anew
+        np.testing.assert_allclose(chain.moves.kept, kept[-1][0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(chain.state.log_density[0], kept[-1][1], rtol=1e-12)
+    assert len(np.unique([v[0] for *_, v in kept])) > 10
+
+
+def test_step_by_name():
+    """``FireflyMH(kernel="surrogate")`` samples, and its chains can be told by their statistics."""
+    X, y = logistic_rows(300, [-1.0, 1.5], seed=20)
+    with logistic_model(X, y, 2.0):
+        idata = pm.sample(
+            step=FireflyMH(kernel="surrogate"),
+            draws=200,
+            tune=200,
+            chains=1,
+            cores=1,
+            random_seed=1,
+            progressbar=False,
+        )
+    stats = idata.sample_stats
+    assert np.all(stats["n_steps"] > 0)
+    assert np.all(stats["step_size"] > 0.0)
+    assert np.all(np.isnan(stats["pcn_scale"]))
