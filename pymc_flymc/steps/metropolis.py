@@ -1,4 +1,4 @@
-"""Firefly Monte Carlo with Metropolis-Hastings updates."""
+"""The step that finds out how a model is sampled best."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["FireflyMH"]
 
 
 class FireflyMH(FireflyStep):
-    r"""Firefly Monte Carlo with Metropolis-Hastings updates of the parameters.
+    r"""Firefly Monte Carlo: the step to begin with.
 
     Samples the exact posterior of a model whose likelihood is a regression on many rows, reading
     only the few rows that are bright at the time.
@@ -34,20 +34,25 @@ class FireflyMH(FireflyStep):
         Variables to sample; all free variables by default. Every variable that the likelihood
         depends on must be among them.
     bound : Bound, "auto", None, or dict of these by names of observed variables
-        Lower bound on each row's likelihood. With ``Taylor()`` parameters and brightness are
-        updated together, with any other in turn. "auto" takes the one that promises more effective
-        draws for the rows read, and says so: ``JaakkolaJordan()`` or ``Taylor()`` if logistic,
-        ``JebaraChoromanska()``, ``Bohning()`` or ``Taylor()`` if softmax, ``Tangent()`` for
-        heavy-tailed noise, ``FreeJaakkolaJordan()`` for negative binomial counts with a free alpha,
-        else ``Taylor()``. None is regular MCMC: every transition reads all rows. In a dict, "auto"
-        holds for likelihoods that it does not name, and None is for all or none.
+        Lower bound on each row's likelihood. "auto" takes one that fits the kernel: ``Taylor()``
+        where parameters and brightness are updated together, else the one that leaves the fewest
+        rows bright. With ``Taylor()`` moves are joint ones, with any other bound Metropolis updates
+        given brightness, unless `kernel` says otherwise. None is regular MCMC: every transition
+        reads all rows. In a dict, "auto" holds for likelihoods that it does not name, and None is
+        for all or none.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled in conditional moves, which it calls for;
         ``ImplicitResampling()`` by default.
     proposal : {"auto", "random_walk", "pcn", "independent"}
-        Proposal for the parameters, in coordinates whitened at the anchor: a Gaussian random walk,
+        Proposal of Metropolis updates and joint moves, which it calls for, in coordinates whitened at the anchor: a Gaussian random walk,
         preconditioned Crank-Nicolson around the anchor, independent draws from the Laplace
         approximation (joint moves only), or a mixture learnt in tuning.
+    kernel : {"auto", "joint", "surrogate", "metropolis", "hamiltonian"}
+        How parameters move: independent proposals with their brightness; trajectories through a
+        surrogate of the posterior, which read few rows or none, with fresh brightness at their
+        ends; Metropolis updates given the brightness; Hamiltonian trajectories given it. "auto"
+        tries those that promise most when the step is built, and says what it took. Costs are
+        counted, not timed, so that a seed gives the same draws on a busy machine.
     transitions : int, optional
         Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
         neighbouring draws are nearly independent.
@@ -75,7 +80,8 @@ class FireflyMH(FireflyStep):
     Statistics of each draw: ``n_bright``, bright rows at its end; ``likelihood_queries``, rows
     whose likelihood was evaluated in it, for parameters and brightness together; ``accept``, mean
     acceptance probability of its parameter updates; ``random_walk_scale`` and ``pcn_scale``, step
-    sizes in posterior standard deviations; ``transitions``.
+    sizes in posterior standard deviations; ``step_size`` and ``n_steps`` of trajectories;
+    ``transitions``. Those of kernels that are not in use are NaN, or zero.
 
     Chains start from points drawn around the anchor, more dispersed than the posterior, unless
     ``pm.sample`` is given ``initvals``.
