@@ -44,7 +44,8 @@ class FireflyMH(FireflyStep):
         How the brightness of the rows is resampled in conditional moves, which it calls for;
         ``ImplicitResampling()`` by default.
     proposal : {"auto", "random_walk", "pcn", "independent"}
-        Proposal of Metropolis updates and joint moves, which it calls for, in coordinates whitened at the anchor: a Gaussian random walk,
+        Proposal of Metropolis updates and joint moves, which it calls for, in coordinates whitened
+        at the anchor: a Gaussian random walk,
         preconditioned Crank-Nicolson around the anchor, independent draws from the Laplace
         approximation (joint moves only), or a mixture learnt in tuning.
     kernel : {"auto", "joint", "surrogate", "metropolis", "hamiltonian"}
