@@ -24,8 +24,10 @@ SEED = 20141104
 OVERHEAD_ROWS = 30.0
 #: A gradient and its way back to the parameters cost about so many evaluations.
 GRADIENT = 2.0
-#: Draws of a trial chain: while it tunes, and that are looked at; and after how many it may end.
-TUNING, DRAWS, FIRST = 120, 120, 20
+#: Draws of a trial chain: while it tunes, and that are looked at.
+TUNING, DRAWS = 120, 120
+#: After how many it may end, judged by how many.
+EARLIEST, LATEST = 60, 20
 
 #: Joint proposals that are weighed.
 PROPOSALS = 1000
@@ -153,8 +155,9 @@ def try_chain(
         evaluations = tuning.transitions + GRADIENT * gradients[i]
         costs[i] = evaluations * each + chain.take_queries()
         draws[i] = chain.state.v
-        mean = costs[: i + 1].mean()
-        if i >= FIRST and (mean > known or costs.sum() > limit):
+        # Of the latest draws alone: while step sizes are far from tuned, trajectories are long.
+        mean = costs[max(0, i + 1 - LATEST) : i + 1].mean()
+        if (i >= EARLIEST and mean > known) or costs.sum() > limit:
             # Dearer than what is known even if each draw were independent, or too dear to be known:
             # as if every third one were.
             return ChainTrial(3.0 * float(mean), np.inf)
