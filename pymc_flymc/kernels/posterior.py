@@ -18,6 +18,8 @@ __all__ = [
     "accept_given_z",
     "accept_theta",
     "chain_type",
+    "copy",
+    "copy_state",
     "known",
     "log_density_at",
     "log_ratio_at",
@@ -152,14 +154,27 @@ def log_ratio_at(posterior, log_density, chain, bright, scratch):
 
 
 @kernel_part
+def copy(source, destination):
+    """Copy a vector. A loop, for numba copies slices slowly."""
+    for j in range(source.shape[0]):
+        destination[j] = source[j]
+
+
+@kernel_part
+def copy_state(source, destination):
+    """Copy the parameters of a chain, with their log density."""
+    copy(source.v, destination.v)
+    copy(source.theta, destination.theta)
+    copy(source.w, destination.w)
+    destination.log_density[0] = source.log_density[0]
+
+
+@kernel_part
 def accept_theta(chain, log_density):
     """Make the proposed parameters those of the chain."""
-    # Loops, for numba copies slices slowly.
-    for j in range(chain.v.shape[0]):
-        chain.v[j] = chain.v_new[j]
-        chain.theta[j] = chain.theta_new[j]
-    for j in range(chain.w.shape[0]):
-        chain.w[j] = chain.w_new[j]
+    copy(chain.v_new, chain.v)
+    copy(chain.theta_new, chain.theta)
+    copy(chain.w_new, chain.w)
     chain.log_density[0] = log_density
 
 

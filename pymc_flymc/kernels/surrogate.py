@@ -31,7 +31,15 @@ from pymc_flymc.kernels.poisson import (
     log_weight_of_z,
     tables_type,
 )
-from pymc_flymc.kernels.posterior import Chain, accept_theta, chain_type, known, posterior_type
+from pymc_flymc.kernels.posterior import (
+    Chain,
+    accept_theta,
+    chain_type,
+    copy,
+    copy_state,
+    known,
+    posterior_type,
+)
 from pymc_flymc.kernels.rows import Rows, rows_type, shared_part
 from pymc_flymc.kernels.trajectory import (
     Dynamics,
@@ -170,22 +178,6 @@ def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
     return log_density
 
 
-@kernel_part
-def copy(source, destination):
-    """Copy a vector; numba copies slices slowly."""
-    for j in range(source.shape[0]):
-        destination[j] = source[j]
-
-
-@kernel_part
-def copy_chain(source, destination):
-    """Copy the state of a chain."""
-    copy(source.v, destination.v)
-    copy(source.theta, destination.theta)
-    copy(source.w, destination.w)
-    destination.log_density[0] = source.log_density[0]
-
-
 @kernel_part(inline="always")
 def update_walker(rng, posterior, surrogate, moves, scratch):
     """One Hamiltonian update of the walker, reversible for q."""
@@ -245,7 +237,7 @@ def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, 
         shared = shared_part(rows, chain.w)
         count = bright.count[0]
         chain.log_weight[0] = log_weight_of_z(rows, shared, bright.index, bright.log_odds, count)
-    copy_chain(chain, walker)
+    copy_state(chain, walker)
     copy(moves.kept, moves.force)
     for _i in range(repeats):
         update_walker(rng, posterior, surrogate, moves, scratch)
@@ -256,7 +248,7 @@ def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, 
     log_ratio = weight - chain.log_weight[0]
     accept = np.exp(min(0.0, log_ratio)) if log_ratio > -np.inf else 0.0
     if -rng.standard_exponential() < log_ratio:
-        copy_chain(walker, chain)
+        copy_state(walker, chain)
         copy(moves.force, moves.kept)
         chain.log_weight[0] = weight
         accept_z(tables, chain.log_odds_new, count, bright)

@@ -21,7 +21,7 @@ from pymc_flymc.sampling.competition import Competition
 from pymc_flymc.sampling.tuners import Tuner, tuner_of
 from pymc_flymc.sampling.tuners.metropolis import PROPOSALS
 from pymc_flymc.settings import check_choice
-from pymc_flymc.target.resampling import ImplicitResampling, Resampling
+from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target, build_target
 
 __all__ = ["check_settings", "choose_target"]
@@ -82,15 +82,16 @@ def choose_target(
     ValueError
         If they are not for this model's likelihoods.
     """
-    scheme = resampling or ImplicitResampling()
-    build = graph, problems, scheme, others
     if kernel == "auto":
         kernel = _implied(problems, bound, resampling, proposal)
+    competition = Competition(graph, problems, others)
     if kernel == "auto":
-        return Competition(*build).winner()
+        return competition.winner()
     if kernel in ("metropolis", "hamiltonian"):
+        tuner = tuner_of(kernel, proposal)
+        scheme = resampling or tuner.brightness
         target = conditional_target(graph, problems, bound, scheme, kernel, len(others))
-        return target, tuner_of(kernel, proposal)
+        return target, tuner
     (asked,) = settings_of(bound, [problem.name for problem in problems])
     taylor = joint_bound(problems) if isinstance(asked, str) else asked
     if taylor is None:
@@ -99,11 +100,12 @@ def choose_target(
             f"and not{WITH_EFFECTS}"
         )
     if kernel == "surrogate":
-        return Competition(*build).surrogate(taylor)
-    target = build_target(graph, problems, [taylor], scheme, len(others), "joint")
+        return competition.surrogate(taylor)
+    tuner = tuner_of("joint", proposal)
+    target = build_target(graph, problems, [taylor], tuner.brightness, len(others), "joint")
     (part,) = target.parts
     log.info(joint_moves_read(problems[0], part, part.expected_bright))
-    return target, tuner_of("joint", proposal)
+    return target, tuner
 
 
 def _implied(

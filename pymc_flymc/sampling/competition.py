@@ -26,7 +26,6 @@ from pymc_flymc.sampling.trial import (
 )
 from pymc_flymc.sampling.tuners import Tuner, tuner_of
 from pymc_flymc.sampling.tuners.surrogate import REPEATS
-from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target, build_target
 
 __all__ = ["Competition"]
@@ -90,8 +89,6 @@ class Competition:
     ----------
     graph : DensityGraph
     problems : sequence of Problem
-    resampling : ImplicitResampling or ExplicitResampling
-        For moves given z.
     others : ndarray, shape (F,)
         Values of the variables of other step methods.
     """
@@ -100,11 +97,10 @@ class Competition:
         self,
         graph: DensityGraph,
         problems: Sequence[Problem],
-        resampling: Resampling,
         others: np.ndarray,
     ) -> None:
         self.graph, self.problems = graph, problems
-        self.resampling, self.others = resampling, others
+        self.others = others
         self.n_rows = sum(problem.design.n_rows for problem in problems)
         n_coefficients = sum(graph.sizes)
         self.each = evaluation_cost(n_coefficients, n_coefficients)
@@ -203,21 +199,19 @@ class Competition:
         return found
 
     def _build(self, bounds: Sequence[Bound], kernel: str, n_exact: int = 0) -> Target:
-        settings = self.resampling, len(self.others), kernel, n_exact
+        settings = tuner_of(kernel).brightness, len(self.others), kernel, n_exact
         return build_target(self.graph, self.problems, bounds, *settings)
 
     def _try(self, candidate: Candidate, known: float) -> None:
         """Estimate a candidate's cost, given that of something else."""
-        target = candidate.built()
+        target, tuner = candidate.built(), tuner_of(candidate.kernel)
         if candidate.kernel == "joint":
-            weighed = try_joint_moves(target, self.resampling, self.others)
+            weighed = try_joint_moves(target, tuner.brightness, self.others)
             candidate.cost = (self.each + weighed.rows) * weighed.autocorrelation_time
             candidate.cost *= HEAVY_TAILS if weighed.heavy_tails else 1.0
             return
         limit = PASSES * self.n_rows + SECONDS / self.row
-        trial = try_chain(
-            target, tuner_of(candidate.kernel), self.resampling, self.others, known, limit
-        )
+        trial = try_chain(target, tuner, self.others, known, limit)
         candidate.cost = trial.cost
         if candidate.kernel == "surrogate":
             # Trajectories through a surrogate are what those through the posterior would be.

@@ -121,7 +121,6 @@ class ChainTrial:
 def try_chain(
     target: Target,
     tuner: Tuner,
-    resampling: Resampling,
     others: np.ndarray,
     known: float,
     limit: float,
@@ -138,7 +137,7 @@ def try_chain(
         that is read.
     """
     rng = np.random.default_rng(SEED)
-    chain = FireflyChain(target, resampling, tuner.begin(target))
+    chain = FireflyChain(target, tuner.brightness, tuner.begin(target))
     chain.set_others(others)
     if not chain.start_dispersed(rng, 1.0):
         return ChainTrial(np.inf, np.inf)

@@ -31,7 +31,7 @@ from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.progress import BrightRowsProgress
 from pymc_flymc.steps.settings import check_common
 from pymc_flymc.steps.setup import read
-from pymc_flymc.target.resampling import ImplicitResampling, Resampling
+from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
 __all__ = ["FireflyStep"]
@@ -63,8 +63,6 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     }
     #: Those of kernels that are not in use.
     _unused: ClassVar[dict[str, float]] = {}
-    #: How brightness is resampled by default.
-    default_brightness = ImplicitResampling()
     _state_class = FireflyState
     _bound_setting: BoundSetting
 
@@ -82,7 +80,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         check_common(vars, brightness, transitions, anchor, initial_point)
         self.rng = get_random_generator(rng)
         self.tune = True
-        self.brightness = self.default_brightness if brightness is None else brightness
+        self._brightness = brightness
         self._transitions = transitions
         self._model: Model | None = modelcontext(model)
         self._asked = vars, anchor, initial_point
@@ -105,6 +103,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta = reading.theta
         self.target, self.tuner = self._choose(reading.graph, reading.problems, reading.others)
+        self.brightness = self._brightness or self.tuner.brightness
         self._anchors = Anchors.of(self.target, reading.problems, self._layout, self.brightness)
         names = [problem.name for problem in reading.problems]
         warn_of_full_passes(reading.full_passes, names, lambda: self.target.seconds(reading.others))

@@ -17,7 +17,7 @@ from pymc_flymc.sampling.bound_choice import conditional_target
 from pymc_flymc.sampling.tuners import HamiltonianTuner, Tuner
 from pymc_flymc.settings import check, check_choice, is_number
 from pymc_flymc.steps.base import FireflyStep
-from pymc_flymc.target.resampling import ImplicitResampling, Resampling
+from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
 __all__ = ["FireflyHMC", "FireflyMALA"]
@@ -82,8 +82,6 @@ class FireflyHMC(FireflyStep):
     """
 
     name = "firefly_hmc"
-    # A trajectory costs several gradients: sweeps are cheap beside it, and z must keep up.
-    default_brightness = ImplicitResampling(ratio=1.0, sweeps=2)
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
         **FireflyStep.common_stats,
         "step_size": (np.float64, []),
@@ -122,8 +120,10 @@ class FireflyHMC(FireflyStep):
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
     ) -> tuple[Target, Tuner]:
+        tuner = HamiltonianTuner(self._length, self._target_accept, self._metric)
+        scheme = self._brightness or tuner.brightness
         target = conditional_target(
-            graph, problems, self._bound_setting, self.brightness, "hamiltonian", len(others)
+            graph, problems, self._bound_setting, scheme, "hamiltonian", len(others)
         )
         wide = len(target.geometry.wide)
         if self._metric == "dense" and wide:
@@ -131,7 +131,7 @@ class FireflyHMC(FireflyStep):
                 f"metric='dense' is not for {len(self._default_theta):,} parameters; 'auto' is "
                 "dense for all but large variables"
             )
-        return target, HamiltonianTuner(self._length, self._target_accept, self._metric)
+        return target, tuner
 
 
 class FireflyMALA(FireflyHMC):
@@ -177,7 +177,6 @@ class FireflyMALA(FireflyHMC):
     """
 
     name = "firefly_mala"
-    default_brightness = ImplicitResampling()
 
     def __init__(
         self,

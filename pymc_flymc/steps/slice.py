@@ -93,7 +93,9 @@ class FireflySlice(FireflyStep):
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
     ) -> tuple[Target, Tuner]:
+        tuner = SliceTuner(self._random)
+        scheme = self._brightness or tuner.brightness
         target = conditional_target(
-            graph, problems, self._bound_setting, self.brightness, "slice", len(others)
+            graph, problems, self._bound_setting, scheme, "slice", len(others)
         )
-        return target, SliceTuner(self._random)
+        return target, tuner

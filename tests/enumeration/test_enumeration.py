@@ -78,8 +78,8 @@ MUTANTS = {
     ),
     "cached density kept on acceptance": (
         "kernels/posterior.py",
-        "chain.log_density[0] = log_density\n\n\n",
-        "pass\n\n\n",
+        "copy(chain.w_new, chain.w)\n    chain.log_density[0] = log_density",
+        "copy(chain.w_new, chain.w)",
         "implicit-single-q",
     ),
     "rate of the Poisson draws halved": (

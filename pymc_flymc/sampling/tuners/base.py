@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.target.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target.target import Target
 
 __all__ = ["Tuner"]
@@ -19,6 +20,8 @@ class Tuner(ABC):
     #: Transitions in a draw before tuning has had its say, and the fewest that it may choose.
     first_transitions = 5
     fewest = 1
+    #: How brightness is resampled, unless the user says otherwise.
+    brightness: Resampling = ImplicitResampling()
 
     @abstractmethod
     def begin(self, target: Target) -> Any:

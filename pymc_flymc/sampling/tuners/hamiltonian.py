@@ -11,6 +11,7 @@ from pymc_flymc.kernels.trajectory import new_dynamics
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.metric import diagonal_geometry, learn_geometry
 from pymc_flymc.sampling.tuners.base import Tuner
+from pymc_flymc.target.resampling import ImplicitResampling
 from pymc_flymc.target.target import Target
 
 __all__ = ["HamiltonianTuner"]
@@ -32,6 +33,8 @@ class HamiltonianTuner(Tuner):
     ) -> None:
         self.length, self.target_accept, self.metric = length, target_accept, metric
         self.first_transitions = 5 if length else 20
+        # A trajectory costs several gradients: sweeps are cheap beside it, and z must keep up.
+        self.brightness = ImplicitResampling(ratio=1.0, sweeps=2 if length else 1)
 
     def begin(self, target: Target) -> Any:
         """Return `kernels.trajectory.Dynamics`."""
