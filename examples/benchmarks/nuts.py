@@ -17,14 +17,20 @@ GRADIENTS_PER_DRAW = 12
 
 
 def measure(problem: Problem, seed: int, budget: float, **nuts: Any) -> Measurement:
+    """As `measure_model`, once its functions have been compiled."""
+    return measure_model(problem.model(), len(problem.y), seed, budget, **nuts)
+
+
+def measure_model(
+    model: Any, n_rows: int, seed: int, budget: float, cold: bool = False, **nuts: Any
+) -> Measurement:
     """Two chains on two cores; fewer draws than the default if these would exceed the budget.
 
     A draw's time is apportioned by its gradient evaluations, which for many rows is where all of
-    the time goes.
+    the time goes. Compilation counts if `cold`.
     """
     import pymc as pm
 
-    model = problem.model()
     options: dict[str, Any] = {
         "chains": 2,
         "cores": 2,
@@ -35,12 +41,14 @@ def measure(problem: Problem, seed: int, budget: float, **nuts: Any) -> Measurem
     }
     if nuts:
         options["nuts"] = nuts
+    compiled = time.perf_counter()
     gradient = gradient_time(model)  # fills the compilation cache, too
     affordable = int(budget / (2 * gradient * GRADIENTS_PER_DRAW))
     tune = int(np.clip(affordable, 100, TUNE))
     draws = int(np.clip(affordable, 100, DRAWS))
     with model:
         pm.sample(tune=2, draws=2, **options)
+        compiled = time.perf_counter() - compiled if cold else 0.0
         began = time.perf_counter()
         idata = pm.sample(tune=tune, draws=draws, **options)
         wall = time.perf_counter() - began
@@ -51,10 +59,10 @@ def measure(problem: Problem, seed: int, budget: float, **nuts: Any) -> Measurem
     ess = smallest_ess(draws_of(idata))
     steady = seconds_per_gradient * after.max()
     return Measurement(
-        setup=wall - sampling,
+        setup=compiled + wall - sampling,
         warmup=seconds_per_gradient * before.max() * TUNE / tune,
         rate=ess / steady,
-        rows=float(after.sum()) * len(problem.y) / ess,
+        rows=float(after.sum()) * n_rows / ess,
         ess=ess,
         extrapolated=tune < TUNE,
     )
