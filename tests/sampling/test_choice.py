@@ -3,9 +3,11 @@
 import arviz as az
 import numpy as np
 import pymc as pm
+import pytest
 
-from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor
+from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
 from tests.support.data import logistic_rows
+from tests.support.models import logistic_model
 from tests.support.steps import drive, logistic_step
 
 
@@ -19,28 +21,61 @@ def test_joint_moves_where_the_posterior_is_concentrated():
     assert az.ess(draws).min() > 0.7 * 2000
 
 
-def test_conditional_moves_where_it_is_not():
+def test_all_rows_where_no_subset_pays():
     X, y = logistic_rows(400, 100)
-    assert isinstance(logistic_step(X, y, 3.0)[1].bounds[0], JaakkolaJordan)
+    target = logistic_step(X, y, prior_sd=3.0)[1].target
+    assert target.kernel == "hamiltonian" and not target.subsamples
 
 
-def test_conditional_moves_for_rare_categories():
+def test_a_surrogate_for_rare_categories():
     """Indicators of a few rows, all of one outcome: skewed tails, where joint moves stick."""
     X, y = logistic_rows(20_000, 4)
     rare = np.zeros((20_000, 20))
     for j in range(20):
         rare[10 * j : 10 * j + 8, j] = 1.0
     y[:200] = 1
-    assert isinstance(
-        logistic_step(np.column_stack([X, rare]), y, bound="auto", prior_sd=5.0)[1].bounds[0],
-        JaakkolaJordan,
-    )
+    target = logistic_step(np.column_stack([X, rare]), y, bound="auto", prior_sd=5.0)[1].target
+    assert target.kernel == "surrogate"
+    # The rows that make the tails skewed are treated exactly.
+    assert np.mean(target.data.exact.X[:, 4:].any(axis=1)) > 0.9
 
 
-def test_conditional_moves_for_a_funnel():
+def test_a_surrogate_for_a_funnel():
+    """Trajectories follow the prior, and read no row."""
     X, y = logistic_rows(20_000, 6)
-    with pm.Model():
+    with pm.Model() as model:
         sigma = pm.HalfNormal("sigma", 1.0)
         raw = pm.Normal("raw", 0.0, 1.0, shape=6)
         pm.Bernoulli("y", logit_p=X @ (sigma * raw), observed=y)
-        assert isinstance(FireflyMH().bounds[0], JaakkolaJordan)
+        step = FireflyMH()
+    assert step.target.kernel == "surrogate" and step.target.n_exact == 0
+    draws, drawn = drive(step, model.initial_point(), tune=300, draws=1000, chains=1)
+    assert drawn["likelihood_queries"].mean() < 100
+    assert az.ess(draws).min() > 0.3 * 1000
+
+
+def test_the_choice_is_the_same_again():
+    """It counts, and has random numbers of its own."""
+    X, y = logistic_rows(400, 12)
+    first, second = (logistic_step(X, y, prior_sd=3.0)[1].target for _ in range(2))
+    assert (first.kernel, first.n_exact) == (second.kernel, second.n_exact)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kernel": "surrogate", "brightness": ImplicitResampling()}, "drawn afresh"),
+        ({"kernel": "hamiltonian", "proposal": "pcn"}, "follows trajectories"),
+        ({"kernel": "joint", "bound": JaakkolaJordan()}, "needs bound=Taylor"),
+        ({"kernel": "nuts"}, "kernel"),
+    ],
+)
+def test_contradictions_are_refused(settings, message):
+    with logistic_model(*logistic_rows(400, 2)), pytest.raises(ValueError, match=message):
+        FireflyMH(**settings)
+
+
+def test_kernels_by_name():
+    X, y = logistic_rows(2_000, 3)
+    for kernel in ("joint", "surrogate", "metropolis", "hamiltonian"):
+        assert logistic_step(X, y, kernel=kernel)[1].target.kernel == kernel
