@@ -237,4 +237,5 @@ class Competition:
             )
         else:
             for problem, part in zip(self.problems, target.parts, strict=True):
-                log.info(f"{best.kernel} {bright_rows_read(problem, part)}; {why}")
+                moves = "conditional" + " Hamiltonian" * (best.kernel == "hamiltonian")
+                log.info(f"{moves} {bright_rows_read(problem, part)}; {why}")
