@@ -182,12 +182,8 @@ class Taylor:
         return expansion - shared[2], shared
 
     def expansion(
-        self,
-        likelihood: Likelihood,
-        w: TensorVariable,
-        statistics: TensorVariable,
-        n_coefficients: int,
-    ) -> tuple[TensorVariable, TensorVariable]:
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
         """As `collapsed`, without the remainder."""
         p = n_coefficients
         u, linear, form = quadratic_terms(w, statistics, p)
