@@ -145,7 +145,7 @@ def try_chain(
     tuner.started(chain)
     rows = target.data.parts[0]
     each = evaluation_cost(target.n_slopes, rows.X.shape[1] * rows.offset.shape[1])
-    tuning = Tuning(TUNING, tuner.first_transitions, tuner.fewest, True)
+    tuning = Tuning(TUNING, tuner.first_transitions, tuner.fewest, tuner.most, True)
     draws = np.empty((TUNING + DRAWS, len(chain.state.v)))
     costs, gradients = np.zeros(len(draws)), np.zeros(len(draws))
     for i in range(len(draws)):

@@ -10,7 +10,6 @@ __all__ = ["Tuning", "slowest_autocorrelation"]
 
 #: Autocorrelation that neighbouring draws should have: about 0.8 effective draws a draw.
 TARGET_AUTOCORRELATION = 0.1
-MAX_TRANSITIONS = 2000
 #: Ends of the tuning windows, as fractions of the tuning steps.
 WINDOWS = (0.1, 0.2, 0.35, 0.6, 1.0)
 
@@ -25,8 +24,8 @@ class Tuning:
         Number of tuning steps.
     transitions : int
         (theta, z) transitions in a step, to begin with.
-    fewest : int
-        Least number of transitions.
+    fewest, most : int
+        Least and largest number of transitions.
     adapt_transitions : bool
         Whether the number of transitions is learnt.
     """
@@ -34,6 +33,7 @@ class Tuning:
     steps: int
     transitions: int
     fewest: int
+    most: int
     adapt_transitions: bool
     step: int = 0
     transitions_done: int = 0
@@ -80,7 +80,7 @@ class Tuning:
         wanted = -time * np.log(TARGET_AUTOCORRELATION)
         # One window's estimate is rough: at most a factor of five up or down.
         low, high = self.transitions / 5.0, self.transitions * 5.0
-        return int(np.clip(np.ceil(np.clip(wanted, low, high)), self.fewest, MAX_TRANSITIONS))
+        return int(np.clip(np.ceil(np.clip(wanted, low, high)), self.fewest, self.most))
 
 
 def slowest_autocorrelation(draws: np.ndarray) -> float:

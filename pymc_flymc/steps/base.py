@@ -157,6 +157,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             steps=steps,
             transitions=self._transitions or self.tuner.first_transitions,
             fewest=self.tuner.fewest,
+            most=self.tuner.most,
             adapt_transitions=self._transitions is None,
         )
 

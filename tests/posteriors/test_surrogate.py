@@ -88,7 +88,7 @@ def started(target, seed, repeats=2):
 
 def sample(target, seed, each, tune=300, draws=6000):
     chain, rng = started(target, seed)
-    tuner, tuning = SurrogateTuner(), Tuning(tune, each, 1, False)
+    tuner, tuning = SurrogateTuner(), Tuning(tune, each, 1, each, False)
     out = np.empty((draws, len(chain.state.v)))
     for _ in range(tune):
         chain.advance(rng, each, tuning.gain())

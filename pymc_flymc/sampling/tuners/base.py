@@ -17,9 +17,10 @@ __all__ = ["Tuner"]
 class Tuner(ABC):
     """How a kernel's settings begin, what they learn while a chain tunes, and what they report."""
 
-    #: Transitions in a draw before tuning has had its say, and the fewest that it may choose.
+    #: Transitions in a draw before tuning has had its say, and the fewest and the most that it may
+    #: choose.
     first_transitions = 5
-    fewest = 1
+    fewest, most = 1, 2000
     #: How brightness is resampled, unless the user says otherwise.
     brightness: Resampling = ImplicitResampling()
 

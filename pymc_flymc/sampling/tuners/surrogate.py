@@ -26,6 +26,8 @@ class SurrogateTuner(Tuner):
     """Joint moves whose parameters come by trajectories through a surrogate."""
 
     first_transitions = 1
+    # Of each several trajectories: where these mix slowly, draws may be dependent.
+    most = 10
 
     def begin(self, target: Target) -> Any:
         """Return `kernels.surrogate.SurrogateMoves`."""
