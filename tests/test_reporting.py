@@ -13,7 +13,7 @@ import pytest
 from pymc_flymc import FireflyMH, reporting
 from pymc_flymc.graphs import compilation, once
 from pymc_flymc.kernels import metropolis
-from pymc_flymc.regression import derivatives, passes
+from pymc_flymc.regression import derivatives, passes, threads
 from pymc_flymc.regression.design import Design
 from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
 from pymc_flymc.reporting import reporting as report
@@ -120,6 +120,7 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
 
     monkeypatch.setattr(once, "_kept", OrderedDict())  # nothing is compiled yet
     monkeypatch.setattr(passes, "BLOCK", 10)
+    monkeypatch.setattr(threads, "NUMBA_NUM_THREADS", 1)  # they would all work by one clock
     slowly(derivatives, "_columns", 0.25)
     slowly(compilation, "_compile", 3.0)
     slowly(metropolis, "run_kernel", 20.0)

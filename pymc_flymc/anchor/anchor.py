@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.regression.passes import LikelihoodExpansion
 
 __all__ = ["Anchor", "AnchorPart"]
 
@@ -18,19 +18,23 @@ class AnchorPart:
 
     Attributes
     ----------
-    w : ndarray, shape (P,)
-        Coefficients at which bounds touch: those at the anchor's theta, unless the user gave the
-        anchor or it has moved.
     w_factor : ndarray, shape (P, D), or (P, S) with fewer columns than that
         w_factor w_factor' is the Laplace covariance of the coefficients, to first order. With wide
         elements in the anchor's geometry it is so on average only, over columns drawn at random.
-    information : ndarray or BlockMatrix, shape (P, P)
-        Minus the Hessian of the log-likelihood in the coefficients.
+    expansion : LikelihoodExpansion
+        Log-likelihood of all rows around the coefficients at which bounds touch.
     """
 
-    w: np.ndarray
     w_factor: np.ndarray
-    information: Any
+    expansion: LikelihoodExpansion
+
+    @property
+    def w(self) -> np.ndarray:
+        """Coefficients at which bounds touch, shape (P,): those at the anchor's theta.
+
+        Unless the user gave the anchor, or it has moved.
+        """
+        return self.expansion.w
 
 
 @dataclass(frozen=True)

@@ -120,17 +120,18 @@ class AnchorSearch:
         spans = spans_of(self._landscape.regressions)
 
         def made(landscape: Landscape) -> Anchor:
-            expansion = expand(landscape.regressions, w).concave()
+            expansion = expand(landscape.regressions, w)
             level = JointExpansion(
                 tuple(
                     replace(part, w=at_theta[span], gradient=np.zeros_like(part.gradient))
-                    for part, span in zip(expansion.parts, spans, strict=True)
+                    for part, span in zip(expansion.concave().parts, spans, strict=True)
                 )
             )
             objective = landscape.objective(level).joint()
             anchor = _anchor(landscape, _Summit(theta, objective, level, None, 1.0))
-            touching = zip(anchor.parts, spans, strict=True)
-            return replace(anchor, parts=tuple(replace(part, w=w[span]) for part, span in touching))
+            touching = zip(anchor.parts, expansion.parts, strict=True)
+            parts = tuple(replace(part, expansion=around) for part, around in touching)
+            return replace(anchor, parts=parts)
 
         return self._with_kinks(made)
 
@@ -234,7 +235,7 @@ def _anchor(landscape: Landscape, summit: _Summit) -> Anchor:
     parts = zip(expansion.parts, spans, strict=True)
     return Anchor(
         geometry,
-        tuple(AnchorPart(part.w, w_factor[span], part.information) for part, span in parts),
+        tuple(AnchorPart(w_factor[span], part) for part, span in parts),
         summit.passes,
     )
 

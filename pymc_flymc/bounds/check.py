@@ -68,10 +68,11 @@ def check_bound(
     design = Design(X, np.empty((0, k)), False, len(nuisances))
     w = np.concatenate([rng.normal(size=3 * k), nuisances])
     regression = Regression("y", design, y, likelihood)
-    information = likelihood_pass(design, y, regression.derivatives, w).concave().information
+    expansion = likelihood_pass(design, y, regression.derivatives, w)
+    information = expansion.concave().information
     factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(len(w)))).T
     geometry = dense_geometry(w, np.linalg.cholesky(factor @ factor.T))
-    anchor = Anchor(geometry, (AnchorPart(w, factor, information),), 1.0)
+    anchor = Anchor(geometry, (AnchorPart(factor, expansion),), 1.0)
     (problem,) = Problem.of([regression], anchor)
     prepared = bound.prepare(problem, compile_log_factor(row_factor(likelihood, bound)))
     evaluate = _evaluator(bound, likelihood, len(w))

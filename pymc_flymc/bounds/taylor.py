@@ -17,8 +17,8 @@ from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.poisson import KAPPA
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.regression.design import STRUCTURED
-from pymc_flymc.regression.passes import iterate_rows
-from pymc_flymc.regression.quadratic import QuadraticStatistics, quadratic_size, quadratic_terms
+from pymc_flymc.regression.passes import iterate_rows, map_rows
+from pymc_flymc.regression.quadratic import quadratic_size, quadratic_terms
 from pymc_flymc.settings import check, is_number
 
 __all__ = ["Taylor"]
@@ -80,7 +80,7 @@ class Taylor:
         return 3 + likelihood.n_predictors + len(likelihood.row_data)
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
-        """Expand all rows at the anchor, in one pass over the data."""
+        """Bound the remainders of all rows, in one pass over the data."""
         design, y, anchor = problem.design, problem.y, problem.own
         if design.structured:
             raise ValueError(
@@ -88,35 +88,30 @@ class Taylor:
                 f"{design.n_coefficients} of them with effects of groups or sparse columns: at "
                 f"most {STRUCTURED}; bound='auto' takes one that does, if there is one"
             )
-        power = self.order + 1
         metric, ridge = _metric(anchor)
         p, limit = design.n_coefficients, _limit(anchor)
         spans = _spans(metric, design.n_predictors)
-        statistics = QuadraticStatistics(anchor.w)
-        cubic = np.zeros((p, p * (p + 1) // 2)) if self.order == 3 else None
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
-        growth = 0.0
-        for rows, x, arguments in iterate_rows(design, anchor.w):
-            near, far, fastest = self._remainders(problem, arguments, x, y[rows], spans, limit)
+
+        def bound(rows: slice, x: np.ndarray, eta: np.ndarray) -> tuple[float, Any]:
+            near, far, fastest = self._remainders(problem, eta, x, y[rows], spans, limit)
             columns = y[rows].reshape(len(x), -1)
-            constants[rows] = np.column_stack(
-                [near, far, columns[:, 0], arguments.T, columns[:, 1:]]
-            )
+            constants[rows] = np.column_stack([near, far, columns[:, 0], eta.T, columns[:, 1:]])
+            if self.order == 2:
+                return fastest, 0.0
+            return fastest, (x * problem.derivatives.third(eta, y[rows])[:, None]).T @ _products(x)
+
+        growth, cubic = 0.0, np.zeros((p, p * (p + 1) // 2 if self.order == 3 else 0))
+        for fastest, part in map_rows(design, anchor.w, bound):
             growth = max(growth, fastest)
-            value, first, second, *_ = problem.derivatives(arguments, y[rows])
-            diagonal = np.einsum("kkn->kn", second)
-            diagonal[:] = np.minimum(diagonal, 0.0)  # but for rounding, it is negative
-            statistics.add_expansion(x, value, first, -second)
-            if cubic is not None:
-                third = problem.derivatives.third(arguments, y[rows])
-                cubic += (x * third[:, None]).T @ _products(x)
+            cubic += part
         totals = constants[:, 0].sum(), constants[:, 1].sum()
-        packed: list[Any] = [statistics.pack(), ridge, [*totals, limit, growth]]
-        if cubic is not None:
-            packed.append(cubic.ravel() / 6.0)
+        # The rows' expansions were added up where the anchor was found.
+        statistics = anchor.expansion.pack(), ridge, [*totals, limit, growth], cubic.ravel() / 6.0
         # At the mean of r^(k+1) over the Laplace approximation.
-        bright = -np.expm1(-constants[:, 0] * float(chi.moment(power, _dimension(anchor))))
-        return Preparation(np.concatenate(packed), constants, bright.astype(np.float32))
+        moment = float(chi.moment(self.order + 1, _dimension(anchor)))
+        bright = -np.expm1(-constants[:, 0] * moment)
+        return Preparation(np.concatenate(statistics), constants, bright.astype(np.float32))
 
     def exempt(self, preparation: Preparation, rows: np.ndarray, n_coefficients: int) -> None:
         """Take the remainder's bound off some rows, in place: from then on it is that of the rest.
@@ -157,7 +152,8 @@ class Taylor:
         """
         power = self.order + 1
         likelihood = cast(SmoothLikelihood, problem.likelihood)
-        c = np.max([np.linalg.norm(x @ span, axis=1) for span in spans], axis=0)
+        products = (x @ span for span in spans)
+        c = np.sqrt(np.max([np.einsum("ij,ij->i", each, each) for each in products], axis=0))
         reach = limit * c
         if len(eta) == 1:
             (eta,) = eta
@@ -263,7 +259,7 @@ def _metric(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
     factor = anchor.w_factor[free]
     if len(factor) <= d and np.linalg.cond(factor) < 1e8:
         inverse, places = np.linalg.pinv(factor), np.flatnonzero(free)
-        data = anchor.information[np.ix_(places, places)]
+        data = anchor.expansion.information[np.ix_(places, places)]
         prior = inverse.T @ inverse - data
         # Where it says nothing beside the data the difference is rounding.
         informed = np.diag(prior) > 1e-6 * np.diag(data)
@@ -273,7 +269,7 @@ def _metric(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
         # that is too large would be beyond the limit too often.
         share = np.linalg.eigvalsh(prior / np.outer(scale, scale)).min(initial=1.0)
         ridge[places] = np.maximum(ridge[places], share * scale**2)
-    factor = np.linalg.cholesky(anchor.information + np.diag(ridge))
+    factor = np.linalg.cholesky(anchor.expansion.information + np.diag(ridge))
     # A little wider than it need be, so that rounding never violates Cauchy-Schwarz.
     return np.linalg.inv(factor).T * (1.0 + 1e-9), ridge
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,6 +19,9 @@ __all__ = ["ROUNDING", "Derivatives", "RowDerivatives"]
 
 #: How much kinks are rounded off where nothing is known of the posterior, in scales.
 ROUNDING = 0.3
+
+#: Functions of PyTensor keep their arguments in one place: they are for one thread at a time.
+_turn = threading.Lock()
 
 
 class Derivatives(NamedTuple):
@@ -75,7 +79,8 @@ class RowDerivatives:
 
     def third(self, arguments: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Third derivatives of a likelihood with one argument, shape (n,)."""
-        return np.asarray(self._once(_compile_third)(*arguments, *_columns(y)))
+        with _turn:
+            return np.asarray(self._once(_compile_third)(*arguments, *_columns(y)))
 
     def __call__(self, arguments: np.ndarray, y: np.ndarray) -> Derivatives:
         """Evaluate for arguments of shape (K + S, n), the last S rows of which are constant."""
@@ -88,8 +93,8 @@ class RowDerivatives:
         columns = _columns(y)
         if len(columns) < self._n_columns:
             columns.append(np.full(n, ROUNDING))
-        with doing(COMPILING):  # the first call does; no other takes long
-            nuisances = [v[:1] for v in arguments[k:]]
+        nuisances = [v[:1] for v in arguments[k:]]
+        with doing(COMPILING), _turn:  # the first call does; no other takes long
             values = iter(self._function(*arguments[:k], *nuisances, *columns))
         out = Derivatives(
             next(values),

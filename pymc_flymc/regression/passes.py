@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +12,10 @@ from pymc_flymc.regression.block_matrix import BlockMatrix, SparseRows
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.quadratic import QuadraticStatistics
+from pymc_flymc.regression.threads import in_order
 from pymc_flymc.reporting import reading
 
-__all__ = ["BLOCK", "LikelihoodExpansion", "iterate_rows", "likelihood_pass"]
+__all__ = ["BLOCK", "LikelihoodExpansion", "iterate_rows", "likelihood_pass", "map_rows"]
 
 #: Rows in a block.
 BLOCK = 8192
@@ -27,7 +28,8 @@ def iterate_rows(
 
     The rows are in float64, shape (n, P), with the intercept's column of ones: an array, or
     `SparseRows` if the design is structured. The arguments are predictors and nuisance parameters,
-    shape (K + S, n). Whatever is done to either lasts until the next block only.
+    shape (K + S, n). Whatever is done to the latter lasts until the next block only; the former may
+    be the user's own memory.
 
     Parameters
     ----------
@@ -37,28 +39,57 @@ def iterate_rows(
     stride : int
         Take every stride-th row only.
     """
+    for start in reading(_starts(design, stride), design.n_rows, stride, design):
+        yield _block(design, w, start, stride)
+
+
+def map_rows[R](
+    design: Design,
+    w: np.ndarray,
+    work: Callable[[slice, Any, np.ndarray], R],
+    stride: int = 1,
+) -> Iterator[R]:
+    """Yield ``work(rows, x, arguments)`` for each block of `iterate_rows`, by several threads.
+
+    Results come in the order of the rows: what they add up to does not depend on the threads.
+    """
+    starts = _starts(design, stride)
+    return in_order(
+        lambda start: work(*_block(design, w, start, stride)),
+        reading(starts, design.n_rows, stride, design),
+        len(starts),
+        # Their blocks are as large as the statistics: one at a time.
+        threaded=not design.structured,
+    )
+
+
+def _starts(design: Design, stride: int) -> range:
+    return range(0, design.n_rows, BLOCK * stride)
+
+
+def _block(design: Design, w: np.ndarray, start: int, stride: int) -> tuple[slice, Any, np.ndarray]:
     k, width = design.n_predictors, design.width
     weights, nuisances = w[: k * width].reshape(k, width), w[k * width :]
     n_full, pairs = width - design.n_sparse, design.sparse
-    buffer = np.empty((BLOCK, n_full if design.structured else width))
-    for start in reading(range(0, design.n_rows, BLOCK * stride), design.n_rows, stride, design):
-        rows = slice(start, min(start + BLOCK * stride, design.n_rows), stride)
-        part = design.X[rows]
-        x: Any = buffer[: len(part)]
+    rows = slice(start, min(start + BLOCK * stride, design.n_rows), stride)
+    part = design.X[rows]
+    arguments = np.empty((k + len(nuisances), len(part)))
+    x: Any = part
+    if part.dtype != np.float64 or stride > 1 or part.shape[1] < width:
+        x = np.empty((len(part), n_full if design.structured else width))
         x[:, : part.shape[1]] = part
         x[:, part.shape[1] : n_full] = 1.0
-        arguments = np.empty((k + len(nuisances), len(part)))
-        if pairs is not None and design.structured:
-            x = SparseRows(x, pairs[rows])
-            arguments[:k] = (x @ weights.T).T
-        else:
-            if pairs is not None:
-                x[:, n_full:] = pairs[rows].toarray()
-            np.matmul(weights, x.T, out=arguments[:k])
-        if design.offset.size:
-            arguments[:k] += design.offset[rows].T
-        arguments[k:] = nuisances[:, None]
-        yield rows, x, arguments
+    if pairs is not None and design.structured:
+        x = SparseRows(x, pairs[rows])
+        arguments[:k] = (x @ weights.T).T
+    else:
+        if pairs is not None:
+            x[:, n_full:] = pairs[rows].toarray()
+        np.matmul(weights, x.T, out=arguments[:k])
+    if design.offset.size:
+        arguments[:k] += design.offset[rows].T
+    arguments[k:] = nuisances[:, None]
+    return rows, x, arguments
 
 
 @dataclass(frozen=True)
@@ -123,25 +154,34 @@ def likelihood_pass(
     if design.structured:
         return _structured_pass(design, y, derivatives, w, stride)
     k, width, n = design.n_predictors, design.width, design.n_coefficients
-    value, gradient, information = 0.0, np.zeros(n), np.zeros((n, n))
-    scale = design.n_rows / len(range(0, design.n_rows, stride))
     spans = [slice(i * width, (i + 1) * width) for i in range(k)]
-    for rows, x, arguments in iterate_rows(design, w, stride):
+
+    def expand(
+        rows: slice, x: np.ndarray, arguments: np.ndarray
+    ) -> tuple[float, np.ndarray, np.ndarray]:
         of = derivatives(arguments, y[rows])
-        value += float(of.value.sum())
-        gradient[: k * width] += (of.first @ x).ravel()
-        gradient[k * width :] += of.nuisance_first
-        information[k * width :, k * width :] -= of.nuisance_second
+        gradient, information = (
+            np.concatenate([(of.first @ x).ravel(), of.nuisance_first]),
+            np.zeros((n, n)),
+        )
+        information[k * width :, k * width :] = -of.nuisance_second
         for i, a in enumerate(spans):
-            information[a, k * width :] -= x.T @ of.mixed[i].T
+            information[a, k * width :] = -(x.T @ of.mixed[i].T)
             for j in range(i + 1, k):
-                information[a, spans[j]] -= x.T @ (x * of.second[i, j][:, None])
-        for i, a in enumerate(spans):
+                information[a, spans[j]] = -(x.T @ (x * of.second[i, j][:, None]))
             # Rows that are all but certain underflow to subnormal numbers, on which products
             # crawl. The same array twice: BLAS computes one triangle only.
             curvature = -of.second[i, i]
             root = x * np.sqrt(np.where(curvature > 1e-200, curvature, 0.0))[:, None]
-            information[a, a] += root.T @ root
+            information[a, a] = root.T @ root
+        return float(of.value.sum()), gradient, information
+
+    value, gradient, information = 0.0, np.zeros(n), np.zeros((n, n))
+    for part in map_rows(design, w, expand, stride):
+        value += part[0]
+        gradient += part[1]
+        information += part[2]
+    scale = design.n_rows / len(range(0, design.n_rows, stride))
     upper = np.triu(information)
     information = scale * (upper + np.triu(information, 1).T)
     return LikelihoodExpansion(value * scale, gradient * scale, information, w)
