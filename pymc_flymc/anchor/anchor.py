@@ -30,7 +30,7 @@ class AnchorPart:
 
     @property
     def w(self) -> np.ndarray:
-        """Coefficients at which bounds touch, shape (P,): those at the anchor's theta.
+        """Coefficients at which bounds touch, shape (P,): about those at the anchor's theta.
 
         Unless the user gave the anchor, or it has moved.
         """

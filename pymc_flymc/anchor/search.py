@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,8 +26,15 @@ __all__ = ["AnchorSearch"]
 #: The search ends when one more step would gain less than this in log density: then the anchor is
 #: within sqrt(2 * 1e-3) of a posterior standard deviation of the mode.
 TOLERANCE = 1e-3
-#: The modes of a subsample and of all rows differ by about one of its posterior sds anyway.
-SUBSAMPLE_TOLERANCE = 0.5
+#: After subsamples a pass over all rows is worth more than that: this much for each parameter, and
+#: in all, so that bounds touch within one sd of the mode, and the mean square of the draws'
+#: distance from there is larger by one per cent. The step is still made, without a pass, to the
+#: centre of the Laplace approximation.
+TALL_TOLERANCE, LARGEST_TOLERANCE = 0.005, 0.5
+#: The modes of a subsample and of all rows differ by as much, for each parameter, anyway.
+SUBSAMPLE_TOLERANCE = 0.25
+#: A subsample has at most so many times fewer rows than the next.
+GROWTH = 12
 MAX_STEPS = 100
 #: Coefficients beyond which the time that their matrices take is worth a warning.
 MANY_COEFFICIENTS = 1000
@@ -75,7 +83,8 @@ class AnchorSearch:
         theta = start = np.asarray(start, dtype=np.float64)
         passes, stages = 0.0, _strides(landscape.regressions)
         for i, strides in enumerate(stages):
-            found = _climb(landscape, theta, strides, passes)
+            tolerance = _tolerance(len(theta), i, max(strides) == 1)
+            found = _climb(landscape, theta, strides, tolerance, passes)
             check_bounded(landscape, found.theta, found.expansion)
             # Unbounded, as where the common scale of some coefficients goes to zero with them:
             # begin again, with all coefficients that have no part in others' scales integrated out.
@@ -83,11 +92,11 @@ class AnchorSearch:
                 free = moving(landscape.surrogate, found.theta)
                 effects = replace(landscape.effects, integrated_out=free)
                 landscape = replace(landscape, effects=effects)
-                found = _climb(landscape, start, strides, found.passes)
-            theta, passes = found.theta, found.passes
+                found = _climb(landscape, start, strides, tolerance, found.passes)
+            theta, passes = found.centre, found.passes
             if i == len(stages) - 2 and has_kinks(landscape.regressions):
                 landscape = _sharpened(landscape, _anchor(landscape, found))
-        check_proper(landscape, theta, found.expansion, found.previous)
+        check_proper(landscape, found.theta, found.expansion, found.previous)
         return _anchor(landscape, found)
 
     def at(self, theta: np.ndarray) -> Anchor:
@@ -105,7 +114,7 @@ class AnchorSearch:
             expansion = landscape.expand(theta)
             check_proper(landscape, theta, expansion, None)
             centre, objective = maximise(landscape.objective(expansion.concave()), theta)
-            return _anchor(landscape, _Summit(centre, objective, expansion, None, 1.0))
+            return _anchor(landscape, _Summit(theta, centre, objective, expansion, None, 1.0))
 
         return self._with_kinks(made)
 
@@ -128,7 +137,7 @@ class AnchorSearch:
                 )
             )
             objective = landscape.objective(level).joint()
-            anchor = _anchor(landscape, _Summit(theta, objective, level, None, 1.0))
+            anchor = _anchor(landscape, _Summit(theta, theta, objective, level, None, 1.0))
             touching = zip(anchor.parts, expansion.parts, strict=True)
             parts = tuple(replace(part, expansion=around) for part, around in touching)
             return replace(anchor, parts=parts)
@@ -149,7 +158,8 @@ class _Summit:
 
     Attributes
     ----------
-    theta : ndarray, shape (D,)
+    theta, centre : ndarray, shape (D,)
+        Where the rows were expanded last, and a last step on from there, which takes no pass.
     objective : Objective
         What the last step maximised.
     expansion, previous : JointExpansion
@@ -159,6 +169,7 @@ class _Summit:
     """
 
     theta: np.ndarray
+    centre: np.ndarray
     objective: Objective
     expansion: JointExpansion
     previous: JointExpansion | None
@@ -171,12 +182,18 @@ class _Summit:
 
 
 def _climb(
-    landscape: Landscape, theta: np.ndarray, strides: Sequence[int], passes: float
+    landscape: Landscape,
+    theta: np.ndarray,
+    strides: Sequence[int],
+    tolerance: float,
+    passes: float,
 ) -> _Summit:
-    """Climb from theta to the mode of the density with every so-many-th row of each regression."""
+    """Climb from theta to the mode of the density with every so-many-th row of each regression.
+
+    Up to a step that would gain less than the tolerance: it leads to the summit's centre.
+    """
     n_rows = np.array([each.design.n_rows for each in landscape.regressions])
     share = float(np.sum(n_rows / strides) / np.sum(n_rows))
-    tolerance = TOLERANCE if max(strides) == 1 else SUBSAMPLE_TOLERANCE
     expansion, previous = landscape.expand(theta, strides), None
     passes += share
     height = landscape.surrogate(theta, expansion.pack())[0]
@@ -195,7 +212,8 @@ def _climb(
             near = True
             continue
         if predicted < tolerance:
-            return _Summit(theta, objective, expansion, previous, passes)
+            centre = proposal if TOLERANCE < tolerance and predicted > 0.0 else theta
+            return _Summit(theta, centre, objective, expansion, previous, passes)
         slope = gradient @ (proposal - theta)
         step = 1.0
         while True:
@@ -209,7 +227,7 @@ def _climb(
             shortfall = slope * step - (new_value - value) if np.isfinite(new_value) else np.inf
             step *= np.clip(0.5 * slope * step / shortfall, 0.05, 0.5)
             if step < 1e-6:  # rounding: no further progress is possible
-                return _Summit(theta, objective, expansion, previous, passes)
+                return _Summit(theta, theta, objective, expansion, previous, passes)
         theta, expansion, previous = candidate, new_expansion, expansion
     runaway = int(np.argmax(np.abs(theta)))
     raise ValueError(
@@ -221,16 +239,16 @@ def _climb(
 
 
 def _anchor(landscape: Landscape, summit: _Summit) -> Anchor:
-    """Make an anchor, with the Laplace approximation of the objective at a summit."""
+    """Make an anchor, with the Laplace approximation of the objective at a summit's centre."""
     surrogate, expansion = landscape.surrogate, summit.expansion
-    geometry = summit.objective.with_statistics(expansion.pack()).geometry(summit.theta)
+    geometry = summit.objective.with_statistics(expansion.pack()).geometry(summit.centre)
     if len(geometry.wide):
         rng = np.random.default_rng(20141104)
-        draws = rng.standard_normal((SKETCH, len(summit.theta))) / np.sqrt(SKETCH)
-        columns = [surrogate.pushforward(summit.theta, geometry.spread(v)) for v in draws]
+        draws = rng.standard_normal((SKETCH, len(summit.centre))) / np.sqrt(SKETCH)
+        columns = [surrogate.pushforward(summit.centre, geometry.spread(v)) for v in draws]
         w_factor = np.stack(columns, axis=1)
     else:
-        w_factor = surrogate.jacobian(summit.theta) @ geometry.factor
+        w_factor = surrogate.jacobian(summit.centre) @ geometry.factor
     spans = spans_of(landscape.regressions)
     parts = zip(expansion.parts, spans, strict=True)
     return Anchor(
@@ -250,11 +268,17 @@ def _strides(regressions: Sequence[Regression]) -> list[list[int]]:
     # Rows that pin the mode down to about one posterior sd of the subsample.
     wanted = [max(4 * BLOCK, 100 * each.design.n_coefficients) for each in regressions]
     n_rows = [each.design.n_rows for each in regressions]
-    found = [[max(1, n // m) for n, m in zip(n_rows, wanted, strict=True)]]
+    first = [max(1, n // m) for n, m in zip(n_rows, wanted, strict=True)]
     # At least two if there are kinks, which are sharpened for the last one.
-    while max(found[-1]) > 1 or (len(found) == 1 and has_kinks(regressions)):
-        found.append([stride // 8 or 1 for stride in found[-1]])
-    return found
+    steps = max(math.ceil(math.log(max(first), GROWTH)), int(has_kinks(regressions)))
+    return [first, *([round(s ** (1 - i / steps)) for s in first] for i in range(1, steps + 1))]
+
+
+def _tolerance(n_parameters: int, stage: int, is_last: bool) -> float:
+    """Return what the last step of a stage may gain at most."""
+    if not is_last:
+        return min(SUBSAMPLE_TOLERANCE * n_parameters, 0.5 * NEAR)
+    return min(TALL_TOLERANCE * n_parameters, LARGEST_TOLERANCE) if stage else TOLERANCE
 
 
 def _warn_of_many_coefficients(regressions: Sequence[Regression]) -> None:

@@ -264,7 +264,7 @@ def _check_values(
     rtol = _RTOL
     if any(v.type.dtype == "float32" for v in ancestors([eta]) if v.owner and v.type.ndim):
         rtol = float(np.finfo(np.float32).eps) * max(64, design.n_coefficients)
-    checked = 0
+    values, coefficients = [], []
     for attempt in range(4 * _N_CHECKS):
         # Smaller values if the graph overflows at larger ones (exp of exp).
         spread = 0.5 ** (attempt // 2)
@@ -276,25 +276,24 @@ def _check_values(
         ]
         with np.errstate(all="ignore"):
             expected, w = both(*point)
-        if not (np.isfinite(w).all() and np.isfinite(expected).all()):
-            continue
-        if expected.ndim < 2:
-            expected = np.broadcast_to(expected, (design.n_rows,))[:, None]
+        if np.isfinite(w).all() and np.isfinite(expected).all():
+            values.append(expected if expected.ndim > 1 else np.reshape(expected, (-1, 1)))
+            coefficients.append(w)
+        if len(values) == _N_CHECKS:
+            break
+    else:
+        raise UnsupportedModelError(
+            f"the linear predictor of {name!r} is not finite at random values of the model's "
+            "variables, so that its reading could not be checked"
+        )
+    found, sizes = design.predictors(np.stack(coefficients))
+    for i, expected in enumerate(values):
         # A row's rounding error scales with the terms that it may have met.
-        scale = design.magnitude(w)
+        error, scale = found[:, i] - expected, sizes[:, i]
         scale += scale.mean()
-        error = design.predictor(w)
-        error -= expected
         if np.any(np.abs(error, out=error) > np.multiply(rtol, scale, out=scale)):
             raise UnsupportedModelError(
                 f"the linear predictor of {name!r} was read wrongly: its value differs from the "
                 f"model's own by up to {error.max():.3g}. Please report this model; writing the "
                 "predictor as X @ beta + intercept avoids the problem"
             )
-        checked += 1
-        if checked == _N_CHECKS:
-            return
-    raise UnsupportedModelError(
-        f"the linear predictor of {name!r} is not finite at random values of the model's "
-        "variables, so that its reading could not be checked"
-    )

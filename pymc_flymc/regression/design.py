@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,13 +10,15 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csr_array
 
+from pymc_flymc.regression.threads import in_order
+
 __all__ = ["STRUCTURED", "Design", "blocks", "count_bad_rows", "gather", "stack"]
 
 #: Beyond so many coefficients, blocks of a design with a sparse part are not written out in full,
 #: and the matrix of a quadratic form is kept by its structure.
 STRUCTURED = 300
 
-_BLOCK_BYTES = 1 << 23
+_BLOCK_BYTES = 1 << 21
 # Types whose every value is a float32.
 _EXACT_IN_FLOAT32 = ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32")
 
@@ -97,43 +100,84 @@ class Design:
         ndarray of shape (len(rows), K)
             float64.
         """
-        return self._combine(w, rows, lambda array: array)
-
-    def magnitude(self, w: np.ndarray) -> np.ndarray:
-        """Return the sum of the absolute values of each predictor's terms, shape (N, K)."""
-        return self._combine(np.abs(w), slice(None), np.abs)
-
-    def _combine(
-        self, w: np.ndarray, rows: slice | np.ndarray, of: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
-        """Return the predictors of some rows, of all of whose numbers a function is taken first."""
         w = np.asarray(w, dtype=np.float64)
         if w.shape != (self.n_coefficients,):
             raise ValueError(f"w has shape {w.shape}, expected ({self.n_coefficients},)")
-        k, width, n_columns = self.n_predictors, self.width, self.X.shape[1]
-        weights = w[: k * width].reshape(k, width).T
         index: range | np.ndarray = range(self.n_rows)[rows] if isinstance(rows, slice) else rows
-        out = np.empty((len(index), k))
-        step = max(1, _BLOCK_BYTES // max(1, self._bytes_a_row()))
+        out, step = np.empty((len(index), 1, self.n_predictors)), self._step()
         for start in range(0, len(index), step):
             block = slice(start, start + step)
-            part = _as_slice(index[block])  # of consecutive rows a view, not a copy
-            out[block] = of(self.X[part]).astype(np.float64, copy=False) @ weights[:n_columns]
-            if self.sparse is not None:
-                pairs = self.sparse[part]
-                pairs.data = of(pairs.data)
-                out[block] += pairs @ weights[width - self.n_sparse :]
-            if self.offset.size:
-                out[block] += of(self.offset[part])
+            # Of consecutive rows a view, not a copy.
+            self._combine(w[None], _as_slice(index[block]), _same, out[block])
+        return out[:, 0]
+
+    def predictors(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Evaluate the linear predictors at several coefficients in one pass.
+
+        Parameters
+        ----------
+        w : ndarray of shape (R, n_coefficients)
+
+        Returns
+        -------
+        predictors, magnitudes : ndarray of shape (N, R, K)
+            The magnitudes are the sums of the absolute values of each predictor's terms.
+        """
+        shape = self.n_rows, len(w), self.n_predictors
+        found, sizes = np.empty(shape), np.empty(shape)
+
+        def both(start: int) -> None:
+            rows = slice(start, start + step)
+            for out, of in ((found, _same), (sizes, np.abs)):
+                self._combine(of(w), rows, of, out[rows])
+
+        step = self._step()
+        starts = range(0, self.n_rows, step)
+        deque(in_order(both, starts, len(starts)), maxlen=0)
+        return found, sizes
+
+    def _combine(
+        self,
+        w: np.ndarray,
+        rows: slice | np.ndarray,
+        of: Callable[[np.ndarray], np.ndarray],
+        out: np.ndarray,
+    ) -> None:
+        """Write the predictors of some rows, of all of whose numbers a function is taken first.
+
+        Parameters
+        ----------
+        w : ndarray of shape (R, n_coefficients)
+        rows : slice or integer ndarray
+        of : callable
+        out : ndarray of shape (len(rows), R, K)
+        """
+        k, width, n_columns = self.n_predictors, self.width, self.X.shape[1]
+        weights = w[:, : k * width].reshape(len(w) * k, width).T
+        flat = out.reshape(len(out), len(w) * k)
+        flat[:] = of(self.X[rows]).astype(np.float64, copy=False) @ weights[:n_columns]
+        if self.sparse is not None:
+            pairs = self.sparse[rows]
+            pairs.data = of(pairs.data)
+            flat += pairs @ weights[width - self.n_sparse :]
+        if self.offset.size:
+            out += of(self.offset[rows])[:, None]
         if self.intercept:
-            out += weights[n_columns]
-        return out
+            flat += weights[n_columns]
+
+    def _step(self) -> int:
+        """Rows of a block of which products are made at a time."""
+        return max(1, _BLOCK_BYTES // max(1, self._bytes_a_row()))
 
     def _bytes_a_row(self) -> int:
         size = self.X.nbytes
         if self.sparse is not None:
             size += self.sparse.data.nbytes + self.sparse.indices.nbytes
         return size // max(1, self.n_rows)
+
+
+def _same(array: np.ndarray) -> np.ndarray:
+    return array
 
 
 def _as_slice(index: range | np.ndarray) -> slice | np.ndarray:
@@ -143,7 +187,7 @@ def _as_slice(index: range | np.ndarray) -> slice | np.ndarray:
 
 
 def blocks(array: np.ndarray) -> Iterator[slice]:
-    """Yield slices that cut the first axis into pieces of about 8 MB."""
+    """Yield slices that cut the first axis into pieces of about 2 MB."""
     rows = array.shape[0]
     step = max(1, _BLOCK_BYTES // max(1, array.nbytes // max(1, rows)))
     for start in range(0, rows, step):

@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyMH
-from pymc_flymc.anchor.search import TOLERANCE
+from pymc_flymc.anchor.search import TALL_TOLERANCE, TOLERANCE
 from tests.support.data import log_sigmoid, logistic_rows, standardised
 from tests.support.models import logistic_model
 
@@ -55,7 +55,10 @@ def test_search_converges(searches, name):
     distance, hessian = distance_to_mode(X, y, anchor.theta, prior_sd)
     assert distance < NEAR
     assert 1.0 < anchor.passes < 40
-    np.testing.assert_allclose(anchor.w, anchor.theta, rtol=1e-12)
+    if name == "many-rows":  # bounds touch a last small step short of the centre
+        assert distance_to_mode(X, y, anchor.w)[0] < np.sqrt(2 * TALL_TOLERANCE * 4) * 1.05
+    else:
+        np.testing.assert_allclose(anchor.w, anchor.theta, rtol=1e-12)
     factor = anchor.geometry.factor
     # The factor is the Laplace approximation's, up to the precision of finite differences, which
     # only guide proposals; here, where no curvature is below the floor of 0.01, to 1 %.

@@ -55,8 +55,12 @@ def test_blocked_passes(monkeypatch):
     assert count_bad_rows(bad) == 2
     design = Design(X, OFFSET[:, None], False)
     np.testing.assert_allclose(design.predictor(beta)[:, 0], X @ beta + OFFSET)
-    magnitude = np.abs(X) @ np.abs(beta) + np.abs(OFFSET)
-    np.testing.assert_allclose(design.magnitude(beta)[:, 0], magnitude)
+    both = np.stack([beta, -2.0 * beta])
+    predictors, magnitudes = design.predictors(both)
+    sizes = np.outer(np.abs(X) @ np.abs(beta), [1.0, 2.0]) + np.abs(OFFSET)[:, None]
+    np.testing.assert_allclose(magnitudes[:, :, 0], sizes)
+    for i, each in enumerate(both):
+        np.testing.assert_allclose(predictors[:, i], design.predictor(each), rtol=1e-13)
 
 
 def test_stack(monkeypatch):

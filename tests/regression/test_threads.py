@@ -1,0 +1,91 @@
+"""Threads share the work on blocks of rows, and no number depends on how many there are."""
+
+import threading
+import time
+
+import numpy as np
+import pymc as pm
+import pytest
+from threadpoolctl import threadpool_info
+
+from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor
+from pymc_flymc.regression import passes, threads
+from pymc_flymc.regression.threads import in_order
+
+
+@pytest.fixture(params=[1, 2, 5])
+def n_threads(request, monkeypatch):
+    monkeypatch.setattr(threads, "NUMBA_NUM_THREADS", request.param)
+    return request.param
+
+
+def test_results_come_in_order(n_threads):
+    """Though each item takes less time than the one before, and all but the first are shared."""
+    workers = set()
+
+    def work(i):
+        time.sleep(0.002 * (12 - i))
+        workers.add(threading.get_ident())
+        blas = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
+        assert set(blas) == {1}
+        return i * i
+
+    assert list(in_order(work, iter(range(12)), 12)) == [i * i for i in range(12)]
+    assert len(workers) == (1 if n_threads == 1 else n_threads + 1)
+    assert list(in_order(work, [], 0)) == []
+
+
+def test_no_thread_is_left(n_threads):
+    """Neither at the end nor after an error, nor if nobody asks for the rest."""
+    before = threading.enumerate()
+
+    def work(i):
+        if i == 5:
+            raise ZeroDivisionError
+        return i
+
+    with pytest.raises(ZeroDivisionError):
+        list(in_order(work, range(12), 12))
+    assert threading.enumerate() == before
+    results = in_order(work, range(12), 12)
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    results.close()
+    assert threading.enumerate() == before
+
+
+def test_the_context_is_that_of_the_caller(n_threads):
+    """NumPy's handling of overflow is part of it."""
+    with np.errstate(over="raise"):
+        results = in_order(lambda i: np.exp(np.float64(1000.0 * (i == 5))), range(12), 12)
+        with pytest.raises(FloatingPointError):
+            list(results)
+
+
+def built(bound, monkeypatch, n):
+    """Statistics, constants and first draws of a step whose set-up is done by n threads."""
+    monkeypatch.setattr(threads, "NUMBA_NUM_THREADS", n)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    y = rng.random(3000) < 1.0 / (1.0 + np.exp(-X @ [1.0, -0.5, 0.2]))
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+        a = pm.Normal("a", 0.0, 1.0)
+        pm.Bernoulli("y", logit_p=a + X @ beta, observed=y)
+        step = FireflyMH(bound=bound)
+    step.setup_chain(np.random.default_rng(1), 0, 10)
+    point = model.initial_point()
+    for _ in range(5):
+        point, _ = step.step(point)
+    (rows,) = step.target.data.parts
+    return step.target.statistics, rows.constants, point["beta"]
+
+
+@pytest.mark.parametrize(
+    "bound", [Taylor(), Taylor(order=3), JaakkolaJordan()], ids=lambda bound: bound.name
+)
+def test_same_draws_whatever_the_threads(bound, monkeypatch):
+    monkeypatch.setattr(passes, "BLOCK", 100)
+    alone = built(bound, monkeypatch, 1)
+    for n in (2, 5):
+        for one, other in zip(alone, built(bound, monkeypatch, n), strict=True):
+            np.testing.assert_array_equal(one, other)
