@@ -136,7 +136,8 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
     assert lines[mode].endswith(" passes over the rows of 'y'")
     assert lines[0] == "reading 200 rows, pass 1 of about 3; 4 s left"
     assert all(line.startswith("reading 200 rows, pass ") for line in lines[:mode])
-    assert lines[mode + 1 : -1] == [COMPILING, COMPILING_KERNELS]
+    # Two kernels are tried.
+    assert lines[mode + 1 : -1] == [COMPILING, COMPILING_KERNELS, COMPILING_KERNELS]
     assert lines[-1].startswith("conditional moves read the bright rows, about ")
 
 
