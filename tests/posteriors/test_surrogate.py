@@ -181,6 +181,7 @@ def test_step_by_name():
             progressbar=False,
         )
     stats = idata.sample_stats
-    assert np.all(stats["n_steps"] > 0)
+    # Hardly ever all updates of a transition are random walks.
+    assert np.mean(stats["n_steps"] > 0) > 0.95
     assert np.all(stats["step_size"] > 0.0)
     assert np.all(np.isnan(stats["pcn_scale"]))
