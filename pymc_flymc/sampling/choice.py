@@ -9,6 +9,7 @@ import numpy as np
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting, settings_of
 from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.bound_choice import (
     WITH_EFFECTS,
@@ -26,6 +27,8 @@ from pymc_flymc.target.target import Target, build_target
 
 __all__ = ["check_settings", "choose_target"]
 
+#: What asks for joint moves, in messages.
+ASKED = "kernel={!r}", "proposal='independent'"
 #: What `FireflyMH` may be told to use.
 KERNELS = ("auto", "joint", "surrogate", "metropolis", "hamiltonian")
 
@@ -92,6 +95,11 @@ def choose_target(
         scheme = resampling or tuner.brightness
         target = conditional_target(graph, problems, bound, scheme, kernel, len(others))
         return target, tuner
+    if len(problems) > 1:
+        raise ValueError(
+            f"{ASKED[proposal == 'independent'].format(kernel)} needs joint moves, which are for "
+            f"one likelihood; this model has {names_of(problems)}"
+        )
     (asked,) = settings_of(bound, [problem.name for problem in problems])
     taylor = joint_bound(problems) if isinstance(asked, str) else asked
     if taylor is None:

