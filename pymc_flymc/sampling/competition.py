@@ -44,8 +44,9 @@ ROW, NUMBER, PAIR = 40e-9, 3e-9, 30e-9
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
 #: What a trial may read: so many times all rows, and as many rows as take a second.
 PASSES, SECONDS = 40.0, 1.0
-#: By how much joint proposals are distrusted whose weights have heavy tails.
-HEAVY_TAILS = 3.0
+#: By how much joint proposals are distrusted whose weights have heavy tails, and walks, whose slow
+#: directions a short chain hardly shows.
+HEAVY_TAILS, WALKS = 3.0, 3.0
 
 
 @dataclass
@@ -212,7 +213,7 @@ class Competition:
             return
         limit = PASSES * self.n_rows + SECONDS / self.row
         trial = try_chain(target, tuner, self.others, known, limit)
-        candidate.cost = trial.cost
+        candidate.cost = trial.cost * (WALKS if candidate.kernel == "metropolis" else 1.0)
         if candidate.kernel == "surrogate":
             # Trajectories through a surrogate are what those through the posterior would be.
             self.gradients = min(self.gradients, trial.gradients)
