@@ -20,10 +20,10 @@ LIKELIHOODS = (1, 2)
 def warm_up() -> None:
     """Compile each kernel for both types of designs, and print the seconds that it takes.
 
-    What is on disk already is loaded. Joint moves are for one likelihood.
+    What is on disk already is loaded. Kernels with fresh brightness are for one likelihood.
     """
     for name, module in KERNELS.items():
-        for n_likelihoods in LIKELIHOODS if name != "joint" else (1,):
+        for n_likelihoods in (1,) if module.FRESH else LIKELIHOODS:
             several = (n_likelihoods,) if n_likelihoods > 1 else ()
             for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
                 began = time.perf_counter()

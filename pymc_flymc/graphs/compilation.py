@@ -7,6 +7,7 @@ from functools import wraps
 from types import FunctionType
 from typing import Any
 
+import numpy as np
 import pymc  # noqa: F401 (registers the rewrite below)
 import pytensor
 import pytensor.tensor as pt
@@ -26,6 +27,7 @@ from pymc_flymc.kernels.native import (
     PULLBACK,
     NativeFunction,
     address_of,
+    call_density_gradient,
     native_caller,
 )
 
@@ -87,11 +89,11 @@ def _unwrapped(function: Any) -> Any:
     return numba_njit(same, final_function=True, cache=True)
 
 
-def _once_for_density(compile: Callable[..., NativeFunction]) -> Callable[..., NativeFunction]:
+def _once_for_density[T](compile: Callable[..., T]) -> Callable[..., T]:
     """Let a function of the graphs of a density run once for equal ones."""
 
     @wraps(compile)
-    def compiled(*graphs: TensorVariable) -> NativeFunction:
+    def compiled(*graphs: TensorVariable) -> T:
         return once(compile, *graphs, inputs=graphs[:2], outputs=graphs[2:])
 
     return compiled
@@ -158,10 +160,11 @@ def compile_density_gradient(
     logp: TensorVariable,
     w: TensorVariable,
     shared: TensorVariable,
-) -> NativeFunction:
-    """Compile a log density with its gradient: a native function like `DENSITY_GRADIENT`.
+) -> tuple[NativeFunction, NativeFunction]:
+    """Compile a log density with its gradient: native functions like `DENSITY_GRADIENT`, `DENSITY`.
 
-    The parameters are those of `compile_density`.
+    The parameters are those of `compile_density`. The second is the first without its gradient, for
+    kernels that ask for it when they start alone: the graph is compiled once.
     """
     logp = logp.astype("float64")
     gradient: Any = pytensor.grad(logp, theta)
@@ -178,7 +181,13 @@ def compile_density_gradient(
             out[j] = gradient[j]
         return logp
 
-    return NativeFunction(density_gradient, DENSITY_GRADIENT, graph)
+    with_gradient = NativeFunction(density_gradient, DENSITY_GRADIENT, graph)
+    place = with_gradient.address
+
+    def density(theta, statistics, w_out):
+        return call_density_gradient(place, theta, statistics, w_out, np.empty_like(theta))
+
+    return with_gradient, NativeFunction(density, DENSITY, with_gradient)
 
 
 @_once_for_density

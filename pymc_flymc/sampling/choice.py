@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -54,8 +54,15 @@ def check_settings(
         )
     if kernel in ("surrogate", "hamiltonian") and proposal != "auto":
         raise ValueError(f"proposal= is not for kernel={kernel!r}, which follows trajectories")
-    if fresh and not (isinstance(bound, str) or getattr(bound, "joint", False)):
-        raise ValueError(f"kernel={kernel!r} needs bound=Taylor(), which bound='auto' takes")
+    for asked in bound.values() if isinstance(bound, Mapping) else [bound]:
+        if fresh and not (isinstance(asked, str) or getattr(asked, "joint", False)):
+            raise ValueError(f"kernel={kernel!r} needs bound=Taylor(), which bound='auto' takes")
+        if kernel == "surrogate" and getattr(asked, "order", 2) != 2:
+            # Nothing holds a cubic form back far out: there is no such law to propose from.
+            raise ValueError(
+                "kernel='surrogate' expands rows to second order: bound=Taylor(), not "
+                "Taylor(order=3)"
+            )
     _check_resampling(bound, resampling)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pymc_flymc.anchor.surrogate import surrogate_of
 from pymc_flymc.bounds import AllRows, Bound, Problem
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import count, log
@@ -18,9 +19,10 @@ from pymc_flymc.sampling.bound_choice import (
     tightest,
     valid_bounds,
 )
+from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost, row_seconds
 from pymc_flymc.sampling.trial import (
-    GRADIENT,
-    evaluation_cost,
+    Independence,
+    try_approximation,
     try_chain,
     try_joint_moves,
 )
@@ -35,11 +37,12 @@ CONDITIONAL_TRANSITIONS = 1.5
 #: Gradients for an effective draw: the fewest given z, in a surrogate's trajectory, and of
 #: Hamiltonian Monte Carlo on all rows where no trial of trajectories says better.
 GIVEN_Z, TRAJECTORY, ALL_ROWS = 5.0, 2.0, 12.0
+#: Of the gradients that trajectories given z take, those through a surrogate take this share at
+#: least: z, which is given, holds the former back.
+FEWER = 0.5
 #: What an effective draw must be expected to save before another kernel is compiled and tried, in
 #: seconds: over 4,000 of them, the time that this takes.
-WORTHWHILE = 0.5e-3
-#: Seconds that a row takes, beside those for each of its numbers, and for each pair of classes.
-ROW, NUMBER, PAIR = 40e-9, 3e-9, 30e-9
+WORTHWHILE = 1e-3
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
 #: What a trial may read: so many times all rows, and as many rows as take a second.
@@ -55,19 +58,28 @@ class Candidate:
 
     Attributes
     ----------
-    kernel : str
-    least : float
-        Cost of an effective draw, in rows, if all goes well.
+    kernel, what : str
     build : callable
         Builds their target.
+    rows : float
+        Cost of an effective draw, in rows, if all goes well, but for gradients.
+    gradient, gradients : float
+        Cost of a gradient, and their number for an effective draw if all goes well.
     """
 
     kernel: str
-    least: float
+    what: str
     build: Callable[[], Target]
+    rows: float = 0.0
+    gradient: float = 0.0
+    gradients: float = 0.0
     cost: float = np.inf
     target: Target | None = None
-    what: str = ""
+
+    @property
+    def least(self) -> float:
+        """Cost of an effective draw, in rows, if all goes well."""
+        return self.rows + self.gradients * self.gradient
 
     def built(self) -> Target:
         """Return the target, built once."""
@@ -103,12 +115,9 @@ class Competition:
         self.graph, self.problems = graph, problems
         self.others = others
         self.n_rows = sum(problem.design.n_rows for problem in problems)
-        n_coefficients = sum(graph.sizes)
-        self.each = evaluation_cost(n_coefficients, n_coefficients)
+        self.each = evaluation_cost(problems)
         self.gradients = ALL_ROWS
-        # Constants, as of one machine: with clocks, a seed would not say what is sampled.
-        k = max(problem.design.n_predictors for problem in problems)
-        self.row = ROW + NUMBER * n_coefficients + PAIR * (k * k - 1)
+        self.row = row_seconds(problems)
         self.worthwhile = WORTHWHILE / self.row
 
     @property
@@ -121,20 +130,23 @@ class Competition:
         taylor = joint_bound(self.problems)
         candidates = self._given_z()
         if taylor is not None:
-            candidates += [self._joint(taylor), *self._surrogates(taylor)]
-        candidates.sort(key=lambda each: each.least)
+            rows = estimate_rows(taylor, self.problems[0])
+            candidates += [self._joint(taylor, rows), *self._surrogates(taylor, rows)]
         best: Candidate | None = None
-        for candidate in candidates:
+        left = candidates
+        while left:
+            candidate = min(left, key=lambda each: each.least)
+            left = [each for each in left if each is not candidate]
             if best is not None and best.cost - candidate.least < self.worthwhile:
                 break
             if candidate.least > self.all_rows:
                 break
             known = self.all_rows if best is None else min(best.cost, self.all_rows)
-            self._try(candidate, known)
-            if best is None or candidate.cost < best.cost:
-                best = candidate
-            else:
-                candidate.target = None
+            self._try(candidate, known, left)
+            better = best is None or candidate.cost < best.cost
+            best, loser = (candidate, best) if better else (best, candidate)
+            if loser is not None:
+                loser.target = None
         if best is None or (
             best.cost > self.all_rows and best.cost - self.all_rows > self.worthwhile
         ):
@@ -145,11 +157,12 @@ class Competition:
 
     def surrogate(self, taylor: Bound) -> tuple[Target, Tuner]:
         """Return the best of surrogate moves."""
-        candidates = sorted(self._surrogates(taylor), key=lambda each: each.least)
+        rows = estimate_rows(taylor, self.problems[0])
+        candidates = sorted(self._surrogates(taylor, rows), key=lambda each: each.least)
         best = candidates[0]
         for candidate in candidates:
             if candidate.least < best.cost:
-                self._try(candidate, min(best.cost, self.all_rows))
+                self._try(candidate, min(best.cost, self.all_rows), [])
                 best = min(best, candidate, key=lambda each: each.cost)
         self._say(best, "by trial")
         return best.built(), tuner_of("surrogate")
@@ -160,41 +173,36 @@ class Competition:
         bright = sum(estimate_rows(*pair) for pair in pairs)
         n_parameters = len(self.problems[0].anchor.theta)
         walk = CONDITIONAL_TRANSITIONS * n_parameters * (self.each + 2.0 * bright)
-        follow = GIVEN_Z * (GRADIENT * self.each + 2.0 * bright)
         return [
-            Candidate("metropolis", walk, lambda: self._build(bounds, "metropolis"), what="walks"),
+            Candidate("metropolis", "walks", lambda: self._build(bounds, "metropolis"), walk),
             Candidate(
                 "hamiltonian",
-                follow,
+                "trajectories given z",
                 lambda: self._build(bounds, "hamiltonian"),
-                what="trajectories given z",
+                gradient=GRADIENT * self.each + 2.0 * bright,
+                gradients=GIVEN_Z,
             ),
         ]
 
-    def _joint(self, taylor: Bound) -> Candidate:
-        rows = estimate_rows(taylor, self.problems[0])
-        return Candidate(
-            "joint",
-            self.each + rows,
-            lambda: self._build([taylor], "joint"),
-            what="joint moves",
-        )
+    def _joint(self, taylor: Bound, rows: float) -> Candidate:
+        # Their weights vary at least as those of the approximation that thetas come from.
+        surrogate = surrogate_of(self.graph, self.others)
+        cost = _cost(try_approximation(surrogate, self.problems[0]), self.each + rows)
+        return Candidate("joint", "joint moves", lambda: self._build([taylor], "joint"), cost)
 
-    def _surrogates(self, taylor: Bound) -> list[Candidate]:
-        (problem,) = self.problems
-        rows = estimate_rows(taylor, problem)
+    def _surrogates(self, taylor: Bound, rows: float) -> list[Candidate]:
         found = []
         for share in SHARES:
             n_exact = int(share * self.n_rows)
-            # As if those rows were the brightest: at best, bright always.
-            least = max(rows - n_exact, 0.0)
-            least += REPEATS * TRAJECTORY * (GRADIENT * self.each + n_exact)
             found.append(
                 Candidate(
                     "surrogate",
-                    least,
+                    f"surrogate with {n_exact:,} exact rows",
                     lambda n=n_exact: self._build([taylor], "surrogate", n),  # type: ignore[misc]
-                    what=f"surrogate with {n_exact:,} exact rows",
+                    # As if those rows were the brightest: at best, bright always.
+                    max(rows - n_exact, 0.0),
+                    gradient=GRADIENT * self.each + n_exact,
+                    gradients=REPEATS * TRAJECTORY,
                 )
             )
         return found
@@ -203,20 +211,23 @@ class Competition:
         settings = tuner_of(kernel).brightness, len(self.others), kernel, n_exact
         return build_target(self.graph, self.problems, bounds, *settings)
 
-    def _try(self, candidate: Candidate, known: float) -> None:
-        """Estimate a candidate's cost, given that of something else."""
+    def _try(self, candidate: Candidate, known: float, left: Sequence[Candidate]) -> None:
+        """Estimate a candidate's cost, given that of something else, and learn of those left."""
         target, tuner = candidate.built(), tuner_of(candidate.kernel)
         if candidate.kernel == "joint":
-            weighed = try_joint_moves(target, tuner.brightness, self.others)
-            candidate.cost = (self.each + weighed.rows) * weighed.autocorrelation_time
-            candidate.cost *= HEAVY_TAILS if weighed.heavy_tails else 1.0
+            weighed, rows = try_joint_moves(target, tuner.brightness, self.others)
+            candidate.cost = _cost(weighed, self.each + rows)
             return
         limit = PASSES * self.n_rows + SECONDS / self.row
-        trial = try_chain(target, tuner, self.others, known, limit)
+        trial = try_chain(target, tuner, self.others, self.each, known, limit)
         candidate.cost = trial.cost * (WALKS if candidate.kernel == "metropolis" else 1.0)
         if candidate.kernel == "surrogate":
             # Trajectories through a surrogate are what those through the posterior would be.
             self.gradients = min(self.gradients, trial.gradients)
+        elif np.isfinite(trial.gradients):
+            for other in left:
+                if other.kernel == "surrogate":
+                    other.gradients = max(other.gradients, FEWER * trial.gradients)
 
     def _with_all_rows(self) -> tuple[Target, Tuner]:
         target = self._build([AllRows()] * len(self.problems), "hamiltonian")
@@ -240,3 +251,9 @@ class Competition:
             for problem, part in zip(self.problems, target.parts, strict=True):
                 moves = "conditional" + " Hamiltonian" * (best.kernel == "hamiltonian")
                 log.info(f"{moves} {bright_rows_read(problem, part)}; {why}")
+
+
+def _cost(weighed: Independence, each: float) -> float:
+    """Cost of an effective draw of independent proposals, each of a given cost."""
+    cost = each * weighed.autocorrelation_time
+    return cost * (HEAVY_TAILS if weighed.heavy_tails else 1.0)

@@ -7,68 +7,105 @@ from dataclasses import dataclass
 import numpy as np
 from arviz_stats.base import array_stats
 
+from pymc_flymc.anchor.surrogate import Surrogate
+from pymc_flymc.bounds import Problem
 from pymc_flymc.kernels.metropolis import INDEPENDENT, new_moves
-from pymc_flymc.regression.design import STRUCTURED
 from pymc_flymc.reporting import doing
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.costs import GRADIENT
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning, slowest_autocorrelation
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["ChainTrial", "Trial", "evaluation_cost", "try_chain", "try_joint_moves"]
+__all__ = [
+    "ChainTrial",
+    "Independence",
+    "try_approximation",
+    "try_chain",
+    "try_joint_moves",
+]
 
 #: Seed of trials, which have random numbers of their own: a choice is the same in each run.
 SEED = 20141104
-#: Cost of an evaluation of the density, beside the collapsed form, in units of a row that is read.
-OVERHEAD_ROWS = 30.0
-#: A gradient and its way back to the parameters cost about so many evaluations.
-GRADIENT = 2.0
 #: Draws of a trial chain: while it tunes, and that are looked at.
 TUNING, DRAWS = 120, 120
 #: After how many it may end, judged by how many.
 EARLIEST, LATEST = 60, 20
 
-#: Joint proposals that are weighed.
-PROPOSALS = 1000
-#: Tail index of their weights beyond which their variance is not finite, and the share of one
-#: weight in their sum that makes it a cause for concern: ten times the average.
+#: Joint proposals that are weighed, and draws of the approximation that they come from.
+PROPOSALS, APPROXIMATE = 1000, 200
+#: Tail index of weights beyond which their variance is not finite, and how many times the average
+#: one of them must be for that to be a cause for concern.
 LARGEST_TAIL_INDEX = 0.5
-LARGEST_SHARE = 0.01
+LARGEST_WEIGHT = 10.0
 
 
 @dataclass(frozen=True)
-class Trial:
-    """Independent joint proposals of a target, and what a chain of them would be like.
+class Independence:
+    """What weights of independent proposals say of a chain of these.
 
     Attributes
     ----------
-    rows : float
-        Rows read by a proposal.
     acceptance : float
         Probability of acceptance in equilibrium.
     autocorrelation_time : float
         Draws of the chain that are worth one independent draw.
     heavy_tails : bool
-        Whether the posterior is too far from normal for these estimates, and for the proposals: the
-        Pareto index of the weights (Vehtari et al. 2024) says that they have no finite
-        variance, and some of them do stand out.
+        Whether the posterior is too far from the proposals' law for these estimates, and for the
+        proposals: the Pareto index of the weights (Vehtari et al. 2024) says that they have no
+        finite variance, and some of them do stand out.
     """
 
-    rows: float
     acceptance: float
     autocorrelation_time: float
     heavy_tails: bool
 
+    @classmethod
+    def of(cls, log_weights: np.ndarray) -> Independence:
+        """Weigh proposals, -inf where there is no density.
+
+        A state of weight w is left with probability E min(1, W / w), W being the weight of a
+        proposal, so that it lasts for a geometric number of moves: this is what makes an
+        independence sampler's draws dependent.
+        """
+        n = len(log_weights)
+        finite = log_weights[np.isfinite(log_weights)]
+        if len(finite) < n // 2:
+            return cls(0.0, np.inf, True)
+        weights = np.exp(log_weights - finite.max())
+        law = weights / weights.sum()
+        positive = weights > 0.0
+        leave = np.zeros(n)
+        with np.errstate(over="ignore"):
+            leave[positive] = [np.mean(np.minimum(1.0, weights / w)) for w in weights[positive]]
+        time = float(np.sum(law[positive] * (2.0 - leave[positive]) / leave[positive]))
+        # Where no weight stands out, the index is large without meaning anything; of a law that is
+        # far from Pareto's it may come out as NaN.
+        heavy = bool(law.max() > LARGEST_WEIGHT / n)
+        heavy = heavy and not array_stats.psislw(finite)[1] <= LARGEST_TAIL_INDEX
+        return cls(float(law @ leave), time, heavy)
+
+
+def try_approximation(surrogate: Surrogate, problem: Problem) -> Independence:
+    """Weigh draws of the Laplace approximation by the model with its rows expanded.
+
+    Nothing is compiled, and no row is read: joint moves cannot do better.
+    """
+    rng, geometry = np.random.default_rng(SEED), problem.anchor.geometry
+    statistics = problem.own.expansion.pack()
+    log_weights = np.full(APPROXIMATE, -np.inf)
+    for i in range(APPROXIMATE):
+        v = rng.standard_normal(len(geometry.centre))
+        log_weights[i] = surrogate(geometry.unwhiten(v), statistics)[0] + 0.5 * float(v @ v)
+    return Independence.of(log_weights)
+
 
 @doing("trying joint moves")
-def try_joint_moves(target: Target, resampling: Resampling, others: np.ndarray) -> Trial:
-    """Weigh independent proposals of (theta, z): posterior over Laplace approximation.
-
-    A state of weight w is left with probability E min(1, W / w), W being the weight of a proposal,
-    so that it lasts for a geometric number of moves: this is what makes an independence sampler's
-    draws dependent.
-    """
+def try_joint_moves(
+    target: Target, resampling: Resampling, others: np.ndarray
+) -> tuple[Independence, float]:
+    """Weigh independent proposals of (theta, z), and count the rows that one reads."""
     rng = np.random.default_rng(SEED)
     n_parameters = len(target.geometry.centre)
     chain = FireflyChain(target, resampling, new_moves(n_parameters, np.eye(3)[INDEPENDENT]))
@@ -77,28 +114,7 @@ def try_joint_moves(target: Target, resampling: Resampling, others: np.ndarray) 
     for i in range(PROPOSALS):
         if np.isfinite(chain.start(rng, rng.standard_normal(n_parameters))):
             log_weights[i] = chain.state.log_weight[0]
-    rows = chain.take_queries() / PROPOSALS
-    finite = log_weights[np.isfinite(log_weights)]
-    if len(finite) < PROPOSALS // 2:
-        return Trial(rows, 0.0, np.inf, True)
-    weights = np.exp(log_weights - finite.max())
-    law = weights / weights.sum()
-    positive = weights > 0.0
-    leave = np.zeros(PROPOSALS)
-    with np.errstate(over="ignore"):
-        leave[positive] = [np.mean(np.minimum(1.0, weights / w)) for w in weights[positive]]
-    time = float(np.sum(law[positive] * (2.0 - leave[positive]) / leave[positive]))
-    # The index of a law that is far from Pareto's may come out as NaN. Where few rows are bright,
-    # it is large without meaning anything: most weights agree to three digits, none is far away.
-    heavy = not array_stats.psislw(finite)[1] <= LARGEST_TAIL_INDEX
-    return Trial(rows, float(law @ leave), time, heavy and bool(law.max() > LARGEST_SHARE))
-
-
-def evaluation_cost(n_coefficients: int, row_length: int) -> float:
-    """Cost of evaluating a density, in units of a row of so many numbers that is read."""
-    # The collapsed form has P^2 terms, until blocks of groups are told apart.
-    terms = min(n_coefficients, STRUCTURED) * n_coefficients
-    return OVERHEAD_ROWS + terms / (row_length + OVERHEAD_ROWS)
+    return Independence.of(log_weights), chain.take_queries() / PROPOSALS
 
 
 @dataclass(frozen=True)
@@ -122,6 +138,7 @@ def try_chain(
     target: Target,
     tuner: Tuner,
     others: np.ndarray,
+    each: float,
     known: float,
     limit: float,
 ) -> ChainTrial:
@@ -132,9 +149,9 @@ def try_chain(
 
     Parameters
     ----------
-    known, limit : float
-        Cost of an effective draw by other means, and what the trial may cost, in units of a row
-        that is read.
+    each, known, limit : float
+        Cost of evaluating the density, of an effective draw by other means, and what the trial may
+        cost, in units of a row that is read.
     """
     rng = np.random.default_rng(SEED)
     chain = FireflyChain(target, tuner.brightness, tuner.begin(target))
@@ -143,8 +160,6 @@ def try_chain(
         return ChainTrial(np.inf, np.inf)
     chain.take_queries()
     tuner.started(chain)
-    rows = target.data.parts[0]
-    each = evaluation_cost(target.n_slopes, rows.X.shape[1] * rows.offset.shape[1])
     tuning = Tuning(TUNING, tuner.first_transitions, tuner.fewest, tuner.most, True)
     draws = np.empty((TUNING + DRAWS, len(chain.state.v)))
     costs, gradients = np.zeros(len(draws)), np.zeros(len(draws))

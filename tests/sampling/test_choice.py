@@ -27,16 +27,18 @@ def test_all_rows_where_no_subset_pays():
     assert target.kernel == "hamiltonian" and not target.subsamples
 
 
-def test_a_surrogate_for_rare_categories():
+def test_rare_categories():
     """Indicators of a few rows, all of one outcome: skewed tails, where joint moves stick."""
     X, y = logistic_rows(20_000, 4)
     rare = np.zeros((20_000, 20))
     for j in range(20):
         rare[10 * j : 10 * j + 8, j] = 1.0
     y[:200] = 1
-    target = logistic_step(np.column_stack([X, rare]), y, bound="auto", prior_sd=5.0)[1].target
-    assert target.kernel == "surrogate"
-    # The rows that make the tails skewed are treated exactly.
+    X, settings = np.column_stack([X, rare]), {"bound": "auto", "prior_sd": 5.0}
+    target = logistic_step(X, y, **settings)[1].target
+    assert target.kernel != "joint" and target.subsamples
+    # A surrogate treats exactly the rows that make the tails skewed.
+    target = logistic_step(X, y, kernel="surrogate", **settings)[1].target
     assert np.mean(target.data.exact.X[:, 4:].any(axis=1)) > 0.9
 
 
@@ -67,6 +69,8 @@ def test_the_choice_is_the_same_again():
         ({"kernel": "surrogate", "brightness": ImplicitResampling()}, "drawn afresh"),
         ({"kernel": "hamiltonian", "proposal": "pcn"}, "follows trajectories"),
         ({"kernel": "joint", "bound": JaakkolaJordan()}, "needs bound=Taylor"),
+        ({"kernel": "joint", "bound": {"y": None}}, "needs bound=Taylor"),
+        ({"kernel": "surrogate", "bound": Taylor(order=3)}, "second order"),
         ({"kernel": "nuts"}, "kernel"),
     ],
 )
@@ -79,3 +83,10 @@ def test_kernels_by_name():
     X, y = logistic_rows(2_000, 3)
     for kernel in ("joint", "surrogate", "metropolis", "hamiltonian"):
         assert logistic_step(X, y, kernel=kernel)[1].target.kernel == kernel
+
+
+def test_kernels_that_need_a_bound_take_it_by_name():
+    X, y = logistic_rows(2_000, 3)
+    for kernel in ("joint", "surrogate"):
+        target = logistic_step(X, y, kernel=kernel, bound={"y": Taylor()})[1].target
+        assert target.kernel == kernel

@@ -1,0 +1,53 @@
+"""What trials say of moves before a chain runs."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import integrate, stats
+
+from pymc_flymc.anchor.surrogate import surrogate_of
+from pymc_flymc.sampling.trial import Independence, try_approximation
+from pymc_flymc.steps.setup import read
+from tests.support.data import logistic_rows
+
+
+def test_equal_weights_are_independent_draws():
+    weighed = Independence.of(np.full(200, -3.0))
+    assert weighed.autocorrelation_time == pytest.approx(1.0, abs=1e-12)
+    assert weighed.acceptance == pytest.approx(1.0, abs=1e-12)
+    assert not weighed.heavy_tails
+
+
+def test_acceptance_and_time_of_normal_weights():
+    """Against quadrature over log weights N(0, s^2), whose law in equilibrium is N(s^2, s^2)."""
+    s, n = 0.8, 20_000
+
+    def leave(x):  # E min(1, exp(X - x)) for X ~ N(0, s^2)
+        below = np.exp(0.5 * s**2 - x) * stats.norm.cdf((x - s**2) / s)
+        return below + stats.norm.sf(x / s)
+
+    def mean(of):
+        return integrate.quad(lambda x: of(leave(x)) * stats.norm.pdf(x, s**2, s), -9, 12)[0]
+
+    rng = np.random.default_rng(1)
+    found = [Independence.of(s * rng.standard_normal(n // 20)) for _ in range(20)]
+    for field, of in (("acceptance", lambda p: p), ("autocorrelation_time", lambda p: (2 - p) / p)):
+        values = np.array([getattr(each, field) for each in found])
+        # The bias of a ratio over 1,000 weights is of order 1/1,000 of it.
+        error = values.std(ddof=1) / np.sqrt(20) * 4 + 5e-3 * mean(of)
+        assert abs(values.mean() - mean(of)) < error
+
+
+@pytest.mark.parametrize("scale_is_free", [False, True])
+def test_the_approximation_is_weighed_without_rows(scale_is_free):
+    """A normal prior leaves nothing to weigh; a free scale makes the posterior a funnel."""
+    X, y = logistic_rows(4_000, 6)
+    with pm.Model() as model:
+        sigma = pm.HalfNormal("sigma", 1.0) if scale_is_free else 1.0
+        raw = pm.Normal("raw", 0.0, 1.0, shape=6)
+        pm.Bernoulli("y", logit_p=X @ (sigma * raw), observed=y)
+    found = read(model, None, None, None, "auto")
+    (problem,) = found.problems
+    weighed = try_approximation(surrogate_of(found.graph, found.others), problem)
+    assert (weighed.autocorrelation_time > 1.01) == scale_is_free
+    assert (weighed.acceptance < 0.99) == scale_is_free
