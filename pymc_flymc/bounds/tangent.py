@@ -12,8 +12,10 @@ from pymc_flymc.bounds.base import Graph, Preparation, Problem, check_slack
 from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.base import SmoothedLikelihood
 from pymc_flymc.likelihoods.location_scale import LocationScale
 from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
+from pymc_flymc.settings import check, is_number
 
 __all__ = ["Tangent"]
 
@@ -30,18 +32,31 @@ class Tangent(TightenedBound):
 
     Parameters
     ----------
+    xi : float, optional
+        The residual, in units of sigma, at which the bound touches every row's likelihood, at the
+        nuisance parameters of the anchor. By default the bound is tuned row by row, as said above.
+        ``xi=0`` is the paper's untuned bound; under Laplace noise, which has a kink there, xi must
+        be positive.
     slack : float, default 4
         As in `JaakkolaJordan`.
 
     Raises
     ------
     ValueError
-        If `slack` is negative or not finite.
+        If `xi` or `slack` is negative or not finite, or `xi` is zero where a likelihood has kinks.
+
+    References
+    ----------
+    Maclaurin, D. and Adams, R. P. (2014). Firefly Monte Carlo: exact MCMC with subsets of data.
+    UAI. Section 4.3.
     """
 
     name = "tangent"
 
-    def __init__(self, *, slack: float = 4.0) -> None:
+    def __init__(self, xi: float | None = None, *, slack: float = 4.0) -> None:
+        good = xi is None or (is_number(xi) and 0 <= xi < np.inf)
+        check(good, "Tangent: xi", "None or a finite number >= 0", xi)
+        self.xi = xi
         self.slack = check_slack("Tangent", slack)
 
     def supports(self, likelihood: Likelihood) -> bool:
@@ -57,13 +72,21 @@ class Tangent(TightenedBound):
     ) -> np.ndarray:
         """Features of each row's tangent, shape (F, n)."""
         eta, *nuisances = arguments
+        family = _location_scale(problem.likelihood)
+        if self.xi is not None:
+            if self.xi == 0 and isinstance(family, SmoothedLikelihood):
+                name = problem.likelihood.name
+                raise ValueError(
+                    f"Tangent: xi must be positive under {name} noise, which has kinks"
+                )
+            return family.tangent(np.full(len(y), self.xi**2), nuisances)
         design, factor = problem.design, problem.own.w_factor
         n_columns = design.X.shape[1]
         spread = design.X[rows] @ factor[:n_columns]
         if design.intercept:
             spread += factor[n_columns]
         squared = ((y - eta) ** 2 + np.sum(spread**2, axis=1)) * np.exp(-2.0 * nuisances[-1])
-        return _location_scale(problem.likelihood).tangent(squared, nuisances)
+        return family.tangent(squared, nuisances)
 
     def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
         """Columns y, slack, and the features."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
 
-__all__ = ["diagonal_geometry", "learn_geometry"]
+__all__ = ["diagonal_geometry", "isotropic_geometry", "learn_geometry"]
 
 #: A few draws say little about a variance: as if so many more had confirmed the old coordinates.
 CONFIRMING = 5.0
@@ -21,6 +21,13 @@ def diagonal_geometry(geometry: Geometry) -> Geometry:
     scale[geometry.wide] = np.hypot(geometry.scale, reach)
     empty = np.empty(0, np.int64)
     return Geometry(geometry.centre, empty, np.arange(d), np.empty((0, 0)), scale, np.empty((d, 0)))
+
+
+def isotropic_geometry(geometry: Geometry) -> Geometry:
+    """Coordinates with one scale for all parameters: the root mean square of their own."""
+    diagonal = diagonal_geometry(geometry)
+    rms = np.sqrt(np.mean(diagonal.scale**2))
+    return diagonal._replace(scale=np.full_like(diagonal.scale, rms))
 
 
 def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:

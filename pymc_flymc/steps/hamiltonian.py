@@ -22,7 +22,7 @@ from pymc_flymc.target.target import Target
 
 __all__ = ["FireflyHMC", "FireflyMALA"]
 
-METRICS = ("auto", "dense", "diagonal")
+METRICS = ("auto", "dense", "diagonal", "isotropic")
 
 
 class FireflyHMC(FireflyStep):
@@ -49,10 +49,11 @@ class FireflyHMC(FireflyStep):
         bright rows hold the parameters back, and somewhat more pays.
     target_accept : float, default 0.75
         Mean acceptance probability that the step size is tuned to, by dual averaging.
-    metric : {"auto", "dense", "diagonal"}
+    metric : {"auto", "dense", "diagonal", "isotropic"}
         Mass matrix. It starts from the Laplace approximation and is estimated anew from each
         tuning window's draws. "auto" is dense up to a few hundred parameters; beyond, elements
-        of large variables have a variance each, and covariances with the others.
+        of large variables have a variance each, and covariances with the others. "isotropic" has
+        one variance for all parameters, as in the paper.
     transitions : int, optional
         Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
         neighbouring draws are nearly independent.
@@ -96,7 +97,7 @@ class FireflyHMC(FireflyStep):
         brightness: Resampling | None = None,
         path_length: float = 4.0,
         target_accept: float = 0.75,
-        metric: Literal["auto", "dense", "diagonal"] = "auto",
+        metric: Literal["auto", "dense", "diagonal", "isotropic"] = "auto",
         transitions: int | None = None,
         anchor: dict[str, Any] | None = None,
         model: Model | None = None,
@@ -153,7 +154,7 @@ class FireflyMALA(FireflyHMC):
     target_accept : float, default 0.574
         Mean acceptance probability that the step size is tuned to; optimal for many
         parameters (Roberts & Rosenthal 1998).
-    metric : {"auto", "dense", "diagonal"}
+    metric : {"auto", "dense", "diagonal", "isotropic"}
         As in `FireflyHMC`.
     transitions : int, optional
         Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
@@ -185,7 +186,7 @@ class FireflyMALA(FireflyHMC):
         bound: BoundSetting = "auto",
         brightness: Resampling | None = None,
         target_accept: float = 0.574,
-        metric: Literal["auto", "dense", "diagonal"] = "auto",
+        metric: Literal["auto", "dense", "diagonal", "isotropic"] = "auto",
         transitions: int | None = None,
         anchor: dict[str, Any] | None = None,
         model: Model | None = None,

@@ -43,11 +43,13 @@ class FireflyMH(FireflyStep):
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled in conditional moves, which it calls for;
         ``ImplicitResampling()`` by default.
-    proposal : {"auto", "random_walk", "pcn", "independent"}
+    proposal : {"auto", "random_walk", "pcn", "independent", "isotropic"}
         Proposal of Metropolis updates and joint moves, which it calls for, in coordinates whitened
         at the anchor: a Gaussian random walk,
         preconditioned Crank-Nicolson around the anchor, independent draws from the Laplace
-        approximation (joint moves only), or a mixture learnt in tuning.
+        approximation (joint moves only), or a mixture learnt in tuning. "isotropic" is the paper's
+        random walk, with one step size for all parameters on the unconstrained scale: whatever is
+        known of the posterior's shape is left out (moves given brightness only).
     kernel : {"auto", "joint", "surrogate", "metropolis", "hamiltonian"}
         How parameters move: independent proposals with their brightness; trajectories through a
         surrogate of the posterior, which read few rows or none, with fresh brightness at their
@@ -124,7 +126,7 @@ class FireflyMH(FireflyStep):
         *,
         bound: BoundSetting = "auto",
         brightness: Resampling | None = None,
-        proposal: Literal["auto", "random_walk", "pcn", "independent"] = "auto",
+        proposal: Literal["auto", "random_walk", "pcn", "independent", "isotropic"] = "auto",
         kernel: Literal["auto", "joint", "surrogate", "metropolis", "hamiltonian"] = "auto",
         transitions: int | None = None,
         anchor: dict[str, Any] | None = None,

@@ -22,7 +22,7 @@ from pymc_flymc.target.target import Target
 
 __all__ = ["FireflySlice"]
 
-DIRECTIONS = ("coordinate", "random")
+DIRECTIONS = ("coordinate", "random", "isotropic")
 
 
 class FireflySlice(FireflyStep):
@@ -41,9 +41,10 @@ class FireflySlice(FireflyStep):
         regular MCMC: every transition reads all rows.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled; ``ImplicitResampling()`` by default.
-    direction : {"coordinate", "random"}
-        Whether a transition updates along each whitened coordinate in turn, or along one random
-        direction.
+    direction : {"coordinate", "random", "isotropic"}
+        Whether a transition updates along each whitened coordinate in turn, along one direction
+        that is random in whitened coordinates, or along one that is random in the parameters
+        themselves, on the unconstrained scale, as in the paper.
     transitions : int, optional
         Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
         neighbouring draws are nearly independent.
@@ -78,7 +79,7 @@ class FireflySlice(FireflyStep):
         *,
         bound: BoundSetting = "auto",
         brightness: Resampling | None = None,
-        direction: Literal["coordinate", "random"] = "coordinate",
+        direction: Literal["coordinate", "random", "isotropic"] = "coordinate",
         transitions: int | None = None,
         anchor: dict[str, Any] | None = None,
         model: Model | None = None,
@@ -87,13 +88,13 @@ class FireflySlice(FireflyStep):
     ) -> None:
         check_bound_setting(bound)
         check_choice("direction", direction, DIRECTIONS)
-        self._bound_setting, self._random = bound, direction == "random"
+        self._bound_setting, self._direction = bound, direction
         self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
     ) -> tuple[Target, Tuner]:
-        tuner = SliceTuner(self._random)
+        tuner = SliceTuner(self._direction)
         scheme = self._brightness or tuner.brightness
         target = conditional_target(
             graph, problems, self._bound_setting, scheme, "slice", len(others)

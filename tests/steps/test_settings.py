@@ -45,7 +45,11 @@ def model():
         (FireflyHMC, {"target_accept": None}, "target_accept must be a number .*not None"),
         (FireflyMALA, {"target_accept": [1]}, r"target_accept must be a number .*not \[1\]"),
         (FireflyHMC, {"metric": np.eye(3)}, "metric must be one of auto, .*type ndarray"),
-        (FireflySlice, {"direction": 1}, "direction must be one of coordinate, random, not 1"),
+        (
+            FireflySlice,
+            {"direction": 1},
+            "direction must be one of coordinate, random, isotropic, not 1",
+        ),
     ],
 )
 def test_steps(model, monkeypatch, cls, settings, message):

@@ -9,7 +9,7 @@ import numpy as np
 from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
 from pymc_flymc.kernels.trajectory import new_dynamics
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.metric import diagonal_geometry, learn_geometry
+from pymc_flymc.sampling.metric import diagonal_geometry, isotropic_geometry, learn_geometry
 from pymc_flymc.sampling.tuners.base import Tuner
 from pymc_flymc.target.resampling import ImplicitResampling
 from pymc_flymc.target.target import Target
@@ -25,7 +25,7 @@ class HamiltonianTuner(Tuner):
     length : float
         Largest length of a trajectory, in posterior standard deviations.
     target_accept : float
-    metric : {"auto", "dense", "diagonal"}
+    metric : {"auto", "dense", "diagonal", "isotropic"}
     """
 
     def __init__(
@@ -42,12 +42,16 @@ class HamiltonianTuner(Tuner):
         return new_dynamics(d, target.n_slopes, self.length, self.target_accept)
 
     def started(self, chain: FireflyChain) -> None:
-        """Leave out correlations, if so asked."""
+        """Leave out correlations, or all that is known of the posterior's shape, if so asked."""
         if self.metric == "diagonal":
             chain.set_geometry(diagonal_geometry(chain.geometry))
+        elif self.metric == "isotropic":
+            chain.set_geometry(isotropic_geometry(chain.geometry))
 
     def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
-        """Learn the metric."""
+        """Learn the metric, but for the isotropic one."""
+        if self.metric == "isotropic":
+            return
         if not is_last:  # the step size needs a window for the last metric
             chain.set_geometry(learn_geometry(chain.geometry, draws))
             restart_adaptation(chain.moves.step_size)

@@ -8,6 +8,7 @@ import numpy as np
 
 from pymc_flymc.kernels.metropolis import favour_best, new_moves
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.metric import isotropic_geometry
 from pymc_flymc.sampling.tuners.base import Tuner
 from pymc_flymc.target.target import Target
 
@@ -16,7 +17,8 @@ __all__ = ["MetropolisTuner"]
 #: Mixtures of random walk, pCN and independent proposals: without and with joint moves.
 _CONDITIONAL = {"auto": (0.3, 0.7, 0.0), "random_walk": (1.0, 0.0, 0.0), "pcn": (0.0, 1.0, 0.0)}
 _JOINT = {**_CONDITIONAL, "auto": (0.05, 0.05, 0.9), "independent": (0.0, 0.0, 1.0)}
-PROPOSALS = tuple(_JOINT)
+_CONDITIONAL["isotropic"] = _CONDITIONAL["random_walk"]
+PROPOSALS = (*_JOINT, "isotropic")
 
 
 class MetropolisTuner(Tuner):
@@ -37,18 +39,29 @@ class MetropolisTuner(Tuner):
 
     def __init__(self, proposal: str, joint: bool) -> None:
         mixtures = _JOINT if joint else _CONDITIONAL
+        if joint and proposal == "isotropic":
+            raise ValueError(
+                "proposal='isotropic' is for moves given the brightness, and not for joint ones, "
+                "which bound=Taylor() makes"
+            )
         if proposal not in mixtures:
             raise ValueError(
                 f"proposal={proposal!r} needs joint moves, that is bound=Taylor() and one "
                 f"likelihood; without them it is one of {', '.join(mixtures)}"
             )
         self.mixture, self.adapt = mixtures[proposal], proposal == "auto"
+        self.isotropic = proposal == "isotropic"
         self.first_transitions = 2 if joint else 20
         self.fewest = 2 if joint else 1
 
     def begin(self, target: Target) -> Any:
         """Return `kernels.metropolis.Moves`."""
         return new_moves(len(target.geometry.centre), np.array(self.mixture))
+
+    def started(self, chain: FireflyChain) -> None:
+        """Leave out all that is known of the posterior's shape, if so asked."""
+        if self.isotropic:
+            chain.set_geometry(isotropic_geometry(chain.geometry))
 
     def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
         """Favour the proposal that jumps farthest."""
