@@ -1,0 +1,82 @@
+"""Run the paper's experiments: `python -m examples.paper --help`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import time
+from pathlib import Path
+
+from examples.paper.agreement import compare_all
+from examples.paper.data import FILES, Data, load
+from examples.paper.experiments import EXPERIMENTS
+from examples.paper.figure_1 import draw_figure_1
+from examples.paper.figure_2 import draw_figure_2
+from examples.paper.figure_4 import draw_figure_4
+from examples.paper.running import Run, Settings, run_line
+from examples.paper.table import HEADER, agreement_lines, print_table, table_1, write_csv
+
+COMMANDS = (*EXPERIMENTS, "toy", "all")
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    logging.getLogger("pymc").setLevel(logging.ERROR)
+    settings = Settings(
+        chains=arguments.chains,
+        cores=arguments.cores,
+        seed=arguments.seed,
+        length=(5.0 if arguments.full else 1.0) * arguments.length,
+    )
+    wanted = COMMANDS[:-1] if arguments.command == "all" else (arguments.command,)
+    for command in wanted:
+        if command == "toy":
+            draw_figure_1(arguments.output / "paper_figure_1.png")
+            draw_figure_2(arguments.output / "paper_figure_2.png")
+        else:
+            data = load(command, arguments.data, arguments.molecules).some(arguments.rows)
+            reproduce(command, data, settings, arguments.output)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.paper",
+        description="Repeat the experiments of Maclaurin & Adams (2014), section 4. Without --data "
+        "the public originals are fetched; what cannot be had is simulated, and marked as such.",
+    )
+    parser.add_argument("command", nargs="?", choices=COMMANDS, default="all")
+    parser.add_argument("--data", type=Path, help="folder with " + ", ".join(FILES.values()))
+    parser.add_argument("--molecules", type=Path, help="CSV table of molecules with a column PCE")
+    parser.add_argument("--rows", type=int, help="take about so many rows only")
+    parser.add_argument("--chains", type=int, default=2)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--length", type=float, default=1.0, help="factor of all numbers of draws")
+    parser.add_argument("--full", action="store_true", help="five times as many draws")
+    parser.add_argument("--output", type=Path, default=Path("docs/figures"))
+    return parser.parse_args()
+
+
+def reproduce(name: str, data: Data, settings: Settings, output: Path) -> list[Run]:
+    """Print an experiment's part of table 1, check that samplers agree, draw figure 4."""
+    experiment = EXPERIMENTS[name]
+    model, runs = experiment.model(data), []
+    for line in experiment.lines:
+        began = time.perf_counter()
+        print(f"{name}: {line.label} ...", end=" ", flush=True)
+        runs.append(run_line(line, model, settings))
+        print(f"{time.perf_counter() - began:.0f} s", flush=True)
+    n_rows, n_columns = data.X.shape
+    title = f"{experiment.title}: {data.source}, N = {n_rows:,}, {n_columns} columns"
+    print_table(title, HEADER, table_1(name, runs))
+    write_csv(output / f"paper_{name}.csv", HEADER, table_1(name, runs))
+    comparisons = compare_all(runs)
+    print("\n" + "\n".join(f"* {line}" for line in agreement_lines(comparisons)) + "\n")
+    draw_figure_4(title, model, runs, output / f"paper_figure_4_{name}.png")
+    if any(not comparison.agree for comparison in comparisons if comparison.compared):
+        raise SystemExit(f"{name}: samplers disagree on the posterior")
+    return runs
+
+
+if __name__ == "__main__":
+    main()

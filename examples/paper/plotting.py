@@ -1,0 +1,36 @@
+"""How figures look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+__all__ = ["BRIGHT", "COLOURS", "DARK", "new_figure", "save"]
+
+#: Those of the paper: the full posterior in blue, untuned in green, tuned in orange.
+COLOURS = {"regular": "C0", "untuned": "C2", "tuned": "C1"}
+#: The part of the likelihood that is above the bound, and the bound.
+BRIGHT, DARK = "#f5a35c", "#6b9bd1"
+
+
+def new_figure(rows: int, columns: int, size: tuple[float, float], **settings: Any) -> Any:
+    """Figure and axes without frames at the top and on the right."""
+    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", **settings)
+    for each in figure.axes:
+        each.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a small PNG file, and say so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    print(f"wrote {path}", flush=True)
