@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from examples.paper.agreement import compare_all
@@ -13,14 +14,24 @@ from examples.paper.experiments import EXPERIMENTS
 from examples.paper.figure_1 import draw_figure_1
 from examples.paper.figure_2 import draw_figure_2
 from examples.paper.figure_4 import draw_figure_4
+from examples.paper.questions import (
+    Answer,
+    automatic_bounds,
+    gradients,
+    joint_updates,
+    larger_data,
+    per_datum_q,
+    several_draws,
+)
+from examples.paper.regular import regular_mcmc
 from examples.paper.running import Run, Settings, run_line
 from examples.paper.table import HEADER, agreement_lines, print_table, table_1, write_csv
 
-COMMANDS = (*EXPERIMENTS, "toy", "all")
+COMMANDS = (*EXPERIMENTS, "regular", "questions", "toy", "all")
 
 
-def main() -> None:
-    arguments = parse_arguments()
+def main(argv: Sequence[str] | None = None) -> None:
+    arguments = parse_arguments(argv)
     logging.getLogger("pymc").setLevel(logging.ERROR)
     settings = Settings(
         chains=arguments.chains,
@@ -28,17 +39,20 @@ def main() -> None:
         seed=arguments.seed,
         length=(5.0 if arguments.full else 1.0) * arguments.length,
     )
-    wanted = COMMANDS[:-1] if arguments.command == "all" else (arguments.command,)
+    wanted = (*EXPERIMENTS, "toy") if arguments.command == "all" else (arguments.command,)
     for command in wanted:
-        if command == "toy":
+        if command in ("regular", "questions"):
+            data = load("mnist", arguments.data).some(arguments.rows)
+            answer(command, data, settings, arguments.output)
+        elif command == "toy":
             draw_figure_1(arguments.output / "paper_figure_1.png")
             draw_figure_2(arguments.output / "paper_figure_2.png")
         else:
             data = load(command, arguments.data, arguments.molecules).some(arguments.rows)
-            reproduce(command, data, settings, arguments.output)
+            reproduce(command, data, settings, arguments.output, arguments.lines)
 
 
-def parse_arguments() -> argparse.Namespace:
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m examples.paper",
         description="Repeat the experiments of Maclaurin & Adams (2014), section 4. Without --data "
@@ -48,22 +62,28 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="folder with " + ", ".join(FILES.values()))
     parser.add_argument("--molecules", type=Path, help="CSV table of molecules with a column PCE")
     parser.add_argument("--rows", type=int, help="take about so many rows only")
-    parser.add_argument("--chains", type=int, default=2)
+    parser.add_argument("--lines", nargs="+", metavar="LINE", help="samplers, all by default")
+    parser.add_argument("--chains", type=int, default=4)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--length", type=float, default=1.0, help="factor of all numbers of draws")
     parser.add_argument("--full", action="store_true", help="five times as many draws")
     parser.add_argument("--output", type=Path, default=Path("docs/figures"))
-    return parser.parse_args()
+    return parser.parse_args(argv)
 
 
-def reproduce(name: str, data: Data, settings: Settings, output: Path) -> list[Run]:
+def reproduce(
+    name: str, data: Data, settings: Settings, output: Path, keys: Sequence[str] | None = None
+) -> list[Run]:
     """Print an experiment's part of table 1, check that samplers agree, draw figure 4."""
     experiment = EXPERIMENTS[name]
     model, runs = experiment.model(data), []
-    for line in experiment.lines:
+    log = logging.getLogger("pymc.flymc")
+    for line in [line for line in experiment.lines if not keys or line.key in keys]:
         began = time.perf_counter()
         print(f"{name}: {line.label} ...", end=" ", flush=True)
+        # What `FireflyMH()` has chosen is part of the result.
+        log.setLevel(logging.INFO if line.key == "mh" else logging.ERROR)
         runs.append(run_line(line, model, settings))
         print(f"{time.perf_counter() - began:.0f} s", flush=True)
     n_rows, n_columns = data.X.shape
@@ -76,6 +96,27 @@ def reproduce(name: str, data: Data, settings: Settings, output: Path) -> list[R
     if any(not comparison.agree for comparison in comparisons if comparison.compared):
         raise SystemExit(f"{name}: samplers disagree on the posterior")
     return runs
+
+
+def answer(command: str, data: Data, settings: Settings, output: Path) -> None:
+    """Print the table of each question, and write it."""
+    questions: dict[str, Callable[[], Answer]] = {
+        "automatic_bounds": lambda: automatic_bounds(settings),
+        "per_datum_q": lambda: per_datum_q(data, settings),
+        "joint_updates": lambda: joint_updates(settings),
+        "several_draws": lambda: several_draws(data, settings),
+        "gradients": lambda: gradients(data, settings),
+        "larger_data": lambda: larger_data(settings),
+    }
+    if command == "regular":
+        questions = {"regular": lambda: regular_mcmc(data, settings)}
+    for name, ask in questions.items():
+        began = time.perf_counter()
+        print(f"{name} ...", end=" ", flush=True)
+        title, header, rows = ask()
+        print(f"{time.perf_counter() - began:.0f} s", flush=True)
+        print_table(title, header, rows)
+        write_csv(output / f"paper_{name}.csv", header, rows)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ __all__ = ["Comparison", "compare_all"]
 #: Chance that all comparisons of an experiment together may have of failing exact samplers.
 FALSE_ALARMS = 0.01
 #: With fewer effective draws a Monte Carlo error is itself not known.
-FEWEST = 50.0
+FEWEST = 100.0
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from examples.paper.data import Data
@@ -31,7 +31,9 @@ class Line:
     key, label : str
     step : callable
         Builds the step method, within the model's context.
-    tune, draws : int
+    tune, burn, draws : int
+        Draws in which settings adapt; those that lead from the prior to the posterior, of the
+        paper's algorithms only; and those that count.
     of_paper : bool
         Whether it is one of the paper's three algorithms, which start from the prior.
     gradient_kept : bool
@@ -43,6 +45,7 @@ class Line:
     label: str
     step: Callable[[], Any]
     tune: int
+    burn: int
     draws: int
     of_paper: bool = False
     gradient_kept: bool = False
@@ -85,80 +88,83 @@ def _slice(bound: Any, brightness: Any = None, direction: Any = "isotropic") -> 
     return lambda: FireflySlice(transitions=1, **settings)
 
 
-OWN = "same kernel, slack and q by row"
-WHITENED = "the same, whitened"
+REGULAR, UNTUNED_LABEL, TUNED_LABEL = "Regular MCMC", "Untuned FlyMC", "MAP-tuned FlyMC"
 REGULAR_WHITENED = "Regular MCMC, whitened"
+OWN, WHITENED = "Slack and q by row", "Slack and q by row, whitened"
+
+
+def _paper(key: str, label: str, step: Callable[[], Any], *lengths: int) -> Line:
+    return Line(key, label, step, *lengths, of_paper=True)
+
+
+def _own(key: str, label: str, step: Callable[[], Any], tune: int, draws: int) -> Line:
+    return Line(key, label, step, tune, 0, draws)
+
+
+def _as_they_come(hmc: tuple[int, int], mh: tuple[int, int]) -> tuple[Line, Line]:
+    return (
+        _own("hmc", "FireflyHMC()", FireflyHMC, *hmc),
+        _own("mh", "FireflyMH()", FireflyMH, *mh),
+    )
+
 
 MNIST = Experiment(
     "mnist",
-    "MNIST 7 and 9, logistic regression, random-walk Metropolis-Hastings",
+    "Random-walk Metropolis-Hastings, logistic regression",
     logistic,
     (
-        Line("regular", "Regular MCMC", _walk(None), 3000, 10_000, True),
-        Line(
+        _paper("regular", REGULAR, _walk(None), 1000, 3000, 15_000),
+        _paper(
             "untuned",
-            "Untuned FlyMC",
+            UNTUNED_LABEL,
             _walk(JaakkolaJordan(1.5, slack=0), UNTUNED),
-            4000,
-            10_000,
-            True,
+            1000,
+            5000,
+            15_000,
         ),
-        Line(
-            "tuned", "MAP-tuned FlyMC", _walk(JaakkolaJordan(slack=0), TUNED), 10_000, 60_000, True
-        ),
-        Line("regular-whitened", REGULAR_WHITENED, _walk(None, None, "random_walk"), 2000, 8000),
-        Line("own", OWN, _walk(JaakkolaJordan()), 8000, 40_000),
-        Line("whitened", WHITENED, _walk(JaakkolaJordan(), None, "random_walk"), 5000, 30_000),
-        Line("hmc", "FireflyHMC()", FireflyHMC, 500, 1000),
-        Line("mh", "FireflyMH()", FireflyMH, 500, 2000),
+        _paper("tuned", TUNED_LABEL, _walk(JaakkolaJordan(slack=0), TUNED), 3000, 8000, 80_000),
+        _own("own", OWN, _walk(JaakkolaJordan()), 3000, 60_000),
+        _own("regular-whitened", REGULAR_WHITENED, _walk(None, None, "random_walk"), 1000, 8000),
+        _own("whitened", WHITENED, _walk(JaakkolaJordan(), None, "random_walk"), 3000, 30_000),
+        *_as_they_come((500, 1000), (500, 1000)),
     ),
 )
 CIFAR = Experiment(
     "cifar",
-    "three classes of CIFAR-10, softmax regression, Langevin",
+    "Langevin, softmax regression",
     softmax,
-    (
-        Line("regular", "Regular MCMC", _langevin(None), 1000, 4000, True, True),
-        Line(
-            "untuned",
-            "Untuned FlyMC",
-            _langevin(Bohning(tuned=False, slack=0), UNTUNED),
-            1500,
-            4500,
-            True,
-            True,
-        ),
-        Line(
-            "tuned", "MAP-tuned FlyMC", _langevin(Bohning(slack=0), TUNED), 8000, 9000, True, True
-        ),
-        Line(
-            "regular-whitened",
-            REGULAR_WHITENED,
-            _langevin(None, None, "auto"),
-            500,
-            1000,
-            False,
-            True,
-        ),
-        Line("own", OWN, _langevin("auto"), 4000, 9000, False, True),
-        Line("whitened", WHITENED, _langevin("auto", None, "auto"), 1500, 4000, False, True),
-        Line("hmc", "FireflyHMC()", FireflyHMC, 400, 500),
-        Line("mh", "FireflyMH()", FireflyMH, 400, 500),
-    ),
+    tuple(
+        replace(line, gradient_kept=True)
+        for line in (
+            _paper("regular", REGULAR, _langevin(None), 300, 700, 1500),
+            _paper(
+                "untuned",
+                UNTUNED_LABEL,
+                _langevin(Bohning(tuned=False, slack=0), UNTUNED),
+                300,
+                700,
+                2000,
+            ),
+            _paper("tuned", TUNED_LABEL, _langevin(Bohning(slack=0), TUNED), 1000, 2500, 4000),
+            _own("own", OWN, _langevin("auto"), 1000, 5000),
+            _own("regular-whitened", REGULAR_WHITENED, _langevin(None, None, "auto"), 200, 500),
+            _own("whitened", WHITENED, _langevin("auto", None, "auto"), 800, 2000),
+        )
+    )
+    + _as_they_come((400, 500), (400, 500)),
 )
 MOLECULES = Experiment(
     "molecules",
-    "molecules, Student t regression, slices along random directions",
+    "Slices along random directions, Student t regression",
     robust,
     (
-        Line("regular", "Regular MCMC", _slice(None), 1000, 4000, True),
-        Line("untuned", "Untuned FlyMC", _slice(Tangent(0.0, slack=0), UNTUNED), 1000, 5000, True),
-        Line("tuned", "MAP-tuned FlyMC", _slice(Tangent(slack=0), TUNED), 10_000, 40_000, True),
-        Line("regular-whitened", REGULAR_WHITENED, _slice(None, None, "random"), 500, 2000),
-        Line("own", OWN, _slice(Tangent()), 5000, 40_000),
-        Line("whitened", WHITENED, _slice(Tangent(), None, "random"), 3000, 20_000),
-        Line("hmc", "FireflyHMC()", FireflyHMC, 500, 2000),
-        Line("mh", "FireflyMH()", FireflyMH, 500, 2000),
+        _paper("regular", REGULAR, _slice(None), 100, 700, 2500),
+        _paper("untuned", UNTUNED_LABEL, _slice(Tangent(0.0, slack=0), UNTUNED), 100, 700, 3000),
+        _paper("tuned", TUNED_LABEL, _slice(Tangent(slack=0), TUNED), 2000, 5000, 30_000),
+        _own("own", OWN, _slice(Tangent()), 2000, 30_000),
+        _own("regular-whitened", REGULAR_WHITENED, _slice(None, None, "random"), 100, 1000),
+        _own("whitened", WHITENED, _slice(Tangent(), None, "random"), 1000, 15_000),
+        *_as_they_come((500, 2000), (500, 2000)),
     ),
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in (MNIST, CIFAR, MOLECULES)}

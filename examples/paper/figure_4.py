@@ -23,23 +23,22 @@ POINTS, LAGS = 120, 400
 def draw_figure_4(title: str, model: Model, runs: Sequence[Run], path: Path) -> None:
     """Draw three panels for the paper's algorithms: mean and sd over the chains.
 
-    Iterations count from the start of the chains, at a draw from the prior; while they tune, step
-    sizes adapt.
+    Iterations count from a draw from the prior on.
     """
     runs = [run for run in runs if run.line.of_paper]
     figure, (above, middle, right) = new_figure(1, 3, (11, 3.3))
-    most = min(run.tuning.shape[1] + run.draws.shape[1] for run in runs)
+    most = min(run.burning.shape[1] + run.draws.shape[1] for run in runs)
     last = []
     for run in runs:
         colour = COLOURS[run.line.key]
-        chains = np.concatenate([run.tuning, run.draws], axis=1)[:, :most]
+        chains = np.concatenate([run.burning, run.draws], axis=1)[:, :most]
         at = np.unique(np.geomspace(1, most, POINTS).astype(int)) - 1
         values = np.array(
             [[model.log_posterior(x.reshape(model.shape)) for x in chain[at]] for chain in chains]
         )
         last.append(values[:, -POINTS // 4 :])
         _band(above, at + 1, values, colour, run.line.label)
-        queries = np.concatenate([run.tuning_queries, run.queries], axis=1)[:, :most]
+        queries = np.concatenate([run.burning_queries, run.queries], axis=1)[:, :most]
         edges = np.unique(np.geomspace(1, most, 60).astype(int))
         means = np.stack([queries[:, a:b].mean(axis=1) for a, b in pairwise(edges)], axis=1)
         _band(middle, edges[:-1], means, colour, run.line.label)

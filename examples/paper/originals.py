@@ -168,8 +168,11 @@ def without_collinear(X: np.ndarray, most: float = 10.0) -> np.ndarray:
 def components(X: np.ndarray, n: int) -> np.ndarray:
     """Scores of the n leading principal components, shape (N, n)."""
     X = X - X.mean(axis=0)
-    values, vectors = np.linalg.eigh(X.T @ X)
-    return X @ vectors[:, np.argsort(values)[::-1][:n]]
+    if len(X) < X.shape[1]:
+        values, scores = np.linalg.eigh(X @ X.T)
+        return (scores * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :n]
+    _, vectors = np.linalg.eigh(X.T @ X)
+    return X @ vectors[:, ::-1][:, :n]
 
 
 def standardised(X: np.ndarray) -> np.ndarray:

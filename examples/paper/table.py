@@ -12,7 +12,7 @@ from examples.paper.agreement import Comparison
 from examples.paper.published import PAPER, REPORT
 from examples.paper.running import Run
 
-__all__ = ["agreement_lines", "print_table", "speedups", "table_1", "write_csv"]
+__all__ = ["agreement_lines", "digits", "print_table", "speedups", "table_1", "write_csv"]
 
 HEADER = (
     "algorithm",
