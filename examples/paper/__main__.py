@@ -10,6 +10,7 @@ from pathlib import Path
 
 from examples.paper.agreement import compare_all
 from examples.paper.data import FILES, Data, load
+from examples.paper.differences import near_the_mode, regular_mcmc
 from examples.paper.experiments import EXPERIMENTS
 from examples.paper.figure_1 import draw_figure_1
 from examples.paper.figure_2 import draw_figure_2
@@ -23,11 +24,11 @@ from examples.paper.questions import (
     per_datum_q,
     several_draws,
 )
-from examples.paper.regular import regular_mcmc
+from examples.paper.repeated import repeated
 from examples.paper.running import Run, Settings, run_line
 from examples.paper.table import HEADER, agreement_lines, print_table, table_1, write_csv
 
-COMMANDS = (*EXPERIMENTS, "regular", "questions", "toy", "all")
+COMMANDS = (*EXPERIMENTS, "differences", "questions", "repeated", "toy", "all")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -41,8 +42,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     wanted = (*EXPERIMENTS, "toy") if arguments.command == "all" else (arguments.command,)
     for command in wanted:
-        if command in ("regular", "questions"):
-            data = load("mnist", arguments.data).some(arguments.rows)
+        if command in ("differences", "questions", "repeated"):
+            name = "molecules" if command == "repeated" else "mnist"
+            data = load(name, arguments.data, arguments.molecules).some(arguments.rows)
             answer(command, data, settings, arguments.output)
         elif command == "toy":
             draw_figure_1(arguments.output / "paper_figure_1.png")
@@ -63,7 +65,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--molecules", type=Path, help="CSV table of molecules with a column PCE")
     parser.add_argument("--rows", type=int, help="take about so many rows only")
     parser.add_argument("--lines", nargs="+", metavar="LINE", help="samplers, all by default")
-    parser.add_argument("--chains", type=int, default=4)
+    parser.add_argument("--chains", type=int, default=2)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--length", type=float, default=1.0, help="factor of all numbers of draws")
@@ -100,17 +102,22 @@ def reproduce(
 
 def answer(command: str, data: Data, settings: Settings, output: Path) -> None:
     """Print the table of each question, and write it."""
-    questions: dict[str, Callable[[], Answer]] = {
-        "automatic_bounds": lambda: automatic_bounds(settings),
-        "per_datum_q": lambda: per_datum_q(data, settings),
-        "joint_updates": lambda: joint_updates(settings),
-        "several_draws": lambda: several_draws(data, settings),
-        "gradients": lambda: gradients(data, settings),
-        "larger_data": lambda: larger_data(settings),
+    questions: dict[str, dict[str, Callable[[], Answer]]] = {
+        "differences": {
+            "regular": lambda: regular_mcmc(data, settings),
+            "near_the_mode": lambda: near_the_mode(data, settings),
+        },
+        "questions": {
+            "automatic_bounds": lambda: automatic_bounds(settings),
+            "per_datum_q": lambda: per_datum_q(data, settings),
+            "joint_updates": lambda: joint_updates(settings),
+            "several_draws": lambda: several_draws(data, settings),
+            "gradients": lambda: gradients(data, settings),
+            "larger_data": lambda: larger_data(settings),
+        },
+        "repeated": {"repeated": lambda: repeated(data, settings)},
     }
-    if command == "regular":
-        questions = {"regular": lambda: regular_mcmc(data, settings)}
-    for name, ask in questions.items():
+    for name, ask in questions[command].items():
         began = time.perf_counter()
         print(f"{name} ...", end=" ", flush=True)
         title, header, rows = ask()

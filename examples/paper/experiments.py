@@ -19,7 +19,7 @@ from pymc_flymc import (
     Tangent,
 )
 
-__all__ = ["EXPERIMENTS", "Experiment", "Line"]
+__all__ = ["EXPERIMENTS", "MOLECULES", "Experiment", "Line"]
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class Settings:
         Factor of all numbers of draws.
     """
 
-    chains: int = 4
+    chains: int = 2
     cores: int = 2
     seed: int = 1
     length: float = 1.0
