@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from examples.paper.agreement import compare_all
 from examples.paper.data import FILES, Data, load
 from examples.paper.differences import near_the_mode, regular_mcmc
@@ -26,7 +28,7 @@ from examples.paper.questions import (
 )
 from examples.paper.repeated import repeated
 from examples.paper.running import Run, Settings, run_line
-from examples.paper.table import HEADER, agreement_lines, print_table, table_1, write_csv
+from examples.paper.table import HEADER, agreement_lines, digits, print_table, table_1, write_csv
 
 COMMANDS = (*EXPERIMENTS, "differences", "questions", "repeated", "toy", "all")
 
@@ -87,7 +89,12 @@ def reproduce(
         # What `FireflyMH()` has chosen is part of the result.
         log.setLevel(logging.INFO if line.key == "mh" else logging.ERROR)
         runs.append(run_line(line, model, settings))
-        print(f"{time.perf_counter() - began:.0f} s", flush=True)
+        ess = np.median(runs[-1].ess_per_thousand)
+        print(
+            f"{time.perf_counter() - began:.0f} s, {digits(runs[-1].mean_queries)} queries per "
+            f"iteration, ESS of 1,000 iterations {digits(float(ess))}",
+            flush=True,
+        )
     n_rows, n_columns = data.X.shape
     title = f"{experiment.title}: {data.source}, N = {n_rows:,}, {n_columns} columns"
     print_table(title, HEADER, table_1(name, runs))

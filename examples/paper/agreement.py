@@ -13,8 +13,10 @@ __all__ = ["Comparison", "compare_all"]
 
 #: Chance that all comparisons of an experiment together may have of failing exact samplers.
 FALSE_ALARMS = 0.01
-#: With fewer effective draws a Monte Carlo error is itself not known.
-FEWEST = 100.0
+#: With fewer effective draws, in the worse run, Monte Carlo errors of means and sds are not known.
+FEWEST = np.array([[25.0], [100.0]])
+#: Draws of a chain that are looked at, evenly spread.
+MOST = 5000
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Comparison:
     errors : float
         The same difference in standard errors.
     compared, left_out : int
-        Parameters, and those without `FEWEST` effective draws in both runs.
+        Means and sds, and those without `FEWEST` effective draws in both runs.
     """
 
     first: str
@@ -60,12 +62,12 @@ def compare_all(runs: list[Run]) -> list[Comparison]:
     out = []
     for a, b in pairs:
         ess = np.minimum(summaries[a][2], summaries[b][2])
-        kept = ess.min(axis=0) >= FEWEST
+        kept = ess >= FEWEST
         error = np.hypot(summaries[a][1], summaries[b][1])
         z = np.abs(summaries[a][0] - summaries[b][0]) / error
         allowed = stats.t.isf(0.5 * FALSE_ALARMS / n_numbers, ess)
         labels = runs[a].line.label, runs[b].line.label
-        ratio, z = (z / allowed)[:, kept], z[:, kept]
+        ratio, z = (z / allowed)[kept], z[kept]
         largest = (float(ratio.max()), float(z.max())) if kept.any() else (np.nan, np.nan)
         out.append(Comparison(*labels, *largest, int(kept.sum()), int(np.sum(~kept))))
     return out
@@ -75,8 +77,10 @@ def _summary(run: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Means and sds, their errors, and their effective draws, each of shape (2, D)."""
     import arviz as az
 
-    flat = run.draws.reshape(-1, run.draws.shape[2])
+    # Runs that are longer have many iterations for an effective draw.
+    draws = run.draws[:, :: max(1, run.draws.shape[1] // MOST)]
+    flat = draws.reshape(-1, draws.shape[2])
     values = np.stack([flat.mean(axis=0), flat.std(axis=0, ddof=1)])
     methods = ("mean", "sd")
-    errors = np.stack([az.mcse(run.draws, method=method) for method in methods])
-    return values, errors, np.stack([az.ess(run.draws, method=method) for method in methods])
+    errors = np.stack([az.mcse(draws, method=method) for method in methods])
+    return values, errors, np.stack([az.ess(draws, method=method) for method in methods])

@@ -36,7 +36,7 @@ HEADER = (
 )
 
 
-def regular_mcmc(data: Data, settings: Settings, draws: int = 10_000) -> Answer:
+def regular_mcmc(data: Data, settings: Settings, draws: int = 6000) -> Answer:
     """ESS of 1,000 iterations of random-walk Metropolis-Hastings on all rows, in several ways."""
     import arviz as az
 
@@ -46,7 +46,7 @@ def regular_mcmc(data: Data, settings: Settings, draws: int = 10_000) -> Answer:
     for proposals, scale, start in cases:
         key = f"{proposals} {scale} {start}"
         proposal: Any = "isotropic" if proposals == "isotropic" else "random_walk"
-        line = Line(key, key, lambda p=proposal: _regular(p), 1500, 2500, draws, start == "prior")
+        line = Line(key, key, lambda p=proposal: _regular(p), 800, 2000, draws, start == "prior")
         run = run_line(line, logistic(data, scale), settings)
         coda = run.ess_per_thousand
         short = [effective_size(x[:SHORT]) for chain in run.draws for x in chain.T]
@@ -67,7 +67,7 @@ def near_the_mode(data: Data, settings: Settings) -> Answer:
     model = logistic(data)
     pilot = run_line(Line("pilot", "pilot", FireflyHMC, 300, 0, 500), model, settings)
     mean, draw = pilot.draws.mean(axis=(0, 1)), pilot.draws[0, -1]
-    regular = Line("regular", "regular", lambda: _regular("isotropic"), 1000, 3000, 10_000, True)
+    regular = Line("regular", "regular", lambda: _regular("isotropic"), 800, 2000, 6000, True)
     most = run_line(regular, model, settings).queries_for_an_effective_draw
     rows = []
     for distance in (0.0, 0.5, 0.75, 1.0, 1.5):

@@ -69,11 +69,11 @@ def agreement_lines(comparisons: Sequence[Comparison]) -> list[str]:
         text = f"{c.first} and {c.second}: {verdict}"
         if c.compared:
             text += (
-                f"; of {2 * c.compared} means and sds the farthest are {c.errors:.1f} standard "
+                f"; of {c.compared} means and sds the farthest are {c.errors:.1f} standard "
                 f"errors apart, {c.largest:.2f} of what is allowed"
             )
         if c.left_out:
-            text += f"; {c.left_out} parameters left out for want of effective draws"
+            text += f"; {c.left_out} left out for want of effective draws"
         lines.append(text)
     return lines
 
