@@ -15,8 +15,8 @@ __all__ = ["Comparison", "compare_all"]
 FALSE_ALARMS = 0.01
 #: With fewer effective draws, in the worse run, Monte Carlo errors of means and sds are not known.
 FEWEST = np.array([[25.0], [100.0]])
-#: Draws of a chain that are looked at, evenly spread.
-MOST = 5000
+#: Draws of a chain that are looked at, and parameters, evenly spread: errors take a while.
+MOST, MOST_PARAMETERS = 5000, 100
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def compare_all(runs: list[Run]) -> list[Comparison]:
     pairs = [(0, i) for i in range(1, len(runs))]
     pairs += [(best, i) for i in range(1, len(runs)) if best not in (0, i)]
     summaries = [_summary(run) for run in runs]
-    n_numbers = 2 * len(pairs) * runs[0].draws.shape[2]
+    n_numbers = len(pairs) * summaries[0][0].size
     out = []
     for a, b in pairs:
         ess = np.minimum(summaries[a][2], summaries[b][2])
@@ -78,7 +78,8 @@ def _summary(run: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     import arviz as az
 
     # Runs that are longer have many iterations for an effective draw.
-    draws = run.draws[:, :: max(1, run.draws.shape[1] // MOST)]
+    _, n_draws, n_parameters = run.draws.shape
+    draws = run.draws[:, :: max(1, n_draws // MOST), :: max(1, n_parameters // MOST_PARAMETERS)]
     flat = draws.reshape(-1, draws.shape[2])
     values = np.stack([flat.mean(axis=0), flat.std(axis=0, ddof=1)])
     methods = ("mean", "sd")
