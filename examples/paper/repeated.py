@@ -30,7 +30,7 @@ def repeated(data: Data, settings: Settings, n_rows: int = ROWS) -> Answer:
     line for the larger N is that of the smaller one, with more queries.
     """
     lines = {line.key: line for line in MOLECULES.lines}
-    once = replace(lines["regular"], of_paper=False, tune=200, draws=1500)
+    once = replace(lines["regular"], of_paper=False, tune=200, draws=2500)
     regular = run_line(once, robust(data), settings)
     ess = float(np.median(regular.ess_per_thousand))
     times = max(1, round(n_rows / len(data.y)))
