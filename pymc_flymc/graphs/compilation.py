@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pymc  # noqa: F401 (registers the rewrite below)
@@ -32,6 +32,7 @@ from pymc_flymc.kernels.native import (
 )
 
 __all__ = [
+    "DensityGraphs",
     "RowFactor",
     "compile_density",
     "compile_density_gradient",
@@ -55,6 +56,28 @@ FLATTENING = (
     "local_mul_canonizer",
     "local_greedy_distributor",
 )
+
+
+class DensityGraphs(NamedTuple):
+    """What a model says without its rows.
+
+    Attributes
+    ----------
+    theta, statistics : TensorVariable
+        Inputs: float64 vectors.
+    logp : TensorVariable
+        Log density, a scalar.
+    w : TensorVariable
+        Vector of coefficients w(theta), shape (P,).
+    shared : TensorVariable
+        Vector of what the rows' bounds have in common, of a known shape (S,).
+    """
+
+    theta: TensorVariable
+    statistics: TensorVariable
+    logp: TensorVariable
+    w: TensorVariable
+    shared: TensorVariable
 
 
 def _compile(inputs: list[Any], outputs: list[Any], without: tuple[str, ...] = ()) -> Any:
@@ -89,12 +112,12 @@ def _unwrapped(function: Any) -> Any:
     return numba_njit(same, final_function=True, cache=True)
 
 
-def _once_for_density[T](compile: Callable[..., T]) -> Callable[..., T]:
+def _once_for_density[T](compile: Callable[[DensityGraphs], T]) -> Callable[[DensityGraphs], T]:
     """Let a function of the graphs of a density run once for equal ones."""
 
     @wraps(compile)
-    def compiled(*graphs: TensorVariable) -> T:
-        return once(compile, *graphs, inputs=graphs[:2], outputs=graphs[2:])
+    def compiled(graphs: DensityGraphs) -> T:
+        return once(compile, graphs, inputs=graphs[:2], outputs=graphs[2:])
 
     return compiled
 
@@ -111,26 +134,9 @@ def _once_for_factor(compile: Callable[..., NativeFunction]) -> Callable[..., Na
 
 
 @_once_for_density
-def compile_density(
-    theta: TensorVariable,
-    statistics: TensorVariable,
-    logp: TensorVariable,
-    w: TensorVariable,
-    shared: TensorVariable,
-) -> NativeFunction:
-    """Compile a log density and its coefficients into a native function of signature `DENSITY`.
-
-    Parameters
-    ----------
-    theta, statistics : TensorVariable
-        Inputs: float64 vectors.
-    logp : TensorVariable
-        Scalar.
-    w : TensorVariable
-        Vector of coefficients w(theta), shape (P,).
-    shared : TensorVariable
-        Vector of what the rows' bounds have in common, of a known shape (S,).
-    """
+def compile_density(graphs: DensityGraphs) -> NativeFunction:
+    """Compile a log density and its coefficients into a native function of signature `DENSITY`."""
+    theta, statistics, logp, w, shared = graphs
     (n_shared,) = shared.type.shape
     # Scalars come back in registers: each array would be an allocation.
     numbers = [logp.astype("float64"), *(shared[i] for i in range(n_shared))]
@@ -154,18 +160,13 @@ def compile_density(
 
 
 @_once_for_density
-def compile_density_gradient(
-    theta: TensorVariable,
-    statistics: TensorVariable,
-    logp: TensorVariable,
-    w: TensorVariable,
-    shared: TensorVariable,
-) -> tuple[NativeFunction, NativeFunction]:
+def compile_density_gradient(graphs: DensityGraphs) -> tuple[NativeFunction, NativeFunction]:
     """Compile a log density with its gradient: native functions like `DENSITY_GRADIENT`, `DENSITY`.
 
-    The parameters are those of `compile_density`. The second is the first without its gradient, for
-    kernels that ask for it when they start alone: the graph is compiled once.
+    The second is the first without its gradient, for kernels that ask for it when they start alone:
+    the graph is compiled once.
     """
+    theta, statistics, logp, w, shared = graphs
     logp = logp.astype("float64")
     gradient: Any = pytensor.grad(logp, theta)
     together = pt.concatenate([w, shared]) if shared.type.shape != (0,) else w
@@ -191,17 +192,9 @@ def compile_density_gradient(
 
 
 @_once_for_density
-def compile_pullback(
-    theta: TensorVariable,
-    statistics: TensorVariable,
-    logp: TensorVariable,
-    w: TensorVariable,
-    shared: TensorVariable,
-) -> NativeFunction:
-    """Compile the chain rule from coefficients to parameters: a native function like `PULLBACK`.
-
-    The parameters are those of `compile_density`.
-    """
+def compile_pullback(graphs: DensityGraphs) -> NativeFunction:
+    """Compile the chain rule from coefficients to parameters: a native function like `PULLBACK`."""
+    theta, statistics, _, w, shared = graphs
     slope = pt.vector("slope", dtype="float64")
     # A vector times the Jacobian of w(theta), which is never built.
     through: Any = pt.sum(slope[: w.shape[0]] * w)

@@ -10,12 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from pymc_flymc.kernels.brightness import brightness_type
-from pymc_flymc.kernels.factors import scratch_type
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.posterior import accept_given_z, chain_type, posterior_type
+from pymc_flymc.kernels.posterior import accept_given_z, posterior_type, run_type
 from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
 from pymc_flymc.kernels.trajectory import (
     density_and_gradient,
@@ -32,24 +29,29 @@ GRADIENTS, FRESH = True, False
 
 
 @kernel_part
-def log_density_given_z(posterior, dynamics, chain, bright, scratch):
-    """Log of p(theta, z) at chain.v_new; writes the bright rows' log odds and the force."""
-    log_density = density_and_gradient_at(posterior, dynamics, chain)
-    if not -np.inf < log_density < np.inf:
-        return -np.inf
-    return log_density + row_force(
+def bright_force(posterior, at, dynamics, chain, bright, scratch):
+    """Sum of the bright rows' log odds at (theta, w, gradient); writes these, and the force."""
+    return row_force(
         posterior,
         posterior.rows,
         posterior.log_factor_gradient,
         bright.index,
         bright.count[0],
-        chain.theta_new,
-        chain.w_new,
-        dynamics.gradient_new,
+        *at,
         dynamics,
         chain.log_odds_new,
         scratch,
     )
+
+
+@kernel_part
+def log_density_given_z(posterior, dynamics, chain, bright, scratch):
+    """Log of p(theta, z) at chain.v_new; writes the bright rows' log odds and the force."""
+    log_density = density_and_gradient_at(posterior, dynamics, chain)
+    if not -np.inf < log_density < np.inf:
+        return -np.inf
+    at = chain.theta_new, chain.w_new, dynamics.gradient_new
+    return log_density + bright_force(posterior, at, dynamics, chain, bright, scratch)
 
 
 @kernel_part(inline="always")
@@ -59,19 +61,8 @@ def update_theta(rng, posterior, dynamics, chain, bright, scratch):
     Needs `dynamics.gradient` at the chain's parameters, and leaves it there.
     """
     # z has changed since the last update, and the force with it.
-    log_odds = row_force(
-        posterior,
-        posterior.rows,
-        posterior.log_factor_gradient,
-        bright.index,
-        bright.count[0],
-        chain.theta,
-        chain.w,
-        dynamics.gradient,
-        dynamics,
-        chain.log_odds_new,
-        scratch,
-    )
+    at = chain.theta, chain.w, dynamics.gradient
+    log_odds = bright_force(posterior, at, dynamics, chain, bright, scratch)
     arguments = (posterior, dynamics, chain, bright, scratch)
     log_ratio = simulate(
         rng, log_density_given_z, arguments, chain.log_density[0] + log_odds, dynamics, chain
@@ -89,19 +80,8 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
 
     Makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
     """
-    target = posterior_type(dtype, n_likelihoods)
-    state = (chain_type(), brightness_type(), scratch_type())
 
-    @kernel(
-        types.float64(
-            types.npy_rng,
-            types.int64,
-            target,
-            plan_type(),
-            dynamics_type(),
-            *state,
-        )
-    )
+    @kernel(run_type(posterior_type(dtype, n_likelihoods), plan_type(), dynamics_type()))
     def run(rng, n, posterior, plan, dynamics, chain, bright, scratch):
         posterior, plan, dynamics = borrow(posterior), borrow(plan), borrow(dynamics)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)

@@ -12,10 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from pymc_flymc.kernels.brightness import brightness_type
-from pymc_flymc.kernels.factors import scratch_type
 from pymc_flymc.kernels.metropolis import (
     INDEPENDENT,
     PCN,
@@ -29,10 +26,10 @@ from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.poisson import accept_z, draw_z, log_weight_of_z, tables_type
 from pymc_flymc.kernels.posterior import (
     accept_theta,
-    chain_type,
     known,
     log_density_at,
     posterior_type,
+    run_type,
 )
 from pymc_flymc.kernels.rows import shared_part
 
@@ -117,13 +114,8 @@ def transition(rng, kind, posterior, tables, moves, chain, bright, scratch):
 @functools.cache
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     """Compiled `run`, as in `metropolis`."""
-    state = (chain_type(), brightness_type(), scratch_type())
 
-    @kernel(
-        types.float64(
-            types.npy_rng, types.int64, posterior_type(dtype), tables_type(), moves_type(), *state
-        )
-    )
+    @kernel(run_type(posterior_type(dtype), tables_type(), moves_type()))
     def run(rng, n, posterior, tables, moves, chain, bright, scratch):
         posterior, tables, moves = borrow(posterior), borrow(tables), borrow(moves)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)

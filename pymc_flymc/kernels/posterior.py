@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.kernels.factors import log_factors
+from pymc_flymc.kernels.brightness import brightness_type
+from pymc_flymc.kernels.factors import log_factors, scratch_type
 from pymc_flymc.kernels.geometry import Geometry, geometry_type, unwhiten
 from pymc_flymc.kernels.native import call_density, kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
@@ -25,6 +26,7 @@ __all__ = [
     "log_ratio_at",
     "make_chain",
     "posterior_type",
+    "run_type",
 ]
 
 
@@ -110,6 +112,12 @@ def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
 def chain_type() -> types.Type:
     """Numba type of `Chain`."""
     return named_tuple_type(Chain, {field: vector() for field in Chain._fields})
+
+
+def run_type(posterior: types.Type, *settings: types.Type) -> Any:
+    """Numba signature of ``run(rng, n, posterior, *settings, chain, bright, scratch)``."""
+    state = chain_type(), brightness_type(), scratch_type()
+    return types.float64(types.npy_rng, types.int64, posterior, *settings, *state)
 
 
 @kernel_part

@@ -9,15 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.kernels.brightness import brightness_type
-from pymc_flymc.kernels.factors import scratch_type
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
-    chain_type,
     log_density_at,
     log_ratio_at,
     posterior_type,
+    run_type,
 )
 from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
 
@@ -135,19 +133,8 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
 
     Makes n transitions and returns the acceptance probability, one; or starts a chain, if n = 0.
     """
-    target = posterior_type(dtype, n_likelihoods)
-    state = (chain_type(), brightness_type(), scratch_type())
 
-    @kernel(
-        types.float64(
-            types.npy_rng,
-            types.int64,
-            target,
-            plan_type(),
-            slices_type(),
-            *state,
-        )
-    )
+    @kernel(run_type(posterior_type(dtype, n_likelihoods), plan_type(), slices_type()))
     def run(rng, n, posterior, plan, slices, chain, bright, scratch):
         posterior, plan, slices = borrow(posterior), borrow(plan), borrow(slices)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.kernels.brightness import brightness_type
-from pymc_flymc.kernels.factors import log_factors, scratch_type
+from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.geometry import unwhiten
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.poisson import (
@@ -39,6 +38,7 @@ from pymc_flymc.kernels.posterior import (
     copy_state,
     known,
     posterior_type,
+    run_type,
 )
 from pymc_flymc.kernels.rows import Rows, rows_type, shared_part
 from pymc_flymc.kernels.trajectory import (
@@ -262,18 +262,8 @@ def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, 
 @functools.cache
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     """Compiled `run`, as in `metropolis`."""
-    state = (chain_type(), brightness_type(), scratch_type())
 
-    @kernel(
-        types.float64(
-            types.npy_rng,
-            types.int64,
-            posterior_type(dtype),
-            surrogate_type(dtype),
-            moves_type(),
-            *state,
-        )
-    )
+    @kernel(run_type(posterior_type(dtype), surrogate_type(dtype), moves_type()))
     def run(rng, n, posterior, surrogate, moves, chain, bright, scratch):
         posterior, surrogate, moves = borrow(posterior), borrow(surrogate), borrow(moves)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)

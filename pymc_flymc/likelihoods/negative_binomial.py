@@ -31,6 +31,11 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 _SHIFT = 8
 
 
+def _matches(rv: TensorVariable) -> bool:
+    """Return whether a random variable is ``pm.NegativeBinomial``."""
+    return rv.owner is not None and isinstance(rv.owner.op, NegBinomialRV)
+
+
 class NegativeBinomialLog(BinomialLogit):
     r"""Observed counts with ``mean = exp(eta_n)`` and a known alpha.
 
@@ -43,9 +48,7 @@ class NegativeBinomialLog(BinomialLogit):
     usage = "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=alpha)"
     row_data: tuple[str, ...] = ("alpha",)
 
-    def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.NegativeBinomial``."""
-        return _matches(rv)
+    matches = staticmethod(_matches)
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return psi, and alpha, which may have a value for each row.
@@ -88,9 +91,7 @@ class NegativeBinomialFree:
     nuisances: tuple[str, ...] = ("log alpha",)
     row_data: tuple[str, ...] = ()
 
-    def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.NegativeBinomial``."""
-        return _matches(rv)
+    matches = staticmethod(_matches)
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return psi and log alpha.
@@ -104,15 +105,7 @@ class NegativeBinomialFree:
         log_alpha = pt.log(scalar_parameter(alpha, "alpha", rv))
         return RowParameters(self, _read_log_odds(rv), [log_alpha])
 
-    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check that observed values are counts, and return them as float64.
-
-        Raises
-        ------
-        ValueError
-            If there are other values, NaN included.
-        """
-        return check_counts(values, name)
+    read_observed = staticmethod(check_counts)
 
     def log_likelihood(
         self, arguments: Sequence[TensorVariable], y: TensorVariable
@@ -142,10 +135,6 @@ def log_rising(alpha: Any, y: Any) -> Any:
         correction = correction / pt.sqr(a) + c
     main = y * pt.log(a) + (b - 0.5) * pt.log1p(y / a) - y
     return main + series / b - correction / a - pt.log(ratio)
-
-
-def _matches(rv: TensorVariable) -> bool:
-    return rv.owner is not None and isinstance(rv.owner.op, NegBinomialRV)
 
 
 def _read_log_odds(rv: TensorVariable) -> Any:

@@ -52,15 +52,7 @@ class PoissonLog:
             )
         return RowParameters(self, eta)
 
-    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check that observed values are counts, and return them as float64.
-
-        Raises
-        ------
-        ValueError
-            If there are other values, NaN included.
-        """
-        return check_counts(values, name)
+    read_observed = staticmethod(check_counts)
 
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytensor.tensor as pt
 from pytensor.graph.replace import graph_replace
-from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds import Bound, Taylor
+from pymc_flymc.graphs.compilation import DensityGraphs
 from pymc_flymc.graphs.tools import write_out_dots
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
@@ -22,7 +22,7 @@ def collapsed_density(
     bounds: Sequence[tuple[Bound, Likelihood, int]],
     n_others: int,
     remainder: bool = True,
-) -> tuple[TensorVariable, ...]:
+) -> DensityGraphs:
     """Graphs of the rest of a model and the collapsed bounds.
 
     Parameters
@@ -38,11 +38,9 @@ def collapsed_density(
 
     Returns
     -------
-    theta, statistics : TensorVariable
-        Inputs.
-    logp, coefficients, shared : TensorVariable
-        Log density, w(theta), and what the rows' bounds have in common. Of several likelihoods the
-        coefficients are one after the other, what its rows share behind each.
+    DensityGraphs
+        Of several likelihoods the coefficients are one after the other, what its rows share behind
+        each.
     """
     statistics = pt.vector("statistics", dtype="float64")
     # Compiled to machine code here: elsewhere, where Python runs them, products stay as they are.
@@ -62,5 +60,6 @@ def collapsed_density(
         parts += [w, shared]
         start += size
     if len(graph.sizes) == 1:
-        return graph.theta, statistics, logp, *parts
-    return graph.theta, statistics, logp, pt.join(0, *parts), pt.zeros((0,))
+        return DensityGraphs(graph.theta, statistics, logp, *parts)
+    together: Any = pt.join(0, *parts)
+    return DensityGraphs(graph.theta, statistics, logp, together, cast(Any, pt.zeros((0,))))

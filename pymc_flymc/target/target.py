@@ -114,15 +114,16 @@ class Target:
         graphs = collapsed_density(self.graph, bounds, self.n_others, not surrogate)
         self.gradients: tuple[NativeFunction, ...] = ()
         if not KERNELS[self.kernel].GRADIENTS:
-            self.density = compile_density(*graphs)
+            self.density = compile_density(graphs)
         else:
             factor = exact_factor if surrogate else row_factor
             factors = [factor(part.likelihood, part.bound) for part in self.parts]
             of_factors = [compile_log_factor_gradient(factor) for factor in factors]
             # What rows share is of no account where their factors are remainders alone.
-            paths = [*graphs[:-1], pt.zeros((0,))] if surrogate else graphs
-            with_gradient, self.density = compile_density_gradient(*graphs)
-            self.gradients = with_gradient, compile_pullback(*paths), *of_factors
+            nothing: Any = pt.zeros((0,))
+            paths = graphs._replace(shared=nothing) if surrogate else graphs
+            with_gradient, self.density = compile_density_gradient(graphs)
+            self.gradients = with_gradient, compile_pullback(paths), *of_factors
         self.compiled_kernel()  # loaded here, it is there in every forked chain
 
     @property
