@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from examples.benchmarks.measurement import Measurement, draws_of, smallest_ess
@@ -10,22 +11,33 @@ from examples.benchmarks.problem import Problem
 
 
 class Clock:
-    """A callback of `pm.sample` that notes when each chain ends tuning and when it ends."""
+    """A callback of `pm.sample` that notes when each chain ends tuning and when it ends.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    now : callable
+        Returns a time in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
+        self.now = now
         self.began: dict[int, float] = {}
         self.ended: dict[int, float] = {}
 
     def __call__(self, trace: Any, draw: Any) -> None:
         """Note the time of a draw."""
-        now = time.perf_counter()
+        now = self.now()
         if not draw.tuning:
             self.began.setdefault(draw.chain, now)
             self.ended[draw.chain] = now
 
+    def each(self) -> list[float]:
+        """Time of each chain after tuning."""
+        return [self.ended[chain] - self.began[chain] for chain in self.began]
+
     def steady(self) -> float:
         """Time of the slowest chain after tuning."""
-        return max(self.ended[chain] - self.began[chain] for chain in self.began)
+        return max(self.each())
 
 
 def measure_conditional(problem: Problem, seed: int, budget: float) -> Measurement:

@@ -17,20 +17,38 @@ GRADIENTS_PER_DRAW = 12
 
 
 def measure(problem: Problem, seed: int, budget: float, **nuts: Any) -> Measurement:
-    """As `measure_model`, once its functions have been compiled."""
-    return measure_model(problem.model(), len(problem.y), seed, budget, **nuts)
-
-
-def measure_model(
-    model: Any, n_rows: int, seed: int, budget: float, cold: bool = False, **nuts: Any
-) -> Measurement:
     """Two chains on two cores; fewer draws than the default if these would exceed the budget.
 
     A draw's time is apportioned by its gradient evaluations, which for many rows is where all of
-    the time goes. Compilation counts if `cold`.
+    the time goes.
     """
     import pymc as pm
 
+    model = problem.model()
+    options = nuts_options(seed, nuts)
+    tune, draws = affordable(model, budget)
+    with model:
+        pm.sample(tune=2, draws=2, **options)  # fills the compilation cache
+        began = time.perf_counter()
+        idata = pm.sample(tune=tune, draws=draws, **options)
+        wall = time.perf_counter() - began
+    sampling = float(idata.posterior.attrs["sampling_time"])
+    before, after = gradients(idata)
+    seconds_per_gradient = sampling / (before + after).max()
+    ess = smallest_ess(draws_of(idata))
+    steady = seconds_per_gradient * after.max()
+    return Measurement(
+        setup=wall - sampling,
+        warmup=seconds_per_gradient * before.max() * TUNE / tune,
+        rate=ess / steady,
+        rows=float(after.sum()) * len(problem.y) / ess,
+        ess=ess,
+        extrapolated=tune < TUNE,
+    )
+
+
+def nuts_options(seed: int, nuts: dict[str, Any]) -> dict[str, Any]:
+    """Return options of `pm.sample`."""
     options: dict[str, Any] = {
         "chains": 2,
         "cores": 2,
@@ -39,33 +57,20 @@ def measure_model(
         "discard_tuned_samples": False,
         "nuts_sampler": "nutpie",
     }
-    if nuts:
-        options["nuts"] = nuts
-    compiled = time.perf_counter()
-    gradient = gradient_time(model)  # fills the compilation cache, too
-    affordable = int(budget / (2 * gradient * GRADIENTS_PER_DRAW))
-    tune = int(np.clip(affordable, 100, TUNE))
-    draws = int(np.clip(affordable, 100, DRAWS))
-    with model:
-        pm.sample(tune=2, draws=2, **options)
-        compiled = time.perf_counter() - compiled if cold else 0.0
-        began = time.perf_counter()
-        idata = pm.sample(tune=tune, draws=draws, **options)
-        wall = time.perf_counter() - began
-    sampling = float(idata.posterior.attrs["sampling_time"])
-    before = idata.warmup_sample_stats["n_steps"].to_numpy().sum(axis=1)
-    after = idata.sample_stats["n_steps"].to_numpy().sum(axis=1)
-    seconds_per_gradient = sampling / (before + after).max()
-    ess = smallest_ess(draws_of(idata))
-    steady = seconds_per_gradient * after.max()
-    return Measurement(
-        setup=compiled + wall - sampling,
-        warmup=seconds_per_gradient * before.max() * TUNE / tune,
-        rate=ess / steady,
-        rows=float(after.sum()) * n_rows / ess,
-        ess=ess,
-        extrapolated=tune < TUNE,
-    )
+    return options | ({"nuts": nuts} if nuts else {})
+
+
+def affordable(model: Any, budget: float) -> tuple[int, int]:
+    """Return numbers of tuning steps and of draws: the default's, or what the budget allows."""
+    number = int(budget / (2 * gradient_time(model) * GRADIENTS_PER_DRAW))
+    return int(np.clip(number, 100, TUNE)), int(np.clip(number, 100, DRAWS))
+
+
+def gradients(idata: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Count the gradients that each chain evaluated in tuning, and after it."""
+    groups = idata.warmup_sample_stats, idata.sample_stats
+    before, after = (group["n_steps"].to_numpy().sum(axis=1) for group in groups)
+    return before, after
 
 
 def gradient_time(model: Any) -> float:

@@ -1,8 +1,8 @@
 """Compare the default with NUTS on real data: `python -m examples.benchmarks.real --data FOLDER`.
 
-Prints a Markdown table of seconds from a built model to 400 effective draws of the slowest
-parameter, each run in a new process with warm kernel caches, and draws a figure. Without `--data`
-the models of simulated data are run alone.
+Prints a Markdown table of processor seconds from a built model to 400 effective draws of the
+slowest parameter, in two chains; each run in a new process with warm kernel caches. Draws a figure.
+Without `--data` the models of simulated data are run alone.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def draw(
     axes.set_yticks(range(len(table)), list(table))
     axes.invert_yaxis()
     axes.set_xscale("log")
-    axes.set_xlabel("seconds from a built model to 400 effective draws")
+    axes.set_xlabel("processor seconds from a built model to 400 effective draws")
     axes.grid(axis="x", alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=150)

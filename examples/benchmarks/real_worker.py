@@ -15,7 +15,7 @@ import pymc as pm
 import pymc_flymc
 from examples.benchmarks.firefly import Clock
 from examples.benchmarks.measurement import draws_of, smallest_ess
-from examples.benchmarks.nuts import measure_model
+from examples.benchmarks.nuts import TUNE, affordable, gradients, nuts_options
 from examples.benchmarks.real_models import MODELS
 
 #: Smallest effective sample size that a run is timed to.
@@ -33,26 +33,26 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 def measure(model: pm.Model, n_rows: int, seed: int, **settings: Any) -> dict[str, Any]:
-    """Seconds from a built model to enough effective draws, two chains on two cores."""
+    """Processor seconds from a built model to enough effective draws of two chains."""
     said: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("pymc.flymc").addHandler(handler)
-    began = time.perf_counter()
+    began = time.process_time()
     with model:
         step = pymc_flymc.FireflyMH(**settings)
-        ready = time.perf_counter()
-        clock = Clock()
-        options = {"chains": 2, "cores": 2, "progressbar": False, "random_seed": seed}
+        ready = time.process_time()
+        clock = Clock(time.process_time)
+        # One chain after the other, in this process, whose processor time is what is measured.
+        options = {"chains": 2, "cores": 1, "progressbar": False, "random_seed": seed}
         idata = pm.sample(step=step, callback=clock, **options)
-    wall = time.perf_counter() - began
-    ess, steady = smallest_ess(draws_of(idata)), clock.steady()
-    reads = float(idata.sample_stats["likelihood_queries"].sum()) / ess
+    total = time.process_time() - began
+    ess, steady = smallest_ess(draws_of(idata)), sum(clock.each())
     return {
-        "seconds": wall - steady + steady * ENOUGH / ess,
+        "seconds": total - steady + steady * ENOUGH / ess,
         "setup": ready - began,
         "rate": ess / steady,
-        "rows": reads,
+        "rows": float(idata.sample_stats["likelihood_queries"].sum()) / ess,
         "said": said[-1] if said else "",
         "kernel": step.target.kernel,
     }
@@ -60,16 +60,23 @@ def measure(model: pm.Model, n_rows: int, seed: int, **settings: Any) -> dict[st
 
 def measure_nuts(model: pm.Model, n_rows: int, seed: int, **nuts: Any) -> dict[str, Any]:
     """As `measure`; what would take long is extrapolated, by gradients."""
-    began = time.perf_counter()
-    found = measure_model(model, n_rows, seed, BUDGET, cold=True, **nuts)
-    wall = time.perf_counter() - began
+    options = nuts_options(seed, nuts)
+    tune, draws = affordable(model, BUDGET)
+    with model:
+        began = time.process_time()
+        pm.sample(tune=2, draws=2, **options)
+        compiled = time.process_time()
+        idata = pm.sample(tune=tune, draws=draws, **options)
+    setup = compiled - began
+    before, after = (float(each.sum()) for each in gradients(idata))
+    gradient = (time.process_time() - compiled - setup) / (before + after)
+    ess = smallest_ess(draws_of(idata))
     return {
-        "seconds": found.setup + found.warmup + ENOUGH / found.rate,
-        "setup": found.setup,
-        "rate": found.rate,
-        "rows": found.rows,
-        "extrapolated": found.extrapolated,
-        "took": wall,
+        "seconds": setup + gradient * (before * TUNE / tune + after * ENOUGH / ess),
+        "setup": setup,
+        "rate": ess / (gradient * after),
+        "rows": after * n_rows / ess,
+        "extrapolated": tune < TUNE,
     }
 
 

@@ -49,7 +49,11 @@ class AllRows:
         return pt.constant(0.0), pt.zeros((0,))
 
     def gap(
-        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+        self,
+        likelihood: Likelihood,
+        arguments: Sequence[Graph],
+        constants: Graph,
+        shared: Sequence[Graph],
     ) -> Graph:
         """Graph of log L itself, in the place of the gap."""
         y = [constants[:, i] for i in range(self.n_constants(likelihood))]

@@ -17,6 +17,7 @@ from pymc_flymc.settings import check, is_number
 
 __all__ = ["Bound", "Graph", "Preparation", "Problem", "check_slack", "is_bound"]
 
+#: The result of a PyTensor graph, by a name short enough for signatures.
 Graph = TensorVariable
 
 
@@ -105,7 +106,11 @@ class Bound(Protocol):
         """
 
     def gap(
-        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+        self,
+        likelihood: Likelihood,
+        arguments: Sequence[Graph],
+        constants: Graph,
+        shared: Sequence[Graph],
     ) -> Graph:
         """Graph of log L_n - log B_n >= 0 for rows with constants (n, R), element by element.
 

@@ -83,7 +83,11 @@ class Bohning(SoftmaxBound):
         return statistics[0] + pt.sum(gradient * u) - 0.25 * form, pt.zeros((0,))
 
     def gap(
-        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+        self,
+        likelihood: Likelihood,
+        arguments: Sequence[Graph],
+        constants: Graph,
+        shared: Sequence[Graph],
     ) -> Graph:
         """Graph of the gap.
 

@@ -106,7 +106,8 @@ def _evaluator(bound: Bound, likelihood: Likelihood, n_coefficients: int) -> Any
     n_arguments = likelihood.n_predictors + len(likelihood.nuisances)
     arguments = [pt.dvector(f"argument_{i}") for i in range(n_arguments)]
     total, shared = bound.collapsed(likelihood, w, statistics, n_coefficients)
-    gap = bound.gap(likelihood, arguments, constants, shared)
+    apart = [shared[i] for i in range(bound.n_shared)]
+    gap = bound.gap(likelihood, arguments, constants, apart)
     outputs = [likelihood.log_likelihood(arguments, outcome(likelihood, y)), gap, total]
     function = pytensor.function(
         [w, statistics, *y, constants, *arguments],

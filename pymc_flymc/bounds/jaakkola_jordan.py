@@ -123,7 +123,11 @@ class JaakkolaJordan(OneQuadratic, TightenedBound):
         return total * stride
 
     def gap(
-        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+        self,
+        likelihood: Likelihood,
+        arguments: Sequence[Graph],
+        constants: Graph,
+        shared: Sequence[Graph],
     ) -> Graph:
         """Graph of the gap: log sigma(s) is s/2 - log 2cosh(s/2), so that the label cancels."""
         (eta,) = arguments

@@ -90,7 +90,11 @@ class JebaraChoromanska(OneQuadratic, SoftmaxBound):
         return Preparation(statistics.pack(), constants, bright)
 
     def gap(
-        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+        self,
+        likelihood: Likelihood,
+        arguments: Sequence[Graph],
+        constants: Graph,
+        shared: Sequence[Graph],
     ) -> Graph:
         """Graph of the gap: the recursion over classes again, for the quadratic form alone.
 

@@ -99,7 +99,11 @@ class FreeJaakkolaJordan(TightenedBound):
         return by_count + alpha * by_alpha + gammas, pt.zeros((0,))
 
     def gap(
-        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+        self,
+        likelihood: Likelihood,
+        arguments: Sequence[Graph],
+        constants: Graph,
+        shared: Sequence[Graph],
     ) -> Graph:
         """Graph of the gap, y + alpha times that of one trial; the gamma functions cancel."""
         psi, log_alpha = arguments

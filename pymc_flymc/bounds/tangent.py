@@ -132,7 +132,11 @@ class Tangent(TightenedBound):
         return total, pt.zeros((0,))
 
     def gap(
-        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+        self,
+        likelihood: Likelihood,
+        arguments: Sequence[Graph],
+        constants: Graph,
+        shared: Sequence[Graph],
     ) -> Graph:
         """Graph of the gap; what else the log density has is part of likelihood and bound alike."""
         family = _location_scale(likelihood)

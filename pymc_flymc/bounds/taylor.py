@@ -201,7 +201,11 @@ class Taylor:
         return expansion, pt.stack([power, far.astype("float64"), rate])
 
     def gap(
-        self, likelihood: Likelihood, arguments: Sequence[Graph], constants: Graph, shared: Graph
+        self,
+        likelihood: Likelihood,
+        arguments: Sequence[Graph],
+        constants: Graph,
+        shared: Sequence[Graph],
     ) -> Graph:
         """Graph of the remainder of the expansion plus its bound."""
         k = len(arguments)

@@ -221,13 +221,13 @@ class RowFactor:
     ----------
     log_factor : callable
         From the graphs of the arguments of some rows, each of shape (n,), of the rows' constants
-        (n, R) and of what their bounds have in common (S,), to the graph of the log factors (n,).
+        (n, R) and of the S numbers that their bounds have in common, to that of log factors (n,).
     n_predictors, n_nuisances, n_constants, n_shared : int
     """
 
     def __init__(
         self,
-        log_factor: Callable[[list[Any], Any, Any], TensorVariable],
+        log_factor: Callable[[list[Any], Any, list[Any]], TensorVariable],
         n_predictors: int,
         n_nuisances: int,
         n_constants: int,
@@ -238,8 +238,10 @@ class RowFactor:
         constants = [ps.float64(f"constant_{i}") for i in range(n_constants)]
         shared = [ps.float64(f"shared_{i}") for i in range(n_shared)]
         each = [_vector([argument]) for argument in arguments]
-        # A row of one element, shape (1,).
-        value = log_factor(each, _vector(constants)[None, :], _vector(shared))
+        # A row of one element, shape (1,). What is shared comes apart: the gradient in an element
+        # of a vector would be a vector for each row.
+        apart = [pt.tensor_from_scalar(number) for number in shared]
+        value = log_factor(each, _vector(constants)[None, :], apart)
         self.value = value.astype("float64")
         # In the order of the native function: nuisance parameters come with what is shared.
         self.common = [*arguments[n_predictors:], *shared]
