@@ -182,17 +182,13 @@ MUTANTS = {
     ),
     "bright rows left out of the energy": (
         "kernels/hamiltonian.py",
-        "return log_density + row_force(",
-        "return log_density + 0.0 * row_force(",
+        "return log_density + bright_force(",
+        "return log_density + 0.0 * bright_force(",
         "hamiltonian",
     ),
     "force of an earlier z": (
         "kernels/hamiltonian.py",
-        "log_odds = row_force(\n        posterior,\n        posterior.rows,\n"
-        "        posterior.log_factor_gradient,\n        bright.index,\n"
-        "        bright.count[0],\n        chain.theta,\n        chain.w,\n"
-        "        dynamics.gradient,\n        dynamics,\n        chain.log_odds_new,\n"
-        "        scratch,\n    )",
+        "log_odds = bright_force(posterior, at, dynamics, chain, bright, scratch)",
         "log_odds = np.sum(bright.log_odds[: bright.count[0]])",
         "langevin",
     ),
