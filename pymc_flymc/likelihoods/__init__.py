@@ -15,6 +15,7 @@ from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, StudentT
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
+from pymc_flymc.likelihoods.normal import Normal
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.softmax import Softmax
 from pymc_flymc.settings import check_object
@@ -28,6 +29,7 @@ LIKELIHOODS: list[Likelihood] = [
     NegativeBinomialFree(),
     PoissonLog(),
     Softmax(),
+    Normal(),
     StudentT(),
     Logistic(),
     AsymmetricLaplace(),
@@ -66,6 +68,7 @@ __all__ = [
     "Logistic",
     "NegativeBinomialFree",
     "NegativeBinomialLog",
+    "Normal",
     "PoissonLog",
     "RowParameters",
     "SmoothLikelihood",

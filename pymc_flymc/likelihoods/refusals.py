@@ -19,24 +19,21 @@ from pytensor.xtensor.vectorization import XRV
 
 __all__ = ["ALTERNATIVES", "distribution_name", "is_ordered", "nothing_supported"]
 
-_POSITIVE = "pm.StudentT or pm.Logistic for np.log(y)"
+_POSITIVE = "pm.LogNormal, or pm.StudentT for np.log(y)"
 _ZEROS = "pm.NegativeBinomial with a free alpha allows for many zeros"
-_TWO_PARTS = "pm.Bernoulli for y > 0 and, in the same model, pm.StudentT for np.log(y[y > 0])"
+_TWO_PARTS = "pm.Bernoulli for y > 0 and, in the same model, pm.LogNormal for y[y > 0]"
 _TRIALS = "pm.Categorical(logit_p=eta), with a row for each trial"
 _ORDERED = (
     "pm.Bernoulli for y >= k keeps the order for one level k; pm.Categorical(logit_p=eta) keeps "
     "all levels, without their order"
 )
 _OVERDISPERSED = "pm.Binomial(n=n, logit_p=eta + a[group]), whose groups vary beyond the binomial"
-_NEAR_NORMAL = "pm.StudentT(nu=30, mu=eta, sigma=sigma) is nearly normal"
 
 #: The nearest that is supported, by words of `distribution_name`.
 ALTERNATIVES = {
     "minibatch": "the variable without total_size= and pm.Minibatch, with all rows: Firefly reads "
     "few of them anyway",
     "dims": "the distribution of the same name in pm, with plain tensors",
-    "Normal": _NEAR_NORMAL,
-    "LogNormal": f"{_NEAR_NORMAL}, for np.log(y)",
     "Gamma": _POSITIVE,
     "InverseGamma": _POSITIVE,
     "Wald": _POSITIVE,
@@ -49,7 +46,7 @@ ALTERNATIVES = {
     "Censored": "for durations, pm.Poisson(mu=exposure * pm.math.exp(eta)) with a row for each "
     "interval at risk (piecewise exponential); a pm.Bernoulli for y above a limit",
     "Truncated": "the distribution without pm.Truncated, if next to nothing is cut off",
-    "TruncatedNormal": f"{_NEAR_NORMAL}, if next to nothing is cut off",
+    "TruncatedNormal": "pm.Normal, if next to nothing is cut off",
     "Geometric": "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=1) for y - 1 is geometric, with "
     "p = 1 / (1 + mu)",
     "BetaBinomial": _OVERDISPERSED,

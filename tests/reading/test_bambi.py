@@ -45,6 +45,7 @@ MODELS = [
     ("choice ~ 0 + a", "categorical", {}, "softmax", 1),
     ("choice ~ 1", "categorical", {}, "softmax", 1),
     ("amount ~ a + b + group", "t", {}, "student-t", 5),
+    ("amount ~ a + b + group", "gaussian", {}, "normal", 5),
     ("count ~ a + b + offset(b)", "poisson", {}, "poisson-log", 3),
     ("count ~ poly(a, 2) + np.exp(b)", "poisson", {}, "poisson-log", 4),
 ]

@@ -1,0 +1,89 @@
+"""Normal noise around a linear predictor: linear regression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.tensor.random.basic import LogNormalRV, NormalRV
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.likelihoods.base import RowParameters, is_positive, scalar_parameter
+from pymc_flymc.likelihoods.location_scale import LocationScale
+
+__all__ = ["Normal"]
+
+
+@dataclass(frozen=True)
+class Normal(LocationScale):
+    """Observed values with normal noise around the predictor, or those whose logarithms have.
+
+    The log density ``-u/2``, with u = ((y - eta)/sigma)^2, is its own tangent wherever that
+    touches: the bound is the likelihood, for any sigma, and no row is ever bright.
+
+    Attributes
+    ----------
+    of_logarithms : bool
+        Whether the model observes the values whose logarithms are normal; it is read from there.
+    """
+
+    of_logarithms: bool = False
+    name = "normal"
+    usage = "pm.Normal(mu=eta, sigma=sigma), pm.LogNormal(mu=eta, sigma=sigma)"
+    n_features = 1
+
+    def matches(self, rv: TensorVariable) -> bool:
+        """Return whether a random variable is ``pm.Normal`` or ``pm.LogNormal``."""
+        return rv.owner is not None and isinstance(rv.owner.op, NormalRV | LogNormalRV)
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return location and log sigma.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If sigma differs from row to row.
+        ValueError
+            If it is a number that is not positive and finite.
+        """
+        mu, sigma = rv.owner.op.dist_params(rv.owner)
+        likelihood = replace(self, of_logarithms=isinstance(rv.owner.op, LogNormalRV))
+        return RowParameters(likelihood, mu, [pt.log(scalar_parameter(sigma, "sigma", rv))])
+
+    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Return finite values as float64, or the logarithms of positive ones.
+
+        Raises
+        ------
+        ValueError
+            If there are other values, NaN included.
+        """
+        values = super().read_observed(values, name)
+        if not self.of_logarithms:
+            return values
+        bad = np.flatnonzero(~is_positive(values))
+        if bad.size:
+            raise ValueError(
+                f"{name} has {bad.size} values that are not positive, first in row {bad[0]}: "
+                f"{values[bad[0]]}; correct or drop these rows"
+            )
+        return np.log(values)
+
+    def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
+        """Graph of the part of the log density that does not depend on the residual."""
+        return -nuisances[-1] - 0.5 * np.log(2.0 * np.pi)
+
+    def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
+        """Graph of ``-z^2 / 2``."""
+        return -0.5 * pt.sqr(z)
+
+    def tangent(self, squared: np.ndarray, nuisances: Sequence[np.ndarray]) -> np.ndarray:
+        """Minus the slope, shape (1, n), which is the same everywhere."""
+        return np.full((1, len(squared)), 0.5)
+
+    def tangent_offset(self, one: Any, features: Sequence[Any], nuisances: Sequence[Any]) -> Any:
+        """Graph of c, which is zero."""
+        return 0.0 * one
