@@ -12,6 +12,7 @@ from pymc_flymc.likelihoods.base import (
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.binary_links import BernoulliCloglog, BernoulliProbit
 from pymc_flymc.likelihoods.binomial import BinomialLogit
+from pymc_flymc.likelihoods.durations import Durations
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, StudentT
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
@@ -28,6 +29,7 @@ LIKELIHOODS: list[Likelihood] = [
     NegativeBinomialLog(),
     NegativeBinomialFree(),
     PoissonLog(),
+    Durations(),
     Softmax(),
     Normal(),
     StudentT(),
@@ -63,6 +65,7 @@ __all__ = [
     "BernoulliLogit",
     "BernoulliProbit",
     "BinomialLogit",
+    "Durations",
     "ExplicitLikelihood",
     "Likelihood",
     "Logistic",

@@ -68,7 +68,7 @@ def find_predictor(
 def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | None:
     """Return the logarithm of a mean that is the exponential of a predictor, times constants.
 
-    The constants, such as an exposure, become offsets. None if mu is of another form.
+    The constants, such as an exposure or a divisor, become offsets. None if mu is of another form.
 
     Raises
     ------
@@ -76,21 +76,38 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
         If a constant is not positive and finite; `rv` is the observed variable, for the message.
     """
     offset: Any = None
-    while (
-        mu.owner is not None
-        and isinstance(mu.owner.op, Elemwise)
-        and isinstance(mu.owner.op.scalar_op, ps.Mul)
-    ):
+    sign = 1
+    while (signs := _factors(mu)) is not None:
         free = [v for v in mu.owner.inputs if free_inputs([v])]
         if len(free) != 1:
             break
-        for v in mu.owner.inputs:
-            if v is not free[0]:
-                check_parameter(v, "the exposure", rv)
-                offset = pt.log(v) if offset is None else offset + pt.log(v)
-        (mu,) = free
-    eta = find_predictor(mu, np.exp)
-    return eta if eta is None or offset is None else eta + offset
+        inner = sign
+        for v, power in zip(mu.owner.inputs, signs, strict=True):
+            if v is free[0]:
+                inner = sign * power
+                continue
+            check_parameter(v, "the exposure", rv)
+            # PyTensor keeps short Python floats in single precision.
+            log = sign * power * pt.log(v.astype("float64"))
+            offset = log if offset is None else offset + log
+        (mu,), sign = free, inner
+    eta: Any = find_predictor(mu, np.exp)
+    if eta is None:
+        return None
+    eta = eta if sign == 1 else -eta
+    return eta if offset is None else eta + offset
+
+
+def _factors(v: TensorVariable) -> tuple[int, ...] | None:
+    """Return the powers, 1 or -1, of the inputs of which v is the product; None if it is none."""
+    if v.owner is None or not isinstance(v.owner.op, Elemwise):
+        return None
+    operation = v.owner.op.scalar_op
+    if isinstance(operation, ps.Mul):
+        return (1,) * len(v.owner.inputs)
+    if isinstance(operation, ps.TrueDiv):
+        return (1, -1)
+    return (-1,) if isinstance(operation, ps.Reciprocal) else None
 
 
 def _elementwise_parts(p: TensorVariable) -> Iterator[TensorVariable]:

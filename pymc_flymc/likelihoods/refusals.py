@@ -34,17 +34,14 @@ ALTERNATIVES = {
     "minibatch": "the variable without total_size= and pm.Minibatch, with all rows: Firefly reads "
     "few of them anyway",
     "dims": "the distribution of the same name in pm, with plain tensors",
-    "Gamma": _POSITIVE,
     "InverseGamma": _POSITIVE,
     "Wald": _POSITIVE,
-    "Weibull": _POSITIVE,
-    "Exponential": "the example in docs/own_likelihood.md is this likelihood",
     "Beta": "pm.StudentT or pm.Logistic for np.log(y / (1 - y))",
     "SkewNormal": "pm.StudentT, or pm.AsymmetricLaplace for a quantile",
     "Mixture": "pm.StudentT or pm.Cauchy, if the mixture is there for outliers",
     "NormalMixture": "pm.StudentT or pm.Cauchy, if the mixture is there for outliers",
-    "Censored": "for durations, pm.Poisson(mu=exposure * pm.math.exp(eta)) with a row for each "
-    "interval at risk (piecewise exponential); a pm.Bernoulli for y above a limit",
+    "Censored": "pm.Censored of pm.Weibull.dist or of pm.Exponential.dist, for durations; a "
+    "pm.Bernoulli for y above a limit",
     "Truncated": "the distribution without pm.Truncated, if next to nothing is cut off",
     "TruncatedNormal": "pm.Normal, if next to nothing is cut off",
     "Geometric": "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=1) for y - 1 is geometric, with "

@@ -11,6 +11,7 @@ from pymc_flymc.likelihoods import (
     BernoulliLogit,
     BernoulliProbit,
     BinomialLogit,
+    Durations,
     Logistic,
     NegativeBinomialFree,
     NegativeBinomialLog,
@@ -29,6 +30,8 @@ DISPERSED = NegativeBinomialLog().read_observed(
     np.column_stack([COUNTS, RNG.exponential(size=300) ** 3]), "y"
 )
 GROUPED = np.column_stack([RNG.binomial(TRIALS, 0.3), TRIALS])
+# Columns a and y^k, a third of the values being beyond their limits.
+CENSORED = np.stack([RNG.random(300) < 0.7, RNG.gamma(2.0, size=300)], axis=1)
 CASES = [
     (JaakkolaJordan(), BernoulliLogit(), BINARY, ()),
     (JaakkolaJordan(xi=1.5, slack=0.0), BernoulliLogit(), BINARY, ()),
@@ -48,6 +51,8 @@ CASES = [
     (FreeJaakkolaJordan(), NegativeBinomialFree(), COUNTS, (6.0,)),
     (Taylor(2), PoissonLog(), RNG.poisson(2.0, 300), ()),
     (Taylor(3), PoissonLog(), RNG.poisson(2.0, 300), ()),
+    (Taylor(2), Durations(power=1.7, mass=1.7), CENSORED, ()),
+    (Taylor(2), Durations(mass=0.6), CENSORED, ()),
     (Tangent(), StudentT(), RNG.standard_t(2.0, 300), (1.0, -0.5)),
     (Tangent(), Normal(), RNG.normal(size=300), (-0.5,)),
     (Tangent(), Normal(of_logarithms=True), RNG.lognormal(size=300), (0.4,)),
