@@ -10,8 +10,10 @@ import numpy as np
 
 LIKELIHOODS = (
     "logistic",
+    "normal",
     "probit",
     "binomial",
+    "durations",
     "softmax",
     "robust",
     "quantile",
@@ -21,6 +23,8 @@ LIKELIHOODS = (
 )
 #: Classes of the softmax regression, if nothing else is said.
 CLASSES = 3
+#: Shape of durations, and the time at which they are censored.
+SHAPE, END = 1.5, 2.0
 #: Trials of a row in a binomial regression; groups in one with random intercepts, by default.
 TRIALS, GROUPS = 10, 1000
 
@@ -74,6 +78,12 @@ class Problem:
             if self.likelihood == "robust":
                 nu, sigma = pm.Gamma("nu", 2, 0.1), pm.HalfNormal("sigma", 2)
                 pm.StudentT("y", nu=nu, mu=self.X @ beta, sigma=sigma, observed=self.y)
+            elif self.likelihood == "normal":
+                sigma = pm.HalfNormal("sigma", 2)
+                pm.Normal("y", mu=self.X @ beta, sigma=sigma, observed=self.y)
+            elif self.likelihood == "durations":
+                law = pm.Weibull.dist(SHAPE, pm.math.exp(self.X @ beta))
+                pm.Censored("y", law, lower=None, upper=END, observed=self.y)
             elif self.likelihood == "quantile":
                 b = pm.HalfNormal("b", 2)
                 pm.AsymmetricLaplace("y", q=0.75, mu=self.X @ beta, b=b, observed=self.y)
@@ -123,6 +133,10 @@ def synthetic(
     group = None
     if likelihood in ("robust", "quantile"):
         y = eta + 0.7 * rng.standard_t(4, size=n_rows)
+    elif likelihood == "normal":
+        y = eta + 0.7 * rng.normal(size=n_rows)
+    elif likelihood == "durations":
+        y = np.minimum(np.exp(eta) * rng.weibull(SHAPE, size=n_rows), END)
     elif likelihood == "poisson":
         y = rng.poisson(np.exp(eta))
     elif likelihood == "negative-binomial":
