@@ -45,8 +45,9 @@ FEWER = 0.5
 WORTHWHILE = 1e-3
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
-#: What a trial may read: so many times all rows, and as many rows as take a second.
-PASSES, SECONDS = 40.0, 1.0
+#: What a trial may read: so many times all rows, and as many rows as take a second, or as so many
+#: effective draws by what is known.
+PASSES, SECONDS, DRAWS = 40.0, 1.0, 20.0
 #: By how much joint proposals are distrusted whose weights have heavy tails, and walks, whose slow
 #: directions a short chain hardly shows.
 HEAVY_TAILS, WALKS = 3.0, 3.0
@@ -214,11 +215,11 @@ class Competition:
     def _try(self, candidate: Candidate, known: float, left: Sequence[Candidate]) -> None:
         """Estimate a candidate's cost, given that of something else, and learn of those left."""
         target, tuner = candidate.built(), tuner_of(candidate.kernel)
+        limit = PASSES * self.n_rows + max(SECONDS / self.row, DRAWS * known)
         if candidate.kernel == "joint":
-            weighed, rows = try_joint_moves(target, tuner.brightness, self.others)
+            weighed, rows = try_joint_moves(target, tuner.brightness, self.others, limit)
             candidate.cost = _cost(weighed, self.each + rows)
             return
-        limit = PASSES * self.n_rows + SECONDS / self.row
         trial = try_chain(target, tuner, self.others, self.each, known, limit)
         candidate.cost = trial.cost * (WALKS if candidate.kernel == "metropolis" else 1.0)
         if candidate.kernel == "surrogate":

@@ -33,7 +33,8 @@ TUNING, DRAWS = 120, 120
 #: After how many it may end, judged by how many.
 EARLIEST, LATEST = 60, 20
 
-#: Joint proposals that are weighed, and draws of the approximation that they come from.
+#: Joint proposals that are weighed, and draws of the approximation that they come from; at least so
+#: many proposals, too.
 PROPOSALS, APPROXIMATE = 1000, 200
 #: Tail index of weights beyond which their variance is not finite, and how many times the average
 #: one of them must be for that to be a cause for concern.
@@ -103,18 +104,24 @@ def try_approximation(surrogate: Surrogate, problem: Problem) -> Independence:
 
 @doing("trying joint moves")
 def try_joint_moves(
-    target: Target, resampling: Resampling, others: np.ndarray
+    target: Target, resampling: Resampling, others: np.ndarray, limit: float
 ) -> tuple[Independence, float]:
-    """Weigh independent proposals of (theta, z), and count the rows that one reads."""
+    """Weigh independent proposals of (theta, z), and count the rows that one reads.
+
+    They are fewer if they read more rows than the limit.
+    """
     rng = np.random.default_rng(SEED)
     n_parameters = len(target.geometry.centre)
     chain = FireflyChain(target, resampling, new_moves(n_parameters, np.eye(3)[INDEPENDENT]))
     chain.set_others(others)
-    log_weights = np.full(PROPOSALS, -np.inf)
+    log_weights, rows = np.full(PROPOSALS, -np.inf), 0.0
     for i in range(PROPOSALS):
         if np.isfinite(chain.start(rng, rng.standard_normal(n_parameters))):
             log_weights[i] = chain.state.log_weight[0]
-    return Independence.of(log_weights), chain.take_queries() / PROPOSALS
+        rows += chain.take_queries()
+        if rows > limit and i + 1 >= APPROXIMATE:
+            break
+    return Independence.of(log_weights[: i + 1]), rows / (i + 1)
 
 
 @dataclass(frozen=True)
