@@ -1,0 +1,114 @@
+"""Tables and figures of a comparison."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from examples.benchmarks.__main__ import three_digits
+from examples.comparison.measurement import Curve, Moments
+from examples.comparison.methods import METHODS
+
+HEADER = (
+    "method",
+    "exact",
+    "draws",
+    "rows read",
+    "processor s",
+    "error of mean",
+    "its Monte Carlo error",
+    "error of log sd",
+    "its Monte Carlo error",
+    "rows per effective draw",
+    "tuned",
+)
+
+
+def print_header() -> None:
+    print("\n| " + " | ".join(HEADER) + " |")
+    print("|---|---" + "|---:" * (len(HEADER) - 3) + "|---|", flush=True)
+
+
+def print_row(name: str, curve: Curve, reference: Moments) -> None:
+    method = METHODS[name]
+    errors = reference.errors(curve.mean[-1], curve.sd[-1])
+    cells = [
+        method.label,
+        "yes" if method.exact else "no",
+        f"{curve.draws:,}" if curve.draws else "",
+        _short(curve.rows[-1]),
+        _short(curve.seconds[-1]),
+        *(_short(value) for pair in zip(errors, curve.own_error, strict=True) for value in pair),
+        _short(curve.rows_per_ess),
+        curve.note,
+    ]
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def _short(value: float) -> str:
+    return "" if np.isnan(value) else three_digits(value)
+
+
+def write_csv(curves: dict[str, Curve], reference: Moments, path: Path) -> None:
+    """All points of all curves."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["method", "exact", "rows", "seconds", "error_mean", "error_log_sd"])
+        for name, curve in curves.items():
+            for rows, seconds, mean, sd in zip(
+                curve.rows, curve.seconds, curve.mean, curve.sd, strict=True
+            ):
+                values = (seconds, *reference.errors(mean, sd))
+                writer.writerow(
+                    [
+                        METHODS[name].label,
+                        METHODS[name].exact,
+                        int(rows),
+                        *("" if np.isnan(value) else f"{value:.4g}" for value in values),
+                    ]
+                )
+
+
+def draw(curves: dict[str, Curve], reference: Moments, title: str, path: Path) -> None:
+    """Errors of mean and sd against rows and seconds; approximate methods are dashed."""
+    figure, axes = plt.subplots(2, 2, figsize=(11, 7.5), layout="constrained", sharey="row")
+    for name, curve in curves.items():
+        method = METHODS[name]
+        errors = np.array(
+            [reference.errors(m, s) for m, s in zip(curve.mean, curve.sd, strict=True)]
+        )
+        for row in range(2):
+            for column, across in enumerate((curve.rows, curve.seconds)):
+                if np.isnan(across).all():
+                    continue
+                axes[row, column].plot(
+                    across,
+                    errors[:, row],
+                    color=method.colour,
+                    ls="-" if method.exact else (0, (4, 1.5)),
+                    lw=2 if "Firefly" in method.label else 1.4,
+                    label=method.label,
+                )
+    own = reference.error_mean, reference.error_sd
+    for row, name in enumerate(("posterior means, in sd", "log posterior sd")):
+        axes[row, 0].set_ylabel(f"error of {name}")
+        axes[row, 0].set_ylim(own[row] / 3, 10)
+        for ax in axes[row]:
+            ax.axhline(own[row], color="0.6", lw=1, ls=":")
+            ax.set(xscale="log" if ax.has_data() else "linear", yscale="log")
+            ax.spines[["top", "right"]].set_visible(False)
+            ax.grid(which="major", color="0.92", lw=0.7)
+    axes[1, 0].set_xlabel("rows read")
+    axes[1, 1].set_xlabel("seconds of processor time")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=9)
+    figure.suptitle(f"Logistic regression, {title}", fontsize=11)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
