@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from examples.comparison.clock import clock
-from examples.comparison.measurement import Curve, Task, curve_of
+from examples.comparison.measurement import FIRST, Curve, Task, curve_of
 
 #: Tuning draws, as many as NUTS has here; passes over all rows for the constants of bounds, at
 #: the most.
@@ -58,7 +58,7 @@ def run(task: Task, kind: str) -> Curve:
 
     def look(trace: Any, draw: Any) -> None:
         seconds.append(clock() - began)
-        if seconds[-1] >= task.seconds and len(seconds) > TUNE + 20:
+        if len(seconds) > TUNE + FIRST and task.over(seconds[-1], len(seconds) - TUNE):
             raise KeyboardInterrupt  # pm.sample returns the draws so far
 
     options: dict[str, Any] = {

@@ -57,9 +57,11 @@ class Task:
     ----------
     problem, laplace : the posterior, and its Gaussian approximation.
     reference : the moments to be estimated.
-    seconds : of processor time, after which a method stops.
+    seconds : of processor time, after which a method stops, or after up to three times as many if
+        it has few draws by then.
     draws : number of draws after which it stops, too.
     seed : of the method's random numbers.
+    enough : draws that are not few.
     """
 
     problem: Problem
@@ -68,10 +70,21 @@ class Task:
     seconds: float
     draws: int
     seed: int
+    enough: float = 500
+
+    def over(self, seconds: float, draws: int) -> bool:
+        """Whether a method stops that has taken so many seconds for so many draws."""
+        limit = self.seconds if draws >= self.enough else 3 * self.seconds
+        return seconds >= limit or draws >= self.draws
 
     def scaled(self, factor: float) -> Task:
         """Return the same task with another limit."""
-        return replace(self, seconds=factor * self.seconds, draws=int(factor * self.draws))
+        return replace(
+            self,
+            seconds=factor * self.seconds,
+            draws=int(factor * self.draws),
+            enough=factor * self.enough,
+        )
 
 
 @dataclass(frozen=True)
@@ -141,7 +154,7 @@ def repeat[Result](
     results: list[Result] = []
     seconds: list[float] = []
     began = clock() - spent
-    while not results or (seconds[-1] < task.seconds and len(results) * draws < task.draws):
+    while not results or not task.over(seconds[-1], len(results) * draws):
         results.append(advance())
         seconds.append(clock() - began)
     return results, np.repeat(seconds, draws)

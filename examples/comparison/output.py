@@ -56,47 +56,52 @@ def _short(value: float) -> str:
     return "" if np.isnan(value) else three_digits(value)
 
 
-def write_csv(curves: dict[str, Curve], reference: Moments, path: Path) -> None:
+def points_of(curves: dict[str, Curve], reference: Moments) -> dict[str, np.ndarray]:
+    """Rows, seconds, and errors of mean and log sd, shape (K, 4), for each method."""
+    return {
+        name: np.array(
+            [
+                (rows, seconds, *reference.errors(mean, sd))
+                for rows, seconds, mean, sd in zip(
+                    curve.rows, curve.seconds, curve.mean, curve.sd, strict=True
+                )
+            ]
+        )
+        for name, curve in curves.items()
+    }
+
+
+def write_csv(points: dict[str, np.ndarray], path: Path) -> None:
     """All points of all curves."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["method", "exact", "rows", "seconds", "error_mean", "error_log_sd"])
-        for name, curve in curves.items():
-            for rows, seconds, mean, sd in zip(
-                curve.rows, curve.seconds, curve.mean, curve.sd, strict=True
-            ):
-                values = (seconds, *reference.errors(mean, sd))
-                writer.writerow(
-                    [
-                        METHODS[name].label,
-                        METHODS[name].exact,
-                        int(rows),
-                        *("" if np.isnan(value) else f"{value:.4g}" for value in values),
-                    ]
-                )
+        for name, found in points.items():
+            for rows, *values in found:
+                cells = ("" if np.isnan(value) else f"{value:.4g}" for value in values)
+                writer.writerow([METHODS[name].label, METHODS[name].exact, int(rows), *cells])
 
 
-def draw(curves: dict[str, Curve], reference: Moments, title: str, path: Path) -> None:
-    """Errors of mean and sd against rows and seconds; approximate methods are dashed."""
+def draw(points: dict[str, np.ndarray], own: tuple[float, float], title: str, path: Path) -> None:
+    """Errors of mean and sd against rows and seconds; approximate methods are dashed.
+
+    `own` are the reference's Monte Carlo errors.
+    """
     figure, axes = plt.subplots(2, 2, figsize=(11, 7.5), layout="constrained", sharey="row")
-    for name, curve in curves.items():
+    for name, found in points.items():
         method = METHODS[name]
-        errors = np.array(
-            [reference.errors(m, s) for m, s in zip(curve.mean, curve.sd, strict=True)]
-        )
         for row in range(2):
-            for column, across in enumerate((curve.rows, curve.seconds)):
-                if np.isnan(across).all():
+            for column in range(2):
+                if np.isnan(found[:, column]).all():
                     continue
                 axes[row, column].plot(
-                    across,
-                    errors[:, row],
+                    found[:, column],
+                    found[:, 2 + row],
                     color=method.colour,
                     ls="-" if method.exact else (0, (4, 1.5)),
                     lw=2 if "Firefly" in method.label else 1.4,
                     label=method.label,
                 )
-    own = reference.error_mean, reference.error_sd
     for row, name in enumerate(("posterior means, in sd", "log posterior sd")):
         axes[row, 0].set_ylabel(f"error of {name}")
         axes[row, 0].set_ylim(own[row] / 3, 10)
