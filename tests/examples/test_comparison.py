@@ -207,6 +207,7 @@ def test_every_method_runs(task, name):
     if missing := method.missing():
         pytest.skip(f"needs {', '.join(missing)}")
     curve = method.run(replace(task, draws=1000, seconds=20.0))
-    assert np.all(np.diff(curve.rows) > 0)
+    assert np.all(np.diff(curve.rows) >= 0)  # a draw of Firefly may read none
+    assert curve.rows[-1] > curve.rows[0]
     if method.exact:
         assert_close(task, curve)
