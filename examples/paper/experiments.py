@@ -145,7 +145,7 @@ CIFAR = Experiment(
                 700,
                 2000,
             ),
-            _paper("tuned", TUNED_LABEL, _langevin(Bohning(slack=0), TUNED), 1000, 2500, 4000),
+            _paper("tuned", TUNED_LABEL, _langevin(Bohning(slack=0), TUNED), 1000, 10_000, 8000),
             _own("own", OWN, _langevin("auto"), 1000, 5000),
             _own("regular-whitened", REGULAR_WHITENED, _langevin(None, None, "auto"), 200, 500),
             _own("whitened", WHITENED, _langevin("auto", None, "auto"), 800, 2000),

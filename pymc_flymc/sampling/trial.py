@@ -84,7 +84,8 @@ class Independence:
         # Where no weight stands out, the index is large without meaning anything; of a law that is
         # far from Pareto's it may come out as NaN.
         heavy = bool(law.max() > LARGEST_WEIGHT / n)
-        heavy = heavy and not array_stats.psislw(finite)[1] <= LARGEST_TAIL_INDEX
+        with np.errstate(all="ignore"):
+            heavy = heavy and not array_stats.psislw(finite)[1] <= LARGEST_TAIL_INDEX
         return cls(float(law @ leave), time, heavy)
 
 

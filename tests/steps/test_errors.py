@@ -23,7 +23,7 @@ def with_discrete(e):
 
 #: What provokes each message that the tables have, but for those of the search for the mode.
 PROVOKED = {
-    "the model has no observed variable that Firefly supports": lambda e: pm.Normal(
+    "the model has no observed variable that Firefly supports": lambda e: pm.Gumbel(
         "y", e, 1, observed=Z
     ),
     "cannot read the observed variable": lambda e: pm.Bernoulli("y", p=sigmoid(e) / 2, observed=Y),
