@@ -84,4 +84,6 @@ def _summary(run: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     values = np.stack([flat.mean(axis=0), flat.std(axis=0, ddof=1)])
     methods = ("mean", "sd")
     errors = np.stack([az.mcse(draws, method=method) for method in methods])
-    return values, errors, np.stack([az.ess(draws, method=method) for method in methods])
+    ess = np.stack([az.ess(draws, method=method) for method in methods])
+    # What a chain that has not crossed the posterior says of its sd may look settled, and is not.
+    return values, errors, np.minimum.accumulate(ess)
