@@ -31,16 +31,19 @@ from examples.paper.running import Run, Settings, run_line
 from examples.paper.table import HEADER, agreement_lines, digits, print_table, table_1, write_csv
 
 COMMANDS = (*EXPERIMENTS, "differences", "questions", "repeated", "toy", "all")
+#: Factors of all numbers of draws if nothing else is said: a command is to take some minutes.
+LENGTHS = {"differences": 0.7, "questions": 0.4, "repeated": 0.3}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = parse_arguments(argv)
     logging.getLogger("pymc").setLevel(logging.ERROR)
+    length = arguments.length or LENGTHS.get(arguments.command, 1.0)
     settings = Settings(
         chains=arguments.chains,
         cores=arguments.cores,
         seed=arguments.seed,
-        length=(5.0 if arguments.full else 1.0) * arguments.length,
+        length=(5.0 if arguments.full else 1.0) * length,
     )
     wanted = (*EXPERIMENTS, "toy") if arguments.command == "all" else (arguments.command,)
     for command in wanted:
@@ -70,7 +73,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--chains", type=int, default=2)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--length", type=float, default=1.0, help="factor of all numbers of draws")
+    parser.add_argument("--length", type=float, help="factor of all numbers of draws")
     parser.add_argument("--full", action="store_true", help="five times as many draws")
     parser.add_argument("--output", type=Path, default=Path("docs/figures"))
     return parser.parse_args(argv)
