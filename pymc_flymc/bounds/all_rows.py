@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.base import Graph, Preparation, Problem
+from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, outcome
 
@@ -49,11 +47,7 @@ class AllRows:
         return pt.constant(0.0), pt.zeros((0,))
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[Graph],
-        constants: Graph,
-        shared: Sequence[Graph],
+        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
         """Graph of log L itself, in the place of the gap."""
         y = [constants[:, i] for i in range(self.n_constants(likelihood))]

@@ -15,10 +15,11 @@ from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.settings import check, is_number
 
-__all__ = ["Bound", "Graph", "Preparation", "Problem", "check_slack", "is_bound"]
+__all__ = ["Bound", "Graph", "Graphs", "Preparation", "Problem", "check_slack", "is_bound"]
 
 #: The result of a PyTensor graph, by a name short enough for signatures.
 Graph = TensorVariable
+Graphs = Sequence[Graph]
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,7 @@ class Bound(Protocol):
         """
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[Graph],
-        constants: Graph,
-        shared: Sequence[Graph],
+        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
         """Graph of log L_n - log B_n >= 0 for rows with constants (n, R), element by element.
 

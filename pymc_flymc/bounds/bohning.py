@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.base import Graph, Preparation, Problem
+from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
@@ -83,11 +82,7 @@ class Bohning(SoftmaxBound):
         return statistics[0] + pt.sum(gradient * u) - 0.25 * form, pt.zeros((0,))
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[Graph],
-        constants: Graph,
-        shared: Sequence[Graph],
+        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
         """Graph of the gap.
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.base import Graph, Preparation, Problem, check_slack
+from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem, check_slack
 from pymc_flymc.bounds.quadratic import OneQuadratic, RowTable, TightenedBound, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit, Likelihood
@@ -123,11 +121,7 @@ class JaakkolaJordan(OneQuadratic, TightenedBound):
         return total * stride
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[Graph],
-        constants: Graph,
-        shared: Sequence[Graph],
+        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
         """Graph of the gap: log sigma(s) is s/2 - log 2cosh(s/2), so that the label cancels."""
         (eta,) = arguments

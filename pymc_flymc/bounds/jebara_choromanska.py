@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.base import Graph, Preparation, Problem
+from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.quadratic import OneQuadratic
 from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows
 from pymc_flymc.kernels.native import NativeFunction
@@ -90,11 +89,7 @@ class JebaraChoromanska(OneQuadratic, SoftmaxBound):
         return Preparation(statistics.pack(), constants, bright)
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[Graph],
-        constants: Graph,
-        shared: Sequence[Graph],
+        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
         """Graph of the gap: the recursion over classes again, for the quadratic form alone.
 

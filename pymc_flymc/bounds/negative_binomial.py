@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.base import Graph, Preparation, Problem, check_slack
+from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem, check_slack
 from pymc_flymc.bounds.jaakkola_jordan import curvature, log_2cosh_half
 from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
@@ -99,11 +98,7 @@ class FreeJaakkolaJordan(TightenedBound):
         return by_count + alpha * by_alpha + gammas, pt.zeros((0,))
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[Graph],
-        constants: Graph,
-        shared: Sequence[Graph],
+        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
         """Graph of the gap, y + alpha times that of one trial; the gamma functions cancel."""
         psi, log_alpha = arguments

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.base import Graph, Preparation, Problem, check_slack
+from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem, check_slack
 from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
@@ -132,11 +131,7 @@ class Tangent(TightenedBound):
         return total, pt.zeros((0,))
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[Graph],
-        constants: Graph,
-        shared: Sequence[Graph],
+        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
         """Graph of the gap; what else the log density has is part of likelihood and bound alike."""
         family = _location_scale(likelihood)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import factorial
 from typing import Any, cast
 
@@ -12,7 +11,7 @@ import pytensor.tensor as pt
 from scipy.stats import chi
 
 from pymc_flymc.anchor.anchor import AnchorPart
-from pymc_flymc.bounds.base import Graph, Preparation, Problem
+from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.poisson import KAPPA
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothLikelihood, outcome
@@ -201,11 +200,7 @@ class Taylor:
         return expansion, pt.stack([power, far.astype("float64"), rate])
 
     def gap(
-        self,
-        likelihood: Likelihood,
-        arguments: Sequence[Graph],
-        constants: Graph,
-        shared: Sequence[Graph],
+        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
         """Graph of the remainder of the expansion plus its bound."""
         k = len(arguments)
