@@ -21,7 +21,7 @@ __all__ = ["Durations"]
 
 _WEIBULL: Any = pm.Weibull.rv_type
 _CENSORED: Any = pm.Censored.rv_type
-#: What a gamma variable beyond a limit has no simple form of.
+#: Beyond a limit its likelihood is an incomplete gamma function, which is of another form.
 _UNCENSORED = GammaRV
 
 

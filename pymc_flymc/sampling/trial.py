@@ -48,8 +48,6 @@ class Independence:
 
     Attributes
     ----------
-    acceptance : float
-        Probability of acceptance in equilibrium.
     autocorrelation_time : float
         Draws of the chain that are worth one independent draw.
     heavy_tails : bool
@@ -58,7 +56,6 @@ class Independence:
         finite variance, and some of them do stand out.
     """
 
-    acceptance: float
     autocorrelation_time: float
     heavy_tails: bool
 
@@ -73,7 +70,7 @@ class Independence:
         n = len(log_weights)
         finite = log_weights[np.isfinite(log_weights)]
         if len(finite) < n // 2:
-            return cls(0.0, np.inf, True)
+            return cls(np.inf, True)
         weights = np.exp(log_weights - finite.max())
         law = weights / weights.sum()
         positive = weights > 0.0
@@ -86,7 +83,7 @@ class Independence:
         heavy = bool(law.max() > LARGEST_WEIGHT / n)
         with np.errstate(all="ignore"):
             heavy = heavy and not array_stats.psislw(finite)[1] <= LARGEST_TAIL_INDEX
-        return cls(float(law @ leave), time, heavy)
+        return cls(time, heavy)
 
 
 def try_approximation(surrogate: Surrogate, problem: Problem) -> Independence:
