@@ -7,7 +7,6 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, NamedTuple
 
-import numpy as np
 import pymc  # noqa: F401 (registers the rewrite below)
 import pytensor
 import pytensor.tensor as pt
@@ -19,16 +18,12 @@ from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.once import once
+from pymc_flymc.kernels.density import DENSITY, GRADIENT, N_SHARED, PULLBACK, NativeGraph
 from pymc_flymc.kernels.native import (
-    DENSITY,
-    DENSITY_GRADIENT,
+    FINGERPRINT,
     LOG_FACTOR,
     LOG_FACTOR_GRADIENT,
-    PULLBACK,
     NativeFunction,
-    address_of,
-    call_density_gradient,
-    native_caller,
 )
 
 __all__ = [
@@ -134,82 +129,46 @@ def _once_for_factor(compile: Callable[..., NativeFunction]) -> Callable[..., Na
 
 
 @_once_for_density
-def compile_density(graphs: DensityGraphs) -> NativeFunction:
-    """Compile a log density and its coefficients into a native function of signature `DENSITY`."""
+def compile_density(graphs: DensityGraphs) -> NativeGraph:
+    """Compile a log density and its coefficients: a native graph like `DENSITY`."""
     theta, statistics, logp, w, shared = graphs
-    (n_shared,) = shared.type.shape
-    # Scalars come back in registers: each array would be an allocation.
-    numbers = [logp.astype("float64"), *(shared[i] for i in range(n_shared))]
-    graph = _compile([theta, statistics], [w, *(pt.scalar_from_tensor(x) for x in numbers)])
-    # By its address, or else LLVM would optimise the whole graph again for each model.
-    address, returned = address_of(graph, DENSITY.args[:2])
-    call = native_caller(DENSITY.args[:2], returned, as_tuple=True)
-
-    def density(theta, statistics, w_out):
-        values = call(address, theta, statistics)
-        w, numbers = values[0], values[1:]
-        # An array assignment would compile numba's whole shape-mismatch report: three seconds.
-        n = w.shape[0]
-        for j in range(n):
-            w_out[j] = w[j]
-        for j in range(n_shared):
-            w_out[n + j] = numbers[1 + j]
-        return numbers[0]
-
-    return NativeFunction(density, DENSITY, graph)
+    n_shared = shared.type.shape[0] or 0
+    if n_shared > N_SHARED:
+        w, n_shared = _with_shared(w, shared), 0
+    numbers = [logp, *(shared[i] for i in range(n_shared)), *[pt.constant(0.0)] * N_SHARED]
+    scalars = [pt.scalar_from_tensor(_double(x)) for x in numbers[: 1 + N_SHARED]]
+    return NativeGraph(_compile([theta, statistics], [_double(w), *scalars]), DENSITY)
 
 
 @_once_for_density
-def compile_density_gradient(graphs: DensityGraphs) -> tuple[NativeFunction, NativeFunction]:
-    """Compile a log density with its gradient: native functions like `DENSITY_GRADIENT`, `DENSITY`.
-
-    The second is the first without its gradient, for kernels that ask for it when they start alone:
-    the graph is compiled once.
-    """
+def compile_density_gradient(graphs: DensityGraphs) -> NativeGraph:
+    """Compile a log density with its gradient: a native graph like `GRADIENT`."""
     theta, statistics, logp, w, shared = graphs
-    logp = logp.astype("float64")
+    logp = _double(logp)
     gradient: Any = pytensor.grad(logp, theta)
-    together = pt.concatenate([w, shared]) if shared.type.shape != (0,) else w
-    graph = _compile([theta, statistics], [together, gradient, pt.scalar_from_tensor(logp)])
-    address, returned = address_of(graph, DENSITY_GRADIENT.args[:2])
-    call = native_caller(DENSITY_GRADIENT.args[:2], returned, as_tuple=True)
-
-    def density_gradient(theta, statistics, w_out, out):
-        w, gradient, logp = call(address, theta, statistics)
-        for j in range(w.shape[0]):
-            w_out[j] = w[j]
-        for j in range(out.shape[0]):
-            out[j] = gradient[j]
-        return logp
-
-    with_gradient = NativeFunction(density_gradient, DENSITY_GRADIENT, graph)
-    place = with_gradient.address
-
-    def density(theta, statistics, w_out):
-        return call_density_gradient(place, theta, statistics, w_out, np.empty_like(theta))
-
-    return with_gradient, NativeFunction(density, DENSITY, with_gradient)
+    outputs = [_double(_with_shared(w, shared)), gradient, pt.scalar_from_tensor(logp)]
+    return NativeGraph(_compile([theta, statistics], outputs), GRADIENT)
 
 
 @_once_for_density
-def compile_pullback(graphs: DensityGraphs) -> NativeFunction:
-    """Compile the chain rule from coefficients to parameters: a native function like `PULLBACK`."""
+def compile_pullback(graphs: DensityGraphs) -> NativeGraph:
+    """Compile the chain rule from coefficients to parameters: a native graph like `PULLBACK`."""
     theta, statistics, _, w, shared = graphs
     slope = pt.vector("slope", dtype="float64")
     # A vector times the Jacobian of w(theta), which is never built.
     through: Any = pt.sum(slope[: w.shape[0]] * w)
     if shared.type.shape != (0,):
         through = through + pt.sum(slope[w.shape[0] :] * shared)
-    graph = _compile([theta, statistics, slope], [pytensor.grad(through, theta)])
-    address, returned = address_of(graph, PULLBACK.args[:3])
-    call = native_caller(PULLBACK.args[:3], returned, as_tuple=True)
+    gradient: Any = pytensor.grad(through, theta)
+    return NativeGraph(_compile([theta, statistics, slope], [gradient]), PULLBACK)
 
-    def pullback(theta, statistics, slope, out):
-        gradient = call(address, theta, statistics, slope)[0]
-        for j in range(out.shape[0]):
-            out[j] += gradient[j]
 
-    return NativeFunction(pullback, PULLBACK, graph)
+def _with_shared(w: TensorVariable, shared: TensorVariable) -> TensorVariable:
+    return pt.concatenate([w, shared]) if shared.type.shape != (0,) else w
+
+
+def _double(variable: TensorVariable) -> TensorVariable:
+    return variable.astype("float64")
 
 
 class RowFactor:
@@ -253,15 +212,7 @@ class RowFactor:
 def compile_log_factor(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor into a native function of signature `LOG_FACTOR`."""
     graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])], FLATTENING)
-    n_predictors, n_constants, n_common = factor.sizes
-
-    def log_factors(eta, constants, shared, out):
-        common = to_fixed_tuple(shared, n_common)
-        for i in range(out.shape[0]):
-            row = to_fixed_tuple(eta[i], n_predictors)
-            out[i] = graph(*row, *to_fixed_tuple(constants[i], n_constants), *common)[0]
-
-    return NativeFunction(log_factors, LOG_FACTOR)
+    return _for_rows(_log_factors, graph, factor, LOG_FACTOR)
 
 
 @_once_for_factor
@@ -273,20 +224,46 @@ def compile_log_factor_gradient(factor: RowFactor) -> NativeFunction:
     slopes: Any = pytensor.grad(None, wrt, known_grads=known, disconnected_inputs="ignore")
     outputs = [pt.scalar_from_tensor(factor.value[0]), *slopes]
     graph = _compile(factor.inputs, outputs, FLATTENING)
-    n_predictors, n_constants, n_common = factor.sizes
+    return _for_rows(_log_factor_gradients, graph, factor, LOG_FACTOR_GRADIENT)
 
-    def log_factor_gradients(eta, constants, shared, out, slopes, slope):
-        common = to_fixed_tuple(shared, n_common)
-        for i in range(out.shape[0]):
-            row = to_fixed_tuple(eta[i], n_predictors)
-            values = graph(*row, *to_fixed_tuple(constants[i], n_constants), *common)
-            out[i] = values[0]
-            for k in range(n_predictors):
-                slopes[i, k] = values[1 + k]
-            for j in range(n_common):
-                slope[j] += values[1 + n_predictors + j]
 
-    return NativeFunction(log_factor_gradients, LOG_FACTOR_GRADIENT)
+# What follows stands for what `_for_rows` puts in its place.
+_graph: Any = None
+_n_predictors = _n_constants = _n_common = 0
+
+
+def _log_factors(eta, constants, shared, out):  # type: ignore[no-untyped-def]
+    common = to_fixed_tuple(shared, _n_common)
+    for i in range(out.shape[0]):
+        row = to_fixed_tuple(eta[i], _n_predictors)
+        out[i] = _graph(*row, *to_fixed_tuple(constants[i], _n_constants), *common)[0]
+
+
+def _log_factor_gradients(eta, constants, shared, out, slopes, slope):  # type: ignore[no-untyped-def]
+    common = to_fixed_tuple(shared, _n_common)
+    for i in range(out.shape[0]):
+        row = to_fixed_tuple(eta[i], _n_predictors)
+        values = _graph(*row, *to_fixed_tuple(constants[i], _n_constants), *common)
+        out[i] = values[0]
+        for k in range(_n_predictors):
+            slopes[i, k] = values[1 + k]
+        for j in range(_n_common):
+            slope[j] += values[1 + _n_predictors + j]
+
+
+def _for_rows(loop: Any, graph: Any, factor: RowFactor, signature: Any) -> NativeFunction:
+    """Compile a loop over rows around the graph of one, kept on disk as PyTensor keeps the graph.
+
+    Numba keeps functions by their code and their closures, and what these hold differs between
+    processes: graph and sizes are globals of a copy, and part of the key.
+    """
+    names = dict(zip(("_n_predictors", "_n_constants", "_n_common"), factor.sizes, strict=True))
+    own = FunctionType(loop.__code__, {**globals(), **names, "_graph": graph}, loop.__name__)
+    source: Any = getattr(graph, "py_func", None)  # there is none if numba is switched off
+    key = CACHED_SRC_FUNCTIONS.get(source) if source is not None else None
+    if key is not None:
+        CACHED_SRC_FUNCTIONS[own] = f"{key}_{factor.sizes}_{FINGERPRINT[:16]}"
+    return NativeFunction(own, signature, cached=key is not None)
 
 
 def _vector(scalars: list[Any]) -> TensorVariable:

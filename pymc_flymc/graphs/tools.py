@@ -233,7 +233,7 @@ def write_out_products(variables: Sequence[TensorVariable]) -> list[TensorVariab
         factors = _factors(node.op, inputs[0]) if isinstance(node.op, Prod) else []
         return reduce(mul, factors) if factors else None
 
-    return _with_replaced(variables, written)
+    return with_replaced(variables, written)
 
 
 def write_out_dots(variables: Sequence[TensorVariable]) -> list[TensorVariable]:
@@ -252,10 +252,10 @@ def write_out_dots(variables: Sequence[TensorVariable]) -> list[TensorVariable]:
             return None
         return reduce(add, [x[:, i, None] * y[i, None, :] for i in range(known[0])])
 
-    return _with_replaced(variables, written)
+    return with_replaced(variables, written)
 
 
-def _with_replaced(
+def with_replaced(
     variables: Sequence[TensorVariable],
     replacement: Callable[[Apply, Sequence[Variable]], Any],
 ) -> list[TensorVariable]:

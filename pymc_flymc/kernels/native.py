@@ -22,20 +22,14 @@ from numba.core.config import DISABLE_JIT  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
 __all__ = [
-    "DENSITY",
-    "DENSITY_GRADIENT",
     "FINGERPRINT",
     "LOG_FACTOR",
     "LOG_FACTOR_GRADIENT",
-    "PULLBACK",
     "NativeFunction",
     "address_of",
     "borrow",
-    "call_density",
-    "call_density_gradient",
     "call_log_factor",
     "call_log_factor_gradient",
-    "call_pullback",
     "entry_point",
     "kernel",
     "kernel_part",
@@ -54,18 +48,9 @@ def vector(dtype: types.Type = types.float64) -> types.Array:
 
 matrix = types.Array(types.float64, 2, "C")
 
-#: ``density(theta, statistics, w_out) -> log density``; writes the coefficients w(theta), followed
-#: by what the bound shares with all rows at this theta (nothing, or a radius, say).
-DENSITY = types.float64(vector(), vector(), vector())
 #: ``log_factor(eta, constants, shared, out)``; one value for each of the rows handed in, from their
 #: predictors and constants, a row each, and what all rows share.
 LOG_FACTOR = types.void(matrix, matrix, vector(), vector())
-#: ``density_gradient(theta, statistics, w_out, out) -> log density``: as `DENSITY`, and writes the
-#: gradient in theta.
-DENSITY_GRADIENT = types.float64(vector(), vector(), vector(), vector())
-#: ``pullback(theta, statistics, slope, out)``: adds the gradient in theta of a function of the
-#: coefficients, and of what follows them, of which the gradient is `slope`.
-PULLBACK = types.void(vector(), vector(), vector(), vector())
 #: ``log_factor_gradient(eta, constants, shared, out, slopes, slope)``: log factors of the rows, and
 #: their derivatives in the rows' predictors; adds up those in what all rows share.
 LOG_FACTOR_GRADIENT = types.void(matrix, matrix, vector(), vector(), matrix, vector())
@@ -77,15 +62,23 @@ class NativeFunction:
     Numba's own first-class functions cost 30 microseconds a kernel call to hand over; an address is
     an integer. The object must outlive every use of its address.
 
+    Parameters
+    ----------
+    function : callable
+        To be compiled.
+    signature
+        One of those above.
+    cached : bool
+        Whether numba may keep it on disk.
+
     Attributes
     ----------
     address : int
         Of a function in the C calling convention.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: Any, callee: Any = None) -> None:
-        self.function = numba.njit(function)
-        self._callee = callee  # kept alive, for it is called by its address
+    def __init__(self, function: Callable[..., Any], signature: Any, cached: bool = False) -> None:
+        self.function = numba.njit(function, cache=cached)
         self.address, _ = address_of(self.function, signature.args)
 
     def __call__(self, *args: Any) -> Any:
@@ -139,10 +132,7 @@ def native_caller(
     return call  # type: ignore[no-any-return]
 
 
-call_density = native_caller(DENSITY.args, DENSITY.return_type)
 call_log_factor = native_caller(LOG_FACTOR.args, LOG_FACTOR.return_type)
-call_density_gradient = native_caller(DENSITY_GRADIENT.args, DENSITY_GRADIENT.return_type)
-call_pullback = native_caller(PULLBACK.args, PULLBACK.return_type)
 call_log_factor_gradient = native_caller(LOG_FACTOR_GRADIENT.args, LOG_FACTOR_GRADIENT.return_type)
 
 

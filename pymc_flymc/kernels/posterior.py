@@ -8,9 +8,10 @@ import numpy as np
 from numba import types
 
 from pymc_flymc.kernels.brightness import brightness_type
+from pymc_flymc.kernels.density import call_density, call_density_gradient
 from pymc_flymc.kernels.factors import log_factors, scratch_type
 from pymc_flymc.kernels.geometry import Geometry, geometry_type, unwhiten
-from pymc_flymc.kernels.native import call_density, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "copy_state",
     "known",
     "log_density_at",
+    "log_density_of",
     "log_ratio_at",
     "make_chain",
     "posterior_type",
@@ -36,8 +38,9 @@ class Posterior(NamedTuple):
     Attributes
     ----------
     density, log_factor, density_gradient, pullback, log_factor_gradient : int
-        Addresses of native functions; see `native`. The last three are zero for kernels that need
-        no gradient. With several likelihoods there are tuples of log factors and their gradients.
+        Addresses of native functions; see `native` and `density`. The last three are zero for
+        kernels that need no gradient, and for others the first. With several likelihoods there are
+        tuples of log factors and their gradients.
     statistics : ndarray
         Of the collapsed bounds; foreign parameters follow.
     rows : Rows or SeveralRows
@@ -131,10 +134,21 @@ def known(log_density):
 
 
 @kernel_part
+def log_density_of(posterior, theta, w):
+    """Log prior and collapsed bound at theta; writes w."""
+    if posterior.density_gradient != 0:
+        unused = np.empty_like(theta)
+        return call_density_gradient(
+            posterior.density_gradient, theta, posterior.statistics, w, unused
+        )
+    return call_density(posterior.density, theta, posterior.statistics, w)
+
+
+@kernel_part
 def log_density_at(posterior, chain):
-    """Log prior and collapsed bound at chain.v_new; writes theta_new and w_new."""
+    """As `log_density_of`, at chain.v_new; writes theta_new and w_new."""
     unwhiten(posterior.geometry, chain.v_new, chain.theta_new)
-    return call_density(posterior.density, chain.theta_new, posterior.statistics, chain.w_new)
+    return log_density_of(posterior, chain.theta_new, chain.w_new)
 
 
 @kernel_part(inline="always")

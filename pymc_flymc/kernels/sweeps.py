@@ -15,7 +15,8 @@ from numba import types
 from pymc_flymc.kernels.brightness import brighten, darken, is_bright
 from pymc_flymc.kernels.factors import CHUNK, log_factors
 from pymc_flymc.kernels.geometry import unwhiten
-from pymc_flymc.kernels.native import call_density, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.posterior import log_density_of
 
 __all__ = [
     "CYCLE",
@@ -183,9 +184,7 @@ def explicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
 def begin(rng, posterior, plan, chain, bright, scratch):
     """Start a chain at chain.v: evaluate the density, and draw all of z from its law. O(N)."""
     unwhiten(posterior.geometry, chain.v, chain.theta)
-    chain.log_density[0] = call_density(
-        posterior.density, chain.theta, posterior.statistics, chain.w
-    )
+    chain.log_density[0] = log_density_of(posterior, chain.theta, chain.w)
     rows, log_factor, w = posterior.rows, posterior.log_factor, chain.w
     n_rows = bright.slot.shape[0]
     start = 0

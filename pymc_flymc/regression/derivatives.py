@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import pytensor
 import pytensor.tensor as pt
 
 from pymc_flymc.graphs.once import once
+from pymc_flymc.graphs.trigamma import with_native_trigammas
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
 from pymc_flymc.reporting import COMPILING, doing
 
@@ -133,9 +133,7 @@ def _compile_derivatives(inputs: list[Any], value: Any, k: int, s: int) -> Any:
     outputs += [second(i, j) for i in range(k) for j in range(i, k)]
     outputs += [second(k + j, i) for i in range(k) for j in range(s)]
     outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
-    with warnings.catch_warnings():  # of the trigamma function, which numba does not know
-        warnings.filterwarnings("ignore", message="Numba will use object mode")
-        return pytensor.function(inputs, outputs, mode="NUMBA", trust_input=True)
+    return pytensor.function(inputs, with_native_trigammas(outputs), mode="NUMBA", trust_input=True)
 
 
 def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.kernels.native import read_only
-from pymc_flymc.kernels.poisson import SPARE, AliasTables
+from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.regression.design import Design
+from pymc_flymc.reporting import doing
 from pymc_flymc.target.resampling import Levels
 from pymc_flymc.target.shared import SharedArray
 
-__all__ = ["Data", "combine_rows", "make_rows", "some_rows"]
+__all__ = ["Data", "combine_rows", "make_alias_tables", "make_rows", "some_rows"]
 
 _ROWS = ("X", "offset", "constants", "indptr", "indices", "values")
 _NUMBERS = ("intercept", "n_sparse", "first")
@@ -153,3 +154,21 @@ def some_rows(rows: Rows, index: np.ndarray) -> Rows:
         indices=read_only(rows.indices[places]),
         values=read_only(rows.values[places]),
     )
+
+
+@doing("preparing to draw from all rows")
+def make_alias_tables(constants: np.ndarray, bright: np.ndarray) -> AliasTables:
+    """Tables of the joint kernel from the constants and the expected brightness of all rows."""
+    n_rows = len(bright)
+    light = bright < HEAVY
+    total = np.empty(2)
+    parts: list[np.ndarray] = []
+    for i in range(2):
+        weights = np.where(light, constants[:, KAPPA + i], 0.0)
+        total[i] = weights.sum()
+        threshold, alias = np.empty(n_rows), np.empty(n_rows, np.int32)
+        alias_table(weights, threshold, alias)
+        parts += [read_only(threshold), read_only(alias)]
+    heavy = np.flatnonzero(~light).astype(np.int32)
+    fields: Any = [read_only(heavy), total, *parts, np.empty(n_rows + SPARE, np.int32)]
+    return AliasTables(*fields)

@@ -19,14 +19,15 @@ from pymc_flymc.graphs.compilation import (
     compile_pullback,
 )
 from pymc_flymc.kernels import hamiltonian, joint, metropolis, slice, surrogate
+from pymc_flymc.kernels.density import NativeGraph
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.native import NativeFunction, read_only
-from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
+from pymc_flymc.kernels.native import NativeFunction
+from pymc_flymc.kernels.poisson import KAPPA
 from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import COMPILING_KERNELS, doing
-from pymc_flymc.target.data import Data, combine_rows, make_rows, some_rows
+from pymc_flymc.target.data import Data, combine_rows, make_alias_tables, make_rows, some_rows
 from pymc_flymc.target.density import collapsed_density
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, Resampling
 
@@ -112,9 +113,10 @@ class Target:
         bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
         surrogate = self.kernel == "surrogate"
         graphs = collapsed_density(self.graph, bounds, self.n_others, not surrogate)
-        self.gradients: tuple[NativeFunction, ...] = ()
+        self.gradients: tuple[NativeGraph | NativeFunction, ...] = ()
+        self._density: NativeGraph | None = None
         if not KERNELS[self.kernel].GRADIENTS:
-            self.density = compile_density(graphs)
+            self._density = compile_density(graphs)
         else:
             factor = exact_factor if surrogate else row_factor
             factors = [factor(part.likelihood, part.bound) for part in self.parts]
@@ -122,8 +124,8 @@ class Target:
             # What rows share is of no account where their factors are remainders alone.
             nothing: Any = pt.zeros((0,))
             paths = graphs._replace(shared=nothing) if surrogate else graphs
-            with_gradient, self.density = compile_density_gradient(graphs)
-            self.gradients = with_gradient, compile_pullback(paths), *of_factors
+            with_gradient, pullback = compile_density_gradient(graphs), compile_pullback(paths)
+            self.gradients = with_gradient, pullback, *of_factors
         self.compiled_kernel()  # loaded here, it is there in every forked chain
 
     @property
@@ -159,6 +161,15 @@ class Target:
         kernel = self.kernel, self.n_exact
         tables = _tables(problems, bounds, self.graph.sizes, resampling, *kernel)
         return replace(self, **tables)
+
+    def density(self, theta: np.ndarray, statistics: np.ndarray, w_out: np.ndarray) -> float:
+        """Log prior and collapsed bounds at theta.
+
+        Writes the coefficients of all likelihoods, that of each followed by what its rows share.
+        """
+        if self._density is not None:
+            return float(self._density(theta, statistics, w_out))
+        return float(self.gradients[0](theta, statistics, w_out, np.empty_like(theta)))
 
     def coefficients(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Coefficients of all likelihoods, shape (P,), without what the rows of each share."""
@@ -197,12 +208,13 @@ class Target:
         gradients: Any = tuple(of_factors) or (0,) * len(factors)
         if len(self.parts) == 1:
             (factors,), (gradients,) = factors, gradients
-        addresses = self.density.address, factors, density, pullback, gradients
+        alone = self._density.address if self._density is not None else 0
+        addresses = alone, factors, density, pullback, gradients
         return Posterior(*addresses, statistics, self.data.rows, geometry)
 
     def __getstate__(self) -> dict[str, Any]:
         """Graphs travel to other processes, machine code does not."""
-        native = "density", "gradients"
+        native = "_density", "gradients"
         return {k: v for k, v in self.__dict__.items() if k not in native}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -264,7 +276,7 @@ def _tables(
     if kernel == "surrogate":
         exact = some_rows(rows[0], chosen)
     if KERNELS[kernel].FRESH:
-        alias = _alias_tables(rows[0].constants, bright[0])
+        alias = make_alias_tables(rows[0].constants, bright[0])
     elif isinstance(resampling, ImplicitResampling) and not isinstance(bounds[0], AllRows):
         probabilities = np.concatenate(bright)
         levels = (
@@ -278,21 +290,3 @@ def _tables(
         "geometry": problems[0].anchor.geometry,
         "data": Data(combine_rows(rows, lengths), levels, alias, exact),
     }
-
-
-@doing("preparing to draw from all rows")
-def _alias_tables(constants: np.ndarray, bright: np.ndarray) -> AliasTables:
-    """Tables of the joint kernel from the constants and the expected brightness of all rows."""
-    n_rows = len(bright)
-    light = bright < HEAVY
-    total = np.empty(2)
-    parts: list[np.ndarray] = []
-    for i in range(2):
-        weights = np.where(light, constants[:, KAPPA + i], 0.0)
-        total[i] = weights.sum()
-        threshold, alias = np.empty(n_rows), np.empty(n_rows, np.int32)
-        alias_table(weights, threshold, alias)
-        parts += [read_only(threshold), read_only(alias)]
-    heavy = np.flatnonzero(~light).astype(np.int32)
-    fields: Any = [read_only(heavy), total, *parts, np.empty(n_rows + SPARE, np.int32)]
-    return AliasTables(*fields)

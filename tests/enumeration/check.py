@@ -15,6 +15,7 @@ from branching import assert_close, enumerate_branches
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.kernels.brightness import brighten, make_brightness
+from pymc_flymc.kernels.density import call_density
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_moves, update_theta
@@ -59,12 +60,11 @@ def log_prior(theta):
     return -0.5 * theta**2
 
 
-def density(theta, statistics, w_out):
+def density(theta, statistics):
     """Prior and bounds of all rows; -inf off the lattice, which makes the state space finite."""
-    w_out[0], w_out[-1] = theta[0], SIGN * theta[0]
-    if np.min(np.abs(LATTICE - theta[0])) > 1e-9:
-        return -np.inf
-    return log_prior(theta[0]) + np.sum(log_bound(X[:, 0] * theta[0] + OFFSET))
+    value = log_prior(theta[0]) + np.sum(log_bound(X[:, 0] * theta[0] + OFFSET))
+    outside = np.min(np.abs(LATTICE - theta[0])) > 1e-9
+    return theta[:1], -np.inf if outside else value, SIGN * theta[0], 0.0, 0.0
 
 
 def log_factor_turned(eta, constants, shared, out):
@@ -113,13 +113,13 @@ def transition(scheme, theta, z, cursor):
     def program(rng):
         plan = make_plan(scheme, N, levels, np.array([cursor]))
         geometry = dense_geometry(np.array([LATTICE[1]]), np.array([[step]]))
-        posterior = Posterior(density, factors, None, None, None, None, rows, geometry)
+        posterior = Posterior(density, factors, 0, 0, 0, None, rows, geometry)
         n_likelihoods = 1 if factors is log_factor else 2
         chain, bright = make_chain(1, n_likelihoods, N), make_brightness(N)
         scratch = make_scratch(1, 2)
         chain.v[0] = (theta - LATTICE[1]) / step
         chain.theta[0] = theta
-        chain.log_density[0] = density(chain.theta, None, chain.w)
+        chain.log_density[0] = call_density(density, chain.theta, None, chain.w)
         odds = np.empty(N)
         log_factor(X * theta + OFFSET[:, None], CONSTANTS, None, odds)
         for n in range(N):
@@ -136,7 +136,7 @@ def transition(scheme, theta, z, cursor):
         assert sum(new_z) == bright.count[0] == np.count_nonzero(bright.slot)
         new_theta = LATTICE[np.argmin(np.abs(LATTICE - chain.theta[0]))]
         # The cached density and odds must be those of the state that the chain is in.
-        assert_close(chain.log_density[0], density(chain.theta, None, chain.w), 1e-12)
+        assert_close(chain.log_density[0], call_density(density, chain.theta, None, chain.w), 1e-12)
         log_factor(X * new_theta + OFFSET[:, None], CONSTANTS, None, odds)
         k = bright.count[0]
         assert_close(bright.log_odds[:k], odds[bright.index[:k]], 1e-9)

@@ -15,6 +15,7 @@ import numpy as np
 from branching import BranchingGenerator, assert_close, enumerate_branches
 
 from pymc_flymc.kernels.brightness import make_brightness
+from pymc_flymc.kernels.density import call_density
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.joint import log_weight, transition
@@ -56,11 +57,10 @@ def log_bound(theta):
     return expansion(X * theta) - KAPPA[:, int(far)] * power
 
 
-def density(theta, statistics, w_out):
-    w_out[0], w_out[1:] = theta[0], shared_at(theta[0])
-    if np.min(np.abs(CENTRE + FACTOR * V - theta[0])) > 1e-9:
-        return -np.inf
-    return -0.5 * theta[0] ** 2 + np.sum(log_bound(theta[0]))
+def density(theta, statistics):
+    value = -0.5 * theta[0] ** 2 + np.sum(log_bound(theta[0]))
+    outside = np.min(np.abs(CENTRE + FACTOR * V - theta[0])) > 1e-9
+    return theta[:1], -np.inf if outside else value, *shared_at(theta[0])
 
 
 def log_factor(eta, constants, shared, out):
@@ -108,7 +108,7 @@ def weight_of(rows, chain, bright):
 def branches(weights, v, z):
     rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([KAPPA, X, Y]))
     geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
-    posterior = Posterior(density, log_factor, None, None, None, None, rows, geometry)
+    posterior = Posterior(density, log_factor, 0, 0, 0, None, rows, geometry)
     heavy = np.arange(N, dtype=np.int32)
     nothing, nobody = np.ones(N), np.zeros(N, np.int32)
     tables = AliasTables(
@@ -118,7 +118,7 @@ def branches(weights, v, z):
     def program(rng):
         chain, bright, scratch = make_chain(1, 4, N), make_brightness(N), make_scratch(1, 4)
         chain.v[0], chain.theta[0] = v, CENTRE + FACTOR * v
-        chain.log_density[0] = density(chain.theta, None, chain.w)
+        chain.log_density[0] = call_density(density, chain.theta, None, chain.w)
         members = [n for n in range(N) if z[n]]
         k = bright.count[0] = len(members)
         bright.index[:k] = members

@@ -119,21 +119,17 @@ def slice_reference(rng, log_p, v, widths, random):
 # --- what kernels call ---------------------------------------------------------------------------
 
 
-def density(theta, statistics, w_out):
-    w_out[:2] = theta
-    w_out[2:] = -theta[: len(w_out) - 2]
+def log_density(theta):
     return log_prior(theta) + np.sum(log_bounds(theta))
 
 
-def density_gradient(theta, statistics, w_out, out):
-    out[:] = gradient_of(lambda t: log_prior(t) + np.sum(log_bounds(t)), theta)
-    return density(theta, statistics, w_out)
+def density_gradient(theta, statistics):
+    w = np.concatenate([theta, -theta]) if TWO else theta
+    return w, gradient_of(log_density, theta), log_density(theta)
 
 
-def pullback(theta, statistics, slope, out):
-    out += slope[:2]
-    if TWO:
-        out -= slope[2:]
+def pullback(theta, statistics, slope):
+    return (slope[:2] - slope[2:] if TWO else slope[:2],)
 
 
 def log_factor(eta, constants, shared, out):
@@ -164,15 +160,13 @@ def posterior():
         first = rows._replace(X=X[:SPLIT], constants=CONSTANTS[:SPLIT])
         rows = SeveralRows((first, second), np.array([0, 2, 4]))
         factors = tuple((factor, turned(factor)) for factor in factors)
-    return Posterior(
-        density, factors[0], density_gradient, pullback, factors[1], None, rows, GEOMETRY
-    )
+    return Posterior(0, factors[0], density_gradient, pullback, factors[1], None, rows, GEOMETRY)
 
 
 def state(theta, z):
     chain, bright = make_chain(2, 2 + 2 * TWO, N), make_brightness(N)
     chain.v[:], chain.theta[:] = np.linalg.solve(MATRIX, theta - GEOMETRY.centre), theta
-    chain.log_density[0] = density(theta, None, chain.w)
+    chain.w[:], _, chain.log_density[0] = density_gradient(theta, None)
     odds = np.empty(N)
     log_factor((X @ theta)[:, None], CONSTANTS, None, odds)
     for n in np.flatnonzero(z):

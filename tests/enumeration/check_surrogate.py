@@ -39,11 +39,11 @@ def log_surrogate(theta):
     return -0.5 * theta**2 + terms.sum()
 
 
-def density_gradient(theta, statistics, w_out, out):
-    w_out[0], w_out[1:], out[:] = theta[0], shared_at(theta[0]), 0.0
-    if np.min(np.abs(joint.CENTRE + joint.FACTOR * joint.V - theta[0])) > 1e-9:
-        return -np.inf
-    return -0.5 * theta[0] ** 2 + joint.expansion(joint.X * theta[0]).sum()
+def density_gradient(theta, statistics):
+    value = -0.5 * theta[0] ** 2 + joint.expansion(joint.X * theta[0]).sum()
+    outside = np.min(np.abs(joint.CENTRE + joint.FACTOR * joint.V - theta[0])) > 1e-9
+    w = np.array([theta[0], *shared_at(theta[0])])
+    return w, np.zeros(1), -np.inf if outside else value
 
 
 def remainder_gradient(eta, constants, shared, out, slopes, slope):
@@ -52,8 +52,9 @@ def remainder_gradient(eta, constants, shared, out, slopes, slope):
     out[0], slopes[:] = remainder[EXACT], 0.0
 
 
-def pullback(theta, statistics, slope, out):
+def pullback(theta, statistics, slope):
     assert not slope.any()
+    return (np.zeros(1),)
 
 
 def law(states):
@@ -74,7 +75,7 @@ def branches(repeats, v, z):
     rows = Rows(joint.X[:, None], np.empty((0, 1)), 0, constants)
     exact = Rows(joint.X[[EXACT], None], np.empty((0, 1)), 0, constants[[EXACT]])
     geometry = dense_geometry(np.array([joint.CENTRE]), np.array([[joint.FACTOR]]))
-    functions = None, joint.log_factor, density_gradient, pullback, None
+    functions = 0, joint.log_factor, density_gradient, pullback, None
     posterior = Posterior(*functions, None, rows, geometry)
     heavy = np.array([n for n in range(joint.N) if n != EXACT], dtype=np.int32)
     nothing, nobody = np.ones(joint.N), np.zeros(joint.N, np.int32)

@@ -3,7 +3,8 @@
 import pytensor.tensor as pt
 
 from pymc_flymc.graphs import compilation
-from pymc_flymc.kernels.native import DENSITY, address_of
+from pymc_flymc.kernels.density import DENSITY
+from pymc_flymc.kernels.native import address_of
 
 
 def test_kept_on_disk():

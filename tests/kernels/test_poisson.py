@@ -7,7 +7,7 @@ from scipy import stats
 from pymc_flymc.kernels.native import read_only
 from pymc_flymc.kernels.poisson import SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.rows import Rows
-from pymc_flymc.target.target import _alias_tables
+from pymc_flymc.target.data import make_alias_tables
 from tests.support.native import draw_bright, sort
 
 
@@ -45,7 +45,7 @@ def test_rows_are_bright_with_the_right_probability(power, far):
     near = rng.exponential(size=n) ** 2
     near[:4] = 60.0
     constants = np.column_stack([near, 1.5 * near, np.zeros((n, 2))])
-    tables = _alias_tables(constants, (-np.expm1(-near * 0.02)).astype(np.float32))
+    tables = make_alias_tables(constants, (-np.expm1(-near * 0.02)).astype(np.float32))
     assert len(tables.heavy) == 4
     assert isinstance(tables, AliasTables) and len(tables.drawn) == n + SPARE
     rows = Rows(read_only(np.zeros((n, 1))), read_only(np.empty((0, 1))), 0, read_only(constants))

@@ -1,0 +1,142 @@
+"""The density of a model as PyTensor compiles it, called by its address.
+
+What a graph returns is copied here, in native code that all models share: a function around each
+graph that did so would take as long to compile as a small graph itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+from numba.core.config import DISABLE_JIT  # type: ignore[attr-defined]
+
+from pymc_flymc.kernels.native import address_of, kernel, kernel_part, native_caller, vector
+
+__all__ = [
+    "DENSITY",
+    "GRADIENT",
+    "N_SHARED",
+    "PULLBACK",
+    "NativeGraph",
+    "call_density",
+    "call_density_gradient",
+    "call_pullback",
+]
+
+#: Numbers that a density returns beside its coefficients and its value: what the bound shares with
+#: all rows at this theta (nothing, or a radius, say), and zeros. Scalars come in registers, and an
+#: array would be an allocation.
+N_SHARED = 3
+
+# What is returned may be a view: it is read by its strides.
+_vector = types.Array(types.float64, 1, "A")
+_numbers = [types.float64] * (1 + N_SHARED)
+
+#: ``(theta, statistics) -> w, log density, shared...``
+DENSITY = types.Tuple([_vector, *_numbers])(vector(), vector())
+#: ``(theta, statistics) -> w and what is shared, gradient in theta, log density``
+GRADIENT = types.Tuple([_vector, _vector, types.float64])(vector(), vector())
+#: ``(theta, statistics, slope) -> gradient in theta`` of a function of the coefficients, and what
+#: follows them, of which `slope` is the gradient.
+PULLBACK = types.Tuple([_vector])(vector(), vector(), vector())
+
+
+def _caller(signature: Any) -> Callable[..., Any]:
+    return native_caller(signature.args, signature.return_type, as_tuple=True)
+
+
+_density, _gradient, _pullback = map(_caller, (DENSITY, GRADIENT, PULLBACK))
+
+
+@kernel_part
+def call_density(address, theta, statistics, w_out):
+    """Return the log density at theta; write the coefficients and what is shared."""
+    w, log_density, first, second, third = _density(address, theta, statistics)
+    # An array assignment would compile numba's whole shape-mismatch report: three seconds.
+    n = w.shape[0]
+    for j in range(n):
+        w_out[j] = w[j]
+    for j in range(n, w_out.shape[0]):
+        w_out[j] = first if j == n else (second if j == n + 1 else third)
+    return log_density
+
+
+@kernel_part
+def call_density_gradient(address, theta, statistics, w_out, out):
+    """As `call_density`, and write the gradient in theta."""
+    w, gradient, log_density = _gradient(address, theta, statistics)
+    for j in range(w.shape[0]):
+        w_out[j] = w[j]
+    for j in range(out.shape[0]):
+        out[j] = gradient[j]
+    return log_density
+
+
+@kernel_part
+def call_pullback(address, theta, statistics, slope, out):
+    """Add the gradient in theta that belongs to a slope in the coefficients."""
+    (gradient,) = _pullback(address, theta, statistics, slope)
+    for j in range(out.shape[0]):
+        out[j] += gradient[j]
+
+
+class NativeGraph:
+    """A compiled graph that kernels call by its address.
+
+    Parameters
+    ----------
+    graph
+        Function of PyTensor's numba linker, of one of the signatures above.
+
+    Attributes
+    ----------
+    address : int
+        The object must outlive every use of it.
+
+    Raises
+    ------
+    TypeError
+        If the graph returns something else.
+    """
+
+    def __init__(self, graph: Any, signature: Any) -> None:
+        self._graph, self._signature = graph, signature
+        self.address, returned = address_of(graph, signature.args)
+        if not DISABLE_JIT and not _same(returned, signature.return_type):
+            raise TypeError(f"a graph returns {returned} instead of {signature.return_type}")
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it from Python, with what the function for kernels takes after the address."""
+        return _entry(self._signature)(self.address, *arguments)
+
+
+def _same(returned: Any, expected: Any) -> bool:
+    """Whether types are the same in memory: an array's layout is in its strides."""
+    plain = [_vector if isinstance(t, types.Array) and _is_vector(t) else t for t in returned]
+    return plain == list(expected)
+
+
+def _is_vector(kind: types.Array) -> bool:
+    return kind.ndim == 1 and kind.dtype == types.float64
+
+
+@functools.cache
+def _entry(signature: Any) -> Any:
+    """Compiled function that Python calls for a signature."""
+    number, v = types.float64, vector()
+    if signature == DENSITY:
+
+        @kernel(number(types.int64, v, v, v))
+        def density(address, theta, statistics, w_out):
+            return call_density(address, theta, statistics, w_out)
+
+        return density
+
+    @kernel(number(types.int64, v, v, v, v))
+    def density_gradient(address, theta, statistics, w_out, out):
+        return call_density_gradient(address, theta, statistics, w_out, out)
+
+    return density_gradient
