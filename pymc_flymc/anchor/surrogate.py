@@ -11,6 +11,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.mode import OPT_FAST_RUN, Mode
 from pytensor.graph.replace import graph_replace
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.tensor.variable import TensorVariable
 
@@ -23,6 +24,8 @@ from pymc_flymc.reporting import doing
 
 __all__ = ["Surrogate", "surrogate_of"]
 
+#: Rewrites that take less time than they save if a graph is evaluated a dozen times.
+MERGE = RewriteDatabaseQuery(include=["merge"])
 #: Coefficients from which on it pays to treat them as long vectors.
 MANY = 1000
 #: Central differences in unconstrained parameters of size 1: their error and that of rounding are
@@ -77,14 +80,14 @@ class Surrogate:
         gradient = rewrite_graph(gradient, include=("inline_ofg_expansion",))
         self.n_coefficients = graph.n_coefficients
         self._graphs = graph.theta, statistics, gradient
-        self._w = pt.join(0, *graph.coefficients)
+        self._w, self._constant = pt.join(0, *graph.coefficients), graph.jacobian
         self._function = self._compile([graph.theta, statistics], [value, gradient])
         self._coefficients = self._compile([graph.theta], self._w)
 
-    def _compile(self, inputs: list[Any], outputs: Any) -> Any:
+    def _compile(self, inputs: list[Any], outputs: Any, few_calls: bool = False) -> Any:
         # Few rewrites are made quickest. For long vectors it pays to make those that remove the
         # broadcasts which gradients consist of, and not to fuse: fused loops are Python's own here.
-        optimizer: Any = "fast_compile"
+        optimizer: Any = MERGE if few_calls else "fast_compile"
         if self.n_coefficients > MANY:
             optimizer = OPT_FAST_RUN.excluding("fusion", "inplace")
         mode = Mode(linker="py", optimizer=optimizer).including(OUTSIDE)
@@ -95,7 +98,8 @@ class Surrogate:
         theta, statistics, gradient = self._graphs
         graph = _if_there(lambda: _jacobian(gradient, theta))
         if graph is not None:
-            return self._compile([theta, statistics], graph)
+            # Where effects are integrated out, there are hundreds of calls.
+            return self._compile([theta, statistics], graph, self._constant is not None)
         return lambda t, known: np.stack([self._change(t, known, v) for v in np.eye(len(t))])
 
     @cached_property
@@ -138,6 +142,8 @@ class Surrogate:
 
     def pushforward(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the derivative of w along v, shape (P,)."""
+        if self._constant is not None:
+            return np.asarray(self._constant @ v)
         return np.array(self._pushforward(theta, v))
 
     def hessian_times(self, theta: np.ndarray, statistics: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -157,6 +163,8 @@ class Surrogate:
 
     def jacobian(self, theta: np.ndarray) -> np.ndarray:
         """Jacobian of w, shape (P, D)."""
+        if self._constant is not None:
+            return self._constant
         if self.n_coefficients > MANY:
             return np.stack([self.pushforward(theta, v) for v in np.eye(len(theta))], axis=1)
         return np.array(self._jacobian(theta))

@@ -60,19 +60,23 @@ class DensityGraphs(NamedTuple):
     ----------
     theta, statistics : TensorVariable
         Inputs: float64 vectors.
-    logp : TensorVariable
-        Log density, a scalar.
+    rest, bounds : TensorVariable
+        Scalars: log densities of the model without its rows, and of their bounds.
     w : TensorVariable
         Vector of coefficients w(theta), shape (P,).
     shared : TensorVariable
         Vector of what the rows' bounds have in common, of a known shape (S,).
+    slope : TensorVariable or None
+        Gradient of `bounds` in w, shape (P,), if that in theta is left to the kernels.
     """
 
     theta: TensorVariable
     statistics: TensorVariable
-    logp: TensorVariable
+    rest: TensorVariable
+    bounds: TensorVariable
     w: TensorVariable
     shared: TensorVariable
+    slope: TensorVariable | None
 
 
 def _compile(inputs: list[Any], outputs: list[Any], without: tuple[str, ...] = ()) -> Any:
@@ -112,7 +116,8 @@ def _once_for_density[T](compile: Callable[[DensityGraphs], T]) -> Callable[[Den
 
     @wraps(compile)
     def compiled(graphs: DensityGraphs) -> T:
-        return once(compile, graphs, inputs=graphs[:2], outputs=graphs[2:])
+        outputs = [graph for graph in graphs[2:] if graph is not None]
+        return once(compile, graphs, inputs=graphs[:2], outputs=outputs)
 
     return compiled
 
@@ -131,11 +136,11 @@ def _once_for_factor(compile: Callable[..., NativeFunction]) -> Callable[..., Na
 @_once_for_density
 def compile_density(graphs: DensityGraphs) -> NativeGraph:
     """Compile a log density and its coefficients: a native graph like `DENSITY`."""
-    theta, statistics, logp, w, shared = graphs
+    theta, statistics, rest, bounds, w, shared, _ = graphs
     n_shared = shared.type.shape[0] or 0
     if n_shared > N_SHARED:
         w, n_shared = _with_shared(w, shared), 0
-    numbers = [logp, *(shared[i] for i in range(n_shared)), *[pt.constant(0.0)] * N_SHARED]
+    numbers = [rest + bounds, *(shared[i] for i in range(n_shared)), *[pt.constant(0.0)] * N_SHARED]
     scalars = [pt.scalar_from_tensor(_double(x)) for x in numbers[: 1 + N_SHARED]]
     return NativeGraph(_compile([theta, statistics], [_double(w), *scalars]), DENSITY)
 
@@ -143,17 +148,19 @@ def compile_density(graphs: DensityGraphs) -> NativeGraph:
 @_once_for_density
 def compile_density_gradient(graphs: DensityGraphs) -> NativeGraph:
     """Compile a log density with its gradient: a native graph like `GRADIENT`."""
-    theta, statistics, logp, w, shared = graphs
-    logp = _double(logp)
-    gradient: Any = pytensor.grad(logp, theta)
-    outputs = [_double(_with_shared(w, shared)), gradient, pt.scalar_from_tensor(logp)]
+    theta, statistics, rest, bounds, w, shared, slope = graphs
+    logp = _double(rest + bounds)
+    of: Any = logp if slope is None else rest
+    gradient: Any = pytensor.grad(of, theta, disconnected_inputs="ignore")
+    vectors = [_with_shared(w, shared), gradient, pt.zeros((0,)) if slope is None else slope]
+    outputs = [*map(_double, vectors), pt.scalar_from_tensor(logp)]
     return NativeGraph(_compile([theta, statistics], outputs), GRADIENT)
 
 
 @_once_for_density
 def compile_pullback(graphs: DensityGraphs) -> NativeGraph:
     """Compile the chain rule from coefficients to parameters: a native graph like `PULLBACK`."""
-    theta, statistics, _, w, shared = graphs
+    theta, statistics, w, shared = graphs.theta, graphs.statistics, graphs.w, graphs.shared
     slope = pt.vector("slope", dtype="float64")
     # A vector times the Jacobian of w(theta), which is never built.
     through: Any = pt.sum(slope[: w.shape[0]] * w)

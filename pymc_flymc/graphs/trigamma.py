@@ -44,7 +44,7 @@ def _funcify(op: PositiveTriGamma, node: Apply, **_: Any) -> tuple[Any, str]:
         series = 1.0 / 6.0 + u * (-1.0 / 30.0 + u * (1.0 / 42.0 + u * (-1.0 / 30.0 + u * series)))
         return total + t * (1.0 + 0.5 * t + u * series)
 
-    return trigamma, scalar_op_cache_key(op, version=2)
+    return trigamma, scalar_op_cache_key(op, far=FAR)
 
 
 _trigamma = Elemwise(PositiveTriGamma(upgrade_to_float_no_complex, name="positive_tri_gamma"))

@@ -8,22 +8,32 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from numba import types
 from numba.core.config import DISABLE_JIT  # type: ignore[attr-defined]
 
-from pymc_flymc.kernels.native import address_of, kernel, kernel_part, native_caller, vector
+from pymc_flymc.kernels.native import (
+    address_of,
+    kernel,
+    kernel_part,
+    named_tuple_type,
+    native_caller,
+    vector,
+)
 
 __all__ = [
     "DENSITY",
     "GRADIENT",
     "N_SHARED",
     "PULLBACK",
+    "Jacobian",
     "NativeGraph",
     "call_density",
     "call_density_gradient",
     "call_pullback",
+    "jacobian_type",
 ]
 
 #: Numbers that a density returns beside its coefficients and its value: what the bound shares with
@@ -37,8 +47,9 @@ _numbers = [types.float64] * (1 + N_SHARED)
 
 #: ``(theta, statistics) -> w, log density, shared...``
 DENSITY = types.Tuple([_vector, *_numbers])(vector(), vector())
-#: ``(theta, statistics) -> w and what is shared, gradient in theta, log density``
-GRADIENT = types.Tuple([_vector, _vector, types.float64])(vector(), vector())
+#: ``(theta, statistics) -> w and what is shared, gradient in theta, slope, log density``: to the
+#: gradient belongs the slope in w, if there is any, times the Jacobian of w.
+GRADIENT = types.Tuple([_vector, _vector, _vector, types.float64])(vector(), vector())
 #: ``(theta, statistics, slope) -> gradient in theta`` of a function of the coefficients, and what
 #: follows them, of which `slope` is the gradient.
 PULLBACK = types.Tuple([_vector])(vector(), vector(), vector())
@@ -64,20 +75,64 @@ def call_density(address, theta, statistics, w_out):
     return log_density
 
 
+class Jacobian(NamedTuple):
+    """Jacobian of coefficients that are affine in theta: a sparse matrix by rows.
+
+    Attributes
+    ----------
+    start : ndarray, shape (P + 1,), int32
+        Empty if it is not constant.
+    place : ndarray, int32
+    value : ndarray, float64
+    """
+
+    start: np.ndarray
+    place: np.ndarray
+    value: np.ndarray
+
+    @classmethod
+    def of(cls, matrix: np.ndarray | None) -> Jacobian:
+        """Return the elements of a matrix, of shape (P, D), that are not zero."""
+        if matrix is None:
+            return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
+        row, place = np.nonzero(matrix)
+        start = np.searchsorted(row, np.arange(len(matrix) + 1))
+        return cls(start.astype(np.int32), place.astype(np.int32), matrix[row, place])
+
+
+def jacobian_type() -> types.Type:
+    """Numba type of `Jacobian`."""
+    places = vector(types.int32)
+    return named_tuple_type(Jacobian, {"start": places, "place": places, "value": vector()})
+
+
 @kernel_part
-def call_density_gradient(address, theta, statistics, w_out, out):
+def add_times(jacobian, slope, out):
+    """Add slope times the Jacobian to out."""
+    for j in range(jacobian.start.shape[0] - 1):
+        for k in range(jacobian.start[j], jacobian.start[j + 1]):
+            out[jacobian.place[k]] += jacobian.value[k] * slope[j]
+
+
+@kernel_part
+def call_density_gradient(address, jacobian, theta, statistics, w_out, out):
     """As `call_density`, and write the gradient in theta."""
-    w, gradient, log_density = _gradient(address, theta, statistics)
+    w, gradient, slope, log_density = _gradient(address, theta, statistics)
     for j in range(w.shape[0]):
         w_out[j] = w[j]
     for j in range(out.shape[0]):
         out[j] = gradient[j]
+    if slope.shape[0] > 0:
+        add_times(jacobian, slope, out)
     return log_density
 
 
 @kernel_part
-def call_pullback(address, theta, statistics, slope, out):
+def call_pullback(address, jacobian, theta, statistics, slope, out):
     """Add the gradient in theta that belongs to a slope in the coefficients."""
+    if jacobian.start.shape[0] > 0:
+        add_times(jacobian, slope, out)
+        return
     (gradient,) = _pullback(address, theta, statistics, slope)
     for j in range(out.shape[0]):
         out[j] += gradient[j]
@@ -135,8 +190,8 @@ def _entry(signature: Any) -> Any:
 
         return density
 
-    @kernel(number(types.int64, v, v, v, v))
-    def density_gradient(address, theta, statistics, w_out, out):
-        return call_density_gradient(address, theta, statistics, w_out, out)
+    @kernel(number(types.int64, jacobian_type(), v, v, v, v))
+    def density_gradient(address, jacobian, theta, statistics, w_out, out):
+        return call_density_gradient(address, jacobian, theta, statistics, w_out, out)
 
     return density_gradient

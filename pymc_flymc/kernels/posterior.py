@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 
 from pymc_flymc.kernels.brightness import brightness_type
-from pymc_flymc.kernels.density import call_density, call_density_gradient
+from pymc_flymc.kernels.density import Jacobian, call_density, call_density_gradient, jacobian_type
 from pymc_flymc.kernels.factors import log_factors, scratch_type
 from pymc_flymc.kernels.geometry import Geometry, geometry_type, unwhiten
 from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
@@ -41,6 +41,8 @@ class Posterior(NamedTuple):
         Addresses of native functions; see `native` and `density`. The last three are zero for
         kernels that need no gradient, and for others the first. With several likelihoods there are
         tuples of log factors and their gradients.
+    jacobian : Jacobian
+        Of the coefficients, where it is constant: then there is no pullback.
     statistics : ndarray
         Of the collapsed bounds; foreign parameters follow.
     rows : Rows or SeveralRows
@@ -52,6 +54,7 @@ class Posterior(NamedTuple):
     density_gradient: int
     pullback: int
     log_factor_gradient: int | tuple[int, ...]
+    jacobian: Jacobian
     statistics: np.ndarray
     rows: Rows | SeveralRows
     geometry: Geometry
@@ -70,6 +73,7 @@ def posterior_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
             "density_gradient": types.int64,
             "pullback": types.int64,
             "log_factor_gradient": addresses,
+            "jacobian": jacobian_type(),
             "statistics": vector(),
             "rows": rows_type(dtype, n_likelihoods),
             "geometry": geometry_type(),
@@ -139,7 +143,12 @@ def log_density_of(posterior, theta, w):
     if posterior.density_gradient != 0:
         unused = np.empty_like(theta)
         return call_density_gradient(
-            posterior.density_gradient, theta, posterior.statistics, w, unused
+            posterior.density_gradient,
+            posterior.jacobian,
+            theta,
+            posterior.statistics,
+            w,
+            unused,
         )
     return call_density(posterior.density, theta, posterior.statistics, w)
 

@@ -89,7 +89,7 @@ def dynamics_type() -> types.Type:
 def density_and_gradient(posterior, theta, w, gradient):
     """Log density without rows; writes w and the gradient, both at theta."""
     return call_density_gradient(
-        posterior.density_gradient, theta, posterior.statistics, w, gradient
+        posterior.density_gradient, posterior.jacobian, theta, posterior.statistics, w, gradient
     )
 
 
@@ -128,7 +128,9 @@ def row_force(
     for j in range(w.shape[0]):
         dynamics.slope[j] = 0.0
     add_gradients(rows, log_factor_gradient, w, index, 0, count, out, dynamics.slope, scratch)
-    call_pullback(posterior.pullback, theta, posterior.statistics, dynamics.slope, total)
+    call_pullback(
+        posterior.pullback, posterior.jacobian, theta, posterior.statistics, dynamics.slope, total
+    )
     for i in range(count):
         log_factors += out[i]
     whiten_gradient(posterior.geometry, total, dynamics.force)

@@ -18,6 +18,7 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.graphs.affine import constant_jacobian
 from pymc_flymc.graphs.tools import fold_constants, write_out_products
 
 __all__ = ["DensityGraph", "Layout", "flatten_model"]
@@ -108,6 +109,8 @@ class DensityGraph:
         w(theta) of each likelihood.
     sizes : tuple of int
         Their lengths.
+    jacobian : ndarray, shape (P, D), or None
+        Of all coefficients in theta, where these are affine.
     """
 
     theta: TensorVariable
@@ -115,6 +118,7 @@ class DensityGraph:
     rest: TensorVariable
     coefficients: tuple[TensorVariable, ...]
     sizes: tuple[int, ...]
+    jacobian: np.ndarray | None = None
 
     @property
     def n_coefficients(self) -> int:
@@ -154,4 +158,7 @@ def flatten_model(
         flat[0] = fold_constants(flat[0], LONG)
     flat = write_out_products(flat)
     ws = tuple(w.astype("float64") for w in flat[1:])
-    return DensityGraph(theta, rest_of, flat[0], ws, tuple(sizes))
+    jacobians = [constant_jacobian(w, theta) for w in ws]
+    known = [jacobian for jacobian in jacobians if jacobian is not None]
+    together = np.concatenate(known) if len(known) == len(ws) else None
+    return DensityGraph(theta, rest_of, flat[0], ws, tuple(sizes), together)

@@ -57,7 +57,7 @@ class FireflyChain:
                     self.plan,
                     target.data.exact,
                     np.arange(len(target.data.exact.X), dtype=np.int32),
-                    target.gradients[-1].address,
+                    target.factor_gradients[0].address,
                     make_chain(n_parameters, target.n_slopes, len(target.data.exact.X)),
                 )
         else:

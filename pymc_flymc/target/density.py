@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.replace import graph_replace
 
@@ -22,6 +23,7 @@ def collapsed_density(
     bounds: Sequence[tuple[Bound, Likelihood, int]],
     n_others: int,
     remainder: bool = True,
+    is_affine: bool = False,
 ) -> DensityGraphs:
     """Graphs of the rest of a model and the collapsed bounds.
 
@@ -35,6 +37,8 @@ def collapsed_density(
         Length of the graph's `others`, which come last in `statistics`.
     remainder : bool
         False for the density of a surrogate: Taylor expansions without their remainders.
+    is_affine : bool
+        Whether the gradient comes in two parts, the bounds' in the coefficients.
 
     Returns
     -------
@@ -44,22 +48,28 @@ def collapsed_density(
     """
     statistics = pt.vector("statistics", dtype="float64")
     # Compiled to machine code here: elsewhere, where Python runs them, products stay as they are.
-    rest, *coefficients = write_out_dots([graph.rest, *graph.coefficients])
-    logp: Any = rest
+    rest, *coefficients = cast(list[Any], write_out_dots([graph.rest, *graph.coefficients]))
     if n_others:
         tail = pt.specify_shape(statistics[statistics.shape[0] - n_others :], (n_others,))
         known: dict[Any, Any] = {graph.others: tail}
-        logp = graph_replace([logp], known, strict=False)[0]
+        rest = graph_replace([rest], known, strict=False)[0]
+    log_bounds: Any = 0.0
+    together: Any
     parts: list[Any] = []
     start = 0
     for (bound, likelihood, size), w, n in zip(bounds, coefficients, graph.sizes, strict=True):
         own: Any = statistics[start:] if start else statistics
         collapsed = bound.collapsed if remainder else cast(Taylor, bound).expansion
         log_bound, shared = collapsed(likelihood, w, own, n)
-        logp = logp + log_bound
+        log_bounds = log_bounds + log_bound
         parts += [w, shared]
         start += size
+    slope: Any = None
+    if is_affine:
+        slopes: Any = pytensor.grad(log_bounds, coefficients, disconnected_inputs="ignore")
+        slope = pt.join(0, *slopes)
     if len(graph.sizes) == 1:
-        return DensityGraphs(graph.theta, statistics, logp, *parts)
-    together: Any = pt.join(0, *parts)
-    return DensityGraphs(graph.theta, statistics, logp, together, cast(Any, pt.zeros((0,))))
+        together, shared = parts
+    else:
+        together, shared = pt.join(0, *parts), pt.zeros((0,))
+    return DensityGraphs(graph.theta, statistics, rest, log_bounds, together, shared, slope)

@@ -19,7 +19,7 @@ from pymc_flymc.graphs.compilation import (
     compile_pullback,
 )
 from pymc_flymc.kernels import hamiltonian, joint, metropolis, slice, surrogate
-from pymc_flymc.kernels.density import NativeGraph
+from pymc_flymc.kernels.density import Jacobian, NativeGraph
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.poisson import KAPPA
@@ -112,20 +112,24 @@ class Target:
     def __post_init__(self) -> None:
         bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
         surrogate = self.kernel == "surrogate"
-        graphs = collapsed_density(self.graph, bounds, self.n_others, not surrogate)
-        self.gradients: tuple[NativeGraph | NativeFunction, ...] = ()
+        # What rows share is of no account where their factors are remainders alone.
+        shares = not surrogate and any(part.n_shared for part in self.parts)
+        constant = None if shares else self.graph.jacobian
+        self.jacobian, is_affine = Jacobian.of(constant), constant is not None
+        graphs = collapsed_density(self.graph, bounds, self.n_others, not surrogate, is_affine)
+        self.gradients: tuple[NativeGraph, ...] = ()
+        self.factor_gradients: list[NativeFunction] = []
         self._density: NativeGraph | None = None
         if not KERNELS[self.kernel].GRADIENTS:
             self._density = compile_density(graphs)
         else:
             factor = exact_factor if surrogate else row_factor
             factors = [factor(part.likelihood, part.bound) for part in self.parts]
-            of_factors = [compile_log_factor_gradient(factor) for factor in factors]
-            # What rows share is of no account where their factors are remainders alone.
             nothing: Any = pt.zeros((0,))
             paths = graphs._replace(shared=nothing) if surrogate else graphs
-            with_gradient, pullback = compile_density_gradient(graphs), compile_pullback(paths)
-            self.gradients = with_gradient, pullback, *of_factors
+            pullback = [] if is_affine else [compile_pullback(paths)]
+            self.gradients = compile_density_gradient(graphs), *pullback
+            self.factor_gradients = [compile_log_factor_gradient(factor) for factor in factors]
         self.compiled_kernel()  # loaded here, it is there in every forked chain
 
     @property
@@ -169,7 +173,8 @@ class Target:
         """
         if self._density is not None:
             return float(self._density(theta, statistics, w_out))
-        return float(self.gradients[0](theta, statistics, w_out, np.empty_like(theta)))
+        gradient = np.empty_like(theta)
+        return float(self.gradients[0](self.jacobian, theta, statistics, w_out, gradient))
 
     def coefficients(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Coefficients of all likelihoods, shape (P,), without what the rows of each share."""
@@ -204,17 +209,17 @@ class Target:
     def posterior(self, statistics: np.ndarray, geometry: Geometry) -> Posterior:
         """Native form, for one chain's own statistics and geometry."""
         factors: Any = tuple(part.log_factor.address for part in self.parts)
-        density, pullback, *of_factors = [f.address for f in self.gradients] or [0, 0]
-        gradients: Any = tuple(of_factors) or (0,) * len(factors)
+        density, pullback = [*(f.address for f in self.gradients), 0, 0][:2]
+        gradients: Any = tuple(f.address for f in self.factor_gradients) or (0,) * len(factors)
         if len(self.parts) == 1:
             (factors,), (gradients,) = factors, gradients
         alone = self._density.address if self._density is not None else 0
         addresses = alone, factors, density, pullback, gradients
-        return Posterior(*addresses, statistics, self.data.rows, geometry)
+        return Posterior(*addresses, self.jacobian, statistics, self.data.rows, geometry)
 
     def __getstate__(self) -> dict[str, Any]:
         """Graphs travel to other processes, machine code does not."""
-        native = "_density", "gradients"
+        native = "_density", "gradients", "factor_gradients"
         return {k: v for k, v in self.__dict__.items() if k not in native}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from branching import assert_close, enumerate_branches
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.kernels.brightness import brighten, make_brightness
-from pymc_flymc.kernels.density import call_density
+from pymc_flymc.kernels.density import Jacobian, call_density
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_moves, update_theta
@@ -113,7 +113,7 @@ def transition(scheme, theta, z, cursor):
     def program(rng):
         plan = make_plan(scheme, N, levels, np.array([cursor]))
         geometry = dense_geometry(np.array([LATTICE[1]]), np.array([[step]]))
-        posterior = Posterior(density, factors, 0, 0, 0, None, rows, geometry)
+        posterior = Posterior(density, factors, 0, 0, 0, Jacobian.of(None), None, rows, geometry)
         n_likelihoods = 1 if factors is log_factor else 2
         chain, bright = make_chain(1, n_likelihoods, N), make_brightness(N)
         scratch = make_scratch(1, 2)

@@ -15,7 +15,7 @@ import numpy as np
 from branching import BranchingGenerator, assert_close, enumerate_branches
 
 from pymc_flymc.kernels.brightness import make_brightness
-from pymc_flymc.kernels.density import call_density
+from pymc_flymc.kernels.density import Jacobian, call_density
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.joint import log_weight, transition
@@ -108,7 +108,7 @@ def weight_of(rows, chain, bright):
 def branches(weights, v, z):
     rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([KAPPA, X, Y]))
     geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
-    posterior = Posterior(density, log_factor, 0, 0, 0, None, rows, geometry)
+    posterior = Posterior(density, log_factor, 0, 0, 0, Jacobian.of(None), None, rows, geometry)
     heavy = np.arange(N, dtype=np.int32)
     nothing, nobody = np.ones(N), np.zeros(N, np.int32)
     tables = AliasTables(

@@ -15,6 +15,7 @@ import numpy as np
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.kernels import hamiltonian, slice
 from pymc_flymc.kernels.brightness import brighten, make_brightness
+from pymc_flymc.kernels.density import Jacobian
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
@@ -125,7 +126,7 @@ def log_density(theta):
 
 def density_gradient(theta, statistics):
     w = np.concatenate([theta, -theta]) if TWO else theta
-    return w, gradient_of(log_density, theta), log_density(theta)
+    return w, gradient_of(log_density, theta), np.empty(0), log_density(theta)
 
 
 def pullback(theta, statistics, slope):
@@ -160,13 +161,14 @@ def posterior():
         first = rows._replace(X=X[:SPLIT], constants=CONSTANTS[:SPLIT])
         rows = SeveralRows((first, second), np.array([0, 2, 4]))
         factors = tuple((factor, turned(factor)) for factor in factors)
-    return Posterior(0, factors[0], density_gradient, pullback, factors[1], None, rows, GEOMETRY)
+    functions = 0, factors[0], density_gradient, pullback, factors[1]
+    return Posterior(*functions, Jacobian.of(None), None, rows, GEOMETRY)
 
 
 def state(theta, z):
     chain, bright = make_chain(2, 2 + 2 * TWO, N), make_brightness(N)
     chain.v[:], chain.theta[:] = np.linalg.solve(MATRIX, theta - GEOMETRY.centre), theta
-    chain.w[:], _, chain.log_density[0] = density_gradient(theta, None)
+    chain.w[:], *_, chain.log_density[0] = density_gradient(theta, None)
     odds = np.empty(N)
     log_factor((X @ theta)[:, None], CONSTANTS, None, odds)
     for n in np.flatnonzero(z):

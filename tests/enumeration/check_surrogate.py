@@ -13,6 +13,7 @@ import numpy as np
 from branching import BranchingGenerator, assert_close, enumerate_branches
 
 from pymc_flymc.kernels.brightness import make_brightness
+from pymc_flymc.kernels.density import Jacobian
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.poisson import AliasTables, log_weight_of_z
@@ -43,7 +44,7 @@ def density_gradient(theta, statistics):
     value = -0.5 * theta[0] ** 2 + joint.expansion(joint.X * theta[0]).sum()
     outside = np.min(np.abs(joint.CENTRE + joint.FACTOR * joint.V - theta[0])) > 1e-9
     w = np.array([theta[0], *shared_at(theta[0])])
-    return w, np.zeros(1), -np.inf if outside else value
+    return w, np.zeros(1), np.empty(0), -np.inf if outside else value
 
 
 def remainder_gradient(eta, constants, shared, out, slopes, slope):
@@ -76,7 +77,7 @@ def branches(repeats, v, z):
     exact = Rows(joint.X[[EXACT], None], np.empty((0, 1)), 0, constants[[EXACT]])
     geometry = dense_geometry(np.array([joint.CENTRE]), np.array([[joint.FACTOR]]))
     functions = 0, joint.log_factor, density_gradient, pullback, None
-    posterior = Posterior(*functions, None, rows, geometry)
+    posterior = Posterior(*functions, Jacobian.of(None), None, rows, geometry)
     heavy = np.array([n for n in range(joint.N) if n != EXACT], dtype=np.int32)
     nothing, nobody = np.ones(joint.N), np.zeros(joint.N, np.int32)
     drawn = np.empty(2 * joint.N, np.int32)

@@ -1,0 +1,101 @@
+"""Graphs that are affine in a vector: their derivatives are numbers, and need not be compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor import scalar as ps
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.traversal import toposort
+from pytensor.tensor.basic import Alloc, Join, MakeVector, ScalarFromTensor, Split, TensorFromScalar
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.subtensor import AdvancedSubtensor, IncSubtensor, Subtensor
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.graphs.tools import plain_function
+
+__all__ = ["constant_jacobian"]
+
+#: Jacobians of more elements for as many outputs as inputs are left to graphs.
+LARGE = 1 << 20
+
+#: Ops that put the elements of their first input elsewhere.
+_MOVES = (
+    Alloc,
+    AdvancedSubtensor,
+    DimShuffle,
+    Reshape,
+    ScalarFromTensor,
+    SpecifyShape,
+    Split,
+    Subtensor,
+    TensorFromScalar,
+)
+_SUMS = ps.Add, ps.Sub, ps.Neg, ps.Identity
+#: What a variable is in theta.
+FIXED, AFFINE, EXPONENTIAL, OTHER = range(4)
+
+
+def constant_jacobian(of: TensorVariable, wrt: TensorVariable) -> np.ndarray | None:
+    """Return the Jacobian of a vector that is affine in another, or None if it may not be.
+
+    Logarithms of exponentials, as of a scale that a model samples by its logarithm, are affine.
+
+    Parameters
+    ----------
+    of : TensorVariable, shape (P,)
+    wrt : TensorVariable, shape (D,)
+        Of a known length; the graph's only input.
+
+    Returns
+    -------
+    ndarray, shape (P, D), float64, or None
+    """
+    kinds: dict[Variable, int] = {wrt: AFFINE}
+    for node in toposort([of], blockers=[wrt]):
+        kind = _kind(node, [kinds.get(v, FIXED) for v in node.inputs])
+        kinds.update(dict.fromkeys(node.outputs, kind))
+    (d,) = wrt.type.shape
+    if kinds.get(of, FIXED) != AFFINE or d is None or d * d > LARGE:
+        return None
+    points = pt.matrix("points", shape=(d + 1, d), dtype="float64")
+    values: Any = vectorize_graph(of, {wrt: points})
+    at = plain_function([points], values)(np.concatenate([np.zeros((1, d)), np.eye(d)]))
+    return np.ascontiguousarray((at[1:] - at[0]).T)
+
+
+def _kind(node: Apply, inputs: list[int]) -> int:
+    """Return what a node's outputs are if its inputs are of the given kinds."""
+    op: Any = node.op.core_op if isinstance(node.op, Blockwise) else node.op
+    function = op.scalar_op if isinstance(op, Elemwise) else None
+    moving = [kind for kind in inputs if kind != FIXED]
+    if not moving:
+        return FIXED
+    if isinstance(op, _MOVES):
+        return OTHER if any(inputs[1:]) else inputs[0]
+    if isinstance(function, ps.Log):
+        return AFFINE if inputs == [EXPONENTIAL] else OTHER
+    if any(kind != AFFINE for kind in moving):
+        return OTHER
+    if isinstance(function, ps.Exp):
+        return EXPONENTIAL
+    is_linear = (
+        isinstance(op, Join | MakeVector)
+        or isinstance(function, _SUMS)
+        or (isinstance(op, Sum | Dot) and len(moving) == 1)
+        or (isinstance(op, IncSubtensor) and not any(inputs[2:]))
+        or (isinstance(function, ps.Mul) and len(moving) == 1)
+        or (isinstance(function, ps.TrueDiv) and not inputs[1])
+        or (isinstance(function, ps.Cast) and _are_double(node))
+    )
+    return AFFINE if is_linear else OTHER
+
+
+def _are_double(node: Apply) -> bool:
+    return all(getattr(v.type, "dtype", "") == "float64" for v in (*node.inputs, *node.outputs))
