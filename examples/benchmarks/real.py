@@ -90,18 +90,23 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(DEFAULT))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for a run")
+    parser.add_argument("--results", type=Path, help="JSON: what is there is not measured again")
     parser.add_argument("--figure", type=Path, help="where to draw it")
     options = parser.parse_args()
     models = options.models or list(MODELS if options.data else SIMULATED)
-    table: Table = {}
+    kept = options.results
+    table: Table = json.loads(kept.read_text()) if kept and kept.exists() else {}
     print("| model |", " | ".join(options.methods), "|\n|---|" + "---:|" * len(options.methods))
     for model in models:
-        table[model] = {}
-        for method in options.methods:
+        line = table.setdefault(model, {})
+        for method in [each for each in options.methods if each not in line]:
             settings = options.data or Path(), options.seed, options.limit
-            table[model][method] = run(model, method, *settings)
-        cells = [cell(table[model][method], options.limit) for method in options.methods]
+            line[method] = run(model, method, *settings)
+            if kept:
+                kept.write_text(json.dumps(table, indent=1))
+        cells = [cell(line[method], options.limit) for method in options.methods]
         print(f"| {model} |", " | ".join(cells), "|", flush=True)
+    table = {model: table[model] for model in models}
     for model, line in table.items():
         if (found := line.get("auto")) is not None:
             print(f"{model}: {found['said']}")
