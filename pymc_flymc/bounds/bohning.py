@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows
+from pymc_flymc.graphs.quadratic import Quadratic
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
@@ -73,12 +74,14 @@ class Bohning(SoftmaxBound):
         """Graph of the collapsed sum; the rows share nothing."""
         k, size = likelihood.n_predictors, n_coefficients
         width = size // k
-        u: Any = (w - statistics[1 : 1 + size]).reshape((k, width))
-        gradient = statistics[1 + size : 1 + 2 * size].reshape((k, width))
-        start = 1 + 2 * size
-        square = statistics[start : start + width * width].reshape((width, width))
-        product = u @ square
-        form = pt.sum(u * product) - pt.sum(u.sum(axis=0) * product.sum(axis=0)) / (k + 1)
+        u, gradient = w - statistics[1 : 1 + size], statistics[1 + size : 1 + 2 * size]
+        classes = [u[i * width : (i + 1) * width] for i in range(k)]
+        # The op reads the square alone, behind what another quadratic has there.
+        quadratic: Any = Quadratic(False)
+        square = statistics[2 * (size - width) :]
+        form = -quadratic(sum(classes[1:], classes[0]), square)[1] / (k + 1)
+        for each in classes:
+            form = form + quadratic(each, square)[1]
         return statistics[0] + pt.sum(gradient * u) - 0.25 * form, pt.zeros((0,))
 
     def gap(
