@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from examples.benchmarks.__main__ import three_digits
-from examples.benchmarks.measurement import draws_of, smallest_ess
+from examples.benchmarks.measurement import count_rows
 from examples.benchmarks.problem import synthetic
 
 COLUMNS = (3, 6, 11, 21, 51)
@@ -42,29 +42,6 @@ def kernels() -> dict[str, Any]:
     }
 
 
-def count(model: Any, make_step: Any, seed: int, draws: int) -> tuple[float, float, float]:
-    """Effective draws, rows read for each of them, and bright rows, in two chains."""
-    import pymc as pm
-
-    with model:
-        idata = pm.sample(
-            step=make_step(),
-            tune=500,
-            draws=draws,
-            chains=2,
-            cores=2,
-            progressbar=False,
-            random_seed=seed,
-            compute_convergence_checks=False,
-        )
-    statistics, ess = idata.sample_stats, smallest_ess(draws_of(idata))
-    return (
-        ess,
-        float(statistics["likelihood_queries"].sum()) / ess,
-        float(statistics["n_bright"].mean()),
-    )
-
-
 def plot(path: Path, seed: int) -> None:
     figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
     print("| parameters | " + " | ".join(kernels()) + " |")
@@ -73,7 +50,7 @@ def plot(path: Path, seed: int) -> None:
     for n_columns in COLUMNS:
         model = synthetic(N_ROWS, n_columns, seed).model()
         for name, make_step in kernels().items():
-            ess, queries, _ = count(model, make_step, seed, 500)
+            ess, queries, _ = count_rows(model, make_step, seed, tune=500, draws=500)
             rows[name].append(queries if ess > 100 else np.nan)
         cells = [three_digits(rows[name][-1]) for name in rows]
         print(f"| {n_columns} | " + " | ".join(cells) + " |", flush=True)
@@ -123,7 +100,7 @@ def tabulate(folder: Path, sets: list[str], names: list[str], draws: int, seed: 
         for kernel, make_step in kernels().items():
             if kernel not in names:
                 continue
-            ess, queries, bright = count(model, make_step, seed, draws)
+            ess, queries, bright = count_rows(model, make_step, seed, tune=500, draws=draws)
             cells = [three_digits(bright), three_digits(queries), three_digits(1000.0 / queries)]
             if ess < 50:
                 cells[1:] = ["too few to tell"] * 2

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,33 @@ class Measurement:
     def to_dict(self) -> dict[str, Any]:
         """All fields, for JSON."""
         return asdict(self)
+
+
+class Rows(NamedTuple):
+    """Effective draws of a run, rows read for each of them, and bright rows."""
+
+    ess: float
+    each: float
+    bright: float
+
+
+def count_rows(model: Any, make_step: Callable[[], Any], seed: int, **lengths: int) -> Rows:
+    """Sample two chains, in `draws` and `tune` draws, and count rows."""
+    import pymc as pm
+
+    with model:
+        idata = pm.sample(
+            step=make_step(),
+            chains=2,
+            cores=2,
+            progressbar=False,
+            random_seed=seed,
+            compute_convergence_checks=False,
+            **lengths,
+        )
+    statistics, ess = idata.sample_stats, smallest_ess(draws_of(idata))
+    read = float(statistics["likelihood_queries"].sum())
+    return Rows(ess, read / ess, float(statistics["n_bright"].mean()))
 
 
 def smallest_ess(draws: dict[str, np.ndarray]) -> float:

@@ -24,7 +24,7 @@ import numpy as np
 from examples.benchmarks import nuts
 from examples.benchmarks.__main__ import three_digits
 from examples.benchmarks.figures import style_against_rows
-from examples.benchmarks.measurement import draws_of, smallest_ess
+from examples.benchmarks.measurement import count_rows
 from examples.benchmarks.problem import Problem, synthetic
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan
 
@@ -33,13 +33,7 @@ FEWEST, MOST = 1_000, 10_000_000
 
 def firefly(problem: Problem, seed: int, **settings: Any) -> float:
     """Rows for each effective draw of two chains of 1,000 draws."""
-    import pymc as pm
-
-    with problem.model():
-        step = FireflyMH(**settings)
-        idata = pm.sample(step=step, chains=2, cores=2, progressbar=False, random_seed=seed)
-    rows = float(idata.sample_stats["likelihood_queries"].sum())
-    return rows / smallest_ess(draws_of(idata))
+    return count_rows(problem.model(), partial(FireflyMH, **settings), seed).each
 
 
 def gradients(problem: Problem, seed: int) -> float:

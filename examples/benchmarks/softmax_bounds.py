@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import matplotlib
@@ -20,7 +21,7 @@ import numpy as np
 
 from examples.benchmarks.__main__ import three_digits
 from examples.benchmarks.figures import style_against_rows
-from examples.benchmarks.measurement import draws_of, smallest_ess
+from examples.benchmarks.measurement import count_rows
 from examples.benchmarks.problem import synthetic
 from pymc_flymc import Bohning, FireflyMH, JebaraChoromanska, Taylor
 
@@ -43,26 +44,14 @@ class Count:
 
 def count(n_rows: int, n_columns: int, classes: int, seed: int) -> dict[str, Count]:
     """Sample two chains of 300 draws under each bound."""
-    import pymc as pm
-
     counts = {}
-    with synthetic(n_rows, n_columns, seed, "softmax", classes).model():
+    model = synthetic(n_rows, n_columns, seed, "softmax", classes).model()
+    with model:
         choice = type(FireflyMH().bounds[0])
-        for name, bound in BOUNDS.items():
-            idata = pm.sample(
-                step=FireflyMH(bound=bound()),
-                tune=300,
-                draws=300,
-                chains=2,
-                cores=1,
-                progressbar=False,
-                random_seed=seed,
-            )
-            statistics = idata.sample_stats
-            ess = smallest_ess(draws_of(idata))
-            rows = float(statistics["likelihood_queries"].sum()) / ess
-            bright = float(statistics["n_bright"].mean())
-            counts[name] = Count(bright, rows if ess > 100 else np.nan, choice is bound)
+    for name, bound in BOUNDS.items():
+        step = partial(FireflyMH, bound=bound())
+        ess, rows, bright = count_rows(model, step, seed, tune=300, draws=300)
+        counts[name] = Count(bright, rows if ess > 100 else np.nan, choice is bound)
     return counts
 
 

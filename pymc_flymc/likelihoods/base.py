@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, free_inputs
-
 __all__ = [
     "ExplicitLikelihood",
+    "Family",
     "Likelihood",
     "RowParameters",
     "SmoothLikelihood",
     "SmoothedLikelihood",
-    "check_counts",
-    "check_parameter",
     "is_likelihood",
     "outcome",
-    "scalar_parameter",
 ]
 
 
@@ -132,6 +127,21 @@ def is_likelihood(kind: type) -> bool:
     return hasattr(kind, "matches")
 
 
+class Family:
+    """What families have in common that are told by the distribution of the observed variable."""
+
+    #: PyMC's distributions of this family.
+    distributions: Any
+    name: str
+    n_predictors: int = 1
+    nuisances: tuple[str, ...] = ()
+    row_data: tuple[str, ...] = ()
+
+    def matches(self, rv: TensorVariable) -> bool:
+        """Return whether a random variable has one of the family's distributions."""
+        return rv.owner is not None and isinstance(rv.owner.op, self.distributions)
+
+
 def outcome(likelihood: Likelihood, columns: Sequence[Any]) -> Any:
     """Return what `Likelihood.log_likelihood` takes as y, from the columns of observed values."""
     return list(columns) if likelihood.row_data else columns[0]
@@ -212,86 +222,3 @@ class SmoothedLikelihood(Likelihood, Protocol):
         The nuisance parameters are of shape (S,).
         """
         ...
-
-
-def is_positive(values: np.ndarray) -> np.ndarray:
-    """Return which values are positive and finite; complex ones are not."""
-    return np.isfinite(values) & (values.imag == 0) & (values.real > 0)
-
-
-def check_parameter(
-    parameter: TensorVariable,
-    what: str,
-    rv: TensorVariable,
-    expected: str = "positive and finite",
-    good: Callable[[np.ndarray], np.ndarray] = is_positive,
-) -> None:
-    """Refuse a parameter with impossible values, if it is given as numbers.
-
-    Parameters
-    ----------
-    parameter : TensorVariable
-        Of any shape; one that depends on other variables passes.
-    what : str
-        Its name.
-    rv : TensorVariable
-        The observed variable.
-    expected : str
-        What the values must be.
-    good : callable
-        Which of an array of values are.
-
-    Raises
-    ------
-    ValueError
-        It names the parameter and the first bad value.
-    """
-    if free_inputs([parameter]):
-        return
-    values = np.ravel(evaluate(parameter))
-    bad = np.flatnonzero(~good(values))
-    if bad.size:
-        row = f" in row {bad[0]}" if values.size > 1 else ""
-        raise ValueError(
-            f"{what} of the observed variable {rv.name!r} is {values[bad[0]]}{row}; it must be "
-            f"{expected}"
-        )
-
-
-def scalar_parameter(
-    parameter: Any, what: str, rv: TensorVariable, expected: str = "positive and finite"
-) -> Any:
-    """Return a positive parameter that is the same for all rows as a scalar.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If it has a value for each row.
-    ValueError
-        If it is given as a number and not positive and finite.
-    """
-    if not all(parameter.type.broadcastable):
-        raise UnsupportedModelError(
-            f"{what} of the observed variable {rv.name!r} has a value for each row; Firefly needs "
-            f"one for all rows: a scalar {what}"
-        )
-    check_parameter(parameter, what, rv, expected)
-    return parameter.squeeze() if parameter.ndim else parameter
-
-
-def check_counts(values: np.ndarray, name: str) -> np.ndarray:
-    """Return observed counts as float64.
-
-    Raises
-    ------
-    ValueError
-        If there are other values, NaN included.
-    """
-    values = np.asarray(values, dtype=np.float64)
-    bad = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & (values < np.inf)))
-    if bad.size:
-        raise ValueError(
-            f"{name} has {bad.size} values that are not counts, first in row {bad[0]}: "
-            f"{values[bad[0]]}; correct or drop these rows"
-        )
-    return values

@@ -11,19 +11,17 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.base import Family, RowParameters
 from pymc_flymc.likelihoods.links import find_predictor
 
 __all__ = ["Bernoulli", "BernoulliLogit"]
 
 
-class Bernoulli:
+class Bernoulli(Family):
     """Observed 0/1 with ``P(y_n = 1)`` the inverse link of a predictor."""
 
     name: str
-    n_predictors = 1
-    nuisances: tuple[str, ...] = ()
-    row_data: tuple[str, ...] = ()
+    distributions = BernoulliRV
     #: Rounding errors allowed in the model's own way to write the link.
     rtol = 64 * float(np.finfo(np.float64).eps)
 
@@ -36,10 +34,6 @@ class Bernoulli:
     ) -> TensorVariable:
         """Return the graph of the log-likelihood, element by element."""
         raise NotImplementedError
-
-    def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.Bernoulli``."""
-        return rv.owner is not None and isinstance(rv.owner.op, BernoulliRV)
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the predictor, found inside the graph of p.

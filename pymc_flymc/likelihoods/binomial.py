@@ -12,26 +12,22 @@ from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs
-from pymc_flymc.likelihoods.base import RowParameters, check_parameter
+from pymc_flymc.likelihoods.base import Family, RowParameters
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
-from pymc_flymc.likelihoods.links import find_predictor
+from pymc_flymc.likelihoods.checks import check_parameter
+from pymc_flymc.likelihoods.links import find_predictor, unreadable
 
 __all__ = ["BinomialLogit"]
 
 
-class BinomialLogit:
+class BinomialLogit(Family):
     """Observed successes in n trials with ``P(success) = sigmoid(eta_n)`` for each of them."""
 
     name = "binomial-logit"
     usage = "pm.Binomial(n=n, logit_p=eta)"
-    n_predictors = 1
-    nuisances: tuple[str, ...] = ()
+    distributions: Any = BinomialRV
     row_data: tuple[str, ...] = ("n",)
     growth = 0.0
-
-    def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.Binomial``."""
-        return rv.owner is not None and isinstance(rv.owner.op, BinomialRV)
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the log odds, found inside the graph of p, and the number of trials.
@@ -53,11 +49,8 @@ class BinomialLogit:
         check_parameter(n, "n", rv, expected, lambda values: values >= 0)
         eta = find_predictor(p, expit)
         if eta is None:
-            raise UnsupportedModelError(
-                f"cannot read the observed variable {rv.name!r}: its p is not the logistic "
-                "function of a linear predictor. Use pm.Binomial(n=n, logit_p=eta) or "
-                "p=pm.math.sigmoid(eta), without clipping, other links or mixtures"
-            )
+            usage = f"{self.usage} or p=pm.math.sigmoid(eta), without clipping or mixtures"
+            raise unreadable(rv, "p", "logistic", usage)
         return RowParameters(self, eta, row_data=[n])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:

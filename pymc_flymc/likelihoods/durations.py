@@ -14,8 +14,9 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import evaluate, free_inputs
-from pymc_flymc.likelihoods.base import RowParameters, is_positive, scalar_parameter
-from pymc_flymc.likelihoods.links import find_log_mean
+from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.checks import check_values, is_positive, scalar_parameter
+from pymc_flymc.likelihoods.links import find_log_mean, unreadable
 
 __all__ = ["Durations"]
 
@@ -89,11 +90,8 @@ class Durations:
             likelihood = replace(self, power=1.0, mass=shape)
         eta = find_log_mean(scale, rv)
         if eta is None:
-            raise UnsupportedModelError(
-                f"cannot read the observed variable {rv.name!r}: its scale is not the exponential "
-                f"function of a linear predictor. Use {self.usage}, or "
-                "pm.Gamma(alpha, beta=alpha / pm.math.exp(eta))"
-            )
+            usage = f"{self.usage}, or pm.Gamma(alpha, beta=alpha / pm.math.exp(eta))"
+            raise unreadable(rv, "scale", "exponential", usage)
         return RowParameters(likelihood, eta, row_data=[upper])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
@@ -105,13 +103,8 @@ class Durations:
             If a duration is not positive and finite, or is beyond its limit.
         """
         y, upper = np.asarray(values, dtype=np.float64).T
-        bad = np.flatnonzero(~(is_positive(y) & (y <= upper)))
-        if bad.size:
-            raise ValueError(
-                f"{name} has {bad.size} values that are not positive and finite, or beyond the "
-                f"limit of censoring, first in row {bad[0]}: {y[bad[0]]}; correct or drop these "
-                "rows"
-            )
+        expected = "positive and finite, or beyond the limit of censoring"
+        check_values(is_positive(y) & (y <= upper), y, name, expected)
         return np.stack([np.where(y < upper, self.mass, 0.0), y**self.power], axis=1)
 
     def log_likelihood(self, arguments: Sequence[TensorVariable], y: Any) -> TensorVariable:

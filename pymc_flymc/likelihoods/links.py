@@ -16,10 +16,11 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import first_equals, free_inputs, plain_function
-from pymc_flymc.likelihoods.base import check_parameter
+from pymc_flymc.likelihoods.checks import check_parameter
 
-__all__ = ["find_log_mean", "find_predictor"]
+__all__ = ["find_log_mean", "find_predictor", "unreadable"]
 
 # How the parameter may depend on the variable found: inverse_link(slope * v).
 _SLOPES = (1, -1, 2, -2)
@@ -198,3 +199,21 @@ def _arguments(u: Variable) -> list[Variable] | None:
             return None
         return u.owner.inputs[1:] if isinstance(op.scalar_op, ps.Second) else u.owner.inputs
     return u.owner.inputs[:1] if isinstance(op, _WRAPPERS) else None
+
+
+def unreadable(rv: TensorVariable, what: str, link: str, usage: str) -> UnsupportedModelError:
+    """Return the error for a parameter in which no predictor is found.
+
+    Parameters
+    ----------
+    rv : TensorVariable
+        The observed variable.
+    what, link : str
+        Its parameter, and the function of the predictor that this must be.
+    usage : str
+        How to write it.
+    """
+    return UnsupportedModelError(
+        f"cannot read the observed variable {rv.name!r}: its {what} is not the {link} function of "
+        f"a linear predictor. Use {usage}"
+    )

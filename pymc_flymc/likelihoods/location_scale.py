@@ -11,23 +11,37 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import CauchyRV, LaplaceRV, LogisticRV, StudentTRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.likelihoods.base import RowParameters, scalar_parameter
+from pymc_flymc.likelihoods.base import Family, RowParameters
+from pymc_flymc.likelihoods.checks import scalar_parameter
 
 __all__ = ["AsymmetricLaplace", "LocationScale", "Logistic", "StudentT"]
 
 
-class LocationScale:
+class LocationScale(Family):
     """Observed values with noise around the predictor, log-convex in u = ((y - eta)/sigma)^2.
 
     The last nuisance parameter is log sigma. A tangent in u is described by *features* of the row,
     the first of which is minus its slope.
     """
 
-    n_predictors = 1
     nuisances: tuple[str, ...] = ("log sigma",)
-    row_data: tuple[str, ...] = ()
+    #: What PyMC calls sigma.
+    scale = "sigma"
     #: Features of a tangent.
     n_features = 2
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return location and log sigma.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If sigma differs from row to row.
+        ValueError
+            If it is a number that is not positive and finite.
+        """
+        mu, sigma = rv.owner.op.dist_params(rv.owner)
+        return RowParameters(self, mu, [pt.log(scalar_parameter(sigma, self.scale, rv))])
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
         """Graph of the part of the log density that does not depend on the residual."""
@@ -92,11 +106,8 @@ class StudentT(LocationScale):
 
     name = "student-t"
     usage = "pm.StudentT(nu=nu, mu=eta, sigma=sigma), pm.Cauchy(alpha=eta, beta=beta)"
+    distributions = StudentTRV | CauchyRV
     nuisances: tuple[str, ...] = ("log nu", "log sigma")
-
-    def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.StudentT`` or ``pm.Cauchy``."""
-        return rv.owner is not None and isinstance(rv.owner.op, StudentTRV | CauchyRV)
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return location, log nu and log sigma, which may be constants.
@@ -148,23 +159,8 @@ class Logistic(LocationScale):
 
     name = "logistic"
     usage = "pm.Logistic(mu=eta, s=s)"
-
-    def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.Logistic``."""
-        return rv.owner is not None and isinstance(rv.owner.op, LogisticRV)
-
-    def read(self, rv: TensorVariable) -> RowParameters:
-        """Return location and log s.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If s differs from row to row.
-        ValueError
-            If it is a number that is not positive and finite.
-        """
-        mu, scale = rv.owner.op.dist_params(rv.owner)
-        return RowParameters(self, mu, [pt.log(scalar_parameter(scale, "s", rv))])
+    distributions = LogisticRV
+    scale = "s"
 
     def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
         """Graph of ``-2 log 2 cosh(z/2)``, without overflow."""
@@ -190,12 +186,8 @@ class AsymmetricLaplace(LocationScale):
 
     name = "asymmetric-laplace"
     usage = "pm.Laplace(mu=eta, b=b), pm.AsymmetricLaplace(q=q, mu=eta, b=b)"
+    distributions = LaplaceRV | pm.AsymmetricLaplace.rv_type
     nuisances: tuple[str, ...] = ("log kappa", "log sigma")
-
-    def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.Laplace`` or ``pm.AsymmetricLaplace``."""
-        ops = LaplaceRV | pm.AsymmetricLaplace.rv_type
-        return rv.owner is not None and isinstance(rv.owner.op, ops)
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return location, log kappa and the log scale, which may be constants.

@@ -15,14 +15,10 @@ from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs
-from pymc_flymc.likelihoods.base import (
-    RowParameters,
-    check_counts,
-    check_parameter,
-    scalar_parameter,
-)
+from pymc_flymc.likelihoods.base import Family, RowParameters
 from pymc_flymc.likelihoods.binomial import BinomialLogit
-from pymc_flymc.likelihoods.links import find_log_mean, find_predictor
+from pymc_flymc.likelihoods.checks import check_counts, check_parameter, scalar_parameter
+from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
 
 __all__ = ["NegativeBinomialFree", "NegativeBinomialLog", "log_rising"]
 
@@ -31,12 +27,14 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 _SHIFT = 8
 
 
-def _matches(rv: TensorVariable) -> bool:
-    """Return whether a random variable is ``pm.NegativeBinomial``."""
-    return rv.owner is not None and isinstance(rv.owner.op, NegBinomialRV)
+class _NegativeBinomial(Family):
+    """What the two families have in common."""
+
+    usage = "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=alpha)"
+    distributions: Any = NegBinomialRV
 
 
-class NegativeBinomialLog(BinomialLogit):
+class NegativeBinomialLog(_NegativeBinomial, BinomialLogit):
     r"""Observed counts with ``mean = exp(eta_n)`` and a known alpha.
 
     In :math:`\psi = \eta - \log\alpha` the log-likelihood is
@@ -45,10 +43,7 @@ class NegativeBinomialLog(BinomialLogit):
     """
 
     name = "negative-binomial-log"
-    usage = "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=alpha)"
     row_data: tuple[str, ...] = ("alpha",)
-
-    matches = staticmethod(_matches)
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return psi, and alpha, which may have a value for each row.
@@ -60,11 +55,11 @@ class NegativeBinomialLog(BinomialLogit):
         ValueError
             If alpha or an exposure is not positive and finite.
         """
-        alpha, _ = rv.owner.op.dist_params(rv.owner)
+        psi, alpha = _read(rv)
         if free_inputs([alpha]):
             raise UnsupportedModelError(f"alpha of the observed variable {rv.name!r} is free")
         check_parameter(alpha, "alpha", rv)
-        return RowParameters(self, _read_log_odds(rv), row_data=[alpha])
+        return RowParameters(self, psi, row_data=[alpha])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check counts, the first column of (N, 2), and return columns y and y + alpha.
@@ -78,7 +73,7 @@ class NegativeBinomialLog(BinomialLogit):
         return np.stack([y, y + values[:, 1]], axis=1)
 
 
-class NegativeBinomialFree:
+class NegativeBinomialFree(_NegativeBinomial):
     r"""Observed counts with ``mean = exp(eta_n)`` and an alpha that is sampled.
 
     The predictor is :math:`\psi = \eta - \log\alpha`, as for a known alpha. That alpha is part of
@@ -86,12 +81,7 @@ class NegativeBinomialFree:
     """
 
     name = "negative-binomial-free"
-    usage = "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=alpha)"
-    n_predictors = 1
     nuisances: tuple[str, ...] = ("log alpha",)
-    row_data: tuple[str, ...] = ()
-
-    matches = staticmethod(_matches)
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return psi and log alpha.
@@ -101,9 +91,8 @@ class NegativeBinomialFree:
         UnsupportedModelError
             If the mean is of another form, or alpha differs from row to row.
         """
-        alpha, _ = rv.owner.op.dist_params(rv.owner)
-        log_alpha = pt.log(scalar_parameter(alpha, "alpha", rv))
-        return RowParameters(self, _read_log_odds(rv), [log_alpha])
+        psi, alpha = _read(rv)
+        return RowParameters(self, psi, [pt.log(scalar_parameter(alpha, "alpha", rv))])
 
     read_observed = staticmethod(check_counts)
 
@@ -137,22 +126,19 @@ def log_rising(alpha: Any, y: Any) -> Any:
     return main + series / b - correction / a - pt.log(ratio)
 
 
-def _read_log_odds(rv: TensorVariable) -> Any:
-    """Return psi = log(mean / alpha), the log odds of 1 - p."""
-    _, p = rv.owner.op.dist_params(rv.owner)
+def _read(rv: TensorVariable) -> tuple[Any, Any]:
+    """Return psi = log(mean / alpha), the log odds of 1 - p, and alpha."""
+    alpha, p = rv.owner.op.dist_params(rv.owner)
     minus_psi = find_predictor(p, expit)
     if minus_psi is not None:
         logs = _logs_of_a_ratio(minus_psi)
         if logs is None:
-            return -minus_psi
+            return -minus_psi, alpha
         eta = find_log_mean(logs[1], rv)
         if eta is not None:
-            return eta - pt.log(logs[0])
-    raise UnsupportedModelError(
-        f"cannot read the observed variable {rv.name!r}: its mu is not the exponential function of "
-        "a linear predictor. Use pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=alpha), or "
-        "mu=exposure * pm.math.exp(eta)"
-    )
+            return eta - pt.log(logs[0]), alpha
+    usage = f"{_NegativeBinomial.usage}, or mu=exposure * pm.math.exp(eta)"
+    raise unreadable(rv, "mu", "exponential", usage)
 
 
 def _logs_of_a_ratio(v: TensorVariable) -> tuple[TensorVariable, TensorVariable] | None:

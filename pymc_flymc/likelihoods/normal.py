@@ -11,7 +11,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import LogNormalRV, NormalRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.likelihoods.base import RowParameters, is_positive, scalar_parameter
+from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.checks import check_values, is_positive
 from pymc_flymc.likelihoods.location_scale import LocationScale
 
 __all__ = ["Normal"]
@@ -33,25 +34,13 @@ class Normal(LocationScale):
     of_logarithms: bool = False
     name = "normal"
     usage = "pm.Normal(mu=eta, sigma=sigma), pm.LogNormal(mu=eta, sigma=sigma)"
+    distributions = NormalRV | LogNormalRV
     n_features = 1
 
-    def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.Normal`` or ``pm.LogNormal``."""
-        return rv.owner is not None and isinstance(rv.owner.op, NormalRV | LogNormalRV)
-
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return location and log sigma.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If sigma differs from row to row.
-        ValueError
-            If it is a number that is not positive and finite.
-        """
-        mu, sigma = rv.owner.op.dist_params(rv.owner)
+        """Return location and log sigma, and which of the two distributions it is."""
         likelihood = replace(self, of_logarithms=isinstance(rv.owner.op, LogNormalRV))
-        return RowParameters(likelihood, mu, [pt.log(scalar_parameter(sigma, "sigma", rv))])
+        return replace(super().read(rv), likelihood=likelihood)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Return finite values as float64, or the logarithms of positive ones.
@@ -64,12 +53,7 @@ class Normal(LocationScale):
         values = super().read_observed(values, name)
         if not self.of_logarithms:
             return values
-        bad = np.flatnonzero(~is_positive(values))
-        if bad.size:
-            raise ValueError(
-                f"{name} has {bad.size} values that are not positive, first in row {bad[0]}: "
-                f"{values[bad[0]]}; correct or drop these rows"
-            )
+        check_values(is_positive(values), values, name, "positive")
         return np.log(values)
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:

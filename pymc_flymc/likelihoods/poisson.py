@@ -9,26 +9,20 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods.base import RowParameters, check_counts
-from pymc_flymc.likelihoods.links import find_log_mean
+from pymc_flymc.likelihoods.base import Family, RowParameters
+from pymc_flymc.likelihoods.checks import check_counts
+from pymc_flymc.likelihoods.links import find_log_mean, unreadable
 
 __all__ = ["PoissonLog"]
 
 
-class PoissonLog:
+class PoissonLog(Family):
     """Observed counts with ``mean = exp(eta_n)``."""
 
     name = "poisson-log"
     usage = "pm.Poisson(mu=exposure * pm.math.exp(eta))"
-    n_predictors = 1
-    nuisances: tuple[str, ...] = ()
-    row_data: tuple[str, ...] = ()
+    distributions = PoissonRV
     growth = 1.0
-
-    def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is ``pm.Poisson``."""
-        return rv.owner is not None and isinstance(rv.owner.op, PoissonRV)
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the log mean, found inside the graph of mu.
@@ -45,11 +39,8 @@ class PoissonLog:
         (mu,) = rv.owner.op.dist_params(rv.owner)
         eta = find_log_mean(mu, rv)
         if eta is None:
-            raise UnsupportedModelError(
-                f"cannot read the observed variable {rv.name!r}: its mu is not the exponential "
-                "function of a linear predictor. Use pm.Poisson(mu=pm.math.exp(eta)), or "
-                "mu=exposure * pm.math.exp(eta)"
-            )
+            usage = "pm.Poisson(mu=pm.math.exp(eta)), or mu=exposure * pm.math.exp(eta)"
+            raise unreadable(rv, "mu", "exponential", usage)
         return RowParameters(self, eta)
 
     read_observed = staticmethod(check_counts)

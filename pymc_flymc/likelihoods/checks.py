@@ -1,0 +1,116 @@
+"""Checks of numbers that come with an observed variable: its parameters and its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.tools import evaluate, free_inputs
+
+__all__ = ["check_counts", "check_parameter", "check_values", "is_positive", "scalar_parameter"]
+
+
+def is_positive(values: np.ndarray) -> np.ndarray:
+    """Return which values are positive and finite; complex ones are not."""
+    return np.isfinite(values) & (values.imag == 0) & (values.real > 0)
+
+
+def check_parameter(
+    parameter: TensorVariable,
+    what: str,
+    rv: TensorVariable,
+    expected: str = "positive and finite",
+    good: Callable[[np.ndarray], np.ndarray] = is_positive,
+) -> None:
+    """Refuse a parameter with impossible values, if it is given as numbers.
+
+    Parameters
+    ----------
+    parameter : TensorVariable
+        Of any shape; one that depends on other variables passes.
+    what : str
+        Its name.
+    rv : TensorVariable
+        The observed variable.
+    expected : str
+        What the values must be.
+    good : callable
+        Which of an array of values are.
+
+    Raises
+    ------
+    ValueError
+        It names the parameter and the first bad value.
+    """
+    if free_inputs([parameter]):
+        return
+    values = np.ravel(evaluate(parameter))
+    bad = np.flatnonzero(~good(values))
+    if bad.size:
+        row = f" in row {bad[0]}" if values.size > 1 else ""
+        raise ValueError(
+            f"{what} of the observed variable {rv.name!r} is {values[bad[0]]}{row}; it must be "
+            f"{expected}"
+        )
+
+
+def scalar_parameter(
+    parameter: Any, what: str, rv: TensorVariable, expected: str = "positive and finite"
+) -> Any:
+    """Return a positive parameter that is the same for all rows as a scalar.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If it has a value for each row.
+    ValueError
+        If it is given as a number and not positive and finite.
+    """
+    if not all(parameter.type.broadcastable):
+        raise UnsupportedModelError(
+            f"{what} of the observed variable {rv.name!r} has a value for each row; Firefly needs "
+            f"one for all rows: a scalar {what}"
+        )
+    check_parameter(parameter, what, rv, expected)
+    return parameter.squeeze() if parameter.ndim else parameter
+
+
+def check_values(good: np.ndarray, values: np.ndarray, name: str, expected: str) -> None:
+    """Refuse observed values that are not good.
+
+    Parameters
+    ----------
+    good : ndarray of bool, shape (N,)
+    values : ndarray, shape (N,)
+    name, expected : str
+        The observed variable's name, and what its values must be.
+
+    Raises
+    ------
+    ValueError
+        It counts the bad values and names the first.
+    """
+    bad = np.flatnonzero(~good)
+    if bad.size:
+        raise ValueError(
+            f"{name} has {bad.size} values that are not {expected}, first in row {bad[0]}: "
+            f"{values[bad[0]]}; correct or drop these rows"
+        )
+
+
+def check_counts(values: np.ndarray, name: str) -> np.ndarray:
+    """Return observed counts as float64.
+
+    Raises
+    ------
+    ValueError
+        If there are other values, NaN included.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    whole = (values >= 0) & (values == np.floor(values)) & (values < np.inf)
+    check_values(whole, values, name, "counts")
+    return values
