@@ -34,9 +34,8 @@ class FireflyHMC(FireflyStep):
 
     Parameters
     ----------
-    vars : sequence of variables, optional
-        Variables to sample; all free variables by default. Every variable that the likelihood
-        depends on must be among them.
+    vars
+        As in `FireflyMH`.
     bound : Bound, "auto", None, or dict of these by names of observed variables
         Lower bound on each row's likelihood; "auto" takes one that fits the likelihood. None is
         regular MCMC: every transition reads all rows.
@@ -54,10 +53,7 @@ class FireflyHMC(FireflyStep):
         tuning window's draws. "auto" is dense up to a few hundred parameters; beyond, elements
         of large variables have a variance each, and covariances with the others. "isotropic" has
         one variance for all parameters, as in the paper.
-    transitions : int, optional
-        Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
-        neighbouring draws are nearly independent.
-    anchor, model, rng, initial_point
+    transitions, anchor, model, rng, initial_point
         As in `FireflyMH`.
 
     Raises
@@ -143,24 +139,15 @@ class FireflyMALA(FireflyHMC):
 
     Parameters
     ----------
-    vars : sequence of variables, optional
-        Variables to sample; all free variables by default. Every variable that the likelihood
-        depends on must be among them.
-    bound : Bound, "auto", None, or dict of these by names of observed variables
-        Lower bound on each row's likelihood; "auto" takes one that fits the likelihood. None is
-        regular MCMC: every transition reads all rows.
+    vars, bound
+        As in `FireflyHMC`.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled; ``ImplicitResampling()`` by default.
     target_accept : float, default 0.574
         Mean acceptance probability that the step size is tuned to; optimal for many
         parameters (Roberts & Rosenthal 1998).
-    metric : {"auto", "dense", "diagonal", "isotropic"}
+    metric, transitions, anchor, model, rng, initial_point
         As in `FireflyHMC`.
-    transitions : int, optional
-        Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
-        neighbouring draws are nearly independent.
-    anchor, model, rng, initial_point
-        As in `FireflyMH`.
 
     Raises
     ------

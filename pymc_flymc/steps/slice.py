@@ -33,22 +33,15 @@ class FireflySlice(FireflyStep):
 
     Parameters
     ----------
-    vars : sequence of variables, optional
-        Variables to sample; all free variables by default. Every variable that the likelihood
-        depends on must be among them.
-    bound : Bound, "auto", None, or dict of these by names of observed variables
-        Lower bound on each row's likelihood; "auto" takes one that fits the likelihood. None is
-        regular MCMC: every transition reads all rows.
+    vars, bound
+        As in `FireflyHMC`.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled; ``ImplicitResampling()`` by default.
     direction : {"coordinate", "random", "isotropic"}
         Whether a transition updates along each whitened coordinate in turn, along one direction
         that is random in whitened coordinates, or along one that is random in the parameters
         themselves, on the unconstrained scale, as in the paper.
-    transitions : int, optional
-        Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
-        neighbouring draws are nearly independent.
-    anchor, model, rng, initial_point
+    transitions, anchor, model, rng, initial_point
         As in `FireflyMH`.
 
     Raises
