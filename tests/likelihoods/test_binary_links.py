@@ -118,7 +118,7 @@ def test_posterior_by_quadrature(family, order):
         value = log_likelihood(family, points @ x.T, y)
         return value.sum(axis=1) - 0.5 * np.sum(points**2, axis=1)
 
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
     assert_matches(draws, quadrature(log_density, [-6, -6], [6, 6]))
 
 

@@ -141,7 +141,7 @@ def test_posterior_by_quadrature(bound):
     x, trials, y = simulated(30, 2, seed=3, most=5)
     model = model_of(x, y, trials)
     step = step_of(model, bound=bound, transitions=30)
-    draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
+    draws, drawn = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
     assert_matches(draws, quadrature(binomial_posterior(x, y, trials, 1.0), [-6, -6], [6, 6]))
     assert np.all(drawn["n_bright"] <= 30)
 

@@ -80,7 +80,7 @@ def test_posterior_by_quadrature(kind, name):
     with model_of(WRITTEN[name][0]) as model:
         step = kind(transitions=20)
     assert isinstance(step.bounds[0], Taylor)
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
 
     def log_posterior(beta):
         return log_likelihood(name, beta) + stats.norm.logpdf(beta, 0.0, 2.0).sum(axis=1)

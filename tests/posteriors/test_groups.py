@@ -62,7 +62,7 @@ def test_random_intercepts_by_quadrature(centred, many, request):
     with model:
         step = FireflyMH(transitions=200)
     assert len(step.target.geometry.wide) == 5 * many
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
     log_tau, z = draws[..., :1], draws[..., 1:]
     if centred:
         z = z * np.exp(-log_tau)

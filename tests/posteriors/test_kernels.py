@@ -3,7 +3,6 @@
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import stats
 from scipy.special import log_softmax
 
 from pymc_flymc import (
@@ -13,7 +12,7 @@ from pymc_flymc import (
 )
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.data import load_data, logistic_rows, standardised
-from tests.support.models import logistic_model, logistic_posterior
+from tests.support.models import logistic_model, logistic_posterior, student_t
 from tests.support.steps import STEPS, drive, step_of_kind
 
 #: Transitions of a draw that leave neighbouring draws of two parameters nearly independent.
@@ -43,19 +42,7 @@ def softmax():
 
 
 def robust():
-    """Location and log sigma, a transformed variable."""
-    y = 0.3 + 0.7 * np.random.default_rng(3).standard_t(3, size=25)
-    with pm.Model() as model:
-        mu = pm.Normal("mu", 0.0, 2.0, shape=1)
-        sigma = pm.HalfNormal("sigma", 2.0)
-        pm.StudentT("y", nu=3.0, mu=np.ones((25, 1)) @ mu, sigma=sigma, observed=y)
-
-    def log_density(points):
-        mu, log_sigma = points.T
-        sigma = np.exp(log_sigma)
-        value = stats.t.logpdf(y, 3.0, mu[:, None], sigma[:, None]).sum(axis=1)
-        return value - 0.5 * (mu / 2.0) ** 2 - 0.5 * (sigma / 2.0) ** 2 + log_sigma
-
+    model, log_density = student_t()
     return model, quadrature(log_density, [-10.0, -6.0], [10.0, 4.0])
 
 
@@ -80,7 +67,7 @@ def problems():
 def test_posterior_by_quadrature(problems, kind, family):
     model, reference = problems[family]
     step = step_of_kind(kind, model, transitions=TRANSITIONS[kind])
-    draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
+    draws, drawn = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
     assert_matches(draws, reference)
     assert drawn["likelihood_queries"].mean() > 0.0
 
@@ -90,7 +77,7 @@ def test_other_bounds_by_quadrature(problems, bound):
     """A radius shared by all rows, walls between rows, and all rows bright."""
     model, reference = problems["logistic"]
     step = step_of_kind("hmc", model, bound=bound, transitions=6)
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2, seed=1)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2, seed=1)
     assert_matches(draws, reference)
 
 
@@ -98,7 +85,7 @@ def test_other_bounds_by_quadrature(problems, bound):
 def test_several_sweeps_by_quadrature(problems, brightness):
     model, reference = problems["logistic"]
     step = step_of_kind("mala", model, brightness=brightness, transitions=20)
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2, seed=2)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2, seed=2)
     assert_matches(draws, reference)
 
 

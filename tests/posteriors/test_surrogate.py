@@ -86,7 +86,7 @@ def started(target, seed, repeats=2):
     return chain, rng
 
 
-def sample(target, seed, each, tune=300, draws=6000):
+def sample(target, seed, each, tune=300, draws=3000):
     chain, rng = started(target, seed)
     tuner, tuning = SurrogateTuner(), Tuning(tune, each, 1, each, False)
     out = np.empty((draws, len(chain.state.v)))

@@ -3,6 +3,7 @@
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from scipy import stats
 
 from tests.support.data import log_sigmoid
 
@@ -34,6 +35,23 @@ def logistic_posterior(X, y, prior_sd):
         )
 
     return log_density
+
+
+def student_t():
+    """Noise with free location and scale, a transformed variable, and its log posterior."""
+    y = 0.3 + 0.7 * np.random.default_rng(3).standard_t(3, size=25)
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0.0, 2.0, shape=1)
+        sigma = pm.HalfNormal("sigma", 2.0)
+        pm.StudentT("y", nu=4.0, mu=np.ones((25, 1)) @ mu, sigma=sigma, observed=y)
+
+    def log_density(points):
+        mu, log_sigma = points.T
+        sigma = np.exp(log_sigma)
+        value = stats.t.logpdf(y, 4.0, mu[:, None], sigma[:, None]).sum(axis=1)
+        return value - 0.5 * (mu / 2.0) ** 2 - 0.5 * (sigma / 2.0) ** 2 + log_sigma
+
+    return model, log_density
 
 
 def softmax_model(X, y, k, reference=False):
