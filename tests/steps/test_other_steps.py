@@ -32,9 +32,10 @@ def test_prior_only_variable_of_another_step(bound):
     with model:
         step = [
             FireflyMH([model["beta"]], bound=bound, transitions=10),
-            pm.Slice([model["log_tau"]]),
+            # Natively, for it is evaluated 100,000 times.
+            pm.Slice([model["log_tau"]], compile_kwargs={"mode": "NUMBA"}),
         ]
-    idata = sample(model, step, tune=500, draws=6000, chains=2, cores=2)
+    idata = sample(model, step, tune=500, draws=2500, chains=2, cores=2)
     draws = np.stack([idata.posterior["log_tau"].values, idata.posterior["beta"].values[..., 0]], 2)
     assert_matches(draws, reference)
 
