@@ -86,7 +86,7 @@ def started(target, seed, repeats=2):
     return chain, rng
 
 
-def sample(target, seed, each, tune=300, draws=3000):
+def sample(target, seed, each, tune=300, draws=4000):
     chain, rng = started(target, seed)
     tuner, tuning = SurrogateTuner(), Tuning(tune, each, 1, each, False)
     out = np.empty((draws, len(chain.state.v)))
@@ -102,8 +102,17 @@ def sample(target, seed, each, tune=300, draws=3000):
     return out
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("build", PROBLEMS)
+@pytest.mark.parametrize(
+    ("build", "share"),
+    [
+        # A horseshoe's trajectories are long: one share will do, mutants are caught by enumeration.
+        pytest.param(
+            build, share, marks=pytest.mark.slow if build is horseshoe and share != 0.1 else ()
+        )
+        for build in PROBLEMS
+        for share in (0.0, 0.1, 1.0)
+    ],
+)
 def test_matches_quadrature(build, share):
     reading, reference = problem_of(build)
     # Tails heavier than the surrogate's take their time, and a horseshoe's take a trajectory's.
