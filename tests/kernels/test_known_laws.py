@@ -66,12 +66,12 @@ def test_law_of_a_known_density(kernel, log_density):
     if kind == "hamiltonian":
         moves.step_size.log_step[:] = np.log(0.4 if log_density is funnel else 0.7)
     per_draw = {"hmc": 10, "mala": 60, "slice": 8, "slice-random": 15}[kernel]
-    draws = np.empty((2, 4000, 2))
+    draws = np.empty((2, 8000, 2))
     for c, rng in enumerate(np.random.default_rng(12).spawn(2)):
         chain = FireflyChain(target, ImplicitResampling(), moves)
         chain.start(rng, rng.standard_normal(2))
         chain.advance(rng, 1000, 0.0)
-        for i in range(4000):
+        for i in range(8000):
             chain.advance(rng, per_draw, 0.0)
             draws[c, i] = chain.state.theta
     assert_matches(draws, reference_of(log_density))

@@ -159,7 +159,7 @@ def test_posterior_by_quadrature(name):
         beta = pm.Normal("beta", 0.0, 2.0, shape=1)
         noise(name, np.ones((25, 1)) @ beta, pm.HalfNormal("scale", 2.0), y)
         step = FireflyMH(transitions=90)
-    draws, drawn = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert_matches(draws, quadrature(location_posterior(name, y), [-10.0, -6.0], [10.0, 4.0]))
     assert np.all(drawn["n_bright"] <= 25)
 
@@ -186,7 +186,7 @@ def test_free_asymmetry_by_quadrature(parameter):
             prior = -2.0 * (np.logaddexp(0.0, value) + np.logaddexp(0.0, -value))
         return log_l + stats.norm.logpdf(mu, 0.0, 2.0) + prior
 
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert_matches(draws, quadrature(log_posterior, [-10.0, -8.0], [10.0, 8.0]))
 
 

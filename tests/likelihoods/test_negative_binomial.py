@@ -195,7 +195,7 @@ def test_posterior_by_quadrature(alpha, bound):
     y = simulated(30, 1, seed=3)[2]
     model = model_of(np.ones((30, 1)), y, alpha=alpha)
     step = step_of(model, bound=bound, transitions=30)
-    draws, drawn = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     box = [8.0] if alpha else [8.0, 6.0]
     assert_matches(draws, quadrature(posterior(y, alpha), [-v for v in box], box))
     assert np.all(drawn["n_bright"] <= 30)

@@ -65,7 +65,7 @@ def test_posterior_by_quadrature(kind, logarithms):
         step = kind(transitions=10)
     assert isinstance(step.bounds[0], Tangent)
     assert step.target.parts[0].likelihood == Normal(of_logarithms=logarithms)
-    draws, drawn = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert_matches(draws, quadrature(posterior(y), [-3.0, -3.0], [4.0, 3.0]))
     assert np.all(drawn["n_bright"] == 0)
 
@@ -81,7 +81,7 @@ def test_known_sigma_is_conjugate():
     exact = np.random.default_rng(5).multivariate_normal(
         mean, np.linalg.inv(precision), size=(4, 50_000)
     )
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=3000, chains=2)
     assert_matches(draws, reference_from_draws(exact))
 
 

@@ -48,7 +48,7 @@ def test_durations_of_the_documentation(page):
         eta = points @ X.T
         return np.sum(-eta - y * np.exp(-eta), axis=1) - 0.5 * np.sum(points**2, axis=1)
 
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert_matches(draws, quadrature(log_density, [-6, -6], [6, 6]))
     # Other variables are still read by the families that know them.
     with pm.Model():

@@ -115,7 +115,7 @@ def test_posterior_by_quadrature(n, settings):
     x, exposure, y = simulated(n, 2, seed=3)
     model = model_of(x, y, exposure)
     step = step_of(model, transitions=30, **settings)
-    draws, drawn = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert_matches(draws, quadrature(poisson_posterior(x, y, exposure, 1.0), [-6, -6], [6, 6]))
     if step.target.subsamples and n == 1000:
         assert drawn["likelihood_queries"].mean() < n  # thirty transitions

@@ -159,7 +159,7 @@ BOUNDS = [
 def test_posterior_by_quadrature(problem, bound):
     model, reference = problem
     step = step_of(model, bound=bound, transitions=150)
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert_matches(draws, reference)
 
 
@@ -170,7 +170,7 @@ def test_identified_by_the_prior_alone():
     y = rng.choice(3, size=30, p=[0.15, 0.25, 0.6])
     model = softmax_model(x, y, 3)
     step = step_of(model, bound=Taylor(), transitions=50)
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     contrasts = draws[..., 1:] - draws[..., :1]
     precision = np.linalg.inv(1.5**2 * (np.eye(2) + 1.0))
 

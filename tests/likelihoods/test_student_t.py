@@ -204,7 +204,7 @@ def test_posterior_by_quadrature(nu, settings):
     y = simulated(25, 1, seed=3, nu=nu)[1]
     model = model_of(np.ones((25, 1)), y, nu=nu)
     step = step_of(model, transitions=40, **settings)
-    draws, drawn = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     reference = quadrature(t_posterior(y, nu), [-10.0, -6.0], [10.0, 4.0])
     assert_matches(draws, reference)
     assert np.all(drawn["n_bright"] <= 25)

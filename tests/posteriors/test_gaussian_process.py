@@ -28,7 +28,7 @@ def test_gaussian_process_by_quadrature(step):
 
     with model:
         built = step(transitions=20 if step is FireflyMH else 4)
-    draws, _ = drive(built, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, _ = drive(built, model.initial_point(), tune=300, draws=4000, chains=2)
     assert_matches(draws, quadrature(log_density, [-3.0, -8.0], [5.0, 8.0]))
 
 

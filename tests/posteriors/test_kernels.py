@@ -67,7 +67,7 @@ def problems():
 def test_posterior_by_quadrature(problems, kind, family):
     model, reference = problems[family]
     step = step_of_kind(kind, model, transitions=TRANSITIONS[kind])
-    draws, drawn = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert_matches(draws, reference)
     assert drawn["likelihood_queries"].mean() > 0.0
 
@@ -77,7 +77,7 @@ def test_other_bounds_by_quadrature(problems, bound):
     """A radius shared by all rows, walls between rows, and all rows bright."""
     model, reference = problems["logistic"]
     step = step_of_kind("hmc", model, bound=bound, transitions=6)
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2, seed=1)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2, seed=1)
     assert_matches(draws, reference)
 
 
@@ -85,7 +85,7 @@ def test_other_bounds_by_quadrature(problems, bound):
 def test_several_sweeps_by_quadrature(problems, brightness):
     model, reference = problems["logistic"]
     step = step_of_kind("mala", model, brightness=brightness, transitions=20)
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2, seed=2)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2, seed=2)
     assert_matches(draws, reference)
 
 

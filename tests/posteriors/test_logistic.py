@@ -89,7 +89,7 @@ def sampled(problems):
             q = getattr(SCHEMES[scheme], "q", None)
             n_rows = len(problems[name][0].y)
             step.target.data.levels = levels if q is None else Levels.single(q, n_rows)
-        return drive(step, point, tune=200, draws=2000, chains=2, seed=seed)[0]
+        return drive(step, point, tune=200, draws=4000, chains=2, seed=seed)[0]
 
     return draw
 

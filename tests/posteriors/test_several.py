@@ -81,5 +81,5 @@ def test_posterior_by_quadrature(any_size, problems, kind, problem, settings):
     with model:
         step = kind(**settings)
     assert len(step.bounds) == 2
-    draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2, seed=1)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2, seed=1)
     assert_matches(draws, reference)

@@ -129,7 +129,7 @@ def test_fit():
         with model.backend.model:
             step = FireflyMH(transitions=60)
         idata = model.fit(
-            step=step, tune=300, draws=2000, chains=2, cores=1, random_seed=1, progressbar=False
+            step=step, tune=300, draws=4000, chains=2, cores=1, random_seed=1, progressbar=False
         )
     assert "p" not in idata.posterior
     a, signed = data["a"].to_numpy(), 2.0 * data["binary"].to_numpy() - 1.0

@@ -79,7 +79,7 @@ def test_poor_anchor_is_repaired(poor, reference, kind):
     model, step = poor(kind)
     before = bright_while_tuning(step, model, 20)  # too short a tuning for the anchor to move
     assert step.chain.target is step.target
-    draws, stats = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, stats = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert step.chain.target is not step.target
     assert stats["n_bright"].mean() < 0.1 * before.mean()
     assert_matches(draws, reference)
@@ -94,7 +94,7 @@ def test_several_likelihoods(reference):
             pm.Bernoulli(name, logit_p=X[some] @ beta, observed=y[some])
         step = FireflySlice(anchor=POOR, transitions=6)
     assert len(step.target.parts) == 2
-    draws, stats = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, stats = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert stats["n_bright"].mean() < 30
     assert_matches(draws, reference)
 
