@@ -15,11 +15,26 @@ from pymc_flymc.graphs import once
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression import design, quadratic
 from pymc_flymc.regression.derivatives import RowDerivatives
+from pymc_flymc.target.target import KERNELS
 from tests.support.data import load_data
 
 # Time is no criterion: the first example may compile.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+def pytest_sessionstart(session):
+    """Compile the kernels with all processes: the second begins at the end of the list.
+
+    What another one has compiled by then is loaded. Else each would compile them all.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    kernels = [(module, ()) for module in KERNELS.values()]
+    kernels += [(module, (2,)) for module in KERNELS.values() if not module.FRESH]
+    for module, several in kernels[:: -1 if worker["workerid"] == "gw1" else 1]:
+        module.run_kernel(np.dtype(np.float64), *several)
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)

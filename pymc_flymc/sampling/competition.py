@@ -48,6 +48,8 @@ SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
 #: What a trial may read: so many times all rows, and as many rows as take a second, or as so many
 #: effective draws by what is known.
 PASSES, SECONDS, DRAWS = 40.0, 1.0, 20.0
+#: Joint moves that cost so much more than their thetas alone would are held back by their rows.
+ROWS_AT_FAULT = 10.0
 #: By how much joint proposals are distrusted whose weights have heavy tails, and walks, whose slow
 #: directions a short chain hardly shows.
 HEAVY_TAILS, WALKS = 3.0, 3.0
@@ -173,7 +175,10 @@ class Competition:
         pairs = zip(bounds, self.problems, strict=True)
         bright = sum(estimate_rows(*pair) for pair in pairs)
         n_parameters = len(self.problems[0].anchor.theta)
-        walk = CONDITIONAL_TRANSITIONS * n_parameters * (self.each + 2.0 * bright)
+        # Each bright row holds the parameters where they are, with about twice the precision that
+        # the posterior has in its direction: many of them hold back whatever moves given z.
+        held_back = max(1.0, bright / n_parameters)
+        walk = CONDITIONAL_TRANSITIONS * n_parameters * (self.each + 2.0 * bright) * held_back
         return [
             Candidate("metropolis", "walks", lambda: self._build(bounds, "metropolis"), walk),
             Candidate(
@@ -181,7 +186,7 @@ class Competition:
                 "trajectories given z",
                 lambda: self._build(bounds, "hamiltonian"),
                 gradient=GRADIENT * self.each + 2.0 * bright,
-                gradients=GIVEN_Z,
+                gradients=GIVEN_Z * held_back,
             ),
         ]
 
@@ -219,6 +224,11 @@ class Competition:
         if candidate.kernel == "joint":
             weighed, rows = try_joint_moves(target, tuner.brightness, self.others, limit)
             candidate.cost = _cost(weighed, self.each + rows)
+            if candidate.cost > max(self.all_rows, ROWS_AT_FAULT * candidate.least):
+                # Not the law of theta makes the weights vary: exact rows must be most of those.
+                for other in left:
+                    if other.kernel == "surrogate" and other.rows > 0.5 * rows:
+                        other.rows = np.inf
             return
         trial = try_chain(target, tuner, self.others, self.each, known, limit)
         candidate.cost = trial.cost * (WALKS if candidate.kernel == "metropolis" else 1.0)

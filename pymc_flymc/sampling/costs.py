@@ -12,9 +12,10 @@ from pymc_flymc.regression.design import Design
 
 __all__ = ["GRADIENT", "evaluation_cost", "row_seconds"]
 
-#: Seconds that a row takes, beside those for each of its numbers, and for each pair of classes.
-ROW, NUMBER, PAIR = 40e-9, 3e-9, 30e-9
-#: Seconds for a number of the collapsed form, and rows that an evaluation costs beside it.
+#: Seconds that a row takes, beside those for each of its numbers; and for each further predictor.
+ROW, NUMBER, CLASS = 40e-9, 3e-9, 20e-9
+#: Seconds for a number of the collapsed form, or of a row for each further predictor; and rows that
+#: an evaluation costs beside the former.
 TERM, OVERHEAD_ROWS = 1e-9, 30.0
 #: A gradient and its way back to the parameters cost about so many evaluations.
 GRADIENT = 2.0
@@ -32,7 +33,7 @@ def evaluation_cost(problems: Sequence[Problem]) -> float:
 
 
 def _row_seconds(design: Design) -> float:
-    k = design.n_predictors
     sparse = 0 if design.sparse is None else design.sparse.nnz
-    numbers = (design.X.shape[1] + sparse / max(design.n_rows, 1)) * k
-    return ROW + NUMBER * numbers + PAIR * (k * k - 1)
+    numbers = design.X.shape[1] + sparse / max(design.n_rows, 1)
+    further = design.n_predictors - 1
+    return ROW + NUMBER * numbers + further * (CLASS + TERM * numbers)
