@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Concatenate
@@ -128,7 +128,7 @@ class Watch:
         self._last_line = now
         return f"{work.what}; {left:.0f} s left"
 
-    def read(self, starts: range, n_rows: int, stride: int, data: object) -> Iterator[int]:
+    def read[T](self, starts: Sequence[T], n_rows: int, stride: int, data: object) -> Iterator[T]:
         """Yield where the blocks of a pass over rows start, and take note of each."""
         if stride == 1:
             self._data[id(data)] = data  # kept, so that its number is not another's
@@ -203,7 +203,7 @@ def doing(what: str) -> Iterator[None]:
         watch.works.remove(work)
 
 
-def reading(starts: range, n_rows: int, stride: int, data: object) -> Iterable[int]:
+def reading[T](starts: Sequence[T], n_rows: int, stride: int, data: object) -> Iterable[T]:
     """Return where the blocks of a pass over every stride-th of n rows start, and count them.
 
     Passes over the same `data` are numbered.

@@ -13,6 +13,7 @@ ORDER = (
     "errors",
     "settings",
     "reporting",
+    "sources",
     "kernels",
     "graphs",
     "likelihoods",
@@ -58,6 +59,16 @@ def test_imports_go_one_way(file):
 def test_kernels_know_neither_pymc_nor_pytensor(file):
     roots = {module.split(".")[0] for module in imported(MODULES[file])}
     assert not roots & {"pymc", "pytensor", "arviz"}
+
+
+@pytest.mark.parametrize("file", MODULES, ids=str)
+def test_optional_packages_are_imported_where_they_are_needed(file):
+    """Not when the package is imported: it works without them."""
+    optional = {"dask", "distributed", "zarr", "pyarrow", "pandas"}
+    for node in ast.parse(MODULES[file].read_text()).body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        assert not optional & {name.split(".")[0] for name in names}
 
 
 def test_no_module_imports_itself_in_a_circle():

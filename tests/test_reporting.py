@@ -13,10 +13,11 @@ import pytest
 from pymc_flymc import FireflyMH, reporting
 from pymc_flymc.graphs import compilation, once
 from pymc_flymc.kernels import metropolis
-from pymc_flymc.regression import derivatives, passes, threads
+from pymc_flymc.regression import derivatives, passes
 from pymc_flymc.regression.design import Design
 from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
 from pymc_flymc.reporting import reporting as report
+from pymc_flymc.sources import threads
 
 
 class Clock:
@@ -50,7 +51,7 @@ def design_of(n_rows):
 
 
 def read(n_rows, clock, seconds_a_block, stride=1):
-    for _ in passes.iterate_rows(design_of(n_rows), np.ones(1), stride):
+    for _ in passes.iterate_rows(design_of(n_rows), np.zeros(n_rows), np.ones(1), stride):
         clock.work(seconds_a_block)
 
 

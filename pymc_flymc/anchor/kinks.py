@@ -39,7 +39,7 @@ def _sharpened(regression: Regression, near: AnchorPart) -> Regression:
     assert isinstance(likelihood, SmoothedLikelihood)
     factor, nuisances = near.w_factor[: design.width], near.w[design.width :]
     rounding = np.empty(design.n_rows)
-    for rows, x, _ in iterate_rows(design, near.w):
+    for rows, x, *_ in iterate_rows(design, regression.y, near.w):
         spread = np.linalg.norm(x @ factor, axis=1)
         # Above zero, for rows that no coefficient moves.
         rounding[rows] = np.clip(likelihood.rounding(spread, nuisances), 1e-10, ROUNDING)

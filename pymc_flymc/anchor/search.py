@@ -17,6 +17,7 @@ from pymc_flymc.anchor.proper import check_bounded, check_proper
 from pymc_flymc.anchor.surrogate import Surrogate
 from pymc_flymc.anchor.trust_region import NEAR, maximise
 from pymc_flymc.reading.flat import Layout
+from pymc_flymc.regression.elsewhere import TallDesign
 from pymc_flymc.regression.passes import BLOCK
 from pymc_flymc.regression.regression import JointExpansion, Regression, expand, spans_of
 from pymc_flymc.reporting import doing, log
@@ -35,6 +36,8 @@ TALL_TOLERANCE, LARGEST_TOLERANCE = 0.005, 0.5
 SUBSAMPLE_TOLERANCE = 0.25
 #: A subsample has at most so many times fewer rows than the next.
 GROWTH = 12
+#: Rows of a sample of those that lie elsewhere.
+SAMPLE = 1 << 18
 MAX_STEPS = 100
 #: Coefficients beyond which the time that their matrices take is worth a warning.
 MANY_COEFFICIENTS = 1000
@@ -268,6 +271,9 @@ def _strides(regressions: Sequence[Regression]) -> list[list[int]]:
     # Rows that pin the mode down to about one posterior sd of the subsample.
     wanted = [max(4 * BLOCK, 100 * each.design.n_coefficients) for each in regressions]
     n_rows = [each.design.n_rows for each in regressions]
+    if isinstance(regressions[0].design, TallDesign):
+        # Rows that lie elsewhere: a sample that fits into memory, and all of them.
+        return [[stride] for stride in sorted({1, max(1, n_rows[0] // SAMPLE)}, reverse=True)]
     first = [max(1, n // m) for n, m in zip(n_rows, wanted, strict=True)]
     # At least two if there are kinks, which are sharpened for the last one.
     steps = max(math.ceil(math.log(max(first), GROWTH)), int(has_kinks(regressions)))

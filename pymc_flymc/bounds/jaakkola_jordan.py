@@ -111,9 +111,8 @@ class JaakkolaJordan(OneQuadratic, TightenedBound):
     def expected_rows(self, problem: Problem, stride: int) -> float:
         """Bright rows expected over the Laplace approximation, from every stride-th row."""
         own, total = problem.own, 0.0
-        for rows, x, eta in iterate_rows(problem.design, own.w, stride):
+        for _, x, eta, y in iterate_rows(problem.design, problem.y, own.w, stride):
             variance = np.sum((x @ own.w_factor) ** 2, axis=1)
-            y = problem.y[rows]
             second = problem.derivatives(eta, y).second[0, 0]
             excess = 2.0 * _counts(y)[1] * curvature(np.abs(eta[0])) + second
             gap = 0.5 * np.maximum(excess, 0.0) * variance

@@ -90,8 +90,8 @@ class RowTable:
         width = problem.design.width
         nuisances = anchor.w[width:]
         shifts = np.diag(np.sqrt(3.0) * np.linalg.norm(anchor.w_factor[width:], axis=1))
-        for rows, x, arguments in iterate_rows(problem.design, anchor.w, stride):
-            eta, y = arguments[0], problem.y[rows]
+        for rows, x, arguments, y in iterate_rows(problem.design, problem.y, anchor.w, stride):
+            eta = arguments[0]
             # Mean over the Laplace law of eta by Gauss-Hermite quadrature with three nodes.
             reach = np.sqrt(3.0) * np.linalg.norm(x @ anchor.w_factor[:width], axis=1)
             tightness = bound.tightness(problem, rows, arguments, y)

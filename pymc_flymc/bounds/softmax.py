@@ -63,8 +63,8 @@ class SoftmaxBound(ABC):
         not touch at the anchor has more.
         """
         total, shifts = 0.0, _laplace_shifts(problem)
-        for rows, x, eta in iterate_rows(problem.design, problem.own.w, stride):
-            second = problem.derivatives(eta, problem.y[rows]).second
+        for _, x, eta, y in iterate_rows(problem.design, problem.y, problem.own.w, stride):
+            second = problem.derivatives(eta, y).second
             excess = self.curvature(_touch(self, eta)) + second
             u = x @ shifts
             gaps = 0.5 * np.sum(u * np.einsum("ijn,jns->ins", excess, u), axis=0)
@@ -95,8 +95,8 @@ def expand_rows(
     """
     design = problem.design
     shifts = _laplace_shifts(problem)
-    for rows, x, eta in iterate_rows(design, problem.own.w):
-        n, y = len(x), problem.y[rows]
+    for rows, x, eta, y in iterate_rows(design, problem.y, problem.own.w):
+        n = len(x)
         touch = _touch(bound, eta)
         part = np.column_stack([np.zeros(n), touch.T])
         moved = np.ascontiguousarray((eta[:, :, None] + x @ shifts).transpose(2, 1, 0))

@@ -20,7 +20,7 @@ from pymc_flymc.regression.passes import iterate_rows, map_rows
 from pymc_flymc.regression.quadratic import quadratic_size, quadratic_terms
 from pymc_flymc.settings import check, is_number
 
-__all__ = ["Taylor"]
+__all__ = ["Taylor", "dimension_of", "limit_of", "metric_of", "products", "spans_of"]
 
 #: Within this quantile of the Laplace approximation's radius, remainders use local constants.
 LOCAL_QUANTILE = 0.999
@@ -80,35 +80,35 @@ class Taylor:
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Bound the remainders of all rows, in one pass over the data."""
-        design, y, anchor = problem.design, problem.y, problem.own
+        design, anchor = problem.design, problem.own
         if design.structured:
             raise ValueError(
                 f"the Taylor bound has one radius for all coefficients, and does not work for "
                 f"{design.n_coefficients} of them with effects of groups or sparse columns: at "
                 f"most {STRUCTURED}; bound='auto' takes one that does, if there is one"
             )
-        metric, ridge = _metric(anchor)
-        p, limit = design.n_coefficients, _limit(anchor)
-        spans = _spans(metric, design.n_predictors)
+        metric, ridge = metric_of(anchor)
+        p, limit = design.n_coefficients, limit_of(anchor)
+        spans = spans_of(metric, design.n_predictors)
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
 
-        def bound(rows: slice, x: np.ndarray, eta: np.ndarray) -> tuple[float, Any]:
-            near, far, fastest = self._remainders(problem, eta, x, y[rows], spans, limit)
-            columns = y[rows].reshape(len(x), -1)
+        def bound(rows: slice, x: np.ndarray, eta: np.ndarray, y: np.ndarray) -> tuple[float, Any]:
+            near, far, fastest = self.remainders(problem.likelihood, eta, x, y, spans, limit)
+            columns = y.reshape(len(x), -1)
             constants[rows] = np.column_stack([near, far, columns[:, 0], eta.T, columns[:, 1:]])
             if self.order == 2:
                 return fastest, 0.0
-            return fastest, (x * problem.derivatives.third(eta, y[rows])[:, None]).T @ _products(x)
+            return fastest, (x * problem.derivatives.third(eta, y)[:, None]).T @ products(x)
 
         growth, cubic = 0.0, np.zeros((p, p * (p + 1) // 2 if self.order == 3 else 0))
-        for fastest, part in map_rows(design, anchor.w, bound):
+        for fastest, part in map_rows(design, problem.y, anchor.w, bound):
             growth = max(growth, fastest)
             cubic += part
         totals = constants[:, 0].sum(), constants[:, 1].sum()
         # The rows' expansions were added up where the anchor was found.
         statistics = anchor.expansion.pack(), ridge, [*totals, limit, growth], cubic.ravel() / 6.0
         # At the mean of r^(k+1) over the Laplace approximation.
-        moment = float(chi.moment(self.order + 1, _dimension(anchor)))
+        moment = float(chi.moment(self.order + 1, dimension_of(anchor)))
         bright = -np.expm1(-constants[:, 0] * moment)
         return Preparation(np.concatenate(statistics), constants, bright.astype(np.float32))
 
@@ -128,17 +128,17 @@ class Taylor:
     def expected_rows(self, problem: Problem, stride: int) -> float:
         """Rows that a joint move is expected to read, by the local constants of every stride-th."""
         anchor, total = problem.own, 0.0
-        spans = _spans(_metric(anchor)[0], problem.design.n_predictors)
-        moment = float(chi.moment(self.order + 1, _dimension(anchor)))
-        limit = _limit(anchor)
-        for rows, x, eta in iterate_rows(problem.design, anchor.w, stride):
-            kappa = self._remainders(problem, eta, x, problem.y[rows], spans, limit)[0]
+        spans = spans_of(metric_of(anchor)[0], problem.design.n_predictors)
+        moment = float(chi.moment(self.order + 1, dimension_of(anchor)))
+        limit = limit_of(anchor)
+        for _, x, eta, y in iterate_rows(problem.design, problem.y, anchor.w, stride):
+            kappa = self.remainders(problem.likelihood, eta, x, y, spans, limit)[0]
             total -= float(np.expm1(-kappa * moment).sum())
         return total * stride
 
-    def _remainders(
+    def remainders(
         self,
-        problem: Problem,
+        likelihood: Likelihood,
         eta: np.ndarray,
         x: np.ndarray,
         y: np.ndarray,
@@ -150,9 +150,9 @@ class Taylor:
         With them comes the largest rate at which remainders beyond the limit grow with the radius.
         """
         power = self.order + 1
-        likelihood = cast(SmoothLikelihood, problem.likelihood)
-        products = (x @ span for span in spans)
-        c = np.sqrt(np.max([np.einsum("ij,ij->i", each, each) for each in products], axis=0))
+        likelihood = cast(SmoothLikelihood, likelihood)
+        reaches = (x @ span for span in spans)
+        c = np.sqrt(np.max([np.einsum("ij,ij->i", each, each) for each in reaches], axis=0))
         reach = limit * c
         if len(eta) == 1:
             (eta,) = eta
@@ -220,17 +220,17 @@ class Taylor:
         return remainder + kappa * shared[0]
 
 
-def _dimension(anchor: AnchorPart) -> int:
+def dimension_of(anchor: AnchorPart) -> int:
     """Dimension in which the coefficients vary, but for those that the model fixes."""
     return min(int(np.count_nonzero(anchor.w_factor.any(axis=1))), anchor.w_factor.shape[1])
 
 
-def _limit(anchor: AnchorPart) -> float:
+def limit_of(anchor: AnchorPart) -> float:
     """Radius up to which the local constants hold."""
-    return float(chi.ppf(LOCAL_QUANTILE, _dimension(anchor)))
+    return float(chi.ppf(LOCAL_QUANTILE, dimension_of(anchor)))
 
 
-def _spans(metric: np.ndarray, n_predictors: int) -> list[np.ndarray]:
+def spans_of(metric: np.ndarray, n_predictors: int) -> list[np.ndarray]:
     """Return matrices of which one has ``|x' span| r`` above whatever the row x can reach.
 
     For one predictor the metric itself; for several, one for each pair of classes, as it is
@@ -244,7 +244,7 @@ def _spans(metric: np.ndarray, n_predictors: int) -> list[np.ndarray]:
     return [np.linalg.qr((blocks[i] - blocks[j]).T, mode="r").T for i, j in pairs]
 
 
-def _metric(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
+def metric_of(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
     """Return C of shape (P, P) and a ridge of shape (P,): C C' is the inverse of what the data say.
 
     That is of their information plus the diagonal ridge, which stands for the prior. C C' is about
@@ -273,7 +273,7 @@ def _metric(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
     return np.linalg.inv(factor).T * (1.0 + 1e-9), ridge
 
 
-def _products(x: np.ndarray) -> np.ndarray:
+def products(x: np.ndarray) -> np.ndarray:
     """Products of pairs of columns with multiplicity, shape (n, P (P + 1) / 2)."""
     i, j = np.triu_indices(x.shape[1])
     return x[:, i] * x[:, j] * np.where(i == j, 1.0, 2.0)

@@ -80,7 +80,11 @@ def free_inputs(variables: Iterable[Variable]) -> list[Variable]:
     ]
 
 
-def freeze(variable: TensorVariable, shapes: Mapping[Variable, tuple[int, ...]]) -> TensorVariable:
+def freeze(
+    variable: TensorVariable,
+    shapes: Mapping[Variable, tuple[int, ...]],
+    values: Mapping[Variable, np.ndarray] | None = None,
+) -> TensorVariable:
     """Copy a graph with its data made constant, so that static shapes are as known as can be.
 
     Shared variables become constants that use the same memory, symbolic shapes that have become
@@ -92,6 +96,8 @@ def freeze(variable: TensorVariable, shapes: Mapping[Variable, tuple[int, ...]])
         The graph.
     shapes : mapping
         Shapes of the graph's free inputs, for those whose type leaves them open.
+    values : mapping, optional
+        Values of shared variables other than their own.
 
     Returns
     -------
@@ -99,13 +105,15 @@ def freeze(variable: TensorVariable, shapes: Mapping[Variable, tuple[int, ...]])
         A graph of the same value, with the same free inputs.
     """
     memo: dict[Variable, Variable] = {}
+    others = values or {}
 
     def leaf(v: Variable) -> Variable:
         if isinstance(v, TensorSharedVariable):
-            data = v.get_value(borrow=True)
+            data = others[v] if v in others else v.get_value(borrow=True)
             if isinstance(v.type, SparseTensorType):
                 return as_sparse_variable(data, name=v.name)
-            return TensorConstant(TensorType(v.type.dtype, data.shape), data, name=v.name)
+            dtype = data.dtype.name if v in others else v.type.dtype
+            return TensorConstant(TensorType(dtype, data.shape), data, name=v.name)
         if v in shapes and None in v.type.shape:
             return pt.specify_shape(v, shapes[v])
         return v

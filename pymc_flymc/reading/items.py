@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pytensor.tensor as pt
@@ -46,7 +46,21 @@ class Item:
     scale: np.ndarray | None = None
 
 
-IsFixed = Callable[[Variable], bool]
+class IsFixed(Protocol):
+    """Tells whether a variable depends on constants only.
+
+    Attributes
+    ----------
+    any_rows : bool
+        Whether what is read must hold for other rows than those at hand: then nothing may be
+        decided by their values.
+    """
+
+    any_rows: bool
+
+    def __call__(self, var: Variable) -> bool: ...  # noqa: D102
+
+
 Step = Callable[[Item, Apply, IsFixed], list[Item]]
 
 

@@ -42,12 +42,17 @@ class SparseBlock:
     weight: TensorVariable
 
 
-def _lookup(item: Item, node: Apply, name: str) -> SparseBlock:
-    """Read ``source[index]``, in which each row has J elements of the source."""
+def _lookup(item: Item, node: Apply, name: str, any_rows: bool) -> SparseBlock:
+    """Read ``source[index]``, in which each row has J elements of the source.
+
+    Elements that no row has are left out, unless there may be other rows.
+    """
     source = inputs_of(node)[0]
     positions = _positions(node, name)
     n_rows = positions.shape[item.axis]
-    if any(isinstance(v, Constant) and n_rows in v.type.shape for v in ancestors([source])):
+    if not any_rows and any(
+        isinstance(v, Constant) and n_rows in v.type.shape for v in ancestors([source])
+    ):
         raise NotReadableError("it takes some rows out of a term; index the data instead")
     sizes = tuple(n for i, n in enumerate(positions.shape) if i != item.axis)
     columns = np.moveaxis(positions, item.axis, 0).reshape(n_rows, -1)
@@ -66,7 +71,7 @@ def _lookup(item: Item, node: Apply, name: str) -> SparseBlock:
             columns = columns[:, kept]
             values = (1.0 if values is None else values[:, kept]) * numbers[kept]
             values = np.broadcast_to(values, columns.shape)
-    used = np.zeros(int(np.prod(coefficients.type.shape)), dtype=bool)
+    used = np.full(int(np.prod(coefficients.type.shape)), any_rows)
     used[columns] = True
     if not used.all():
         coefficients = coefficients[np.flatnonzero(used)]
@@ -132,7 +137,7 @@ def _weighted(
     )
 
 
-def _sparse_dot(item: Item, node: Apply, name: str) -> SparseBlock:
+def _sparse_dot(item: Item, node: Apply, name: str, any_rows: bool) -> SparseBlock:
     """Read ``matrix @ right``, rows along the first axis, or ``left @ matrix``, along the last."""
     left, right = inputs_of(node)
     by_left = isinstance(left.type, SparseTensorType)
@@ -159,7 +164,7 @@ def _sparse_dot(item: Item, node: Apply, name: str) -> SparseBlock:
     return SparseBlock(rows, pt.specify_shape(weight, (rows.shape[1],)))
 
 
-SPARSE_STEPS: dict[type, Callable[[Item, Apply, str], SparseBlock]] = {
+SPARSE_STEPS: dict[type, Callable[[Item, Apply, str, bool], SparseBlock]] = {
     AdvancedSubtensor: _lookup,
     SparseDot: _sparse_dot,
     StructuredDot: _sparse_dot,

@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from pymc.initial_point import make_initial_point_expression
 from pymc.model.core import Model
-from pymc.util import get_value_vars_from_user_vars
 from pytensor.graph.basic import Variable
 from pytensor.tensor import as_tensor
 from pytensor.tensor.math import variadic_add
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import free_inputs, plain_function
+from pymc_flymc.graphs.tools import evaluate, free_inputs
 from pymc_flymc.likelihoods import LIKELIHOODS, RowParameters
 from pymc_flymc.likelihoods.refusals import nothing_supported
+from pymc_flymc.reading.elsewhere import (
+    check_rest,
+    containers_of,
+    is_scaled,
+    only_observed,
+    read_elsewhere,
+)
 from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.observed import (
     check_form,
-    check_missing,
-    observed_values,
+    observed_graph,
     size_of,
     with_row_data,
 )
 from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.predictor import read_parameters
+from pymc_flymc.reading.variables import names, value_shapes, value_variables
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing
+from pymc_flymc.sources.source import RowSource
 
 #: An observed variable beside the largest is subsampled from so many rows on. Fewer take at most
 #: some 40 microseconds in full, not worth a form of the model that can be read, and joint moves.
@@ -68,7 +74,9 @@ class ModelReading:
 
 @doing("reading the model and checking its data")
 def read_model(
-    model: Model, vars: str | Variable | Sequence[str | Variable] | None = None
+    model: Model,
+    vars: str | Variable | Sequence[str | Variable] | None = None,
+    source: RowSource | None = None,
 ) -> ModelReading:
     """Read a model for a step method.
 
@@ -83,6 +91,9 @@ def read_model(
     vars : variable, name, or sequence of them, optional
         What the step samples: random variables, their names or value variables. All free
         variables by default.
+    source : RowSource, optional
+        All rows of some of the model's data containers, which hold a few of them. Then the one
+        observed variable whose rows these are is taken.
 
     Returns
     -------
@@ -101,9 +112,11 @@ def read_model(
     UserWarning
         If `vars` leaves variables to steps of PyMC that would read all rows.
     """
+    if source is not None:
+        return _read_elsewhere(model, value_variables(model, vars), source)
     largest, *others = _supported(model)
-    owned = _value_variables(model, vars)
-    shapes = _value_shapes(model)
+    owned = value_variables(model, vars)
+    shapes = value_shapes(model)
     taken = {largest: _read_rows(model, largest, owned, shapes)}
     refused: dict[str, str] = {}
     for rv in others:
@@ -114,12 +127,7 @@ def read_model(
                 refused[str(rv.name)] = str(error)
     rows = [regression.design.n_rows for regression, _ in taken.values()]
     warn_of_other_steps(model, owned, sum(rows))
-    rest = [v for v in model.basic_RVs + model.potentials if v not in taken]
-    logps = model.logp(vars=rest, sum=False)
-    terms = {
-        v: as_tensor(logp, allow_xtensor_conversion=True).sum()
-        for v, logp in zip(rest, logps, strict=True)
-    }
+    terms = _terms(model, taken)
     coefficients = {rv: w for rv, (_, w) in taken.items()}
     return ModelReading(
         _of_one_dtype([regression for regression, _ in taken.values()]),
@@ -131,6 +139,48 @@ def read_model(
     )
 
 
+def _terms(model: Model, taken: Collection[Variable]) -> dict[TensorVariable, TensorVariable]:
+    """Return the log densities of all variables and potentials that are not taken, scalars."""
+    rest = [v for v in model.basic_RVs + model.potentials if v not in taken]
+    logps = model.logp(vars=rest, sum=False)
+    return {
+        v: as_tensor(logp, allow_xtensor_conversion=True).sum()
+        for v, logp in zip(rest, logps, strict=True)
+    }
+
+
+def _read_elsewhere(model: Model, owned: list[TensorVariable], source: RowSource) -> ModelReading:
+    """Read a model whose containers hold the first rows of those of a source."""
+    containers, shapes = containers_of(model, source), value_shapes(model)
+    rv = only_observed(model, containers, source)
+    inner = rv.owner.inputs[0] if is_scaled(rv) else rv
+    if not any(family.matches(inner) for family in LIKELIHOODS):
+        raise UnsupportedModelError(nothing_supported(model, LIKELIHOODS))
+    name = str(rv.name)
+    parameters = _parameters(model, rv, inner, owned)
+    warn_of_other_steps(model, owned, source.n_rows)
+    observed = observed_graph(model, rv)
+    regression, w = read_elsewhere(name, parameters, observed, shapes, containers, source)
+    _check_sizes(regression, name)
+    terms = _terms(model, [rv])
+    check_rest([*terms.values(), w], containers)
+    return ModelReading((regression,), (w,), variadic_add(*terms.values()), owned, (), {})
+
+
+def _parameters(
+    model: Model, rv: TensorVariable, inner: TensorVariable, owned: list[TensorVariable]
+) -> RowParameters:
+    """Return the parameters of an observed variable in terms of value variables.
+
+    Of one with ``total_size=`` the variable inside is read.
+    """
+    check_form(model, rv)
+    parameters = _read_parameters(inner)
+    graphs = model.replace_rvs_by_values([parameters.predictors, *parameters.nuisances])
+    _check_variables(model, owned, graphs, str(rv.name))
+    return replace(parameters, predictors=graphs[0], nuisances=graphs[1:])
+
+
 def _read_rows(
     model: Model,
     rv: TensorVariable,
@@ -139,23 +189,27 @@ def _read_rows(
 ) -> tuple[Regression, TensorVariable]:
     """Read one observed variable: its rows, and the graph of their coefficients."""
     name = str(rv.name)
-    check_form(model, rv)
-    parameters = _read_parameters(rv)
+    parameters = _parameters(model, rv, rv, owned)
     likelihood = parameters.likelihood
-    values = with_row_data(observed_values(model, rv), parameters.row_data, likelihood, name)
-    graphs = model.replace_rvs_by_values([parameters.predictors, *parameters.nuisances])
-    _check_variables(model, owned, graphs, name)
-    parameters = replace(parameters, predictors=graphs[0], nuisances=graphs[1:])
+    observed = evaluate(observed_graph(model, rv))
+    values = with_row_data(observed, parameters.row_data, likelihood, name)
     predictor = read_parameters(parameters, len(values), name, shapes)
-    found = predictor.design.n_predictors, predictor.design.n_nuisances
+    y = likelihood.read_observed(values, name)
+    regression = Regression(name, predictor.design, y, likelihood)
+    _check_sizes(regression, name)
+    return regression, predictor.coefficients
+
+
+def _check_sizes(regression: Regression, name: str) -> None:
+    """Refuse families of other numbers of predictors or nuisance parameters than they say."""
+    design, likelihood = regression.design, regression.likelihood
+    found = design.n_predictors, design.n_nuisances
     expected = likelihood.n_predictors, len(likelihood.nuisances)
     if found != expected:  # kernels would read beyond the arrays of such a family
         raise ValueError(
             f"the family {likelihood.name} is of {expected} predictors and nuisance parameters, "
             f"and has read {found} of {name!r}"
         )
-    y = likelihood.read_observed(values, name)
-    return Regression(name, predictor.design, y, likelihood), predictor.coefficients
 
 
 def _of_one_dtype(regressions: list[Regression]) -> tuple[Regression, ...]:
@@ -170,38 +224,6 @@ def _of_one_dtype(regressions: list[Regression]) -> tuple[Regression, ...]:
         return replace(regression, design=replace(design, X=design.X.astype(dtype)))
 
     return tuple(converted(regression) for regression in regressions)
-
-
-def _value_variables(
-    model: Model, vars: str | Variable | Sequence[str | Variable] | None
-) -> list[TensorVariable]:
-    """Return the value variables that a user's `vars` stand for, and refuse discrete ones."""
-    if vars is None:
-        owned = list(model.value_vars)
-    else:
-        items = [vars] if isinstance(vars, str | Variable) else list(vars)
-        unknown = [v for v in items if isinstance(v, str) and v not in model.named_vars]
-        if unknown:
-            raise ValueError(f"the model has no variables {unknown}")
-        owned = get_value_vars_from_user_vars(
-            [model.named_vars[v] if isinstance(v, str) else v for v in items], model
-        )
-    discrete = _names(model, [v for v in owned if v.type.dtype[:5] != "float"])
-    for name in discrete:
-        check_missing(model, name.removesuffix("_unobserved"))
-    if discrete:
-        raise UnsupportedModelError(
-            f"Firefly samples continuous variables only, and {discrete} are discrete: marginalize "
-            "them, or, if they enter only priors, leave them out of vars"
-        )
-    if not owned:
-        raise ValueError("there are no variables to sample")
-    return owned
-
-
-def _names(model: Model, values: Sequence[Variable]) -> list[str]:
-    """Return the names of random variables, given their value variables."""
-    return [str(model.values_to_rvs[v].name) for v in values]
 
 
 def _read_parameters(rv: TensorVariable) -> RowParameters:
@@ -226,34 +248,16 @@ def _check_variables(
 ) -> None:
     """Refuse variables that the rows depend on and that the step cannot, or does not, sample."""
     touched = [v for v in free_inputs(graphs) if v in model.values_to_rvs]
-    discrete = _names(model, [v for v in touched if v.type.dtype[:5] != "float"])
+    discrete = names(model, [v for v in touched if v.type.dtype[:5] != "float"])
     if discrete:
         raise UnsupportedModelError(
             f"the likelihood of {name!r} depends on the discrete variables {discrete}; "
             "marginalize them"
         )
-    missing = _names(model, [v for v in touched if v not in owned])
+    missing = names(model, [v for v in touched if v not in owned])
     if missing:
         raise UnsupportedModelError(
             f"the likelihood of {name!r} depends on {missing}, which this step does not sample. "
             "Another step method would see only the bright rows' part of it and the result would "
             f"be wrong: add {missing} to vars"
         )
-
-
-def _value_shapes(model: Model) -> dict[Variable, tuple[int, ...]]:
-    """Return the shapes of all value variables."""
-    open_rvs = [rv for rv in model.free_RVs if None in model.rvs_to_values[rv].type.shape]
-    shapes = {v: v.type.shape for v in model.value_vars}
-    if open_rvs:
-        # The values at the start have them; without compilation this takes milliseconds.
-        start = make_initial_point_expression(
-            free_rvs=model.free_RVs,
-            rvs_to_transforms=model.rvs_to_transforms,
-            initval_strategies=model.rvs_to_initial_values,
-            return_transformed=True,
-        )
-        wanted = [out for rv, out in zip(model.free_RVs, start, strict=True) if rv in open_rvs]
-        for rv, value in zip(open_rvs, plain_function([], wanted)(), strict=True):
-            shapes[model.rvs_to_values[rv]] = np.shape(value)
-    return shapes

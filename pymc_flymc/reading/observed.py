@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from pymc.model.core import Model
+from pytensor.graph.basic import Variable
 from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
 from pymc_flymc.likelihoods import Likelihood
 
-__all__ = ["check_form", "check_missing", "observed_values", "size_of", "with_row_data"]
+__all__ = ["check_form", "check_missing", "observed_graph", "size_of", "with_row_data"]
 
 
 def size_of(model: Model, rv: TensorVariable) -> int:
@@ -52,8 +54,8 @@ def check_missing(model: Model, name: str) -> None:
     )
 
 
-def observed_values(model: Model, rv: TensorVariable) -> np.ndarray:
-    """Return observed values as the user gave them: PyMC's cast to integers would hide 0.5."""
+def observed_graph(model: Model, rv: TensorVariable) -> TensorVariable:
+    """Return the graph of values as the user gave them: PyMC's cast to integers would hide 0.5."""
     value = model.rvs_to_values[rv]
     while (
         value.owner is not None
@@ -61,16 +63,26 @@ def observed_values(model: Model, rv: TensorVariable) -> np.ndarray:
         and isinstance(value.owner.op.scalar_op, ps.Cast)
     ):
         (value,) = value.owner.inputs
-    return evaluate(value)
+    return value
 
 
 def with_row_data(
-    values: np.ndarray, row_data: list[TensorVariable], likelihood: Likelihood, name: str
+    values: np.ndarray,
+    row_data: list[TensorVariable],
+    likelihood: Likelihood,
+    name: str,
+    of: Mapping[Variable, np.ndarray] | None = None,
 ) -> np.ndarray:
-    """Return observed values with a column for each constant that rows have beside them."""
+    """Return observed values with a column for each constant that rows have beside them.
+
+    Parameters
+    ----------
+    of : mapping, optional
+        Values of shared variables other than their own.
+    """
     columns = [values]
     for what, graph in zip(likelihood.row_data, row_data, strict=True):
-        column = np.squeeze(evaluate(graph))
+        column = np.squeeze(evaluate(graph if of is None else freeze(graph, {}, of)))
         if column.shape not in ((), values.shape):
             raise ValueError(
                 f"{what} of {name!r} has {column.size} values for {len(values)} observed ones"

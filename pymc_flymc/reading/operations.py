@@ -105,7 +105,8 @@ def _mul(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
         elif v is not main:
             factor = evaluate(v)
             same = factor.take([0], axis=item.axis)
-            if np.all(factor == same):  # ones that lend their shape, say: the data stay as they are
+            if not is_fixed.any_rows and np.all(factor == same):
+                # Ones that lend their shape, say: the data stay as they are.
                 weight = times(weight, pt.constant(same))
             else:
                 scale = factor if scale is None else scale * factor

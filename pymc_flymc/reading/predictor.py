@@ -12,21 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable, equal_computations
-from pytensor.graph.traversal import ancestors
 from pytensor.tensor.type import TensorType
-from pytensor.tensor.variable import TensorConstant, TensorVariable
+from pytensor.tensor.variable import TensorVariable
 from scipy.sparse import csr_array
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import fold_constants, free_inputs, freeze, plain_function
+from pymc_flymc.graphs.tools import fold_constants, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.reading.checks import check_coefficients, check_finite, check_values
 from pymc_flymc.reading.lookups import SparseBlock
-from pymc_flymc.reading.tall_products import multiply_in_blocks
 from pymc_flymc.reading.walk import Block, Walk
-from pymc_flymc.regression.design import STRUCTURED, Design, count_bad_rows, gather, stack
-
-_N_CHECKS = 2
-_RTOL = 1e-9
+from pymc_flymc.regression.design import STRUCTURED, Design, gather, stack
 
 
 @dataclass(frozen=True)
@@ -51,13 +47,14 @@ def read_parameters(
     n_rows: int,
     name: str,
     shapes: Mapping[Variable, tuple[int, ...]] | None = None,
+    values: Mapping[Variable, np.ndarray] | None = None,
 ) -> LinearPredictor:
     """Read the parameters of an observed variable: its predictor and its nuisance parameters.
 
     Arguments, result and errors are those of `read_predictor`. The nuisance parameters are the
     last elements of the coefficients.
     """
-    predictor = read_predictor(parameters.predictors, n_rows, name, shapes)
+    predictor = read_predictor(parameters.predictors, n_rows, name, shapes, values)
     if not parameters.nuisances:
         return predictor
     nuisances = [
@@ -72,6 +69,7 @@ def read_predictor(
     n_rows: int,
     name: str,
     shapes: Mapping[Variable, tuple[int, ...]] | None = None,
+    values: Mapping[Variable, np.ndarray] | None = None,
 ) -> LinearPredictor:
     """Split a linear predictor into a design and a coefficient vector.
 
@@ -87,6 +85,8 @@ def read_predictor(
         Name of the observed variable, for messages.
     shapes : mapping, optional
         Shapes of the value variables. Needed for those whose type leaves its shape open.
+    values : mapping, optional
+        As of `split_predictor`.
 
     Returns
     -------
@@ -103,29 +103,47 @@ def read_predictor(
         If the design or the offset holds NaN or infinite values, or another number of rows.
     """
     shapes = shapes or {}
+    predictor = split_predictor(eta, n_rows, name, shapes, values)
+    check_finite(predictor.design, name)
+    check_coefficients(predictor.design, predictor.coefficients, name)
+    check_values(predictor.design, predictor.coefficients, eta, name, shapes)
+    return predictor
+
+
+def split_predictor(
+    eta: TensorVariable,
+    n_rows: int,
+    name: str,
+    shapes: Mapping[Variable, tuple[int, ...]],
+    values: Mapping[Variable, np.ndarray] | None = None,
+) -> LinearPredictor:
+    """Split a linear predictor, as `read_predictor` does, without a look at the outcome.
+
+    Parameters
+    ----------
+    values : mapping, optional
+        Rows in the place of those that shared variables hold. What is read holds for any rows then:
+        the design has the same columns, the same coefficients in the same order.
+    """
     foreign = [v for v in free_inputs([eta]) if not isinstance(v.type, TensorType)]
     if foreign:
         raise UnsupportedModelError(
             f"the linear predictor of {name!r} depends on {foreign[0]}: it is not a function of "
             "the model's variables (random numbers, of pm.Minibatch or made with .dist(), are none)"
         )
-    frozen = freeze(eta, shapes)
+    frozen = freeze(eta, shapes, values)
     if frozen.ndim > 1 and frozen.type.shape[1] is None:
         raise UnsupportedModelError(f"the number of columns of the predictor of {name!r} is open")
     columns = [frozen[:, k] for k in range(frozen.type.shape[1])] if frozen.ndim > 1 else [frozen]
-    walks = [Walk(column, n_rows, name) for column in columns]
-    predictor = _assemble(walks, name)
-    _check_finite(predictor.design, name)
-    _check_coefficients(predictor, name)
-    _check_values(predictor, eta, name, shapes)
-    return predictor
+    walks = [Walk(column, n_rows, name, values is not None) for column in columns]
+    return _assemble(walks, name)
 
 
 def _assemble(walks: list[Walk], name: str) -> LinearPredictor:
     """Gather what was found into one design matrix and one coefficient vector."""
     merged = [_merge(walk.blocks) for walk in walks]
     arrays = {key: block.array for found in merged for key, block in found.items()}
-    matrices, sparse_weights = _merge_sparse([walk.sparse for walk in walks])
+    matrices, sparse_weights = _merge_sparse([walk.sparse for walk in walks], walks[0].any_rows)
     sums = [fold_constants(pt.add(0.0, *walk.intercepts)) for walk in walks]
     has_intercept = any(not isinstance(intercept, Constant) for intercept in sums)
     offsets: list[np.ndarray] = []
@@ -162,7 +180,7 @@ def _assemble(walks: list[Walk], name: str) -> LinearPredictor:
 
 
 def _merge_sparse(
-    found: list[list[SparseBlock]],
+    found: list[list[SparseBlock]], any_rows: bool
 ) -> tuple[list[csr_array], list[list[TensorVariable]]]:
     """Return sparse matrices, each once, and their coefficients for each predictor.
 
@@ -182,7 +200,8 @@ def _merge_sparse(
     weights: list[list[TensorVariable | None]] = [[] for _ in found]
     for k, blocks in enumerate(found):
         for block in blocks:
-            if block.matrix.data.size and block.matrix.data[0] < 0:  # of a difference of classes
+            negative = bool(block.matrix.data.size) and block.matrix.data[0] < 0
+            if negative and not any_rows:  # of a difference of classes
                 block = SparseBlock(-block.matrix, -block.weight)
             place = next((i for i, m in enumerate(matrices) if _same_matrix(m, block.matrix)), None)
             if place is None:
@@ -219,81 +238,3 @@ def _merge(found: list[Block]) -> dict[Hashable, Block]:
             block = Block(array, merged[key].weight + block.weight)
         merged[key] = block
     return merged
-
-
-def _check_finite(design: Design, name: str) -> None:
-    """Refuse rows that hold NaN or infinite values."""
-    bad_rows = {"design": count_bad_rows(design.X), "offset": count_bad_rows(design.offset)}
-    if design.sparse is not None:
-        places = np.flatnonzero(~np.isfinite(design.sparse.data))
-        rows = np.searchsorted(design.sparse.indptr, places, side="right")
-        bad_rows["sparse design"] = len(np.unique(rows))
-    for what, bad in bad_rows.items():
-        if bad:
-            raise ValueError(
-                f"the {what} of {name!r} has NaN or infinite values in {bad} of "
-                f"{design.n_rows} rows; drop or impute these rows"
-            )
-
-
-def _check_coefficients(predictor: LinearPredictor, name: str) -> None:
-    """Refuse a coefficient vector that would read all rows at each evaluation."""
-    n_rows = predictor.design.n_rows
-    if predictor.design.n_coefficients >= n_rows:
-        return
-    for v in ancestors([predictor.coefficients]):
-        if isinstance(v, TensorConstant) and n_rows in v.type.shape:
-            raise UnsupportedModelError(
-                f"a coefficient in the linear predictor of {name!r} is itself computed from all "
-                f"{n_rows} rows together with model variables (for instance a mean over rows of "
-                "X @ beta); centre the data before the model instead"
-            )
-
-
-def _check_values(
-    predictor: LinearPredictor,
-    eta: TensorVariable,
-    name: str,
-    shapes: Mapping[Variable, tuple[int, ...]],
-) -> None:
-    """Compare the model's own predictor with the one read, at random values of the variables."""
-    design = predictor.design
-    inputs = free_inputs([eta])
-    both = plain_function(inputs, [multiply_in_blocks(eta), predictor.coefficients])
-    rng = np.random.default_rng(20260101)
-    rtol = _RTOL
-    if any(v.type.dtype == "float32" for v in ancestors([eta]) if v.owner and v.type.ndim):
-        rtol = float(np.finfo(np.float32).eps) * max(64, design.n_coefficients)
-    values, coefficients = [], []
-    for attempt in range(4 * _N_CHECKS):
-        # Smaller values if the graph overflows at larger ones (exp of exp).
-        spread = 0.5 ** (attempt // 2)
-        point = [
-            np.asarray(spread * rng.standard_normal(shapes.get(v, v.type.shape))).astype(
-                v.type.dtype
-            )
-            for v in inputs
-        ]
-        with np.errstate(all="ignore"):
-            expected, w = both(*point)
-        if np.isfinite(w).all() and np.isfinite(expected).all():
-            values.append(expected if expected.ndim > 1 else np.reshape(expected, (-1, 1)))
-            coefficients.append(w)
-        if len(values) == _N_CHECKS:
-            break
-    else:
-        raise UnsupportedModelError(
-            f"the linear predictor of {name!r} is not finite at random values of the model's "
-            "variables, so that its reading could not be checked"
-        )
-    found, sizes = design.predictors(np.stack(coefficients))
-    for i, expected in enumerate(values):
-        # A row's rounding error scales with the terms that it may have met.
-        error, scale = found[:, i] - expected, sizes[:, i]
-        scale += scale.mean()
-        if np.any(np.abs(error, out=error) > np.multiply(rtol, scale, out=scale)):
-            raise UnsupportedModelError(
-                f"the linear predictor of {name!r} was read wrongly: its value differs from the "
-                f"model's own by up to {error.max():.3g}. Please report this model; writing the "
-                "predictor as X @ beta + intercept avoids the problem"
-            )

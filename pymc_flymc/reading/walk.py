@@ -58,6 +58,8 @@ class Walk:
         Number of rows, N.
     name : str
         Name of the observed variable, for messages.
+    any_rows : bool
+        Read what holds for other rows, too: nothing is decided by the values of these.
 
     Attributes
     ----------
@@ -80,8 +82,9 @@ class Walk:
         If the data have another number of rows.
     """
 
-    def __init__(self, eta: TensorVariable, n_rows: int, name: str) -> None:
+    def __init__(self, eta: TensorVariable, n_rows: int, name: str, any_rows: bool = False) -> None:
         self.n_rows = n_rows
+        self.any_rows = any_rows
         self.blocks: list[Block] = []
         self.sparse: list[SparseBlock] = []
         self.intercepts: list[TensorVariable] = []
@@ -89,7 +92,7 @@ class Walk:
         self._name = name
         self._fixed: dict[Variable, bool] = {}
         for node in toposort([eta]):
-            answer = bool(node.inputs) and all([self._is_fixed(v) for v in node.inputs])
+            answer = bool(node.inputs) and all([self(v) for v in node.inputs])
             self._fixed.update(dict.fromkeys(node.outputs, answer))
         # A list of work, not recursion: sums of a thousand columns are deep graphs.
         todo = [Item(eta.dimshuffle("x") if eta.ndim == 0 else eta, 0)]
@@ -101,7 +104,7 @@ class Walk:
                 f"cannot read the linear predictor of {name!r}: {error}. {SUPPORTED}"
             ) from None
 
-    def _is_fixed(self, var: Variable) -> bool:
+    def __call__(self, var: Variable) -> bool:
         """Return whether a variable depends on constants only."""
         if var not in self._fixed:
             self._fixed[var] = isinstance(var, Constant) or (
@@ -120,25 +123,25 @@ class Walk:
             self._add_intercept(item)
             return []
         if node is None:
-            if not self._is_fixed(item.var):
+            if not self(item.var):
                 raise NotReadableError(
                     f"its variable {item.var.name!r} has one value for each row, and Firefly "
                     "needs coefficients that are few compared with the rows"
                 )
             self._add_block(item)
             return []
-        if self._is_fixed(item.var) and not self._looks_through(item, node):
+        if self(item.var) and not self._looks_through(item, node):
             self._add_block(item)
             return []
         if kind_of(node) in SPARSE_STEPS:
-            block = SPARSE_STEPS[kind_of(node)](item, node, self._name)
+            block = SPARSE_STEPS[kind_of(node)](item, node, self._name, self.any_rows)
             self._check_rows(block.matrix.shape[0])
             self.sparse.append(block)
             return []
         step = STEPS.get(kind_of(node))
         if step is None:
             raise NotReadableError(f"{node.op} of data and variables is not linear or not known")
-        return step(item, node, self._is_fixed)
+        return step(item, node, self)
 
     def _looks_through(self, item: Item, node: Apply) -> bool:
         """Return whether a step into a constant graph saves a copy of the data.

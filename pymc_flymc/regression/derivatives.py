@@ -55,6 +55,7 @@ class RowDerivatives:
     """
 
     def __init__(self, likelihood: Likelihood) -> None:
+        self._likelihood = likelihood
         self._sizes = k, s = likelihood.n_predictors, len(likelihood.nuisances)
         self._explicit = likelihood if isinstance(likelihood, ExplicitLikelihood) else None
         if self._explicit is not None:
@@ -72,6 +73,10 @@ class RowDerivatives:
             self._value = likelihood.log_likelihood(arguments, outcome(likelihood, y))
         self._inputs, self._n_columns = [*arguments, *y], len(y)
         self._function = self._once(_compile_derivatives)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as the family: machine code does not."""
+        return RowDerivatives, (self._likelihood,)
 
     def _once(self, compile: Callable[..., Any]) -> Any:
         graph: Any = self._inputs, self._value, *self._sizes

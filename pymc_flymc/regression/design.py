@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csr_array
 
-from pymc_flymc.regression.threads import in_order
+from pymc_flymc.sources.threads import in_order
 
 __all__ = ["STRUCTURED", "Design", "blocks", "count_bad_rows", "gather", "stack"]
 
@@ -84,6 +84,16 @@ class Design:
     def structured(self) -> bool:
         """Whether there are too many sparse columns to write blocks of them out in full."""
         return self.sparse is not None and self.width > STRUCTURED
+
+    def rows(self, rows: slice | np.ndarray) -> Design:
+        """Return the design of some rows: of a slice a view."""
+        return Design(
+            self.X[rows],
+            self.offset[rows] if len(self.offset) else self.offset,
+            self.intercept,
+            self.n_nuisances,
+            None if self.sparse is None else self.sparse[rows],
+        )
 
     def predictor(self, w: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Evaluate the linear predictors in float64.

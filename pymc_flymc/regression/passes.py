@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,20 +12,32 @@ import numpy as np
 from pymc_flymc.regression.block_matrix import BlockMatrix, SparseRows
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.elsewhere import Recipe, TallDesign, read_rows
 from pymc_flymc.regression.quadratic import QuadraticStatistics
-from pymc_flymc.regression.threads import in_order
 from pymc_flymc.reporting import reading
+from pymc_flymc.sources.source import Partition
+from pymc_flymc.sources.threads import in_order
 
-__all__ = ["BLOCK", "LikelihoodExpansion", "iterate_rows", "likelihood_pass", "map_rows"]
+__all__ = [
+    "BLOCK",
+    "LikelihoodExpansion",
+    "blocks_of",
+    "iterate_rows",
+    "likelihood_pass",
+    "map_rows",
+    "sum_rows",
+]
 
 #: Rows in a block.
 BLOCK = 8192
 
 
-def iterate_rows(
-    design: Design, w: np.ndarray, stride: int = 1
-) -> Iterator[tuple[slice, Any, np.ndarray]]:
-    """Yield ``(rows, x, arguments)``: row numbers, these rows and their arguments at w.
+#: Row numbers, these rows, their arguments and their observed values.
+Rows = tuple[slice, Any, np.ndarray, np.ndarray]
+
+
+def iterate_rows(design: Design, y: np.ndarray, w: np.ndarray, stride: int = 1) -> Iterator[Rows]:
+    """Yield ``(rows, x, arguments, y)``: row numbers, these rows, their arguments at w, outcomes.
 
     The rows are in float64, shape (n, P), with the intercept's column of ones: an array, or
     `SparseRows` if the design is structured. The arguments are predictors and nuisance parameters,
@@ -34,28 +47,34 @@ def iterate_rows(
     Parameters
     ----------
     design : Design
+        Of rows that lie elsewhere a sample is yielded, for strides above one.
+    y : ndarray, shape (N,) or (N, 1 + R)
+        Observed values.
     w : ndarray, shape (K P + S,)
         Coefficients.
     stride : int
         Take every stride-th row only.
     """
+    design, y, stride = _at_hand(design, y, stride)
     for start in reading(_starts(design, stride), design.n_rows, stride, design):
-        yield _block(design, w, start, stride)
+        yield _block(design, y, w, start, stride)
 
 
 def map_rows[R](
     design: Design,
+    y: np.ndarray,
     w: np.ndarray,
-    work: Callable[[slice, Any, np.ndarray], R],
+    work: Callable[[slice, Any, np.ndarray, np.ndarray], R],
     stride: int = 1,
 ) -> Iterator[R]:
-    """Yield ``work(rows, x, arguments)`` for each block of `iterate_rows`, by several threads.
+    """Yield ``work(rows, x, arguments, y)`` for each block of `iterate_rows`, by several threads.
 
     Results come in the order of the rows: what they add up to does not depend on the threads.
     """
+    design, y, stride = _at_hand(design, y, stride)
     starts = _starts(design, stride)
     return in_order(
-        lambda start: work(*_block(design, w, start, stride)),
+        lambda start: work(*_block(design, y, w, start, stride)),
         reading(starts, design.n_rows, stride, design),
         len(starts),
         # Their blocks are as large as the statistics: one at a time.
@@ -63,11 +82,62 @@ def map_rows[R](
     )
 
 
+def sum_rows(
+    design: Design,
+    y: np.ndarray,
+    w: np.ndarray,
+    work: Callable[[slice, Any, np.ndarray, np.ndarray], tuple[Any, ...]],
+    stride: int = 1,
+) -> tuple[Any, ...]:
+    """Add up what ``work`` returns for each block of `map_rows`: tuples of numbers or arrays.
+
+    Rows that lie elsewhere are read, and added up, where they lie. The work knows them by what it
+    is handed: row numbers are those within a stretch.
+    """
+    parts: Iterable[tuple[Any, ...]]
+    if isinstance(design, TallDesign) and stride == 1:
+        parts = design.source.map(_sum_stretches, design.recipe, w, work, by_stretch=True)
+    else:
+        parts = map_rows(design, y, w, work, stride)
+    return functools.reduce(_add, parts)
+
+
+def _sum_stretches(
+    partition: Partition,
+    recipe: Recipe,
+    w: np.ndarray,
+    work: Callable[..., tuple[Any, ...]],
+    stretches: Sequence[slice],
+) -> tuple[Any, ...]:
+    def parts() -> Iterator[tuple[Any, ...]]:
+        for stretch in stretches:
+            design, y = read_rows(recipe, partition, stretch)
+            yield from (work(*block) for block in blocks_of(design, y, w))
+
+    return functools.reduce(_add, parts())
+
+
+def blocks_of(design: Design, y: np.ndarray, w: np.ndarray) -> Iterator[Rows]:
+    """Yield the blocks of rows in memory, as `iterate_rows`, without a word."""
+    return (_block(design, y, w, start, 1) for start in _starts(design, 1))
+
+
+def _add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _at_hand(design: Design, y: np.ndarray, stride: int) -> tuple[Design, np.ndarray, int]:
+    """Return a design in memory: of rows that lie elsewhere, that of a sample."""
+    if not isinstance(design, TallDesign):
+        return design, y, stride
+    return *design.sample(stride), 1
+
+
 def _starts(design: Design, stride: int) -> range:
     return range(0, design.n_rows, BLOCK * stride)
 
 
-def _block(design: Design, w: np.ndarray, start: int, stride: int) -> tuple[slice, Any, np.ndarray]:
+def _block(design: Design, y: np.ndarray, w: np.ndarray, start: int, stride: int) -> Rows:
     k, width = design.n_predictors, design.width
     weights, nuisances = w[: k * width].reshape(k, width), w[k * width :]
     n_full, pairs = width - design.n_sparse, design.sparse
@@ -89,7 +159,7 @@ def _block(design: Design, w: np.ndarray, start: int, stride: int) -> tuple[slic
     if design.offset.size:
         arguments[:k] += design.offset[rows].T
     arguments[k:] = nuisances[:, None]
-    return rows, x, arguments
+    return rows, x, arguments, y[rows]
 
 
 @dataclass(frozen=True)
@@ -157,9 +227,9 @@ def likelihood_pass(
     spans = [slice(i * width, (i + 1) * width) for i in range(k)]
 
     def expand(
-        rows: slice, x: np.ndarray, arguments: np.ndarray
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        of = derivatives(arguments, y[rows])
+        rows: slice, x: np.ndarray, arguments: np.ndarray, y: np.ndarray
+    ) -> tuple[int, float, np.ndarray, np.ndarray]:
+        of = derivatives(arguments, y)
         gradient, information = (
             np.concatenate([(of.first @ x).ravel(), of.nuisance_first]),
             np.zeros((n, n)),
@@ -174,14 +244,10 @@ def likelihood_pass(
             curvature = -of.second[i, i]
             root = x * np.sqrt(np.where(curvature > 1e-200, curvature, 0.0))[:, None]
             information[a, a] = root.T @ root
-        return float(of.value.sum()), gradient, information
+        return len(y), float(of.value.sum()), gradient, information
 
-    value, gradient, information = 0.0, np.zeros(n), np.zeros((n, n))
-    for part in map_rows(design, w, expand, stride):
-        value += part[0]
-        gradient += part[1]
-        information += part[2]
-    scale = design.n_rows / len(range(0, design.n_rows, stride))
+    n_read, value, gradient, information = sum_rows(design, y, w, expand, stride)
+    scale = design.n_rows / n_read
     upper = np.triu(information)
     information = scale * (upper + np.triu(information, 1).T)
     return LikelihoodExpansion(value * scale, gradient * scale, information, w)
@@ -199,8 +265,8 @@ def _structured_pass(
     value, gradient = 0.0, np.zeros(n)
     information = BlockMatrix(n, design.n_sparse, s)
     own, scale = np.zeros((s, s)), design.n_rows / len(range(0, design.n_rows, stride))
-    for rows, x, arguments in iterate_rows(design, w, stride):
-        of = derivatives(arguments, y[rows])
+    for _, x, arguments, of_rows in iterate_rows(design, y, w, stride):
+        of = derivatives(arguments, of_rows)
         value += float(of.value.sum())
         gradient[:width] += of.first[0] @ x
         gradient[width:] += of.nuisance_first

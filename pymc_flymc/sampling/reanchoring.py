@@ -133,7 +133,7 @@ class Anchors:
             design, of_draws, at_anchor = regression.design, w[:, span], touching[span]
             k, width = design.n_predictors, design.width
             stride = max(1, design.n_rows // BLOCK)
-            for _, x, _ in iterate_rows(design, at_anchor, stride):
+            for _, x, *_ in iterate_rows(design, regression.y, at_anchor, stride):
                 for i in range(k):
                     at = slice(i * width, (i + 1) * width)
                     u = x @ (of_draws[:, at] - at_anchor[at]).T

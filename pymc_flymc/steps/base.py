@@ -27,10 +27,12 @@ from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.reanchoring import Anchors, same_anchor
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning
+from pymc_flymc.sources.source import RowSource
 from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.progress import BrightRowsProgress
 from pymc_flymc.steps.settings import check_common
 from pymc_flymc.steps.setup import read
+from pymc_flymc.target.blocks import BlockTarget
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
@@ -75,6 +77,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         model: Model | None,
         rng: RandomGenerator,
         initial_point: PointType | None,
+        source: RowSource | None = None,
     ) -> None:
         """Keep what was asked for, and read the model."""
         check_common(vars, brightness, transitions, anchor, initial_point)
@@ -84,6 +87,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._transitions = transitions
         self._model: Model | None = modelcontext(model)
         self._asked = vars, anchor, initial_point
+        self._source = source
         self._fingerprint: Fingerprint | None = None
         self._read()
 
@@ -98,15 +102,19 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._chain: FireflyChain | None = None
         self.tuning: Tuning | None = None
         fingerprint = Fingerprint.of(self._model)
-        reading = read(self._model, *self._asked, self._bound_setting)
+        reading = read(self._model, *self._asked, self._bound_setting, self._source)
         self._vars, self._per_row = reading.vars, reading.per_row
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta = reading.theta
         self.target, self.tuner = self._choose(reading.graph, reading.problems, reading.others)
         self.brightness = self._brightness or self.tuner.brightness
-        self._anchors = Anchors.of(self.target, reading.problems, self._layout, self.brightness)
-        names = [problem.name for problem in reading.problems]
-        warn_of_full_passes(reading.full_passes, names, lambda: self.target.seconds(reading.others))
+        self._anchors: Anchors | None = None
+        target = self.target
+        if isinstance(target, Target):  # anchors move in memory only: each takes a pass
+            self._anchors = Anchors.of(target, reading.problems, self._layout, self.brightness)
+            names = [problem.name for problem in reading.problems]
+            others = reading.others
+            warn_of_full_passes(reading.full_passes, names, lambda: target.seconds(others))
         self._fingerprint, self.data = fingerprint, fingerprint.digest
 
     def _refresh(self, in_place: bool) -> None:
@@ -135,7 +143,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     @abstractmethod
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> tuple[Target, Tuner]:
+    ) -> tuple[Target | BlockTarget, Tuner]:
         """Build the target, with the bound asked for or good ones, and say how it is sampled."""
 
     @property
@@ -165,10 +173,9 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self, anchor: Anchor | None = None, target: Target | None = None
     ) -> FireflyChain:
         """Return a chain at the step's first anchor, or at one that has moved, with its target."""
-        if anchor is not None and target is None:
+        if anchor is not None and target is None and self._anchors is not None:
             target = self._anchors.target_at(anchor)
-        target = target or self.target
-        return FireflyChain(target, self.brightness, self.tuner.begin(target), anchor)
+        return self.tuner.new_chain(target or self.target, self.brightness, anchor)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make the transitions of one draw."""
@@ -235,6 +242,8 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         # Not in the first window, in which a chain comes in from its starting point.
         if tuning.is_over or len(draws) == tuning.step or len(draws) < ENOUGH_DRAWS:
             return chain, draws
+        if self._anchors is None:
+            return chain, draws
         draws_theta = np.stack([chain.unwhiten(v) for v in draws])
         found = self._anchors.better(chain, draws_theta, bright)
         if found is None:
@@ -271,7 +280,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle without the model, which holds the data: they travel as a file."""
         self._refresh(in_place=True)
-        dropped = ("_BlockedStep__newargs", "_chain", "_model", "_fingerprint", "_asked")
+        dropped = ("_BlockedStep__newargs", "_chain", "_model", "_fingerprint", "_asked", "_source")
         state = {k: v for k, v in self.__dict__.items() if k not in dropped}
         return _rebuild, (type(self), state, self.chain_state)
 

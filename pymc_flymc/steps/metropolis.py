@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,9 +13,12 @@ from pymc.util import RandomGenerator
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting
 from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.sampling.blocks import check_elsewhere, choose_blocks
 from pymc_flymc.sampling.choice import check_settings, choose_target
 from pymc_flymc.sampling.tuners import Tuner
+from pymc_flymc.sources.data import source_of
 from pymc_flymc.steps.base import FireflyStep
+from pymc_flymc.target.blocks import BlockTarget
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
@@ -63,6 +66,14 @@ class FireflyMH(FireflyStep):
         Values of the free variables, by name, on the scale on which the model defines them: the
         point at which the bound is tuned. By default the posterior mode is searched for. A chain
         that settles far away from either moves its anchor there while it tunes.
+    data : dict, optional
+        All rows, where those in the model are a few of them: from the names of ``pm.Data``
+        containers to arrays of NumPy (memory maps, too), Zarr or Dask, or columns of data frames.
+        Rows are read in passes and then by number, where they lie; see the tutorial on large data.
+        Then there are joint moves only, made and weighed many at a time.
+    client : distributed.Client or str, optional
+        Dask cluster that holds the rows of Dask arrays in `data`, or the address of its scheduler.
+        By default the client that is open, if there is one; else they are read in this process.
     model : Model, optional
         Taken from the context if not given.
     rng : RandomGenerator, optional
@@ -130,15 +141,23 @@ class FireflyMH(FireflyStep):
         kernel: Literal["auto", "joint", "surrogate", "metropolis", "hamiltonian"] = "auto",
         transitions: int | None = None,
         anchor: dict[str, Any] | None = None,
+        data: Mapping[str, Any] | None = None,
+        client: Any = None,
         model: Model | None = None,
         rng: RandomGenerator = None,
         initial_point: PointType | None = None,
     ) -> None:
         check_settings(bound, brightness, proposal, kernel)
+        source = None
+        if data is not None:
+            check_elsewhere(bound, brightness, proposal, kernel)
+            source = source_of(data, client)
         self._bound_setting, self._settings = bound, (brightness, proposal, kernel)
-        self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
+        self._build(vars, brightness, transitions, anchor, model, rng, initial_point, source)
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> tuple[Target, Tuner]:
+    ) -> tuple[Target | BlockTarget, Tuner]:
+        if self._source is not None:
+            return choose_blocks(graph, problems[0], self._bound_setting)
         return choose_target(graph, problems, self._bound_setting, *self._settings, others)

@@ -16,12 +16,14 @@ from pymc_flymc.anchor.search import AnchorSearch
 from pymc_flymc.anchor.surrogate import surrogate_of
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bounds
+from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.reading.flat import DensityGraph, Layout, flatten_model
 from pymc_flymc.reading.full_passes import FullPass
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.reading.points import anchor_point, check_start, complete_point
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
+from pymc_flymc.sources.source import RowSource
 
 __all__ = ["Setup", "read"]
 
@@ -62,6 +64,7 @@ def read(
     anchor: dict[str, Any] | None,
     initial_point: PointType | None,
     bound: BoundSetting,
+    source: RowSource | None = None,
 ) -> Setup:
     """Read a model with its data of now, and find its anchor or take the one given.
 
@@ -69,8 +72,10 @@ def read(
     ----------
     vars, anchor, initial_point, bound
         As of a step; None for all free variables, a search, and the model's own.
+    source : RowSource, optional
+        Where rows lie elsewhere than in the model.
     """
-    found = read_model(model, vars)
+    found = read_model(model, vars, source)
     check_bounds(bound, found.regressions)
     initial_point = complete_point(model, initial_point)
     inputs = set(graph_inputs([found.rest_logp]))
@@ -79,6 +84,11 @@ def read(
     theta, of_others = layout.ravel(initial_point), others_layout.ravel(initial_point)
     if anchor is None:
         check_start(theta, layout)
+    if source is not None and others:
+        raise UnsupportedModelError(
+            f"with data= the step samples all variables of the model, and leaves out "
+            f"{[v.name for v in others]}: proposals are made before they are wanted"
+        )
     graph = flatten_model(
         found.rest_logp,
         found.coefficients,

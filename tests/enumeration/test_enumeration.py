@@ -254,6 +254,60 @@ MUTANTS = {
         "own, index, i, j, out, gradient[: rows.place[1]], scratch",
         "hamiltonian-two",
     ),
+    "a partition left out of the weights": (
+        "target/blocks.py",
+        "for part in parts:",
+        "for part in parts[1:]:",
+        "one-block",
+    ),
+    "a partition counted twice": (
+        "target/blocks.py",
+        "for part in parts:",
+        "for part in [*parts, parts[0]]:",
+        "one-block",
+    ),
+    "the same brightness in two blocks": (
+        "target/blocks.py",
+        "made = [(stream(key, unit, part), proposer",
+        "made = [(stream(key, 1, part), proposer",
+        "two-blocks",
+    ),
+    "the same random numbers in two partitions": (
+        "target/blocks.py",
+        "part = FIRST_PARTITION + partition.number",
+        "part = FIRST_PARTITION",
+        "one-block",
+    ),
+    "the same parameters in two blocks": (
+        "target/blocks.py",
+        "stream(key, unit, THETA)",
+        "stream(key, 1, THETA)",
+        "two-blocks",
+    ),
+    "law of the proposals left out of their weights": (
+        "target/blocks.py",
+        "log_density - log_law(v)",
+        "log_density",
+        "one-block",
+    ),
+    "bright rows of a block drawn at half the rate": (
+        "kernels/blocks.py",
+        "-np.expm1(-rates[n] * power)",
+        "-np.expm1(-0.5 * rates[n] * power)",
+        "one-block",
+    ),
+    "rates of rows rounded beside those drawn from": (
+        "bounds/rates.py",
+        "parts = tables.near[index], tables.far[index],",
+        "parts = tables.near[index], tables.near[index],",
+        "one-block",
+    ),
+    "weight of a block's last proposal kept": (
+        "sampling/blocks.py",
+        "log_weight[at] - self.state.log_weight",
+        "log_weight[at] - log_weight[at - 1]",
+        "one-block",
+    ),
     "bright rows left out of the slice": (
         "kernels/slice.py",
         "return log_ratio_at(posterior, log_density, chain, bright, scratch), log_density",
@@ -264,6 +318,7 @@ MUTANTS = {
 
 
 JOINT_MOVES = ["independent", "walk"]
+BLOCKS = ["one-block", "two-blocks"]
 SURROGATE_MOVES = ["surrogate", "surrogate-twice", "surrogate-walk"]
 REFERENCE = ["hamiltonian", "langevin", "slice", "slice-random", "hamiltonian-two", "slice-two"]
 
@@ -286,6 +341,8 @@ def run_check():
                 script = "check_reference.py"
             if scheme in SURROGATE_MOVES:
                 script = "check_surrogate.py"
+            if scheme in BLOCKS:
+                script = "check_blocks.py"
             server.stdin.write(json.dumps([str(HERE / script), scheme, str(folder)]) + "\n")
             server.stdin.flush()
             return SimpleNamespace(**json.loads(server.stdout.readline()))
@@ -302,7 +359,7 @@ def package(tmp_path_factory):
     return copy
 
 
-@pytest.mark.parametrize("scheme", SCHEMES + JOINT_MOVES + SURROGATE_MOVES + REFERENCE)
+@pytest.mark.parametrize("scheme", SCHEMES + JOINT_MOVES + SURROGATE_MOVES + REFERENCE + BLOCKS)
 def test_joint_law_is_invariant(run_check, package, scheme):
     result = run_check(scheme, package.parent)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target.target import Target
@@ -27,6 +28,10 @@ class Tuner(ABC):
     @abstractmethod
     def begin(self, target: Target) -> Any:
         """Return the kernel's settings, a named tuple, as a chain starts with them."""
+
+    def new_chain(self, target: Any, brightness: Resampling, anchor: Anchor | None) -> FireflyChain:
+        """Return a chain over a target, whose anchor may not be the step's first."""
+        return FireflyChain(target, brightness, self.begin(target), anchor)
 
     def started(self, chain: FireflyChain) -> None:
         """Go on from a chain's first state."""

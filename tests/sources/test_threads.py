@@ -9,8 +9,9 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor
-from pymc_flymc.regression import passes, threads
-from pymc_flymc.regression.threads import in_order
+from pymc_flymc.regression import passes
+from pymc_flymc.sources import threads
+from pymc_flymc.sources.threads import in_order
 
 
 @pytest.fixture(params=[1, 2, 5])

@@ -1,0 +1,122 @@
+"""The Taylor bound of rows that lie elsewhere: tables of each partition, and sums over all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi
+
+from pymc_flymc.bounds.base import Problem
+from pymc_flymc.bounds.taylor import Taylor, dimension_of, limit_of, metric_of, products, spans_of
+from pymc_flymc.kernels.blocks import RateTables, make_tables
+from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.regression.derivatives import RowDerivatives
+from pymc_flymc.regression.elsewhere import Recipe, TallDesign, read_rows
+from pymc_flymc.regression.passes import blocks_of
+from pymc_flymc.sources.source import Partition
+
+__all__ = ["Rates", "prepare_elsewhere", "row_constants"]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What it takes to bound the remainders of some rows.
+
+    Attributes
+    ----------
+    bound : Taylor
+    likelihood : Likelihood
+    w : ndarray, shape (P,)
+        Coefficients at the anchor.
+    spans : list of ndarray
+        The metric, or of several predictors those of pairs.
+    limit, moment : float
+        Of the radius; and the mean of its power over the Laplace approximation.
+    """
+
+    bound: Taylor
+    likelihood: Likelihood
+    w: np.ndarray
+    spans: list[np.ndarray]
+    limit: float
+    moment: float
+
+
+def prepare_elsewhere(
+    problem: Problem, bound: Taylor
+) -> tuple[Rates, list[Any], np.ndarray, float]:
+    """Bound the remainders of all rows, where they lie, in one pass over them.
+
+    Returns
+    -------
+    rates : Rates
+    tables : list
+        References to the `RateTables` of each partition.
+    statistics : ndarray
+        As of `Taylor.prepare`.
+    expected : float
+        Bright rows that are expected over the Laplace approximation.
+    """
+    design, anchor = problem.design, problem.own
+    assert isinstance(design, TallDesign)
+    metric, ridge = metric_of(anchor)
+    limit = limit_of(anchor)
+    moment = float(chi.moment(bound.order + 1, dimension_of(anchor)))
+    spans = spans_of(metric, design.n_predictors)
+    rates = Rates(bound, problem.likelihood, anchor.w, spans, limit, moment)
+    tables, sums = design.source.prepare(_bound_partition, design.recipe, rates)
+    growth = max(each[3] for each in sums)
+    totals = [sum(each[i] for each in sums) for i in range(3)]
+    cubic = sum(each[4] for each in sums)
+    last = [*totals[:2], limit, growth]
+    statistics = np.concatenate([anchor.expansion.pack(), ridge, last, np.ravel(cubic) / 6.0])
+    return rates, tables, statistics, float(totals[2])
+
+
+def _bound_partition(
+    partition: Partition, recipe: Recipe, rates: Rates
+) -> tuple[RateTables, tuple[float, float, float, float, Any]]:
+    """Return the tables of a partition, its sums of rates, expected rows, growth, cubic form."""
+    near, far = (np.empty(partition.n_rows, np.float32) for _ in range(2))
+    third = RowDerivatives(rates.likelihood).third if rates.bound.order == 3 else None
+    expected, growth, cubic = 0.0, 0.0, 0.0
+    for stretch in partition.stretches():
+        design, y = read_rows(recipe, partition, stretch)
+        for rows, x, eta, of_rows in blocks_of(design, y, rates.w):
+            settings = rates.spans, rates.limit
+            *both, fastest = rates.bound.remainders(rates.likelihood, eta, x, of_rows, *settings)
+            place = slice(stretch.start + rows.start, stretch.start + rows.stop)
+            near[place], far[place] = map(_rounded_up, both)
+            expected -= float(np.expm1(-both[0] * rates.moment).sum())
+            growth = max(growth, fastest)
+            if third is not None:
+                cubic = cubic + (x * third(eta, of_rows)[:, None]).T @ products(x)
+    tables = make_tables(near, far)
+    totals = float(tables.near_sums[-1]), float(tables.far_sums[-1])
+    return tables, (*totals, expected, growth, cubic)
+
+
+def _rounded_up(rates: np.ndarray) -> np.ndarray:
+    """Return bounds in float32 that are nowhere below those given."""
+    narrow = rates.astype(np.float32)
+    return np.where(rates > 0.0, np.nextafter(narrow, np.float32(np.inf)), narrow)
+
+
+def row_constants(
+    tables: RateTables, index: np.ndarray, eta: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """Return the constants of some rows of a partition, as `Taylor.prepare` makes those of all.
+
+    Parameters
+    ----------
+    index : ndarray, shape (n,)
+        Numbers of the rows in the partition.
+    eta : ndarray, shape (n, K)
+        Their predictors at the anchor.
+    y : ndarray, shape (n,) or (n, 1 + R)
+    """
+    columns = y.reshape(len(index), -1)
+    parts = tables.near[index], tables.far[index], columns[:, 0], eta, columns[:, 1:]
+    return np.column_stack([np.asarray(part, np.float64) for part in parts])

@@ -1,0 +1,98 @@
+"""Checks of a linear predictor that was read: its numbers, and its value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorConstant, TensorVariable
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.tools import free_inputs, plain_function
+from pymc_flymc.reading.tall_products import multiply_in_blocks
+from pymc_flymc.regression.design import Design, count_bad_rows
+
+__all__ = ["check_coefficients", "check_finite", "check_values"]
+
+_N_CHECKS = 2
+_RTOL = 1e-9
+
+
+def check_finite(design: Design, name: str) -> None:
+    """Refuse rows that hold NaN or infinite values."""
+    bad_rows = {"design": count_bad_rows(design.X), "offset": count_bad_rows(design.offset)}
+    if design.sparse is not None:
+        places = np.flatnonzero(~np.isfinite(design.sparse.data))
+        rows = np.searchsorted(design.sparse.indptr, places, side="right")
+        bad_rows["sparse design"] = len(np.unique(rows))
+    for what, bad in bad_rows.items():
+        if bad:
+            raise ValueError(
+                f"the {what} of {name!r} has NaN or infinite values in {bad} of "
+                f"{design.n_rows} rows; drop or impute these rows"
+            )
+
+
+def check_coefficients(design: Design, coefficients: TensorVariable, name: str) -> None:
+    """Refuse a coefficient vector that would read all rows at each evaluation."""
+    n_rows = design.n_rows
+    if design.n_coefficients >= n_rows:
+        return
+    for v in ancestors([coefficients]):
+        if isinstance(v, TensorConstant) and n_rows in v.type.shape:
+            raise UnsupportedModelError(
+                f"a coefficient in the linear predictor of {name!r} is itself computed from all "
+                f"{n_rows} rows together with model variables (for instance a mean over rows of "
+                "X @ beta); centre the data before the model instead"
+            )
+
+
+def check_values(
+    design: Design,
+    coefficients: TensorVariable,
+    eta: TensorVariable,
+    name: str,
+    shapes: Mapping[Variable, tuple[int, ...]],
+) -> None:
+    """Compare the model's own predictor with the one read, at random values of the variables."""
+    inputs = free_inputs([eta])
+    both = plain_function(inputs, [multiply_in_blocks(eta), coefficients])
+    rng = np.random.default_rng(20260101)
+    rtol = _RTOL
+    if any(v.type.dtype == "float32" for v in ancestors([eta]) if v.owner and v.type.ndim):
+        rtol = float(np.finfo(np.float32).eps) * max(64, design.n_coefficients)
+    values, found_w = [], []
+    for attempt in range(4 * _N_CHECKS):
+        # Smaller values if the graph overflows at larger ones (exp of exp).
+        spread = 0.5 ** (attempt // 2)
+        point = [
+            np.asarray(spread * rng.standard_normal(shapes.get(v, v.type.shape))).astype(
+                v.type.dtype
+            )
+            for v in inputs
+        ]
+        with np.errstate(all="ignore"):
+            expected, w = both(*point)
+        if np.isfinite(w).all() and np.isfinite(expected).all():
+            values.append(expected if expected.ndim > 1 else np.reshape(expected, (-1, 1)))
+            found_w.append(w)
+        if len(values) == _N_CHECKS:
+            break
+    else:
+        raise UnsupportedModelError(
+            f"the linear predictor of {name!r} is not finite at random values of the model's "
+            "variables, so that its reading could not be checked"
+        )
+    found, sizes = design.predictors(np.stack(found_w))
+    for i, expected in enumerate(values):
+        # A row's rounding error scales with the terms that it may have met.
+        error, scale = found[:, i] - expected, sizes[:, i]
+        scale += scale.mean()
+        if np.any(np.abs(error, out=error) > np.multiply(rtol, scale, out=scale)):
+            raise UnsupportedModelError(
+                f"the linear predictor of {name!r} was read wrongly: its value differs from the "
+                f"model's own by up to {error.max():.3g}. Please report this model; writing the "
+                "predictor as X @ beta + intercept avoids the problem"
+            )

@@ -1,0 +1,1 @@
+"""Rows wherever they lie: arrays in memory and on disk, and work on parts of them."""

@@ -1,0 +1,116 @@
+"""What a user says of rows that lie elsewhere: ``FireflyMH(data=...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.settings import check
+from pymc_flymc.sources.columns import ArrayColumn, Column, as_column, is_dask
+from pymc_flymc.sources.source import PARTITION, LocalSource, RowSource
+
+__all__ = ["source_of"]
+
+#: Partitions at least of what a cluster is to read.
+PARTS = 16
+#: What a container's rows may be, for messages.
+KINDS = (
+    "an array of numbers with a row for each row of the data: of NumPy (a memory map, too), Zarr "
+    "or Dask, or columns of a data frame"
+)
+
+
+def source_of(data: object, client: Any = None) -> RowSource:
+    """Return the source of all rows of some data containers.
+
+    Parameters
+    ----------
+    data : mapping
+        From names of containers to arrays.
+    client : distributed.Client or str, optional
+        Of a Dask cluster, or its scheduler's address, for arrays of any kind: its workers open
+        files themselves. By default the one that is open, if the arrays are Dask's.
+
+    Raises
+    ------
+    ValueError
+        If it is something else, if lengths differ, or if what it holds are no numbers.
+    """
+    good = isinstance(data, Mapping) and bool(data) and all(isinstance(k, str) for k in data)
+    check(good, "data", 'a dict of arrays by names of pm.Data containers: {"X": X, "y": y}', data)
+    assert isinstance(data, Mapping)
+    columns = {str(name): _column(str(name), values) for name, values in data.items()}
+    lengths = {name: column.shape[0] for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{n:,} of {name!r}" for name, n in lengths.items())
+        raise ValueError(f"data= has different numbers of rows: {listed}")
+    if not next(iter(lengths.values())):
+        raise ValueError("data= has no rows")
+    arrays = [c.array for c in columns.values() if isinstance(c, ArrayColumn) and is_dask(c.array)]
+    client = _client(client, bool(arrays))
+    if client is None:
+        return LocalSource(columns)
+    from pymc_flymc.sources.cluster import ClusterSource
+
+    chunks = arrays[0].chunks[0] if arrays else _equal_parts(columns)
+    return ClusterSource({name: _as_dask(c, chunks) for name, c in columns.items()}, client)
+
+
+def _client(client: Any, has_dask: bool) -> Any:
+    """Return the client of a Dask cluster, None to compute in this process."""
+    if client is None and not has_dask:
+        return None
+    try:
+        import distributed
+    except ImportError:
+        check(client is None, "client", "None without Dask's distributed scheduler", client)
+        return None
+    if isinstance(client, str):
+        client = distributed.Client(client, set_as_default=False)
+    if client is None:
+        with suppress(ValueError):  # none is open
+            return distributed.default_client()
+        return None
+    check(isinstance(client, distributed.Client), "client", "a dask.distributed.Client", client)
+    return client
+
+
+def _equal_parts(columns: Mapping[str, Column]) -> tuple[int, ...]:
+    """Return the lengths of partitions of what is no Dask array, whatever cluster it is for."""
+    n_rows = next(iter(columns.values())).shape[0]
+    chunk = max(column.chunk for column in columns.values())
+    size = -(-min(PARTITION, -(-n_rows // PARTS)) // chunk) * chunk
+    return tuple(min(size, n_rows - start) for start in range(0, n_rows, size))
+
+
+def _as_dask(column: Column, chunks: tuple[int, ...]) -> Any:
+    """Return a column as a Dask array with these chunks of rows."""
+    import dask.array
+
+    array: Any = getattr(column, "array", None)
+    if is_dask(array):
+        return array.rechunk({0: chunks})
+    row = column.shape[1:]
+    if isinstance(array, np.ndarray):
+        return dask.array.from_array(array, chunks=(chunks, *row))
+    blocks, start, read = [], 0, dask.delayed(column.read)
+    for n in chunks:
+        block = read(slice(start, start + n))
+        blocks.append(dask.array.from_delayed(block, (n, *row), column.dtype))
+        start += n
+    return dask.array.concatenate(blocks)
+
+
+def _column(name: str, values: Any) -> Column:
+    column = as_column(values)
+    check(column is not None, f"data= of {name!r}", KINDS, values)
+    assert column is not None
+    if column.dtype.kind not in "fiub":
+        raise ValueError(
+            f"data= of {name!r} is of dtype {column.dtype}, not numbers: number the groups from 0, "
+            "or make a column of zeros and ones for each category"
+        )
+    return column

@@ -1,0 +1,73 @@
+"""Columns that are memory maps of files."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+
+__all__ = ["FileColumn"]
+
+
+class FileColumn:
+    """A memory map of a file, of which no page stays in the process.
+
+    Ranges of rows are read from the file itself, at several times the speed at which pages of a map
+    come in one after the other; rows by number come from the map.
+
+    Parameters
+    ----------
+    array : memmap
+        C-contiguous; a view of a map will do.
+    """
+
+    chunk = 1
+
+    def __init__(self, array: np.memmap) -> None:
+        self._array = array
+        self.shape, self.dtype = array.shape, array.dtype
+        whole = array
+        while isinstance(whole.base, np.memmap):
+            whole = whole.base
+        self._path = str(array.filename)
+        # Of a view it is that of the whole map.
+        self._offset = int(array.offset) + array.ctypes.data - whole.ctypes.data
+
+    @staticmethod
+    def can_be(array: Any) -> bool:
+        """Return whether an array is a map of a file, and what the file holds."""
+        # A copy-on-write map ("c") may differ from its file.
+        good = isinstance(array, np.memmap) and array.filename is not None and array.mode != "c"
+        return good and bool(array.flags.c_contiguous) and array.dtype.isnative
+
+    def read(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Return a copy of some rows."""
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(self.shape[0])
+            if step == 1:
+                return self._read_file(start, max(start, stop))
+        found = np.array(self._array[rows])
+        getattr(self._array, "_mmap").madvise(mmap.MADV_DONTNEED)
+        return found
+
+    def _read_file(self, start: int, stop: int) -> np.ndarray:
+        out = np.empty((stop - start, *self.shape[1:]), self.dtype)
+        each = out.itemsize * int(np.prod(self.shape[1:]))
+        view, done = memoryview(out.reshape(-1).view(np.uint8)), 0
+        with open(self._path, "rb", buffering=0) as file:
+            file.seek(self._offset + start * each)
+            while done < len(view):
+                n_read = file.readinto(view[done:])
+                if not n_read:
+                    raise ValueError(f"{self._path} is shorter than the map of it")
+                done += n_read
+        return out
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by the file's name."""
+        return _reopened, (self._path, self.dtype, self._offset, self.shape)
+
+
+def _reopened(path: str, dtype: np.dtype, offset: int, shape: tuple[int, ...]) -> FileColumn:
+    return FileColumn(np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape))

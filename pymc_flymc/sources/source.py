@@ -1,0 +1,171 @@
+"""Rows of several containers together, cut into partitions on which work is done."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from pymc_flymc.reporting import reading
+from pymc_flymc.sources.columns import Column
+from pymc_flymc.sources.threads import in_order
+
+__all__ = ["LocalSource", "Partition", "RowSource", "Values", "partition_bounds"]
+
+#: Rows of a partition at most, of a source that this process reads.
+PARTITION = 1 << 23
+#: So many rows are one partition; more are some, for threads.
+SINGLE = 1 << 20
+#: Rows read at a time in a pass.
+STRETCH = 1 << 18
+
+#: Rows of each container.
+Values = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Some consecutive rows of all containers.
+
+    Attributes
+    ----------
+    number : int
+        Among the partitions.
+    first : int
+        Number of its first row among all rows.
+    n_rows : int
+    columns : mapping
+        Of each container.
+    start : int
+        Where the partition begins in the columns.
+    """
+
+    number: int
+    first: int
+    n_rows: int
+    columns: Mapping[str, Column]
+    start: int = 0
+
+    def read(self, rows: slice | np.ndarray) -> Values:
+        """Return rows by their numbers in the partition: a slice, or a sorted array of them."""
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(self.n_rows)
+            at: Any = slice(self.start + start, self.start + stop, step)
+        else:
+            at = self.start + rows
+        return {name: column.read(at) for name, column in self.columns.items()}
+
+    def stretches(self) -> list[slice]:
+        """Cut the partition into pieces that are read at a time, whole chunks where possible."""
+        chunk = max(column.chunk for column in self.columns.values())
+        size = max(1, STRETCH // chunk) * chunk
+        starts = range(0, self.n_rows, size)
+        return [slice(start, min(start + size, self.n_rows)) for start in starts]
+
+
+class RowSource(Protocol):
+    """All rows of some containers, wherever they lie.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the containers.
+    n_rows : int
+    shapes : dict
+        Of a row of each container.
+    in_flight : int
+        Rounds that are worth having under way at a time.
+    """
+
+    names: tuple[str, ...]
+    n_rows: int
+    shapes: dict[str, tuple[int, ...]]
+    in_flight: int
+
+    def map(
+        self, work: Callable[..., Any], *arguments: Any, by_stretch: bool = False
+    ) -> Iterator[Any]:
+        """Yield ``work(partition, *arguments)`` of each partition, in their order.
+
+        Parameters
+        ----------
+        by_stretch : bool
+            The work is a sum over rows. It is called as ``work(partition, *arguments, stretches)``,
+            and the source says which stretches of a partition are summed at a time.
+        """
+
+    def prepare(self, build: Callable[..., Any], *arguments: Any) -> tuple[list[Any], list[Any]]:
+        """Keep ``build(partition, *arguments)`` of each partition where its rows are.
+
+        ``build`` returns what is kept and what is said of it. The results are references to the
+        former, for `start`, and a list of the latter.
+        """
+
+    def start(
+        self, work: Callable[..., Any], states: list[Any], *arguments: Any
+    ) -> Callable[[], list[Any]]:
+        """Begin ``work(partition, state, *arguments)`` of each partition; the result waits."""
+
+
+def partition_bounds(n_rows: int, chunk: int = 1) -> list[int]:
+    """Return where partitions of a local source begin and end, between chunks where possible."""
+    n = 1 if n_rows <= SINGLE else 4 * -(-n_rows // (4 * PARTITION))
+    size = -(-n_rows // n)
+    size = -(-size // chunk) * chunk
+    return [*range(0, n_rows, size), n_rows]
+
+
+class LocalSource:
+    """Rows that this process reads itself.
+
+    Parameters
+    ----------
+    columns : mapping
+        Of each container, all with the same number of rows.
+    bounds : sequence of int, optional
+        Where partitions begin and end.
+    """
+
+    in_flight = 1
+
+    def __init__(self, columns: Mapping[str, Column], bounds: Sequence[int] | None = None) -> None:
+        self.names = tuple(columns)
+        self.n_rows = next(iter(columns.values())).shape[0]
+        self.shapes = {name: column.shape[1:] for name, column in columns.items()}
+        if bounds is None:
+            bounds = partition_bounds(self.n_rows, max(c.chunk for c in columns.values()))
+        self.partitions = [
+            Partition(i, first, last - first, columns, first)
+            for i, (first, last) in enumerate(itertools.pairwise(bounds))
+        ]
+
+    def map(
+        self, work: Callable[..., Any], *arguments: Any, by_stretch: bool = False
+    ) -> Iterator[Any]:
+        """Yield the work of each partition or stretch, by several threads."""
+        if by_stretch:
+            todo: list[Any] = [(p, [each]) for p in self.partitions for each in p.stretches()]
+            counted = reading(todo, self.n_rows, 1, self)
+            yield from in_order(lambda each: work(each[0], *arguments, each[1]), counted, len(todo))
+        else:
+            counted = reading(self.partitions, self.n_rows, 1, self)
+            yield from in_order(lambda each: work(each, *arguments), counted, len(self.partitions))
+
+    def prepare(self, build: Callable[..., Any], *arguments: Any) -> tuple[list[Any], list[Any]]:
+        """Build what each partition keeps."""
+        results = list(self.map(build, *arguments))
+        return [kept for kept, _ in results], [said for _, said in results]
+
+    def start(
+        self, work: Callable[..., Any], states: list[Any], *arguments: Any
+    ) -> Callable[[], list[Any]]:
+        """Return the work of all partitions as a function that does it."""
+
+        def result() -> list[Any]:
+            pairs = list(zip(self.partitions, states, strict=True))
+            return list(in_order(lambda pair: work(*pair, *arguments), pairs, len(pairs)))
+
+        return result

@@ -1,0 +1,162 @@
+"""Enumerate one or two blocks of a proposal, over two partitions of a row each; run by the tests.
+
+``NUMBA_DISABLE_JIT=1 python check_blocks.py {one-block,two-blocks}``: as `check`. A chain keeps the
+log weight of its (theta, z) and not z itself, so that its states are parameters with log weights.
+Random numbers with the same key come out the same, as they do in a run: blocks or partitions that
+share a key share their choices.
+"""
+
+import itertools
+import os
+import sys
+
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+
+from types import SimpleNamespace
+
+import numpy as np
+from branching import BranchingGenerator, _Exponential, enumerate_branches
+
+from pymc_flymc.kernels.blocks import make_tables
+from pymc_flymc.kernels.geometry import dense_geometry
+from pymc_flymc.regression.design import Design
+from pymc_flymc.sampling import blocks as sampling
+from pymc_flymc.sources import source as sources
+from pymc_flymc.sources.columns import ArrayColumn
+from pymc_flymc.sources.source import LocalSource
+from pymc_flymc.target import blocks as target
+
+N = 2
+N_BLOCKS = 1 if "one" in sys.argv[-1] else 2
+V = np.array([-0.8, 0.9])  # lattice of the whitened parameter
+CENTRE, FACTOR = 0.2, 0.8
+ANCHOR, METRIC, LIMIT = 0.3, 0.7, 0.9
+X = np.array([1.0, 2.5])
+Y = np.array([1.0, 0.0])
+KAPPA = np.abs(METRIC * X) ** 3 / 6 / (6 * np.sqrt(3)) * (1 + 1e-6)
+KAPPA = np.column_stack([KAPPA, 1.5 * KAPPA]).astype(np.float32).astype(float)
+
+
+def log_likelihood(eta):
+    return Y * eta - np.logaddexp(0.0, eta)
+
+
+def expansion(eta):
+    """Second-order Taylor expansion of each row's log-likelihood at the anchor."""
+    at = X * ANCHOR
+    p, u = 1.0 / (1.0 + np.exp(-at)), eta - at
+    return log_likelihood(at) + (Y - p) * u - 0.5 * p * (1.0 - p) * u**2
+
+
+def rates_at(theta):
+    radius = abs(theta - ANCHOR) / METRIC
+    far = radius > LIMIT
+    return KAPPA[:, int(far)] * radius**3, np.array([radius**3, float(far), 0.0])
+
+
+def density(theta, statistics):
+    """Prior and expansions, without the remainders that fresh brightness cancels."""
+    log_density = -0.5 * theta[0] ** 2 + np.sum(expansion(X * theta[0]))
+    return theta[:1], log_density, *rates_at(theta[0])[1]
+
+
+def log_factor(eta, constants, shared, out):
+    theta = eta[:, 0] * ANCHOR / constants[:, 3]  # the predictor at the anchor comes fourth
+    for i, t in enumerate(theta):
+        n = int(np.argmin(np.abs(X * ANCHOR - constants[i, 3])))
+        assert constants[i, 2] == Y[n]
+        out[i] = np.log(np.expm1((log_likelihood(X * t) - expansion(X * t) + rates_at(t)[0])[n]))
+
+
+class Keyed(BranchingGenerator):
+    """Random numbers of a key: choices of a generator, the same ones when the key comes again."""
+
+    def __init__(self, generator, record):
+        self.generator, self.record, self.place = generator, record, 0
+
+    def choose(self, probabilities):
+        if self.place == len(self.record):
+            self.record.append(self.generator.choose(probabilities))
+        self.place += 1
+        return self.record[self.place - 1]
+
+    def standard_exponential(self, size):
+        out = np.empty(size, dtype=object)
+        out[:] = [_Exponential(self) for _ in range(size)]
+        return out
+
+
+def draw_v(rng, n, d):
+    law = np.exp(target.log_law(V[:, None]))
+    return V[[rng.choose(list(law / law.sum()))]].reshape(n, d)
+
+
+def log_weight(v, z):
+    """Log of the augmented density over the law of a proposal, from their definitions."""
+    theta = CENTRE + FACTOR * v
+    rates, z = rates_at(theta)[0], np.array(z)
+    likelihood = np.exp(log_likelihood(X * theta))
+    bound = np.exp(expansion(X * theta) - rates)
+    assert np.all(bound < likelihood)
+    joint = -0.5 * theta**2 + np.sum(np.log(np.where(z, likelihood - bound, bound)))
+    of_z = np.sum(np.where(z, np.log(-np.expm1(-rates)), -rates))
+    return joint, float(joint - of_z - target.log_law(np.array([[v]]))[0])
+
+
+def recipe(values):
+    return Design(values["X"], np.empty((0, 1)), False), values["y"]
+
+
+def new_target():
+    source = LocalSource({"X": ArrayColumn(X[:, None]), "y": ArrayColumn(Y)}, [0, 1, 2])
+    proposer = object.__new__(target.Proposer)
+    proposer.graph = SimpleNamespace(n_coefficients=1)
+    proposer.part = SimpleNamespace(
+        n_shared=3, statistics=None, log_factor=SimpleNamespace(address=log_factor)
+    )
+    proposer.geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
+    proposer.rates = SimpleNamespace(w=np.array([ANCHOR]))
+    proposer.recipe, proposer._made = recipe, {}
+    proposer._density = SimpleNamespace(address=density)
+    tables = [make_tables(*KAPPA[n : n + 1].T.astype(np.float32)) for n in range(N)]
+    return target.BlockTarget(source, tables, proposer)
+
+
+def branches(v, weight):
+    def program(rng):
+        records = {}
+
+        def stream(key, unit, part):
+            return Keyed(rng, records.setdefault((key, unit, part), []))
+
+        target.stream = sampling.stream = stream
+        chain = sampling.BlockChain(new_target())
+        chain.key, chain.started = (1,), True
+        chain.state = sampling.BlockState(np.array([v]), np.array([CENTRE + FACTOR * v]), weight)
+        chain.advance(None, N_BLOCKS, 0.0)
+        return float(chain.state.v[0]), chain.state.log_weight
+
+    return enumerate_branches(program)
+
+
+if __name__ == "__main__":
+    target.UNIT = sampling.UNIT = 1
+    target.draw_v = draw_v
+    sources.in_order = lambda work, items, n_items: map(work, items)  # without threads' ado
+    states = list(itertools.product(V, itertools.product((0, 1), repeat=N)))
+    joint, weights = np.array([log_weight(*state) for state in states]).T
+    pi = np.exp(joint - joint.max())
+    pi /= pi.sum()
+    matrix = np.zeros((len(states), len(states)))
+    for i, (v, _) in enumerate(states):
+        for probability, (v_new, weight) in branches(v, weights[i]):
+            same = [abs(v_new - other) < 1e-9 for other, _ in states]
+            distance = np.where(same, np.abs(weights - weight), np.inf)
+            assert distance.min() < 1e-9, "a weight that no brightness has"
+            matrix[i, np.argmin(distance)] += probability
+    invariance = np.max(np.abs(pi @ matrix - pi))
+    row_sums = np.max(np.abs(matrix.sum(axis=1) - 1.0))
+    print(f"{sys.argv[1]}: |pi P - pi| = {invariance:.1e}, |P 1 - 1| = {row_sums:.1e}")
+    assert np.mean(np.diag(matrix)) < 0.9, "the kernel hardly moves: nothing is tested"
+    if max(invariance, row_sums) > 1e-12:
+        sys.exit(1)

@@ -1,0 +1,127 @@
+"""Rows outside the model: the exact posterior, whatever they lie in."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import Taylor
+from pymc_flymc.sources import source as sources
+from pymc_flymc.target import blocks
+from tests.sources.test_source import KINDS, stored
+from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
+from tests.support.models import logistic_posterior
+from tests.support.steps import drive, step_of
+
+
+def rows(n, d=2, seed=3, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X[:, 0] = 1.0
+    eta = X @ np.linspace(-0.4, 1.2, d)
+    X = X.astype(dtype)
+    return {"X": X, "y": (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(np.int8)}
+
+
+def draws_of(model, step, draws=6000, **settings):
+    return drive(step, model.initial_point(), tune=10, draws=draws, chains=2, **settings)
+
+
+@pytest.mark.parametrize(("n", "order"), [(30, 2), (30, 3), (300, 2)])
+def test_few_rows_against_quadrature(n, order, monkeypatch):
+    # Of 30 rows many are bright in each proposal, and the posterior is skew.
+    monkeypatch.setattr(sources, "SINGLE", 20)
+    monkeypatch.setattr(blocks, "ENOUGH", 100)
+    data = rows(n)
+    model = written_on_head(data, logistic, 10)
+    step = step_elsewhere(model, data, bound=Taylor(order=order))
+    assert len(step.target.tables) > 3
+    draws, stats = draws_of(model, step, 12_000)
+    assert stats["n_bright"].mean() > 0.2 or n > 100
+    reference = quadrature(logistic_posterior(data["X"], data["y"], 1.0), [-4, -4], [4, 5])
+    assert_matches(draws, reference)
+
+
+@pytest.fixture(scope="module")
+def in_memory():
+    data = rows(3000, 4, dtype=np.float32)
+    with pm.Model() as model:
+        logistic({name: pm.Data(name, values) for name, values in data.items()})
+    draws, _ = draws_of(model, step_of(model))
+    return data, reference_from_draws(draws)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_sources_agree_with_rows_in_memory(kind, in_memory, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "SINGLE", 1000)
+    monkeypatch.setattr(sources, "STRETCH", 200)
+    data, reference = in_memory
+    model = written_on_head(data, logistic)
+    folders = {name: tmp_path / name for name in data}
+    for folder in folders.values():
+        folder.mkdir()
+    stored_data = {name: stored(kind, values, folders[name]) for name, values in data.items()}
+    draws, _ = draws_of(model, step_elsewhere(model, stored_data))
+    assert_matches(draws, reference)
+
+
+def test_offsets_groups_and_row_data():
+    rng = np.random.default_rng(5)
+    n, groups = 4000, 5
+    data = {
+        "x": rng.normal(size=n).astype(np.float32),
+        "g": np.minimum(rng.integers(0, groups, n), np.arange(n) // 20),  # the head has few groups
+        "trials": rng.integers(1, 9, n),
+        "exposure": rng.uniform(0.5, 2.0, n),
+    }
+    effects = rng.normal(size=groups)
+    eta = 0.3 + 0.7 * data["x"] + effects[data["g"]] + np.log(data["exposure"])
+    data["y"] = rng.binomial(data["trials"], 1 / (1 + np.exp(-eta)))
+
+    def build(data):
+        a, b = pm.Normal("a", 0, 1), pm.Normal("b", 0, 1)
+        e = pm.Normal("e", 0, 1, shape=groups)
+        eta = a + b * data["x"] + e[data["g"]] + pm.math.log(data["exposure"])
+        pm.Binomial("k", n=data["trials"], logit_p=eta, observed=data["y"])
+
+    with pm.Model() as whole:
+        build({name: pm.Data(name, values) for name, values in data.items()})
+    draws, _ = draws_of(whole, step_of(whole))
+    model = written_on_head(data, build)
+    found, _ = draws_of(model, step_elsewhere(model, data))
+    assert_matches(found, reference_from_draws(draws))
+
+
+def poisson(data):
+    beta = pm.Flat("beta", shape=3)
+    pm.Poisson("k_obs", mu=pm.math.exp(0.2 * (data["X"] @ beta)), observed=data["k"])
+
+
+def softmax(data):
+    W = pm.Normal("W", 0, 1, shape=(3, 3))
+    pm.Categorical("c_obs", logit_p=data["X"] @ W, observed=data["c"])
+
+
+def varying_intercepts(data):
+    a = pm.Normal("a", 0, 1, shape=8)
+    pm.Bernoulli("y_obs", logit_p=a[data["g"]] + data["X"][:, 1] * a.sum(), observed=data["y"])
+
+
+@pytest.mark.parametrize("build", [poisson, softmax, varying_intercepts])
+def test_other_families_and_priors(build):
+    n = 5000
+    rng = np.random.default_rng(6)
+    data = rows(n, 3)
+    data |= {"k": rng.poisson(1.3, n), "c": rng.integers(0, 3, n), "g": rng.integers(0, 8, n)}
+    used = {
+        poisson: ("X", "k"),
+        softmax: ("X", "c"),
+        varying_intercepts: ("X", "g", "y"),
+    }[build]
+    data = {name: data[name] for name in used}
+    with pm.Model() as whole:
+        build({name: pm.Data(name, values) for name, values in data.items()})
+    draws, _ = draws_of(whole, step_of(whole))
+    model = written_on_head(data, build)
+    found, _ = draws_of(model, step_elsewhere(model, data))
+    assert_matches(found, reference_from_draws(draws))

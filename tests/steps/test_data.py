@@ -1,0 +1,203 @@
+"""``FireflyMH(data=...)``: what is refused, and chains of rows outside the model."""
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.sources import source as sources
+from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
+from tests.support.steps import STATS, advance, begin, identical, sample
+
+
+def rows(n=1500, d=3, seed=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = (rng.random(n) < 1 / (1 + np.exp(-X.sum(axis=1)))).astype(np.int8)
+    return {"X": X, "y": y}
+
+
+@pytest.fixture(autouse=True)
+def partitions(monkeypatch):
+    """Some partitions, cut into some stretches."""
+    monkeypatch.setattr(sources, "SINGLE", 100)
+    monkeypatch.setattr(sources, "STRETCH", 100)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with pytest.MonkeyPatch.context() as patch:
+        for limit in ("SINGLE", "STRETCH"):
+            patch.setattr(sources, limit, 100)
+        model = written_on_head(rows(), logistic)
+        return model, step_elsewhere(model, rows())
+
+
+def test_one_process_or_two(shared):
+    model, step = shared
+    one = sample(model, step)
+    assert set(STATS) <= set(one.sample_stats.data_vars)
+    identical(one, sample(model, step, cores=2))
+    identical(one, sample(model, step, cores=2, mp_ctx="spawn"))
+
+
+def test_from_a_map_in_processes(tmp_path):
+    data = rows()
+    for name, values in data.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    maps = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in data}
+    model = written_on_head(data, logistic)
+    identical(
+        sample(model, step_elsewhere(model, data)),
+        sample(model, step_elsewhere(model, maps), cores=2, mp_ctx="spawn"),
+    )
+
+
+def test_state_is_saved_and_restored(shared):
+    model, step = shared
+    point, _ = advance(step, begin(step, model, seed=4), 30)
+    state = step.sampling_state
+    _, expected = advance(step, point, 1500)  # into another unit
+    step.sampling_state = state
+    np.testing.assert_array_equal(advance(step, point, 1500)[1], expected)
+    again = cloudpickle.loads(cloudpickle.dumps(step))
+    again.sampling_state = state
+    np.testing.assert_array_equal(advance(again, point, 1500)[1], expected)
+
+
+def test_a_chain_begins_where_it_is_told(shared):
+    model, step = shared
+    start = {"beta": np.array([0.9, 1.1, 1.0])}
+    begin(step, model)
+    (point, [stats]) = step.step(start)
+    assert stats["accept"] > 0
+    # Somebody else has moved the parameters: the chain goes on from there.
+    step.step({"beta": point["beta"] + 0.01})
+    assert step.chain.started
+
+
+def test_total_size_changes_nothing(shared):
+    def scaled(data):
+        beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+        eta = data["X"] @ beta
+        pm.Bernoulli("y_obs", logit_p=eta, observed=data["y"], total_size=1500)
+
+    model, step = shared
+    other = written_on_head(rows(), scaled)
+    identical(sample(model, step), sample(other, step_elsewhere(other, rows())))
+    with pytest.raises(ValueError, match="total_size= of 'y_obs' is 1,500, and data= has 1,400"):
+        step_elsewhere(other, rows(1400))
+
+
+def spoiled(name, row, value):
+    data = {key: values.astype(float) for key, values in rows().items()}
+    data[name][row] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (spoiled("X", 1307, np.nan), r"row 1,307, in partition 3: the data of 'X' have NaN"),
+        (spoiled("X", 3, np.inf), r"row 3, in partition 0: the data of 'X' have NaN"),
+        (spoiled("y", 801, np.nan), r"row 801, in partition 2: the data of 'y' have NaN"),
+        (spoiled("y", 801, 2.0), r"row 801, in partition 2: y_obs has values other than 0 and 1"),
+        (spoiled("y", 700, 0.5), r"row 700, in partition 1: y_obs has values other than 0 and 1"),
+        ({**rows(), "Z": np.ones(1500)}, "'Z', which is no data container of the model"),
+        ({"X": np.ones((1500, 4)), "y": rows()["y"]}, r"'X' has the shape \(3,\) in the model"),
+        ({"X": rows()["X"].astype(str), "y": rows()["y"]}, "'X' is of dtype"),
+        ({"X": rows()["X"]}, "no observed variable is made of the containers"),
+        ({"y": rows()["y"]}, "rows that data= does not name"),
+    ],
+)
+def test_data_are_refused_with_the_place(data, message):
+    model = written_on_head(rows(), logistic)
+    with pytest.raises(ValueError, match=message):
+        step_elsewhere(model, data)
+
+
+def test_a_group_without_a_coefficient():
+    data = rows() | {"g": np.arange(1500) // 100}
+
+    def build(data):
+        effects = pm.Normal("effects", 0, 1, shape=14)
+        pm.Bernoulli("y_obs", logit_p=effects[data["g"]] + data["X"][:, 0], observed=data["y"])
+
+    with pytest.raises(ValueError, match=r"row 1,400, in partition 3: .* number the groups"):
+        step_elsewhere(written_on_head({"X": data["X"], **data}, build), data)
+
+
+def centred(data):
+    beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+    X = data["X"] - data["X"].mean(axis=0)
+    pm.Bernoulli("y_obs", logit_p=X @ beta, observed=data["y"])
+
+
+def with_rows_of_its_own(data):
+    beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+    offset = np.arange(40.0)
+    pm.Bernoulli("y_obs", logit_p=data["X"] @ beta + offset, observed=data["y"])
+
+
+def with_a_potential(data):
+    logistic(data)
+    pm.Potential("more", data["X"].sum())
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (centred, "depend on each other"),
+        (with_rows_of_its_own, "rows that data= does not name"),
+        (with_a_potential, "'X' in more than the rows"),
+    ],
+)
+def test_rows_that_do_not_stand_alone(build, message):
+    with pytest.raises(UnsupportedModelError, match=message):
+        step_elsewhere(written_on_head(rows(), build), rows())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kernel": "metropolis"}, "rows in memory"),
+        ({"brightness": ImplicitResampling()}, "rows in memory"),
+        ({"proposal": "pcn"}, "rows in memory"),
+        ({"bound": JaakkolaJordan()}, "bound=Taylor"),
+        ({"bound": None}, "bound=Taylor"),
+    ],
+)
+def test_other_moves_need_rows_in_memory(settings, message):
+    with pytest.raises(ValueError, match=message):
+        step_elsewhere(written_on_head(rows(), logistic), rows(), **settings)
+
+
+def test_posteriors_far_from_normal_are_refused():
+    def funnel(data):
+        scale = pm.HalfCauchy("scale", 1.0)
+        raw = pm.Normal("raw", 0, 1, shape=3)
+        pm.Bernoulli("y_obs", logit_p=data["X"] @ (scale * raw), observed=data["y"])
+
+    data = rows(60)
+    data["X"] = 0.01 * data["X"]  # nothing is learnt of the scale
+    with pytest.raises(UnsupportedModelError, match="without data="):
+        step_elsewhere(written_on_head(data, funnel), data)
+
+
+def test_kinks_are_refused_before_a_pass(monkeypatch):
+    def robust(data):
+        beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+        pm.Laplace("y_obs", mu=data["X"] @ beta, b=1.0, observed=data["y"])
+
+    monkeypatch.setattr(sources.Partition, "read", None)
+    with pytest.raises(UnsupportedModelError, match="smooth"):
+        step_elsewhere(written_on_head(rows(), robust), rows())
+
+
+def test_rows_are_counted_once_each_pass(caplog):
+    model = written_on_head(rows(), logistic)
+    with model, caplog.at_level("INFO", "pymc.flymc"):
+        FireflyMH(data=rows())
+    assert "joint moves read" in caplog.text and "1,500 rows" in caplog.text
