@@ -1,0 +1,234 @@
+"""Rows that the workers of a Dask cluster hold: partitions stay there, tasks go to them.
+
+Every task is pure and has a name: of lost workers the scheduler computes anew what is still needed,
+from the rows on, with the same numbers. Nothing is scattered, pinned, or kept in an actor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import cloudpickle
+import numpy as np
+
+from pymc_flymc.reporting import reading
+from pymc_flymc.sources.columns import ArrayColumn
+from pymc_flymc.sources.source import Partition
+
+__all__ = ["ClusterSource"]
+
+#: Seconds between looks at whether there still are workers, and without any before giving up.
+LOOK, PATIENCE = 5.0, 60.0
+#: Objects that a worker keeps unpickled.
+KEPT = 8
+
+_loaded: OrderedDict[str, Any] = OrderedDict()
+_turn = threading.Lock()
+
+
+class Shared:
+    """An object that travels as bytes, and is unpickled once in each process.
+
+    What is compiled for it is compiled once, too.
+    """
+
+    def __init__(self, blob: bytes) -> None:
+        self.blob = blob
+        self.token = hashlib.blake2b(blob, digest_size=16).hexdigest()
+
+    def value(self) -> Any:
+        """Return the object."""
+        with _turn:
+            if self.token not in _loaded:
+                _loaded[self.token] = cloudpickle.loads(self.blob)
+                if len(_loaded) > KEPT:
+                    _loaded.popitem(last=False)
+            _loaded.move_to_end(self.token)
+            return _loaded[self.token]
+
+
+def _load(number: int, first: int, names: Sequence[str], *blocks: np.ndarray) -> Partition:
+    """Put blocks of the same rows together."""
+    columns = {
+        name: ArrayColumn(np.ascontiguousarray(block))
+        for name, block in zip(names, blocks, strict=True)
+    }
+    return Partition(number, first, len(blocks[0]), columns)
+
+
+def _run(partition: Partition, shared: Shared, by_stretch: bool) -> Any:
+    """Do the work of a pass."""
+    work, arguments = shared.value()
+    stretches = [partition.stretches()] if by_stretch else []
+    return work(partition, *arguments, *stretches)
+
+
+def _first(pair: tuple[Any, Any]) -> Any:
+    return pair[0]
+
+
+def _second(pair: tuple[Any, Any]) -> Any:
+    return pair[1]
+
+
+def _weigh(partition: Partition, state: Any, shared: Shared, *arguments: Any) -> Any:
+    """Do the work of a round."""
+    work, first = shared.value()
+    return work(partition, state, first, *arguments)
+
+
+class ClusterSource:
+    """Rows of Dask arrays, kept by the workers of a cluster, a task for each partition.
+
+    Parameters
+    ----------
+    arrays : mapping
+        Of each container, Dask arrays with chunks of whole rows.
+    client : distributed.Client
+    """
+
+    in_flight = 3
+
+    def __init__(self, arrays: Mapping[str, Any], client: Any) -> None:
+        self.names = tuple(arrays)
+        self.n_rows = int(next(iter(arrays.values())).shape[0])
+        self.shapes = {name: tuple(array.shape[1:]) for name, array in arrays.items()}
+        self.token = uuid.uuid4().hex
+        self.address = client.scheduler.address
+        self._client, self._pid = client, os.getpid()
+        self._futures: dict[str, Any] = {}
+        self._shared: dict[int, tuple[Any, Any]] = {}
+        self._partitions = self._persist(arrays)
+
+    def _persist(self, arrays: Mapping[str, Any]) -> list[str]:
+        """Load the partitions where they will stay; return their names."""
+        from dask import delayed
+
+        bounds = np.concatenate([[0], np.cumsum(next(iter(arrays.values())).chunks[0])])
+        pieces = [array.to_delayed().ravel() for array in arrays.values()]
+        named: list[str] = []
+        tasks: list[Any] = []
+        for i, blocks in enumerate(zip(*pieces, strict=True)):
+            if bounds[i + 1] > bounds[i]:
+                first, number = int(bounds[i]), len(named)
+                named.append(f"pymc-flymc-rows-{self.token}-{number}")
+                load = delayed(_load, pure=False)
+                tasks.append(load(number, first, self.names, *blocks, dask_key_name=named[-1]))
+        client = self._connected()
+        with client.as_current():
+            futures = client.compute(tasks)
+        self._futures |= dict(zip(named, futures, strict=True))
+        return named
+
+    def map(
+        self, work: Callable[..., Any], *arguments: Any, by_stretch: bool = False
+    ) -> Iterator[Any]:
+        """Yield the work of each partition: what is a sum is added up there."""
+        shared = self._share((work, arguments))
+        futures = [
+            self._submit(
+                _run,
+                self._futures[p],
+                shared,
+                by_stretch,
+                key=f"pymc-flymc-pass-{uuid.uuid4().hex}",
+            )
+            for p in self._partitions
+        ]
+        for future in reading(futures, self.n_rows, 1, self):
+            yield self._gather([future])[0]
+
+    def prepare(self, build: Callable[..., Any], *arguments: Any) -> tuple[list[Any], list[Any]]:
+        """Have each partition's worker build what it keeps; return the names of that."""
+        shared = self._share((build, arguments))
+        kept, said = [], []
+        for p in self._partitions:
+            name = f"pymc-flymc-state-{uuid.uuid4().hex}"
+            both = self._submit(_run, self._futures[p], shared, False, key=f"{name}-all")
+            self._futures[name] = self._submit(_first, both, key=name)
+            said.append(self._submit(_second, both, key=f"{name}-said"))
+            kept.append(name)
+        found = [self._gather([each])[0] for each in reading(said, self.n_rows, 1, self)]
+        return kept, found
+
+    def start(
+        self, work: Callable[..., Any], states: list[Any], *arguments: Any
+    ) -> Callable[[], list[Any]]:
+        """Submit a round, one task for each partition. Its name is what its numbers come from."""
+        first, *rest = arguments
+        shared = self._share_once(work, first)
+        said = hashlib.blake2b(repr(rest).encode(), digest_size=12).hexdigest()
+        futures = [
+            self._submit(
+                _weigh,
+                self._futures[p],
+                self._futures[state],
+                shared,
+                *rest,
+                key=f"pymc-flymc-round-{state}-{said}",
+            )
+            for p, state in zip(self._partitions, states, strict=True)
+        ]
+        return lambda: self._gather(futures)
+
+    def _share(self, value: Any) -> Any:
+        """Return a task's result that is an object, to be unpickled once in each process."""
+        blob = cloudpickle.dumps(value)
+        token = hashlib.blake2b(blob, digest_size=16).hexdigest()
+        return self._submit(Shared, blob, key=f"pymc-flymc-shared-{token}")
+
+    def _share_once(self, work: Callable[..., Any], first: Any) -> Any:
+        self._connected()
+        if id(work) not in self._shared or self._shared[id(work)][0] is not first:
+            self._shared[id(work)] = first, self._share((work, first))
+        return self._shared[id(work)][1]
+
+    def _submit(self, work: Callable[..., Any], *arguments: Any, key: str) -> Any:
+        client = self._connected()
+        with client.as_current():  # it need not be Dask's default
+            return client.submit(work, *arguments, key=key)
+
+    def _connected(self) -> Any:
+        """Return the client, in the process that has it."""
+        if self._pid != os.getpid():
+            # A fork has the memory of its parent's connection, and no thread that serves it.
+            raise RuntimeError(
+                "rows on a Dask cluster are sampled by the process that is connected to it: "
+                "pm.sample(..., cores=1), whose chains have the whole cluster, one after the other"
+            )
+        if self._client.status != "running":
+            raise RuntimeError(
+                f"the Dask client of the rows in data= is {self._client.status}: connect again, "
+                "and make a new step"
+            )
+        return self._client
+
+    def _gather(self, futures: list[Any]) -> list[Any]:
+        """Return results, and say so where there are no workers left to compute them."""
+        from distributed import wait
+
+        client, alone = self._connected(), 0.0
+        while True:
+            began = time.monotonic()
+            try:
+                with client.as_current():
+                    wait(futures, timeout=LOOK)
+                return list(client.gather(futures))
+            except TimeoutError:
+                lost = not client.scheduler_info(n_workers=-1)["workers"]
+                alone = alone + time.monotonic() - began if lost else 0.0
+            if alone > PATIENCE:
+                raise RuntimeError(
+                    f"the Dask cluster at {self.address} has had no workers for {alone:.0f} s"
+                )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the connection, which is of one process: elsewhere nothing can be asked for."""
+        return self.__dict__ | {"_client": None, "_pid": 0, "_futures": {}, "_shared": {}}

@@ -1,0 +1,158 @@
+"""Rows on a Dask cluster: the same numbers whatever the workers, and whatever becomes of them."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from pymc_flymc.sources import cluster
+from tests.posteriors.test_elsewhere import rows
+from tests.sources.test_source import stored
+from tests.support.comparison import assert_matches, reference_from_draws
+from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
+from tests.support.steps import drive, identical, sample
+
+pytestmark = pytest.mark.slow
+
+dask_array = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(params=[(1, 1), (2, 1), (1, 2)], ids=["one worker", "two workers", "threads"])
+def client(request):
+    n_workers, n_threads = request.param
+    with new_cluster(n_workers, n_threads, processes=n_threads == 1) as made:
+        with distributed.Client(made) as client:
+            yield client
+
+
+def new_cluster(n_workers, n_threads=1, processes=True):
+    settings = dict(threads_per_worker=n_threads, processes=processes, dashboard_address=None)
+    return distributed.LocalCluster(n_workers=n_workers, **settings)
+
+
+def on_dask(data, chunks=((900, 0, 700, 1, 1399),)):
+    """Arrays with partitions of unequal length, one of them empty, one of a single row."""
+    X = dask_array.from_array(data["X"], chunks=(*chunks, (data["X"].shape[1],)))
+    y = dask_array.from_array(data["y"], chunks=1000)  # in other partitions
+    return {"X": X, "y": y}
+
+
+def sampled(client, data, chunks=((900, 0, 700, 1, 1399),)):
+    model = written_on_head(data, logistic)
+    return model, step_elsewhere(model, on_dask(data, chunks), client=client)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """Draws with a client to one worker of one thread, and those of rows in memory."""
+    data = rows(3000, 4, dtype=np.float32)
+    with new_cluster(1) as made, distributed.Client(made) as client:
+        model, step = sampled(client, data)
+        draws = sample(model, step, draws=1500)
+    model = written_on_head(data, logistic)
+    in_memory = step_elsewhere(model, data)
+    start = model.initial_point()
+    long, _ = drive(in_memory, start, tune=0, draws=6000, chains=2)
+    return data, draws, reference_from_draws(long)
+
+
+def test_the_same_numbers_on_any_cluster(client, expected):
+    data, draws, reference = expected
+    model, step = sampled(client, data)
+    assert len(step.target.tables) == 4
+    identical(sample(model, step, draws=1500), draws)
+    long, _ = drive(step, model.initial_point(), tune=0, draws=6000, chains=2)
+    assert_matches(long, reference)
+
+
+@pytest.mark.parametrize("kind", ["array", "memmap", "zarr"])
+def test_what_is_not_of_dask(kind, expected, tmp_path):
+    data, _, reference = expected
+    folders = {name: tmp_path / name for name in data}
+    for folder in folders.values():
+        folder.mkdir()
+    kept = {name: stored(kind, values, folders[name]) for name, values in data.items()}
+    with new_cluster(1) as made, distributed.Client(made) as client:
+        model = written_on_head(data, logistic)
+        step = step_elsewhere(model, kept, client=client)
+        assert len(step.target.tables) > 10
+        long, _ = drive(step, model.initial_point(), tune=0, draws=6000, chains=2)
+        assert_matches(long, reference)
+
+
+def test_an_address_does(expected):
+    data, draws, _ = expected
+    with new_cluster(1) as made:
+        model, step = sampled(made.scheduler_address, data)
+        identical(sample(model, step, draws=1500), draws)
+        step.target.source._client.close()
+
+
+@pytest.mark.parametrize("when", ["setup", "sampling"])
+@pytest.mark.parametrize("nanny", [True, False])
+def test_a_killed_worker_changes_no_number(when, nanny, expected):
+    data, draws, _ = expected
+    with new_cluster(1 if not nanny else 2) as made, distributed.Client(made) as client:
+        if not nanny:
+            worker = start_worker(made.scheduler_address)
+            client.wait_for_workers(2, timeout=60)
+        victim = worker.pid if not nanny else next(iter(client.run(os.getpid).values()))
+        if when == "setup":
+            killer = threading.Timer(1.0, os.kill, (victim, signal.SIGKILL))
+            killer.start()
+        model, step = sampled(client, data)
+        if when == "sampling":
+            step.target.begin_round((1, 2), range(1, 3))()
+            os.kill(victim, signal.SIGKILL)
+        identical(sample(model, step, draws=1500), draws)
+
+
+def start_worker(address):
+    """Start a worker without a nanny."""
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny"]
+    options = ["--nthreads", "1", "--no-dashboard"]
+    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(command + options, **quiet)
+
+
+def test_no_workers_left(expected, monkeypatch):
+    monkeypatch.setattr(cluster, "LOOK", 0.5)
+    monkeypatch.setattr(cluster, "PATIENCE", 2.0)
+    data, *_ = expected
+    with new_cluster(1) as made, distributed.Client(made) as client:
+        model, step = sampled(client, data)
+        made.scale(0)
+        while client.scheduler_info()["workers"]:
+            time.sleep(0.1)
+        with pytest.raises(RuntimeError, match="has had no workers"):
+            sample(model, step)
+
+
+def test_a_closed_client_and_another_process(expected):
+    data, *_ = expected
+    with new_cluster(1) as made:
+        client = distributed.Client(made)
+        model, step = sampled(client, data)
+        with pytest.raises(Exception, match="cores=1"):
+            sample(model, step, cores=2)
+        client.close()
+        with pytest.raises(RuntimeError, match="is closed"):
+            sample(model, step)
+
+
+def test_places_of_bad_rows(expected):
+    data = {name: values.astype(float) for name, values in expected[0].items()}
+    data["y"][1600] = 2.0
+    with new_cluster(1) as made, distributed.Client(made) as client:
+        with pytest.raises(ValueError, match="row 1,600, in partition 2: y_obs has values other"):
+            sampled(client, data)
+        data["y"][1600], data["X"][2000, 1] = 1.0, np.nan
+        with pytest.raises(ValueError, match="row 2,000, in partition 3: the data of 'X' have NaN"):
+            sampled(client, data)
