@@ -6,7 +6,9 @@ drawn for all of them, read in their order, and weighed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -25,7 +27,7 @@ from pymc_flymc.kernels.native import (
 from pymc_flymc.kernels.poisson import log_weight_of_z, sort
 from pymc_flymc.kernels.rows import rows_type
 
-__all__ = ["RateTables", "densities", "draw_rows", "make_tables", "weigh"]
+__all__ = ["RateTables", "densities_kernel", "draw_rows_kernel", "make_tables", "weigh_kernel"]
 
 #: Rows whose rates are added up together. Within them a row is found by adding up again, which
 #: takes 4 bytes a row, where an alias table takes twelve.
@@ -79,12 +81,18 @@ def _sums(rates: np.ndarray) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(sums)])
 
 
-@kernel(types.void(types.int64, vector(), geometry_type(), matrix, matrix, matrix, vector()))
-def densities(density, statistics, geometry, v, theta, w, out):
-    """Write theta, w with what rows share, and the log density with the bounds, for each v."""
-    for k in range(v.shape[0]):
-        unwhiten(geometry, v[k], theta[k])
-        out[k] = call_density(density, theta[k], statistics, w[k])
+@functools.cache
+def densities_kernel() -> Callable[..., Any]:
+    """Compiled `densities`: when it is first asked for."""
+
+    @kernel(types.void(types.int64, vector(), geometry_type(), matrix, matrix, matrix, vector()))
+    def densities(density, statistics, geometry, v, theta, w, out):
+        """Write theta, w with what rows share, and the log density with the bounds, for each v."""
+        for k in range(v.shape[0]):
+            unwhiten(geometry, v[k], theta[k])
+            out[k] = call_density(density, theta[k], statistics, w[k])
+
+    return densities  # type: ignore[no-any-return]
 
 
 @kernel_part
@@ -108,106 +116,118 @@ def find_row(rates, sums, place):
     return last  # beyond the last by rounding
 
 
-@kernel(
-    types.int64(
-        types.npy_rng,
-        tables_type(),
-        types.Array(types.float64, 2, "A"),
-        types.int64,
-        vector(types.int64),
-        vector(types.int32),
+@functools.cache
+def draw_rows_kernel() -> Callable[..., Any]:
+    """Compiled `draw_rows`: when it is first asked for."""
+
+    @kernel(
+        types.int64(
+            types.npy_rng,
+            tables_type(),
+            types.Array(types.float64, 2, "A"),
+            types.int64,
+            vector(types.int64),
+            vector(types.int32),
+        )
     )
-)
-def draw_rows(rng, tables, shared, start, ends, drawn):
-    """Draw the bright rows of proposals from `start` on: each with probability 1 - exp(-o_n).
+    def draw_rows(rng, tables, shared, start, ends, drawn):
+        """Draw the bright rows of proposals from `start` on: each with probability 1 - exp(-o_n).
 
-    They are the rows drawn at least once, as in `poisson.draw_bright`. Those of proposal k end at
-    ends[k] in `drawn`. Returns the first proposal that `drawn` has no room for; its length is twice
-    the number of rows at least.
+        They are the rows drawn at least once, as in `poisson.draw_bright`. Those of proposal k end
+        at ends[k] in `drawn`. Returns the first proposal that `drawn` has no room for; its length
+        is twice the number of rows at least.
 
-    Parameters
-    ----------
-    shared : ndarray, shape (K, 3)
-        Power of the radius, whether it is beyond its limit, and what is not read here.
-    """
-    tables = borrow(tables)
-    n_rows, count = tables.near.shape[0], 0
-    for k in range(start, shared.shape[0]):
-        if drawn.shape[0] - count < n_rows:
-            return k
-        power, far = shared[k, 0], shared[k, 1] > 0.5
-        rates = tables.far if far else tables.near
-        sums = tables.far_sums if far else tables.near_sums
-        total = sums[sums.shape[0] - 1]
-        if not np.isfinite(power):  # no density there: never accepted
-            ends[k] = count
-            continue
-        if n_rows <= FEW or not total * power <= n_rows / 8.0:
-            for n in range(n_rows):
-                if rng.random() < -np.expm1(-rates[n] * power):
-                    drawn[count] = n
+        Parameters
+        ----------
+        shared : ndarray, shape (K, 3)
+            Power of the radius, whether it is beyond its limit, and what is not read here.
+        """
+        tables = borrow(tables)
+        n_rows, count = tables.near.shape[0], 0
+        for k in range(start, shared.shape[0]):
+            if drawn.shape[0] - count < n_rows:
+                return k
+            power, far = shared[k, 0], shared[k, 1] > 0.5
+            rates = tables.far if far else tables.near
+            sums = tables.far_sums if far else tables.near_sums
+            total = sums[sums.shape[0] - 1]
+            if not np.isfinite(power):  # no density there: never accepted
+                ends[k] = count
+                continue
+            if n_rows <= FEW or not total * power <= n_rows / 8.0:
+                for n in range(n_rows):
+                    if rng.random() < -np.expm1(-rates[n] * power):
+                        drawn[count] = n
+                        count += 1
+                ends[k] = count
+                continue
+            first, n_drawn = count, 0
+            n_wanted = rng.poisson(total * power)
+            while n_drawn < n_wanted:
+                # Repeated draws are put away where room might run out.
+                room = min(n_wanted - n_drawn, n_rows - (count - first))
+                if room == 0:  # all rows are bright already
+                    break
+                for _i in range(room):
+                    drawn[count] = find_row(rates, sums, rng.random() * total)
                     count += 1
+                n_drawn += room
+                sort(drawn, first, count)
+                kept = first
+                for i in range(first, count):
+                    if i == first or drawn[i] != drawn[kept - 1]:
+                        drawn[kept] = drawn[i]
+                        kept += 1
+                count = kept
             ends[k] = count
-            continue
-        first, n_drawn = count, 0
-        n_wanted = rng.poisson(total * power)
-        while n_drawn < n_wanted:
-            # Repeated draws are put away where room might run out.
-            room = min(n_wanted - n_drawn, n_rows - (count - first))
-            if room == 0:  # all rows are bright already
-                break
-            for _i in range(room):
-                drawn[count] = find_row(rates, sums, rng.random() * total)
-                count += 1
-            n_drawn += room
-            sort(drawn, first, count)
-            kept = first
-            for i in range(first, count):
-                if i == first or drawn[i] != drawn[kept - 1]:
-                    drawn[kept] = drawn[i]
-                    kept += 1
-            count = kept
-        ends[k] = count
-    return shared.shape[0]
+        return shared.shape[0]
+
+    return draw_rows  # type: ignore[no-any-return]
 
 
-@kernel(
-    types.void(
-        types.int64,
-        rows_type(np.dtype(np.float64)),
-        matrix,
-        types.int64,
-        types.int64,
-        vector(types.int64),
-        vector(types.int32),
-        scratch_type(),
-        vector(),
-        vector(),
+@functools.cache
+def weigh_kernel() -> Callable[..., Any]:
+    """Compiled `weigh`: when it is first asked for."""
+
+    @kernel(
+        types.void(
+            types.int64,
+            rows_type(np.dtype(np.float64)),
+            matrix,
+            types.int64,
+            types.int64,
+            vector(types.int64),
+            vector(types.int32),
+            scratch_type(),
+            vector(),
+            vector(),
+        )
     )
-)
-def weigh(log_factor, rows, w, start, stop, ends, index, scratch, log_odds, out):
-    """Write the log of the bright rows' factors over their chances for proposals start to stop.
+    def weigh(log_factor, rows, w, start, stop, ends, index, scratch, log_odds, out):
+        """Write the log of the bright rows' factors over their chances for proposals start to stop.
 
-    Parameters
-    ----------
-    rows : Rows
-        Of all proposals, with constants as of a Taylor bound.
-    w : ndarray, shape (K, P + S)
-        Coefficients, and what rows share.
-    ends, index : ndarray
-        Proposal k has the rows ``index[ends[k - 1]:ends[k]]``, from zero for the first.
-    log_odds : ndarray
-        Buffer, as long as `index`.
-    out : ndarray, shape (K,)
-    """
-    rows, scratch = borrow(rows), borrow(scratch)
-    first = 0
-    for k in range(start, stop):
-        last = ends[k]
-        if last > first:
-            size = last - first
-            part, odds = index[first:last], log_odds[first:last]
-            log_factors(rows, log_factor, w[k], part, 0, size, odds, scratch)
-            shared = w[k, w.shape[1] - 3 :]
-            out[k] = log_weight_of_z(rows, shared, part, odds, size)
-        first = last
+        Parameters
+        ----------
+        rows : Rows
+            Of all proposals, with constants as of a Taylor bound.
+        w : ndarray, shape (K, P + S)
+            Coefficients, and what rows share.
+        ends, index : ndarray
+            Proposal k has the rows ``index[ends[k - 1]:ends[k]]``, from zero for the first.
+        log_odds : ndarray
+            Buffer, as long as `index`.
+        out : ndarray, shape (K,)
+        """
+        rows, scratch = borrow(rows), borrow(scratch)
+        first = 0
+        for k in range(start, stop):
+            last = ends[k]
+            if last > first:
+                size = last - first
+                part, odds = index[first:last], log_odds[first:last]
+                log_factors(rows, log_factor, w[k], part, 0, size, odds, scratch)
+                shared = w[k, w.shape[1] - 3 :]
+                out[k] = log_weight_of_z(rows, shared, part, odds, size)
+            first = last
+
+    return weigh  # type: ignore[no-any-return]

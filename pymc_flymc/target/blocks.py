@@ -16,7 +16,7 @@ from scipy.special import gammaln
 from pymc_flymc.bounds import Problem, Taylor, row_factor
 from pymc_flymc.bounds.rates import Rates, prepare_elsewhere, row_constants
 from pymc_flymc.graphs.compilation import compile_density, compile_log_factor
-from pymc_flymc.kernels.blocks import RateTables, densities, draw_rows, weigh
+from pymc_flymc.kernels.blocks import RateTables, densities_kernel, draw_rows_kernel, weigh_kernel
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native import read_only
@@ -142,7 +142,7 @@ class Proposer:
         theta, log_density = np.empty_like(v), np.empty(k)
         w = np.empty((k, self.graph.n_coefficients + self.part.n_shared))
         statistics, address = self.part.statistics, self._density.address
-        densities(address, statistics, self.geometry, v, theta, w, log_density)
+        densities_kernel()(address, statistics, self.geometry, v, theta, w, log_density)
         return Proposals(v, theta, w, log_density - log_law(v))
 
     def weigh(
@@ -165,7 +165,7 @@ class Proposer:
             shared, start = proposals.w[:, -3:], 0
             ends = np.zeros(len(shared), np.int64)
             while start < len(shared):
-                stop = draw_rows(rng, tables, shared, start, ends, drawn)
+                stop = draw_rows_kernel()(rng, tables, shared, start, ends, drawn)
                 rows = drawn[: ends[stop - 1]].copy()
                 counts = np.diff(ends[start:stop], prepend=0)
                 waiting.append((np.repeat(np.arange(place + start, place + stop), counts), rows))
@@ -205,7 +205,7 @@ class Proposer:
             out, buffer = np.zeros(len(w)), np.empty(len(index))
             scratch = make_scratch(design.n_predictors, constants.shape[1])
             address = self.part.log_factor.address
-            weigh(address, native, w, 0, len(w), ends, index, scratch, buffer, out)
+            weigh_kernel()(address, native, w, 0, len(w), ends, index, scratch, buffer, out)
             log_factor += out
 
 
