@@ -53,19 +53,6 @@ class RateTables(NamedTuple):
     far_sums: np.ndarray
 
 
-def tables_type() -> types.Type:
-    """Numba type of `RateTables`."""
-    rates = types.Array(types.float32, 1, "C", readonly=True)
-    sums = types.Array(types.float64, 1, "C", readonly=True)
-    fields: dict[str, types.Type] = {
-        "near": rates,
-        "far": rates,
-        "near_sums": sums,
-        "far_sums": sums,
-    }
-    return named_tuple_type(RateTables, fields)
-
-
 def make_tables(near: np.ndarray, far: np.ndarray) -> RateTables:
     """Return the tables of a partition, from rates in float32, shape (n,)."""
     frozen = [np.ascontiguousarray(each) for each in (near, far)]
@@ -79,6 +66,14 @@ def _sums(rates: np.ndarray) -> np.ndarray:
     starts = np.arange(0, len(rates), GROUP)
     sums = np.add.reduceat(rates, starts, dtype=np.float64) if len(rates) else np.empty(0)
     return np.concatenate([[0.0], np.cumsum(sums)])
+
+
+def tables_type() -> types.Type:
+    """Numba type of `RateTables`."""
+    rates = types.Array(types.float32, 1, "C", readonly=True)
+    sums = types.Array(types.float64, 1, "C", readonly=True)
+    kinds = rates, rates, sums, sums
+    return named_tuple_type(RateTables, dict(zip(RateTables._fields, kinds, strict=True)))
 
 
 @functools.cache

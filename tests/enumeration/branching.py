@@ -7,6 +7,7 @@ a branch of known probability; `enumerate_branches` walks the whole tree. With
 """
 
 import math
+import sys
 
 import numpy as np
 
@@ -99,3 +100,13 @@ def enumerate_branches(program, kind=BranchingGenerator):
         if not taken:
             return
         script = [branch for branch, _ in taken[:-1]] + [taken[-1][1][0]]
+
+
+def end_with_verdict(name, pi, matrix):
+    """Exit with 1 unless a transition matrix leaves the law pi invariant."""
+    invariance = np.max(np.abs(pi @ matrix - pi))
+    row_sums = np.max(np.abs(matrix.sum(axis=1) - 1.0))
+    print(f"{name}: |pi P - pi| = {invariance:.1e}, |P 1 - 1| = {row_sums:.1e}")
+    assert np.mean(np.diag(matrix)) < 0.9, "the kernel hardly moves: nothing is tested"
+    if max(invariance, row_sums) > 1e-12:
+        sys.exit(1)
