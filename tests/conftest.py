@@ -1,5 +1,6 @@
 """Fixtures of all tests."""
 
+import gc
 from collections import OrderedDict
 
 import numpy as np
@@ -28,6 +29,8 @@ def pytest_sessionstart(session):
 
     What another one has compiled by then is loaded. Else each would compile them all.
     """
+    # Graphs are millions of small objects, most of which stay: looking through them takes long.
+    gc.set_threshold(100_000, 50, 100)
     worker = getattr(session.config, "workerinput", None)
     if worker is None:
         return

@@ -107,7 +107,7 @@ def test_reading(name, free):
         beta = pm.Normal("beta", 0.0, 2.0, shape=2)
         scale = pm.HalfNormal("scale", 2.0) if free else 0.7
         noise(name, X @ beta, scale, Y)
-        step = FireflyMH()
+        step = FireflyMH(kernel="metropolis")
     family, fixed = FAMILIES[name]
     assert type(step.target.parts[0].likelihood) is type(family) and isinstance(
         step.bounds[0], Tangent
