@@ -37,6 +37,8 @@ UNIT = 1024
 DEFENSIVE, FREEDOM = 0.05, 5.0
 #: Bright rows of a partition that are weighed at a time, at least.
 ENOUGH = 1 << 20
+#: Units whose proposals are kept.
+MOST_MADE = 64
 #: Streams of random numbers of a unit; partitions have those behind.
 THETA, ACCEPT, FIRST_PARTITION = 0, 1, 2
 
@@ -128,13 +130,15 @@ class Proposer:
 
     def proposals(self, key: Key, unit: int) -> Proposals:
         """Make the proposals of a unit, once for all partitions."""
-        if (key, unit) not in self._made:
+        made = self._made.get((key, unit))
+        if made is None:
             d = len(self.geometry.centre)
             made = self.at(draw_v(stream(key, unit, THETA), UNIT, d))
-            if len(self._made) > 64:
+            # Several threads ask: what one forgets here, another one has in hand.
+            if len(self._made) > MOST_MADE:
                 self._made.clear()
             self._made[key, unit] = made
-        return self._made[key, unit]
+        return made
 
     def at(self, v: np.ndarray) -> Proposals:
         """Return proposals of given whitened parameters, shape (K, D)."""

@@ -111,16 +111,16 @@ class Target:
 
     def __post_init__(self) -> None:
         bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
-        surrogate = self.kernel == "surrogate"
+        surrogate, gradients = self.kernel == "surrogate", KERNELS[self.kernel].GRADIENTS
         # What rows share is of no account where their factors are remainders alone.
         shares = not surrogate and any(part.n_shared for part in self.parts)
-        constant = None if shares else self.graph.jacobian
+        constant = self.graph.jacobian if gradients and not shares else None
         self.jacobian, is_affine = Jacobian.of(constant), constant is not None
         graphs = collapsed_density(self.graph, bounds, self.n_others, not surrogate, is_affine)
         self.gradients: tuple[NativeGraph, ...] = ()
         self.factor_gradients: list[NativeFunction] = []
         self._density: NativeGraph | None = None
-        if not KERNELS[self.kernel].GRADIENTS:
+        if not gradients:
             self._density = compile_density(graphs)
         else:
             factor = exact_factor if surrogate else row_factor
