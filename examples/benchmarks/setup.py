@@ -31,7 +31,7 @@ PARTS = {
     ),
     "passes of the search": (("anchor.landscape", "expand"),),
     "tables for draws of rows": (
-        ("target.target", "_alias_tables"),
+        ("target.target", "make_alias_tables"),
         ("target.resampling", "Levels.by_row"),
     ),
     "trials of moves": (
@@ -48,6 +48,15 @@ PARTS = {
 #: Likewise, of each bound.
 OF_BOUNDS = {"statistics and constants": "prepare", "estimates of bright rows": "expected_rows"}
 REST = "all else"
+
+
+def owner_of(module: str, path: str) -> tuple[Any, str]:
+    """Return the module or class that holds a function, and its name there."""
+    owner: Any = importlib.import_module(f"pymc_flymc.{module}")
+    *outer, name = path.split(".")
+    for each in outer:
+        owner = getattr(owner, each)
+    return owner, name
 
 
 class Stopwatch:
@@ -96,11 +105,7 @@ class Stopwatch:
         """Count the times of all parts."""
         for part, functions in PARTS.items():
             for module, path in functions:
-                owner: Any = importlib.import_module(f"pymc_flymc.{module}")
-                *outer, name = path.split(".")
-                for each in outer:
-                    owner = getattr(owner, each)
-                self.watch(part, owner, name)
+                self.watch(part, *owner_of(module, path))
         bounds = importlib.import_module("pymc_flymc.bounds").BOUNDS
         for kind in {each for bound in bounds for each in type(bound).__mro__}:
             for part, name in OF_BOUNDS.items():

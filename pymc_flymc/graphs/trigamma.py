@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from pytensor.graph.basic import Apply, Variable
 from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.dispatch.scalar import register_scalar_funcify, scalar_op_cache_key
@@ -33,10 +34,12 @@ class PositiveTriGamma(TriGamma):
 def _funcify(op: PositiveTriGamma, node: Apply, **_: Any) -> tuple[Any, str]:
     @numba_njit
     def trigamma(x: Any) -> Any:
+        if x <= 0.0:  # a shape that has underflowed
+            return np.inf
         # Recurrence (DLMF 5.15.5) and asymptotic series (DLMF 5.15.8).
         total = 0.0
         while x < FAR:
-            total += 1.0 / (x * x)
+            total += x**-2.0  # a quotient would raise an error where the square is zero
             x += 1.0
         t = 1.0 / x
         u = t * t
@@ -44,7 +47,7 @@ def _funcify(op: PositiveTriGamma, node: Apply, **_: Any) -> tuple[Any, str]:
         series = 1.0 / 6.0 + u * (-1.0 / 30.0 + u * (1.0 / 42.0 + u * (-1.0 / 30.0 + u * series)))
         return total + t * (1.0 + 0.5 * t + u * series)
 
-    return trigamma, scalar_op_cache_key(op, far=FAR)
+    return trigamma, scalar_op_cache_key(op, far=FAR, version=1)
 
 
 _trigamma = Elemwise(PositiveTriGamma(upgrade_to_float_no_complex, name="positive_tri_gamma"))

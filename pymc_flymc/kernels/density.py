@@ -164,7 +164,7 @@ class NativeGraph:
             raise TypeError(f"a graph returns {returned} instead of {signature.return_type}")
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call it from Python, with what the function for kernels takes after the address."""
+        """Call a density from Python: with what kernels hand over after the address."""
         return _entry(self._signature)(self.address, *arguments)
 
 
@@ -180,7 +180,8 @@ def _is_vector(kind: types.Array) -> bool:
 
 @functools.cache
 def _entry(signature: Any) -> Any:
-    """Compiled function that Python calls for a signature."""
+    """Compiled function that Python calls for the signature of a density."""
+    assert signature in (DENSITY, GRADIENT), "pullbacks are for kernels"
     number, v = types.float64, vector()
     if signature == DENSITY:
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.anchor.surrogate import Surrogate, surrogate_of
+from pymc_flymc.anchor.surrogate import surrogate_of
 from pymc_flymc.bounds import Problem, Taylor
 from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import count, doing, log
-from pymc_flymc.sampling.trial import SEED, Independence
+from pymc_flymc.sampling.trial import SEED, Independence, weigh_approximation
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.target.blocks import (
     ACCEPT,
@@ -209,7 +209,9 @@ def choose_blocks(
     """
     bound = _bound(asked, problem)
     # Before a pass over all rows: no row is read for this.
-    _check(_weigh_approximation(surrogate_of(graph, np.empty(0)), problem), problem)
+    v = draw_v(np.random.default_rng(SEED), UNIT, len(problem.anchor.geometry.centre))
+    surrogate = surrogate_of(graph, np.empty(0))
+    _check(weigh_approximation(surrogate, problem, v, log_law(v)), problem)
     target = build_block_target(graph, problem, bound)
     with doing("trying joint moves"):
         log_weight, bright = target.begin_round((SEED,), range(1, 2))()
@@ -221,14 +223,6 @@ def choose_blocks(
         f"worth {1.0 / weighed.autocorrelation_time:.2f} independent ones, by trial"
     )
     return target, BlockTuner()
-
-
-def _weigh_approximation(surrogate: Surrogate, problem: Problem) -> Independence:
-    """Weigh proposals by the model with its rows expanded: blocks cannot do better."""
-    geometry, statistics = problem.anchor.geometry, problem.own.expansion.pack()
-    v = draw_v(np.random.default_rng(SEED), UNIT, len(geometry.centre))
-    log_density = [surrogate(geometry.unwhiten(each), statistics)[0] for each in v]
-    return Independence.of(np.array(log_density) - log_law(v))
 
 
 def check_elsewhere(bound: object, brightness: object, proposal: str, kernel: str) -> None:

@@ -24,6 +24,7 @@ __all__ = [
     "try_approximation",
     "try_chain",
     "try_joint_moves",
+    "weigh_approximation",
 ]
 
 #: Seed of trials, which have random numbers of their own: a choice is the same in each run.
@@ -91,13 +92,24 @@ def try_approximation(surrogate: Surrogate, problem: Problem) -> Independence:
 
     Nothing is compiled, and no row is read: joint moves cannot do better.
     """
-    rng, geometry = np.random.default_rng(SEED), problem.anchor.geometry
-    statistics = problem.own.expansion.pack()
-    log_weights = np.full(APPROXIMATE, -np.inf)
-    for i in range(APPROXIMATE):
-        v = rng.standard_normal(len(geometry.centre))
-        log_weights[i] = surrogate(geometry.unwhiten(v), statistics)[0] + 0.5 * float(v @ v)
-    return Independence.of(log_weights)
+    d = len(problem.anchor.geometry.centre)
+    v = np.random.default_rng(SEED).standard_normal((APPROXIMATE, d))
+    return weigh_approximation(surrogate, problem, v, -0.5 * np.sum(v**2, axis=1))
+
+
+def weigh_approximation(
+    surrogate: Surrogate, problem: Problem, v: np.ndarray, log_law: np.ndarray
+) -> Independence:
+    """Weigh whitened parameters, shape (K, D), by the model with its rows expanded.
+
+    Parameters
+    ----------
+    log_law : ndarray, shape (K,)
+        Log density of the law that they were drawn from.
+    """
+    geometry, statistics = problem.anchor.geometry, problem.own.expansion.pack()
+    log_density = [surrogate(geometry.unwhiten(each), statistics)[0] for each in v]
+    return Independence.of(np.array(log_density) - log_law)
 
 
 @doing("trying joint moves")
