@@ -60,7 +60,7 @@ def write_zarr(folder: Path) -> None:
     for name in "Xy":
         rows = np.load(folder / f"{name}.npy", mmap_mode="r")
         chunks = (65_536, *rows.shape[1:])
-        zarr.save_array(folder / f"{name}.zarr", np.asarray(rows), chunks=chunks)
+        zarr.create_array(folder / f"{name}.zarr", data=rows, chunks=chunks)
 
 
 def main() -> None:
@@ -86,11 +86,8 @@ def main() -> None:
             peak = run("examples.benchmarks.elsewhere", "measure", where, str(folder), str(out))
             found = json.loads(out.read_text())
             seconds = " | ".join(f"{found[key]:.1f}" for key in ("imports", "setup", "sampling"))
-            print(
-                f"| {options.rows:,} | {where} | {seconds} | {peak / 1e9:.2f} | {found['ess']:,.0f} "
-                f"| {found['read']:.2f} |",
-                flush=True,
-            )
+            figures = f"{peak / 1e9:.2f} | {found['ess']:,.0f} | {found['read']:.2f}"
+            print(f"| {options.rows:,} | {where} | {seconds} | {figures} |", flush=True)
 
 
 if __name__ == "__main__":
