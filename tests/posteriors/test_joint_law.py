@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytensor.tensor as pt
 import pytest
-from scipy import stats
 
 from pymc_flymc import JaakkolaJordan
 from pymc_flymc.bounds import row_factor
@@ -23,7 +22,7 @@ from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.target.data import Data
 from pymc_flymc.target.resampling import Levels
 from pymc_flymc.target.target import Target, TargetPart
-from tests.support.data import log_sigmoid
+from tests.support.joint_law import joint_p_values
 from tests.support.native import KERNELS
 from tests.support.steps import SCHEMES
 
@@ -80,49 +79,27 @@ def moves_of(name):
     return "metropolis", moves, 12
 
 
-def joint_p_values(name, scheme, tilt=0.0):
-    """P-values of: theta after a few transitions has the law of the prior, jointly with y.
-
-    theta ~ prior, y | theta, z | theta, y; then transitions that ought to keep the law of
-    (theta, y) (Gandy & Scott 2020). All simulations are independent: the tests have the level that
-    they state.
-    """
+def p_values_of(name, scheme, tilt=0.0):
     kernel, moves, transitions = moves_of(name)
-    rng = np.random.default_rng(7)
 
     @functools.cache
     def target(y):
         """One for each of the few data sets that there are."""
         return target_of(np.frombuffer(y), kernel, scheme, tilt)
 
-    def simulate():
-        theta = rng.standard_normal(2)
-        return theta, (rng.random(N_ROWS) < np.exp(log_sigmoid(X @ theta))).astype(float)
+    def chain_of(y):
+        return FireflyChain(target(y.tobytes()), scheme, moves)
 
-    def summary(theta, y):
-        fit = np.sum(log_sigmoid((2.0 * y - 1.0) * (X @ theta)))
-        return *theta, fit, *(theta * (X.T @ (y - 0.5)))
-
-    fresh, after = [], []
-    for _ in range(N_SIMULATIONS):
-        theta, y = simulate()
-        chain = FireflyChain(target(y.tobytes()), scheme, moves)
-        chain.start_at(rng, theta)
-        chain.advance(rng, transitions, 0.0)
-        after.append(summary(chain.state.theta, y))
-        fresh.append(summary(*simulate()))
-    fresh, after = np.array(fresh), np.array(after)
-    exact = [stats.kstest(after[:, d], "norm").pvalue for d in range(2)]
-    return exact + [stats.ks_2samp(fresh[:, i], after[:, i]).pvalue for i in range(2, 5)]
+    return joint_p_values(X, chain_of, transitions, N_SIMULATIONS)
 
 
 @pytest.mark.parametrize(("moves", "scheme"), CASES)
 def test_joint_law_is_kept(moves, scheme):
-    p_values = joint_p_values(moves, SCHEMES[scheme])
+    p_values = p_values_of(moves, SCHEMES[scheme])
     assert min(p_values) > LEVEL / len(CASES) / len(p_values)
 
 
 def test_joint_test_has_power():
     """Statistics whose curvature is 20 % off are found out: the level above leaves power."""
-    p_values = joint_p_values("random_walk", SCHEMES["implicit-by-row"], tilt=0.2)
+    p_values = p_values_of("random_walk", SCHEMES["implicit-by-row"], tilt=0.2)
     assert min(p_values) < LEVEL / len(CASES) / len(p_values)

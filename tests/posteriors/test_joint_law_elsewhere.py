@@ -1,0 +1,74 @@
+"""Blocks of independent proposals keep the joint law of parameters and data."""
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pymc_flymc.regression.elsewhere import read_rows
+from pymc_flymc.sampling import blocks
+from pymc_flymc.sources import source as sources
+from pymc_flymc.target import blocks as target_blocks
+from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
+from tests.support.joint_law import joint_p_values
+
+N_SIMULATIONS = 2500
+SLOPE = slice(3, 5)  # of the statistics of two coefficients
+LEVEL = 1e-5
+# Rows that are equal, four of a kind: there are 25 data sets but for the order of their rows.
+X = np.repeat([[1.0, -1.5], [1.0, 2.0]], 4, axis=0)
+
+
+_read = {}
+
+
+def remembered(recipe, partition, rows):
+    """Read rows, once: thousands of rounds read the same few."""
+    key = id(recipe), partition.number, rows.tobytes()
+    if key not in _read:
+        _read[key] = read_rows(recipe, partition, rows)
+    return _read[key]
+
+
+@functools.cache
+def target_of(ones, tilt):
+    """Target given a data set with so many ones among the rows of a kind."""
+    y = np.concatenate([np.arange(4) < n for n in ones]).astype(np.int8)
+    data = {"X": X, "y": y}
+    target = step_elsewhere(written_on_head(data, logistic, len(y)), data).target
+    assert len(target.tables) > 1
+    statistics = target.proposer.part.statistics.copy()
+    statistics[SLOPE] += tilt
+    target.proposer.part = replace(target.proposer.part, statistics=statistics)
+    return target
+
+
+def p_values_of(tilt=0.0):
+    def chain_of(y):
+        return blocks.BlockChain(target_of(tuple(y.reshape(2, 4).sum(axis=1)), tilt))
+
+    return joint_p_values(X, chain_of, 4, N_SIMULATIONS)
+
+
+@pytest.fixture(autouse=True)
+def as_asked(monkeypatch):
+    monkeypatch.setattr(sources, "SINGLE", 5)
+    # The law is kept where blocks are refused, too: their chains would be slow, not wrong.
+    monkeypatch.setattr(blocks, "_check", lambda weighed, problem: None)
+    monkeypatch.setattr(target_blocks, "read_rows", remembered)
+    # Rounds are short here: no thousand proposals for four draws, and no threads.
+    monkeypatch.setattr(sources, "in_order", lambda work, items, n_items: map(work, items))
+    for module in (blocks, target_blocks):
+        monkeypatch.setattr(module, "UNIT", 16)
+
+
+def test_joint_law_is_kept():
+    p_values = p_values_of()
+    assert min(p_values) > LEVEL / len(p_values)
+
+
+def test_joint_test_has_power():
+    """A slope that is a little off is found out: the level above leaves power."""
+    p_values = p_values_of(tilt=0.5)
+    assert min(p_values) < LEVEL / len(p_values)
