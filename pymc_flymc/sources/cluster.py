@@ -28,9 +28,15 @@ __all__ = ["ClusterSource"]
 LOOK, PATIENCE = 5.0, 60.0
 #: Objects that a worker keeps unpickled.
 KEPT = 8
+#: With what the names of tasks begin that read a partition's rows.
+PASS, STATE, ROUND = (f"pymc-flymc-{what}" for what in ("pass", "state", "round"))
 
 _loaded: OrderedDict[str, Any] = OrderedDict()
 _turn = threading.Lock()
+
+
+def _digest(what: bytes) -> str:
+    return hashlib.blake2b(what, digest_size=16).hexdigest()
 
 
 class Shared:
@@ -41,7 +47,7 @@ class Shared:
 
     def __init__(self, blob: bytes) -> None:
         self.blob = blob
-        self.token = hashlib.blake2b(blob, digest_size=16).hexdigest()
+        self.token = _digest(blob)
 
     def value(self) -> Any:
         """Return the object."""
@@ -84,6 +90,17 @@ def _weigh(partition: Partition, state: Any, shared: Shared, *arguments: Any) ->
     return work(partition, state, first, *arguments)
 
 
+def _stay_at_home(prefixes: Sequence[str]) -> Callable[[], None]:
+    """Return what tells a scheduler which tasks idle workers are not to steal."""
+
+    def stay() -> None:  # travels by value: a scheduler need not have this package
+        from distributed.stealing import fast_tasks
+
+        fast_tasks.update(prefixes)
+
+    return stay
+
+
 class ClusterSource:
     """Rows of Dask arrays, kept by the workers of a cluster, a task for each partition.
 
@@ -106,6 +123,8 @@ class ClusterSource:
         self._futures: dict[str, Any] = {}
         self._shared: dict[int, tuple[Any, Any]] = {}
         self._partitions = self._persist(arrays)
+        self._homes: dict[str, list[str]] = {}
+        client.run_on_scheduler(_stay_at_home([PASS, STATE, ROUND]))
 
     def _persist(self, arrays: Mapping[str, Any]) -> list[str]:
         """Load the partitions where they will stay; return their names."""
@@ -133,13 +152,7 @@ class ClusterSource:
         """Yield the work of each partition: what is a sum is added up there."""
         shared = self._share((work, arguments))
         futures = [
-            self._submit(
-                _run,
-                self._futures[p],
-                shared,
-                by_stretch,
-                key=f"pymc-flymc-pass-{uuid.uuid4().hex}",
-            )
+            self._submit_home(p, PASS, _run, self._futures[p], shared, by_stretch)
             for p in self._partitions
         ]
         for future in reading(futures, self.n_rows, 1, self):
@@ -150,11 +163,11 @@ class ClusterSource:
         shared = self._share((build, arguments))
         kept, said = [], []
         for p in self._partitions:
-            name = f"pymc-flymc-state-{uuid.uuid4().hex}"
-            both = self._submit(_run, self._futures[p], shared, False, key=f"{name}-all")
-            self._futures[name] = self._submit(_first, both, key=name)
-            said.append(self._submit(_second, both, key=f"{name}-said"))
-            kept.append(name)
+            both = self._submit_home(p, STATE, _run, self._futures[p], shared, False)
+            state = self._submit_home(p, STATE, _first, both)
+            self._futures[state.key] = state
+            said.append(self._submit_home(p, STATE, _second, both))
+            kept.append(state.key)
         found = [self._gather([each])[0] for each in reading(said, self.n_rows, 1, self)]
         return kept, found
 
@@ -164,15 +177,17 @@ class ClusterSource:
         """Submit a round, one task for each partition. Its name is what its numbers come from."""
         first, *rest = arguments
         shared = self._share_once(work, first)
-        said = hashlib.blake2b(repr(rest).encode(), digest_size=12).hexdigest()
+        said = repr(rest)
         futures = [
-            self._submit(
+            self._submit_home(
+                p,
+                ROUND,
                 _weigh,
                 self._futures[p],
                 self._futures[state],
                 shared,
                 *rest,
-                key=f"pymc-flymc-round-{state}-{said}",
+                token=_digest(f"{state} {said}".encode()),
             )
             for p, state in zip(self._partitions, states, strict=True)
         ]
@@ -181,8 +196,7 @@ class ClusterSource:
     def _share(self, value: Any) -> Any:
         """Return a task's result that is an object, to be unpickled once in each process."""
         blob = cloudpickle.dumps(value)
-        token = hashlib.blake2b(blob, digest_size=16).hexdigest()
-        return self._submit(Shared, blob, key=f"pymc-flymc-shared-{token}")
+        return self._submit(Shared, blob, key=f"pymc-flymc-shared-{_digest(blob)}")
 
     def _share_once(self, work: Callable[..., Any], first: Any) -> Any:
         self._connected()
@@ -190,10 +204,33 @@ class ClusterSource:
             self._shared[id(work)] = first, self._share((work, first))
         return self._shared[id(work)][1]
 
-    def _submit(self, work: Callable[..., Any], *arguments: Any, key: str) -> Any:
+    def _submit(self, work: Callable[..., Any], *arguments: Any, key: str, **where: Any) -> Any:
         client = self._connected()
         with client.as_current():  # it need not be Dask's default
-            return client.submit(work, *arguments, key=key)
+            return client.submit(work, *arguments, key=key, **where)
+
+    def _submit_home(
+        self,
+        partition: str,
+        prefix: str,
+        work: Callable[..., Any],
+        *arguments: Any,
+        token: str | None = None,
+    ) -> Any:
+        """Submit work to a worker that has a partition, as long as there is one.
+
+        Left to itself, a scheduler has partitions copied to whoever has nothing to do: what goes
+        over the network would grow with the rows, and workers would hold more of them than their
+        part. This is a preference and no pin: the work of a lost worker goes to others.
+        """
+        if not self._homes:
+            self._wait([self._futures[p] for p in self._partitions])
+            found = self._connected().who_has([self._futures[p] for p in self._partitions])
+            self._homes = {p: list(found.get(p, ())) for p in self._partitions}
+        key, home = f"{prefix}-{token or uuid.uuid4().hex}", self._homes[partition]
+        return self._submit(
+            work, *arguments, key=key, workers=home or None, allow_other_workers=bool(home)
+        )
 
     def _connected(self) -> Any:
         """Return the client, in the process that has it."""
@@ -211,7 +248,12 @@ class ClusterSource:
         return self._client
 
     def _gather(self, futures: list[Any]) -> list[Any]:
-        """Return results, and say so where there are no workers left to compute them."""
+        """Return results."""
+        self._wait(futures)
+        return list(self._connected().gather(futures))
+
+    def _wait(self, futures: list[Any]) -> None:
+        """Wait for results, and say so where there are no workers left to compute them."""
         from distributed import wait
 
         client, alone = self._connected(), 0.0
@@ -220,7 +262,7 @@ class ClusterSource:
             try:
                 with client.as_current():
                     wait(futures, timeout=LOOK)
-                return list(client.gather(futures))
+                return
             except TimeoutError:
                 lost = not client.scheduler_info(n_workers=-1)["workers"]
                 alone = alone + time.monotonic() - began if lost else 0.0
