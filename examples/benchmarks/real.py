@@ -33,7 +33,13 @@ DEFAULT = ("auto", "nuts", "nuts, low rank")
 
 
 def run(model: str, method: str, folder: Path, seed: int, limit: float) -> dict[str, Any] | None:
-    """Measure in a process of its own; None if it fails, or takes longer than the limit."""
+    """Measure in a process of its own; None if it takes longer than the limit.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "out.json"
         arguments = [model, method, str(folder), str(seed), str(out)]
@@ -44,12 +50,15 @@ def run(model: str, method: str, folder: Path, seed: int, limit: float) -> dict[
                 cwd=ROOT,
                 env=os.environ | ONE_THREAD,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
                 timeout=limit,
                 check=True,
             )
-        except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
+        except subprocess.TimeoutExpired:
             return None
+        except subprocess.CalledProcessError as error:
+            raise RuntimeError(f"{model} by {method}:\n{error.stderr}") from None
         found: dict[str, Any] = json.loads(out.read_text())
         return found
 

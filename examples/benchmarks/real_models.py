@@ -79,7 +79,7 @@ def flights(folder: Path) -> pm.Model:
         eta = X @ beta
         for i, group in enumerate(groups):
             sigma = pm.HalfNormal(f"sigma_{i}", 1.0)
-            raw = pm.Normal(f"raw_{i}", 0.0, 1.0, shape=group.max() + 1)
+            raw = pm.Normal(f"raw_{i}", 0.0, 1.0, shape=int(group.max()) + 1)
             eta = eta + (sigma * raw)[group]
         pm.Bernoulli("y", logit_p=eta, observed=(y > 15).astype(int))
     return model

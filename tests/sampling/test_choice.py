@@ -5,7 +5,11 @@ import numpy as np
 import pymc as pm
 import pytest
 
+import pymc_flymc.steps.metropolis
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
+from pymc_flymc.sampling import competition as competitions
+from pymc_flymc.sampling.competition import Competition
+from pymc_flymc.sampling.trial import Independence
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import drive, logistic_step
@@ -54,6 +58,50 @@ def test_no_independent_proposals_for_a_funnel():
     # Less than a pass over the 20,000 rows; the ridge of scale and coefficients stays slow.
     assert drawn["likelihood_queries"].mean() < 20_000
     assert np.unique(draws[0, :, 0]).size > 500
+
+
+@pytest.fixture
+def competition(monkeypatch):
+    """Of a plain logistic regression on 4,000 rows; nothing of it has been compiled or tried."""
+    found = []
+
+    def record(graph, problems, *_):
+        found.append(Competition(graph, problems, np.empty(0)))
+        raise StopIteration
+
+    monkeypatch.setattr(pymc_flymc.steps.metropolis, "choose_target", record)
+    with logistic_model(*logistic_rows(4000, 3)), pytest.raises(StopIteration):
+        FireflyMH()
+    return found[0]
+
+
+def test_many_bright_rows_hold_back_moves_given_z(competition, monkeypatch):
+    gradients, walks = [], []
+    for bright in (3.0, 30.0, 300.0):
+        monkeypatch.setattr(competitions, "estimate_rows", lambda *_, bright=bright: bright)
+        walk, trajectories = competition._given_z()
+        gradients.append(trajectories.gradients)
+        walks.append(walk.rows / (competition.each + 2.0 * bright))
+    for found in (gradients, walks):  # by as much as there are more bright rows than parameters
+        np.testing.assert_allclose(np.array(found) / found[0], [1.0, 10.0, 100.0])
+
+
+@pytest.mark.parametrize("fault", ["rows", "law"])
+def test_surrogates_are_tried_where_they_can_help(competition, monkeypatch, fault):
+    """What makes joint moves fail decides: bright rows, of which a surrogate must treat most."""
+    rows = 50.0
+    (time, of_law) = (1000.0, 1.0) if fault == "rows" else (1000.0, 800.0)
+    monkeypatch.setattr(competitions, "try_approximation", lambda *_: Independence(of_law, False))
+    monkeypatch.setattr(competitions, "try_joint_moves", lambda *_: (Independence(time, 0), rows))
+    joint = competition._joint(Taylor(), rows)
+    joint.target = object()
+    left = competition._surrogates(Taylor(), rows)
+    before = [each.rows for each in left]
+    assert before[0] == rows and before[-1] == 0.0
+    competition._try(joint, np.inf, left)
+    assert joint.cost > competition.all_rows
+    expected = [np.inf if fault == "rows" and each > 0.5 * rows else each for each in before]
+    assert [each.rows for each in left] == expected
 
 
 def test_the_choice_is_the_same_again():

@@ -67,6 +67,10 @@ def test_the_same_numbers_on_any_cluster(client, expected):
     identical(sample(model, step, draws=1500), draws)
     long, _ = drive(step, model.initial_point(), tune=0, draws=6000, chains=2)
     assert_matches(long, reference)
+    # Nobody has copied rows of others.
+    source = step.target.source
+    holders = client.who_has([source._futures[name] for name in source._partitions])
+    assert [len(each) for each in holders.values()] == [1] * 4
 
 
 @pytest.mark.parametrize("kind", ["array", "memmap", "zarr"])
