@@ -74,7 +74,12 @@ def test_reading(name):
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(FireflyMH, "gamma mean"), (FireflyMH, "censored"), (FireflyHMC, "censored")]
+    ("kind", "name"),
+    [
+        (FireflyMH, "gamma mean"),
+        (FireflyMH, "censored"),
+        pytest.param(FireflyHMC, "censored", marks=pytest.mark.slow),
+    ],
 )
 def test_posterior_by_quadrature(kind, name):
     with model_of(WRITTEN[name][0]) as model:

@@ -124,7 +124,7 @@ def test_free_quantile():
         beta = pm.Normal("beta", 0.0, 2.0, shape=2)
         q = pm.Beta("q", 2.0, 2.0)
         pm.AsymmetricLaplace("y", mu=X @ beta, q=q, b=1.0, observed=Y)
-        step = FireflyMH()
+        step = FireflyMH(kernel="metropolis")
     draws, drawn = drive(step, model.initial_point(), tune=50, draws=50)
     w = np.empty(4)
     step.target.density(np.array([0.1, 0.2, np.log(4.0)]), step.target.statistics, w)
@@ -158,7 +158,7 @@ def test_posterior_by_quadrature(name):
     with pm.Model() as model:
         beta = pm.Normal("beta", 0.0, 2.0, shape=1)
         noise(name, np.ones((25, 1)) @ beta, pm.HalfNormal("scale", 2.0), y)
-        step = FireflyMH(transitions=90)
+        step = FireflyMH(kernel="metropolis", transitions=90)
     draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert_matches(draws, quadrature(location_posterior(name, y), [-10.0, -6.0], [10.0, 4.0]))
     assert np.all(drawn["n_bright"] <= 25)
@@ -172,7 +172,7 @@ def test_free_asymmetry_by_quadrature(parameter):
         free = pm.HalfNormal("kappa", 2.0) if parameter == "kappa" else pm.Beta("q", 2.0, 2.0)
         mu = np.ones((25, 1)) @ beta
         pm.AsymmetricLaplace("y", mu=mu, b=1.0, observed=y, **{parameter: free})
-        step = FireflyMH(transitions=90)
+        step = FireflyMH(kernel="metropolis", transitions=90)
 
     def log_posterior(points):
         mu, value = points.T  # log kappa, or logit q = 2 log kappa

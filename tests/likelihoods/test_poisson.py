@@ -109,8 +109,10 @@ def poisson_posterior(X, y, exposure, prior_sd):
     return log_density
 
 
-@pytest.mark.parametrize("settings", [{}, {"bound": Taylor(3)}, {"bound": None}])
-@pytest.mark.parametrize("n", [30, 1000])
+@pytest.mark.parametrize(
+    ("n", "settings"),
+    [(30, {}), (30, {"bound": Taylor(3)}), (30, {"bound": None}), (1000, {})],
+)
 def test_posterior_by_quadrature(n, settings):
     x, exposure, y = simulated(n, 2, seed=3)
     model = model_of(x, y, exposure)

@@ -72,7 +72,7 @@ def problems():
             {"transitions": 50, "brightness": ExplicitResampling(0.1, "cycle")},
         ),
         (FireflyHMC, "two regressions", {"transitions": 4}),
-        (FireflyHMC, "counts and noise", {"transitions": 6}),
+        pytest.param(FireflyHMC, "counts and noise", {"transitions": 6}, marks=pytest.mark.slow),
         (FireflySlice, "two regressions", {"transitions": 6}),
     ],
 )

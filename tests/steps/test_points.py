@@ -15,7 +15,7 @@ from tests.support.steps import drive, sample, step_of
 
 def test_initvals_are_honoured(shared):
     model, _ = shared()
-    step = step_of(model, transitions=1)
+    step = step_of(model, kernel="joint", transitions=1)
     start = np.array([4.0, -4.0, 4.0])
     idata = sample(model, step, tune=0, draws=2, initvals={"beta": start})
     sd = np.linalg.norm(step.target.geometry.factor, axis=1)
@@ -69,7 +69,7 @@ def test_points_keep_their_form():
         raw = pm.Normal("raw", 0.0, 1.0, shape=(2, 2))
         beta = pm.Deterministic("beta", mu + tau * lam * raw.reshape((4,)))
         pm.Bernoulli("y", logit_p=X @ beta, observed=y)
-    step = step_of(model, transitions=20)
+    step = step_of(model, kernel="metropolis", transitions=20)
     before = model.initial_point()
     kept = {k: np.array(v) for k, v in before.items()}
     step.setup_chain(np.random.default_rng(0), 0, 1)
@@ -93,7 +93,7 @@ def test_single_precision_variables():
         with pm.Model() as model:
             beta = pm.Normal("beta", 0.0, 1.0, shape=1)
             pm.Bernoulli("y", logit_p=pm.math.dot(X.astype("float32"), beta), observed=y)
-            step = FireflyMH(transitions=20)
+            step = FireflyMH(kernel="metropolis", transitions=20)
         point = model.initial_point()
         assert point["beta"].dtype == np.float32
         draws, stats = drive(step, point, tune=100, draws=4000)

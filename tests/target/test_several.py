@@ -56,7 +56,7 @@ def test_bright_rows_have_their_own_odds(any_size, make):
     """What kernels keep of the bright rows is what the likelihoods' own factors say."""
     model, rng = make(), np.random.default_rng(7)
     with model:
-        step = FireflyMH()
+        step = FireflyMH(kernel="metropolis")
     chain, data, parts = step._new_chain(), step.target.data, read_model(model).regressions
     for _ in range(200):
         chain.start(rng, 2.0 * rng.standard_normal(len(chain.state.v)))
