@@ -22,25 +22,36 @@ __all__ = ["CHUNK", "Scratch", "add_gradients", "log_factors", "make_scratch", "
 
 #: Rows handed to a bound in one call: large enough to hide the call, small enough for the L1 cache.
 CHUNK = 256
+#: Multiplications in a product of matrices at most: of more BLAS would make work for threads.
+ONE_THREAD = 1 << 18
 
 
 class Scratch(NamedTuple):
     """Buffers of one chain, and its counter of likelihood queries (one int64).
 
-    The predictors of some rows are in `eta`, shape (CHUNK, K), the derivatives of their factors in
-    `slopes`.
+    The predictors of some rows are in `eta`, shape (n, K), n being CHUNK or less, the derivatives
+    of their factors in `slopes`, the dense rows themselves in `block`, shape (n, P) or (0, P).
     """
 
+    block: np.ndarray
     eta: np.ndarray
     constants: np.ndarray
     slopes: np.ndarray
     queries: np.ndarray
 
 
-def make_scratch(n_predictors: int, n_constants: int) -> Scratch:
-    """Buffers for rows with at most so many predictors and constants each."""
-    eta, constants = np.empty((CHUNK, n_predictors)), np.empty((CHUNK, n_constants))
-    return Scratch(eta, constants, np.empty_like(eta), np.zeros(1, np.int64))
+def make_scratch(n_predictors: int, n_constants: int, n_columns: int = 0) -> Scratch:
+    """Buffers for rows with at most so many predictors and constants each.
+
+    Those of one likelihood with several predictors are multiplied as matrices, if `n_columns` says
+    how many dense columns there are.
+    """
+    n, n_block = CHUNK, 0
+    if n_predictors > 1 and n_columns > 1:
+        n = n_block = max(1, min(CHUNK, ONE_THREAD // (n_predictors * n_columns)))
+    eta, constants = np.empty((n, n_predictors)), np.empty((n, n_constants))
+    block = np.empty((n_block, n_columns))
+    return Scratch(block, eta, constants, np.empty_like(eta), np.zeros(1, np.int64))
 
 
 def scratch_type() -> types.Type:
@@ -48,6 +59,7 @@ def scratch_type() -> types.Type:
     return named_tuple_type(
         Scratch,
         {
+            "block": matrix,
             "eta": matrix,
             "constants": matrix,
             "slopes": matrix,
@@ -62,7 +74,7 @@ def gather_rows(rows, w, index, start, size, scratch):
 
     Every likelihood that any kernel reads is read here, so that no caller can forget to count it.
     """
-    row_predictors(rows, w, index, start, size, scratch.eta)
+    row_predictors(rows, w, index, start, size, scratch.eta, scratch.block)
     for i in range(size):
         n = index[start + i] - rows.first
         for r in range(rows.constants.shape[1]):
@@ -73,7 +85,7 @@ def gather_rows(rows, w, index, start, size, scratch):
 def _log_factors(rows, log_factor, w, index, start, stop, out, scratch):
     shared = shared_part(rows, w)
     while start < stop:
-        size = min(stop - start, CHUNK)
+        size = min(stop - start, scratch.eta.shape[0])
         gather_rows(rows, w, index, start, size, scratch)
         call_log_factor(
             log_factor,
@@ -89,7 +101,7 @@ def _add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradie
     # One pass over the rows: each is read once, its row of the design while it is in the cache.
     shared, slope = shared_part(rows, w), shared_part(rows, gradient)
     while start < stop:
-        size = min(stop - start, CHUNK)
+        size = min(stop - start, scratch.eta.shape[0])
         gather_rows(rows, w, index, start, size, scratch)
         call_log_factor_gradient(
             log_factor_gradient,
@@ -100,7 +112,7 @@ def _add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradie
             scratch.slopes[:size],
             slope,
         )
-        add_rows(rows, index, start, size, scratch.slopes, gradient)
+        add_rows(rows, index, start, size, scratch.slopes, gradient, scratch.block)
         start += size
 
 

@@ -124,13 +124,37 @@ def shared_part(rows, w):
 
 
 @kernel_part
-def row_predictors(rows, w, index, start, size, eta):
-    """Write the predictors of rows index[start:start + size] at coefficients w, shape (size, K)."""
+def as_matrix(block, size):
+    """Return whether some rows are worth a product of matrices, and whether there is room."""
+    return block.shape[0] > 0 and size >= 8
+
+
+@kernel_part
+def row_predictors(rows, w, index, start, size, eta, block):
+    """Write the predictors of rows index[start:start + size] at coefficients w, shape (size, K).
+
+    Parameters
+    ----------
+    block : ndarray, shape (n, X.shape[1]) or (0, X.shape[1])
+        Where the dense rows are put together, for one product of matrices: BLAS computes several
+        predictors in the time of two.
+    """
     n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)
     # One loop for each part of a design: the first is quick as long as the others stay out of it.
-    for i in range(size):
+    if as_matrix(block, size):
+        for i in range(size):
+            n = index[start + i] - rows.first
+            for j in range(n_columns):
+                block[i, j] = rows.X[n, j]
+        weights = np.empty((n_columns, n_predictors))
         for k in range(n_predictors):
-            eta[i, k] = dot(rows.X[index[start + i] - rows.first], w, k * each)
+            for j in range(n_columns):
+                weights[j, k] = w[k * each + j]
+        np.dot(block[:size], weights, eta[:size])
+    else:
+        for i in range(size):
+            for k in range(n_predictors):
+                eta[i, k] = dot(rows.X[index[start + i] - rows.first], w, k * each)
     if rows.intercept == 1:
         for i in range(size):
             for k in range(n_predictors):
@@ -149,12 +173,22 @@ def row_predictors(rows, w, index, start, size, eta):
 
 
 @kernel_part
-def add_rows(rows, index, start, size, factors, gradient):
-    """Add the rows' predictors' gradients in w, times factors of shape (size, K), to `gradient`."""
+def add_rows(rows, index, start, size, factors, gradient, block):
+    """Add the rows' predictors' gradients in w, times factors of shape (size, K), to `gradient`.
+
+    `block` is as `row_predictors` has left it.
+    """
     n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)
-    for i in range(size):
+    if as_matrix(block, size):
+        product = np.dot(factors[:size].T, block[:size])
         for k in range(n_predictors):
-            add_multiple(factors[i, k], rows.X[index[start + i] - rows.first], gradient, k * each)
+            for j in range(n_columns):
+                gradient[k * each + j] += product[k, j]
+    else:
+        for i in range(size):
+            n = index[start + i] - rows.first
+            for k in range(n_predictors):
+                add_multiple(factors[i, k], rows.X[n], gradient, k * each)
     if rows.intercept == 1:
         for i in range(size):
             for k in range(n_predictors):

@@ -68,6 +68,7 @@ class FireflyChain:
         self.scratch = make_scratch(
             max(part.offset.shape[1] for part in rows),
             max(part.constants.shape[1] for part in rows),
+            rows[0].X.shape[1] if len(rows) == 1 else 0,
         )
         self.moves = _copy(moves)
         self.geometry = target.geometry

@@ -16,19 +16,21 @@ S = sparse.random_array((N, 4), density=0.3, rng=np.random.default_rng(3), forma
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("has_sparse", [True, False])
-def test_rows_in_kernels(intercept, has_sparse):
+@pytest.mark.parametrize("room", [0, N])  # row by row, or by products of matrices
+def test_rows_in_kernels(intercept, has_sparse, room):
     """The predictors are the design's, and their gradient is its transpose."""
     pairs = sparse.csr_array(S) if has_sparse else None
     design = Design(X, RNG.normal(size=(N, 2)), intercept, 1, pairs)
     rows = make_rows(design, np.zeros((N, 1)))
     w, out = RNG.normal(size=design.n_coefficients), np.empty((N, 2))
     order = RNG.permutation(N)
-    row_predictors(rows, w, order, 0, N, out)
+    block = np.empty((room, 3))
+    row_predictors(rows, w, order, 0, N, out, block)
     np.testing.assert_allclose(out, design.predictor(w)[order], rtol=1e-13)
     parts = [X, np.ones((N, int(intercept)))] + has_sparse * [S.toarray()]
     full = np.hstack(parts)
     factors, gradient = RNG.normal(size=(N, 2)), np.zeros(len(w))
     expected = factors.T @ full[order]
-    add_rows(rows, order, 0, N, factors, gradient)
+    add_rows(rows, order, 0, N, factors, gradient, block)
     np.testing.assert_allclose(gradient[:-1], expected.ravel(), rtol=1e-12, atol=1e-14)
     assert gradient[-1] == 0.0
