@@ -17,6 +17,7 @@ from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, StudentT
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
 from pymc_flymc.likelihoods.normal import Normal
+from pymc_flymc.likelihoods.ordered import OrderedLogit
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.softmax import Softmax
 from pymc_flymc.settings import check_object
@@ -30,6 +31,7 @@ LIKELIHOODS: list[Likelihood] = [
     NegativeBinomialFree(),
     PoissonLog(),
     Durations(),
+    OrderedLogit(),
     Softmax(),
     Normal(),
     StudentT(),
@@ -72,6 +74,7 @@ __all__ = [
     "NegativeBinomialFree",
     "NegativeBinomialLog",
     "Normal",
+    "OrderedLogit",
     "PoissonLog",
     "RowParameters",
     "SmoothLikelihood",

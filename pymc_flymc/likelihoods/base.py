@@ -37,12 +37,16 @@ class RowParameters:
     row_data : list of TensorVariable
         Constants that each row has beside its observed value, such as a number of trials: vectors
         of length N, or scalars.
+    cutpoints : TensorVariable, optional
+        Of ordered levels, a vector. Then the rows of the regression are comparisons of the observed
+        levels with them, and the likelihood is that of a comparison.
     """
 
     likelihood: Likelihood
     predictors: TensorVariable
     nuisances: list[TensorVariable] = field(default_factory=list)
     row_data: list[TensorVariable] = field(default_factory=list)
+    cutpoints: TensorVariable | None = None
 
 
 class Likelihood(Protocol):

@@ -23,10 +23,6 @@ _POSITIVE = "pm.LogNormal, or pm.StudentT for np.log(y)"
 _ZEROS = "pm.NegativeBinomial with a free alpha allows for many zeros"
 _TWO_PARTS = "pm.Bernoulli for y > 0 and, in the same model, pm.LogNormal for y[y > 0]"
 _TRIALS = "pm.Categorical(logit_p=eta), with a row for each trial"
-_ORDERED = (
-    "pm.Bernoulli for y >= k keeps the order for one level k; pm.Categorical(logit_p=eta) keeps "
-    "all levels, without their order"
-)
 _OVERDISPERSED = "pm.Binomial(n=n, logit_p=eta + a[group]), whose groups vary beyond the binomial"
 
 #: The nearest that is supported, by words of `distribution_name`.
@@ -56,8 +52,6 @@ ALTERNATIVES = {
     "HurdleLogNormal": _TWO_PARTS,
     "Multinomial": _TRIALS,
     "DirichletMultinomial": _TRIALS,
-    "OrderedLogistic": _ORDERED,
-    "OrderedProbit": _ORDERED,
 }
 
 

@@ -22,7 +22,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import known_length
 from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.likelihoods.refusals import ALTERNATIVES, is_ordered
+from pymc_flymc.likelihoods.ordered import is_cumulative
 
 __all__ = ["Softmax", "log_sum_exp", "with_reference"]
 
@@ -47,7 +47,9 @@ class Softmax:
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable is ``pm.Categorical``, written as such."""
         return (
-            rv.owner is not None and isinstance(rv.owner.op, CategoricalRV) and not is_ordered(rv)
+            rv.owner is not None
+            and isinstance(rv.owner.op, CategoricalRV)
+            and not is_cumulative(rv)
         )
 
     def read(self, rv: TensorVariable) -> RowParameters:
@@ -67,7 +69,8 @@ class Softmax:
                 f"cannot read the observed variable {rv.name!r}: its p is not the softmax of a "
                 "matrix of predictors, over its last axis. Use pm.Categorical(logit_p=eta) or "
                 "p=pm.math.softmax(eta, axis=-1), eta with one row for each observed value. "
-                f"Instead of ordered probabilities: {ALTERNATIVES['OrderedLogistic']}"
+                "Ordered levels are pm.OrderedLogistic(eta=eta, cutpoints=cutpoints); those of "
+                "other kinds pm.Bernoulli for y >= k, which keeps the order for one level k"
             )
         eta = p.owner.inputs[0]
         likelihood = replace(self, n_predictors=known_length(eta, 1) - 1)

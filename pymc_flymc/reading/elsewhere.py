@@ -138,6 +138,11 @@ def read_elsewhere(
     UnsupportedModelError
         If the predictor cannot be read, or if rows depend on other rows.
     """
+    if parameters.cutpoints is not None:
+        raise UnsupportedModelError(
+            f"rows given by data= are one row each of a regression, and the ordered levels "
+            f"of {name!r} are two comparisons each. Put the rows into the model, without data="
+        )
     if not isinstance(parameters.likelihood, SmoothLikelihood):
         raise UnsupportedModelError(
             f"rows given by data= are sampled by joint moves, which are for smooth likelihoods "

@@ -25,6 +25,7 @@ from pymc_flymc.reading.elsewhere import (
     read_elsewhere,
 )
 from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
+from pymc_flymc.reading.levels import read_levels
 from pymc_flymc.reading.observed import (
     check_form,
     observed_graph,
@@ -125,14 +126,14 @@ def read_model(
                 taken[rv] = _read_rows(model, rv, owned, shapes)
             except UnsupportedModelError as error:
                 refused[str(rv.name)] = str(error)
-    rows = [regression.design.n_rows for regression, _ in taken.values()]
+    rows = [size_of(model, rv) for rv in taken]
     warn_of_other_steps(model, owned, sum(rows))
     terms = _terms(model, taken)
-    coefficients = {rv: w for rv, (_, w) in taken.items()}
+    coefficients = {rv: w for rv, (_, w, _) in taken.items()}
     return ModelReading(
-        _of_one_dtype([regression for regression, _ in taken.values()]),
+        _of_one_dtype([regression for regression, _, _ in taken.values()]),
         tuple(coefficients.values()),
-        variadic_add(*terms.values()),
+        variadic_add(*terms.values(), *(rest for _, _, rest in taken.values())),
         owned,
         find_full_passes(model, coefficients, terms, shapes, refused),
         per_row(model, rows, shapes),
@@ -176,9 +177,17 @@ def _parameters(
     """
     check_form(model, rv)
     parameters = _read_parameters(inner)
-    graphs = model.replace_rvs_by_values([parameters.predictors, *parameters.nuisances])
+    cutpoints = [] if parameters.cutpoints is None else [parameters.cutpoints]
+    graphs = [parameters.predictors, *parameters.nuisances, *cutpoints]
+    graphs = model.replace_rvs_by_values(graphs)
     _check_variables(model, owned, graphs, str(rv.name))
-    return replace(parameters, predictors=graphs[0], nuisances=graphs[1:])
+    stop = 1 + len(parameters.nuisances)
+    return replace(
+        parameters,
+        predictors=graphs[0],
+        nuisances=graphs[1:stop],
+        cutpoints=graphs[stop] if cutpoints else None,
+    )
 
 
 def _read_rows(
@@ -186,18 +195,21 @@ def _read_rows(
     rv: TensorVariable,
     owned: list[TensorVariable],
     shapes: Mapping[Variable, tuple[int, ...]],
-) -> tuple[Regression, TensorVariable]:
-    """Read one observed variable: its rows, and the graph of their coefficients."""
+) -> tuple[Regression, TensorVariable, TensorVariable]:
+    """Read one observed variable: its rows, the graph of their coefficients, and what is left."""
     name = str(rv.name)
     parameters = _parameters(model, rv, rv, owned)
     likelihood = parameters.likelihood
     observed = evaluate(observed_graph(model, rv))
     values = with_row_data(observed, parameters.row_data, likelihood, name)
+    if parameters.cutpoints is not None:
+        found = read_levels(parameters, values, name, shapes)
+        return Regression(name, found.design, found.y, likelihood), found.coefficients, found.rest
     predictor = read_parameters(parameters, len(values), name, shapes)
     y = likelihood.read_observed(values, name)
     regression = Regression(name, predictor.design, y, likelihood)
     _check_sizes(regression, name)
-    return regression, predictor.coefficients
+    return regression, predictor.coefficients, as_tensor(0.0)
 
 
 def _check_sizes(regression: Regression, name: str) -> None:

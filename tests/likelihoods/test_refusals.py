@@ -67,14 +67,6 @@ UNSUPPORTED = {
         lambda e: pm.Truncated("y", pm.Poisson.dist(exp(e)), lower=1, observed=Y + 1),
         "without pm.Truncated",
     ),
-    "pm.OrderedLogistic": (
-        lambda e: pm.OrderedLogistic("y", eta=e, cutpoints=CUTS, observed=Y),
-        "pm.Bernoulli for y >= k",
-    ),
-    "pm.OrderedProbit": (
-        lambda e: pm.OrderedProbit("y", eta=e, cutpoints=CUTS, compute_p=False, observed=Y),
-        "pm.Bernoulli for y >= k",
-    ),
     "pm.Geometric": (
         lambda e: pm.Geometric("y", sigmoid(e), observed=Y + 1),
         "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=1)",
@@ -119,11 +111,11 @@ def test_supported_distributions_are_named():
 
 
 def test_ordered_probabilities_of_other_kinds():
-    """Bambi, for one, writes cumulative and sequential models by hand."""
+    """Bambi, for one, writes sequential models by hand."""
     model = model_of(
         lambda e: pm.Categorical("y", p=pm.math.stack([sigmoid(e), sigmoid(-e)], 1), observed=Y)
     )
-    with pytest.raises(UnsupportedModelError, match=r"Instead of ordered prob.*: pm.Bernoulli for"):
+    with pytest.raises(UnsupportedModelError, match=r"of other kinds pm.Bernoulli for"):
         read_model(model)
 
 

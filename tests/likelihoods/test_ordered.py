@@ -1,0 +1,324 @@
+"""Ordered outcomes: reading, what their rows are, exactness."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy.special import expit
+
+from pymc_flymc import (
+    FireflyHMC,
+    FireflyMH,
+    FireflySlice,
+    JaakkolaJordan,
+    Taylor,
+    UnsupportedModelError,
+)
+from pymc_flymc.likelihoods import OrderedLogit
+from pymc_flymc.reading.model import read_model
+from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.data import load_data, standardised
+from tests.support.readings import value_of
+from tests.support.steps import drive, step_of
+
+ordered = pm.distributions.transforms.ordered
+sigmoid = pm.math.sigmoid
+
+N, K = 60, 4
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 2))
+GROUP = RNG.integers(0, 5, N)
+TRUE = np.array([-1.0, 0.2, 1.5])
+Y = np.sum((X @ [0.8, -0.5] + RNG.logistic(size=N))[:, None] > TRUE, axis=1)
+
+
+def cutpoints(n=K - 1):
+    return pm.Normal("c", np.linspace(-1.0, 1.0, n), 2.0, shape=n, transform=ordered)
+
+
+def coefficients():
+    return pm.Normal("beta", 0.0, 2.0, shape=2)
+
+
+def from_probabilities(cumulative):
+    """A model of p that somebody has written out, from probabilities of ``y <= k``."""
+    n = cumulative.shape[0]
+    together = pt.concatenate([pt.zeros((n, 1)), cumulative, pt.ones((n, 1))], axis=1)
+    return together[:, 1:] - together[:, :-1]
+
+
+def as_bambi_does(p):
+    p = pt.clip(p, 1e-300, 1.0)
+    return pt.concatenate([p[:, :1], p[:, 1:] - p[:, :-1], 1.0 - p[:, -1:]], axis=1)
+
+
+#: What a user may write, and how many coefficients there are.
+WRITTEN = {
+    "free": (lambda: pm.OrderedLogistic("y", X @ coefficients(), cutpoints(), observed=Y), 5),
+    "given": (
+        lambda: pm.OrderedLogistic("y", X @ coefficients(), TRUE, observed=Y, compute_p=False),
+        2,
+    ),
+    "intercept": (
+        lambda: pm.OrderedLogistic(
+            "y", X @ coefficients() + pm.Normal("a"), cutpoints(), observed=Y
+        ),
+        5,
+    ),
+    "fixed predictor": (lambda: pm.OrderedLogistic("y", X[:, 0], cutpoints(), observed=Y), 3),
+    "groups": (
+        lambda: pm.OrderedLogistic(
+            "y",
+            X @ coefficients() + pm.Normal("a", shape=5)[GROUP] + X[:, 1],
+            cutpoints(),
+            observed=Y,
+        ),
+        10,
+    ),
+    "fixed distances": (
+        lambda: pm.OrderedLogistic("y", X @ coefficients(), pm.Normal("c") + TRUE, observed=Y),
+        5,
+    ),
+    "two levels": (
+        lambda: pm.OrderedLogistic("y", X @ coefficients(), cutpoints(1), observed=Y > 1),
+        3,
+    ),
+    "no value of a level": (
+        lambda: pm.OrderedLogistic(
+            "y", X @ coefficients(), cutpoints(), observed=np.where(Y == 1, 2, Y)
+        ),
+        5,
+    ),
+    "probabilities": (
+        lambda: pm.Categorical(
+            "y",
+            p=from_probabilities(1.0 / (1.0 + pt.exp((X @ coefficients())[:, None] - cutpoints()))),
+            observed=Y,
+        ),
+        5,
+    ),
+    "written as Bambi does": (
+        lambda: pm.Categorical(
+            "y", p=as_bambi_does(sigmoid(cutpoints() - (X @ coefficients())[:, None])), observed=Y
+        ),
+        5,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_reading(name):
+    """The comparisons and what is left are the model's own density."""
+    write, n_coefficients = WRITTEN[name]
+    with pm.Model() as model:
+        write()
+    reading = read_model(model)
+    (regression,), (w,) = reading.regressions, reading.coefficients
+    assert isinstance(regression.likelihood, OrderedLogit)
+    assert regression.design.n_coefficients == n_coefficients
+    start, rng = model.initial_point(), np.random.default_rng(1)
+    for _ in range(4):
+        point = {key: rng.normal(size=np.shape(value)) for key, value in start.items()}
+        eta = regression.design.predictor(value_of(w, point))[:, 0]
+        found = np.sum(regression.y * eta - np.logaddexp(0.0, eta))
+        found += value_of(reading.rest_logp, point)
+        assert found == pytest.approx(model.compile_logp()(point), rel=1e-10)
+
+
+def test_rows_are_comparisons():
+    """Levels at the ends are compared once, others twice; both kinds stand together."""
+    with pm.Model() as model:
+        WRITTEN["free"][0]()
+    (regression,) = read_model(model).regressions
+    n_below, n_above = np.sum(Y > 0), np.sum(Y < K - 1)
+    np.testing.assert_array_equal(regression.y, np.repeat([1, 0], [n_below, n_above]))
+    np.testing.assert_array_equal(regression.design.X[:n_below, :2], X[Y > 0])
+    np.testing.assert_array_equal(regression.design.X[n_below:, :2], X[Y < K - 1])
+
+
+def test_float32_designs_stay_so():
+    rows = X.astype(np.float32)
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 2.0, shape=2)
+        pm.OrderedLogistic("y", pt.dot(rows, beta), cutpoints(), observed=Y)
+    assert read_model(model).regressions[0].design.X.dtype == np.float32
+
+
+def test_cutpoints_that_do_not_increase_have_no_density():
+    """As in PyMC: also where nobody is at the level between them."""
+    for y in (Y, np.where(Y == 1, 2, Y)):
+        with pm.Model() as model:
+            c = pm.Normal("c", TRUE, 2.0, shape=3)
+            pm.OrderedLogistic("y", X[:, 0], c, observed=y)
+        reading = read_model(model)
+        assert np.isfinite(value_of(reading.rest_logp, {"c": TRUE}))
+        for bad in ([0.2, -1.0, 1.5], [0.2, 0.2, 1.5]):
+            assert value_of(reading.rest_logp, {"c": np.array(bad)}) == -np.inf
+
+
+# --- exactness ----------------------------------------------------------------------------------
+
+
+def log_likelihood(eta, cuts, y):
+    """Of all rows, for predictors (M, N) and cutpoints (M, K - 1), by differences."""
+    ends = np.full((len(cuts), 1), np.inf)
+    edges = np.hstack([-ends, cuts, ends])
+    up, low = edges[:, y + 1] - eta, edges[:, y] - eta
+    # Differences of whichever tails are smaller.
+    flip = low > 0
+    up, low = np.where(flip, -low, up), np.where(flip, -up, low)
+    return np.log(expit(up) - expit(low)).sum(axis=1)
+
+
+def slope_and_shift():
+    """A coefficient and an intercept, cutpoints given."""
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 2.0, shape=2)
+        pm.OrderedLogistic("y", beta[0] + X[:, 0] * beta[1], TRUE, observed=Y)
+
+    def log_density(points):
+        eta = points[:, :1] + points[:, 1:] * X[:, 0]
+        cuts = np.broadcast_to(TRUE, (len(points), 3))
+        return log_likelihood(eta, cuts, Y) - 0.5 * np.sum((points / 2.0) ** 2, axis=1)
+
+    return model, quadrature(log_density, [-6.0, -6.0], [6.0, 6.0])
+
+
+def free_cutpoints():
+    """Two cutpoints, as their transform has them: the first, and the logarithm of the step."""
+    y = np.minimum(Y[:25], 2)
+    with pm.Model() as model:
+        c = pm.Normal("c", [-1.0, 1.0], 2.0, shape=2, transform=ordered)
+        pm.OrderedLogistic("y", X[:25, 0], c, observed=y)
+
+    def log_density(points):
+        cuts = np.column_stack([points[:, 0], points[:, 0] + np.exp(points[:, 1])])
+        prior = -0.5 * np.sum(((cuts - [-1.0, 1.0]) / 2.0) ** 2, axis=1)
+        eta = np.broadcast_to(X[:25, 0], (len(points), 25))
+        return log_likelihood(eta, cuts, y) + prior + points[:, 1]
+
+    return model, quadrature(log_density, [-6.0, -6.0], [6.0, 4.0])
+
+
+PROBLEMS = {"given": slope_and_shift, "free": free_cutpoints}
+
+
+@pytest.fixture(scope="module")
+def problems():
+    return {name: make() for name, make in PROBLEMS.items()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "transitions"),
+    [
+        (FireflyMH, {}, 20),
+        (FireflyMH, {"bound": Taylor()}, 20),
+        (FireflyMH, {"bound": JaakkolaJordan()}, 20),
+        (FireflyHMC, {}, 6),
+        (FireflyHMC, {"bound": Taylor(order=3)}, 6),
+        (FireflySlice, {}, 8),
+    ],
+)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_posterior_by_quadrature(problems, name, kind, settings, transitions):
+    model, reference = problems[name]
+    step = step_of(model, kind, transitions=transitions, **settings)
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=3000, chains=2)
+    assert_matches(draws, reference)
+
+
+def test_few_rows_are_read():
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(30_000, 4))
+    y = np.sum((rows.sum(axis=1) + rng.logistic(size=30_000))[:, None] > TRUE, axis=1)
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 1.0, shape=4)
+        pm.OrderedLogistic("y", rows @ beta, cutpoints(), observed=y, compute_p=False)
+        step = FireflyMH()
+    _, drawn = drive(step, model.initial_point(), tune=200, draws=300)
+    assert drawn["likelihood_queries"].mean() < 100
+    assert drawn["accept"].mean() > 0.5
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+BAD = {
+    "probit": (
+        lambda e: pm.OrderedProbit("y", e, TRUE, observed=Y),
+        "'y' is ordered with a probit link.*use pm.OrderedLogistic",
+    ),
+    "probit with a free scale": (
+        lambda e: pm.OrderedProbit("y", e, TRUE, sigma=pm.HalfNormal("s"), observed=Y),
+        "'y' is ordered with a probit link",
+    ),
+    "cloglog": (
+        lambda e: pm.Categorical(
+            "y", p=as_bambi_does(1.0 - pt.exp(-pt.exp(TRUE - e[:, None]))), observed=Y
+        ),
+        "'y' is ordered with a cloglog link",
+    ),
+    "cutpoints of rows": (
+        lambda e: pm.OrderedLogistic("y", e, TRUE + X[:, :1] * pm.Normal("d"), observed=Y),
+        "cannot read the observed variable 'y'.*one vector of cutpoints for all rows",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_refused(name):
+    write, message = BAD[name]
+    with pm.Model() as model:
+        write(X @ coefficients())
+    with pytest.raises(UnsupportedModelError, match=message):
+        read_model(model)
+
+
+def test_impossible_levels():
+    y = np.where(np.arange(N) == 7, 4, Y)
+    with pm.Model() as model:
+        pm.OrderedLogistic("y", X @ coefficients(), cutpoints(), observed=y)
+    with pytest.raises(ValueError, match=r"y has 1 values other than the levels 0 to 3.*row 7: 4"):
+        read_model(model)
+
+
+@pytest.mark.parametrize(
+    ("cuts", "message"),
+    [
+        ([-1.0, 0.5, 0.5], "'y' must be finite and increase, and number 2 of them is 0.5, after"),
+        ([np.nan, 0.5, 1.0], "'y' must be finite and increase, and number 0 of them is nan$"),
+    ],
+)
+def test_impossible_cutpoints(cuts, message):
+    with pm.Model() as model:
+        pm.OrderedLogistic("y", X @ coefficients(), cuts, observed=Y)
+    with pytest.raises(ValueError, match=message):
+        read_model(model)
+
+
+# --- real data ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_real_data_against_nuts():
+    """Cuts of diamonds, of five levels, by their measures."""
+    diamonds = load_data("diamonds")
+    chosen = np.random.default_rng(0).choice(len(diamonds["X"]), 3000, replace=False)
+    is_cut = diamonds["feature_names"] == "cut"
+    rows = standardised(diamonds["X"][chosen][:, ~is_cut])[:, 1:]
+    y = diamonds["X"][chosen][:, is_cut].ravel().astype(int)
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 1.0, shape=rows.shape[1])
+        c = pm.Normal("c", np.linspace(-2.0, 2.0, 4), 2.0, shape=4, transform=ordered)
+        pm.OrderedLogistic("y", rows @ beta, c, observed=y, compute_p=False)
+    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
+
+    def draws(idata):
+        parts = [idata.posterior[name].to_numpy() for name in ("beta", "c")]
+        return np.concatenate(parts, axis=2)
+
+    reference = reference_from_draws(
+        draws(pm.sample(tune=1500, draws=5000, nuts_sampler="pymc", **options))
+    )
+    for kind in (FireflyMH, FireflyHMC):
+        ours = pm.sample(step=step_of(model, kind), tune=1000, draws=10_000, **options)
+        assert_matches(draws(ours), reference)
