@@ -15,6 +15,7 @@ LIKELIHOODS = (
     "binomial",
     "durations",
     "softmax",
+    "ordered",
     "robust",
     "quantile",
     "poisson",
@@ -23,6 +24,8 @@ LIKELIHOODS = (
 )
 #: Classes of the softmax regression, if nothing else is said.
 CLASSES = 3
+#: Cutpoints between ordered levels.
+CUTPOINTS = (-1.5, -0.5, 0.5, 1.5)
 #: Shape of durations, and the time at which they are censored.
 SHAPE, END = 1.5, 2.0
 #: Trials of a row in a binomial regression; groups in one with random intercepts, by default.
@@ -73,6 +76,14 @@ class Problem:
                 beta = pm.Normal("beta", 0, 1, shape=(n_columns, int(self.y.max())))
                 eta = pt.concatenate([np.zeros((n_rows, 1)), self.X @ beta], axis=1)
                 pm.Categorical("y", logit_p=eta, observed=self.y)
+                return model
+            if self.likelihood == "ordered":
+                # Cutpoints are intercepts: in the place of the first column.
+                beta = pm.Normal("beta", 0, 1, shape=n_columns - 1)
+                ordered = pm.distributions.transforms.ordered
+                cutpoints = pm.Normal("cutpoints", CUTPOINTS, 2, transform=ordered)
+                eta = self.X[:, 1:] @ beta
+                pm.OrderedLogistic("y", eta, cutpoints, observed=self.y, compute_p=False)
                 return model
             beta = pm.Normal("beta", 0, 1, shape=n_columns)
             if self.likelihood == "robust":
@@ -145,6 +156,10 @@ def synthetic(
         y = rng.binomial(TRIALS, 1 / (1 + np.exp(-eta)))
     elif likelihood == "probit":
         y = (eta + rng.normal(size=n_rows) > 0).astype(np.int8)
+    elif likelihood == "ordered":
+        latent = X[:, 1:] @ (rng.normal(size=n_columns - 1) / np.sqrt(n_columns))
+        latent += rng.logistic(size=n_rows)
+        y = np.searchsorted(CUTPOINTS, latent).astype(np.int8)
     elif likelihood == "groups":
         group = rng.integers(groups, size=n_rows)
         eta = eta + 0.7 * rng.normal(size=groups)[group]

@@ -36,8 +36,10 @@ _LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "probit": ndtr,
     "cloglog": lambda v: -np.expm1(-np.exp(v)),
 }
-#: Rounding errors of probabilities, which Bambi keeps off 0 and 1.
-_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+#: Rounding errors of probabilities, which Bambi keeps off 0 and 1; those of its probit link are of
+#: single precision, and no matter where the link is named in a refusal alone.
+_ROUNDING = {"logit": 64 * float(np.finfo(np.float64).eps)}
+_ROUGHLY = 1e-6
 
 
 class OrderedLogit(BernoulliLogit):
@@ -136,8 +138,8 @@ def _link(p: TensorVariable, v: Any, sign: float) -> str | None:
         return None
     with np.errstate(all="ignore"):
         values = plain_function([probe], function)((sign * grid).astype(v.type.dtype))
-    rounding = max(_ROUNDING, 64 * float(np.finfo(values.dtype).eps))
     for name, link in _LINKS.items():
+        rounding = max(_ROUNDING.get(name, _ROUGHLY), 64 * float(np.finfo(values.dtype).eps))
         ends = np.zeros_like(start), np.ones_like(start)
         expected = np.diff(np.hstack([ends[0], link(grid), ends[1]]), axis=1)
         if values.shape == expected.shape and np.abs(values - expected).max() <= rounding:

@@ -12,6 +12,7 @@ from pymc_flymc import FireflyMH, UnsupportedModelError
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.data import log_sigmoid
+from tests.support.readings import value_of
 
 bambi = pytest.importorskip("bambi")
 
@@ -27,6 +28,7 @@ def frame(n, seed=0):
         "choice": np.array(list("xyz"))[utility.argmax(axis=1)],
         "amount": eta + rng.standard_t(4.0, size=n),
         "count": rng.poisson(np.exp(eta - 1.0)),
+        "rating": pd.Categorical(np.digitize(eta + rng.logistic(size=n), [-1.0, 0.5, 2.0])),
         "trials": np.full(n, 9),
         "successes": rng.binomial(9, 1.0 / (1.0 + np.exp(-eta))),
     }
@@ -103,9 +105,39 @@ def test_families(formula, family, name):
     assert (part.likelihood.name, part.design.width) == (name, 4)
 
 
-def test_other_links_are_refused():
-    model = built("binary ~ a", "bernoulli", frame(50), link="identity").backend.model
-    with model, pytest.raises(UnsupportedModelError, match="its p is not"):
+@pytest.mark.filterwarnings("ignore:The intercept is omitted")
+@pytest.mark.parametrize(
+    ("formula", "width"),
+    [("rating ~ a + b + group", 7), ("rating ~ 1", 3), ("rating ~ hsgp(a, m=4, c=1.5)", 7)],
+)
+def test_reading_of_ordered_levels(formula, width):
+    """Comparisons with thresholds, and what is left of the density without them."""
+    model = built(formula, "cumulative", frame(200)).backend.model
+    reading = read_model(model)
+    (part,) = reading.regressions
+    assert (part.likelihood.name, part.design.width) == ("ordered-logit", width)
+    start, rng = model.initial_point(), np.random.default_rng(3)
+    for _ in range(3):
+        spread = {name: 0.3 * rng.normal(size=np.shape(v)) for name, v in start.items()}
+        point = {name: v + spread[name] for name, v in start.items()}
+        eta = part.design.predictor(value_of(reading.coefficients[0], point))[:, 0]
+        found = value_of(reading.rest_logp, point) + np.sum(part.y * eta - np.logaddexp(0.0, eta))
+        assert found == pytest.approx(model.compile_logp()(point), rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:The intercept is omitted")
+@pytest.mark.parametrize(
+    ("formula", "family", "link", "message"),
+    [
+        ("binary ~ a", "bernoulli", "identity", "its p is not"),
+        ("rating ~ a", "cumulative", "probit", "ordered with a probit link"),
+        ("rating ~ a", "cumulative", "cloglog", "ordered with a cloglog link"),
+        ("rating ~ a", "sratio", "logit", "its p is not the softmax"),
+    ],
+)
+def test_other_links_are_refused(formula, family, link, message):
+    model = built(formula, family, frame(50), link=link).backend.model
+    with model, pytest.raises(UnsupportedModelError, match=message):
         FireflyMH()
 
 
@@ -151,6 +183,7 @@ def test_fit():
         ("choice ~ a + b + group", "categorical"),
         ("amount ~ a + b + group", "t"),
         ("count ~ a + b + group", "poisson"),
+        ("rating ~ a + b + group", "cumulative"),
         ("binary ~ b + hsgp(a, m=8, c=1.5)", "bernoulli"),
     ],
 )
