@@ -14,6 +14,7 @@ from pymc_flymc.bounds import (
 from pymc_flymc.bounds.check import check_bound
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import register_likelihood
+from pymc_flymc.reading.weights import weighted
 from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from pymc_flymc.target.resampling import ExplicitResampling, ImplicitResampling
 
@@ -34,5 +35,6 @@ __all__ = [
     "check_bound",
     "register_bound",
     "register_likelihood",
+    "weighted",
 ]
 __version__ = version("pymc-flymc")

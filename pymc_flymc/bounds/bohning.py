@@ -8,7 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
-from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows
+from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows, times_weight
 from pymc_flymc.graphs.quadratic import Quadratic
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
@@ -58,13 +58,15 @@ class Bohning(SoftmaxBound):
         """
         design = problem.design
         k, width = design.n_predictors, design.width
-        constants = np.empty((design.n_rows, 1 + k))
+        constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
         bright = np.empty(design.n_rows, np.float32)
         constant, gradient, square = 0.0, np.zeros((k, width)), np.zeros((width, width))
-        for x, value, slope, _ in expand_rows(self, problem, log_factor, constants, bright):
+        one = self.curvature(np.zeros((k, 1)))[0, 0]  # curvatures differ by their weights alone
+        for x, value, slope, curvature in expand_rows(self, problem, log_factor, constants, bright):
             constant += float(value.sum())
             gradient += slope @ x
-            square += x.T @ x
+            root = x * np.sqrt(curvature[0, 0] / one)[:, None]
+            square += root.T @ root
         packed = np.concatenate([[constant], problem.own.w, gradient.ravel(), square.ravel()])
         return Preparation(packed, constants, bright)
 
@@ -101,4 +103,5 @@ class Bohning(SoftmaxBound):
         linear = sum((p * c for p, c in zip(weights, centred, strict=True)), pt.zeros_like(mean))
         squares = sum((pt.sqr(c) for c in centred), pt.zeros_like(mean))
         growth = log_sum_exp([at - log_total + c for at, c in zip(touch, centred, strict=True)])
-        return 0.25 * squares + linear - growth + constants[:, 0]
+        gap = 0.25 * squares + linear - growth
+        return times_weight(gap, likelihood, constants) + constants[:, 0]

@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.quadratic import OneQuadratic
-from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows
+from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows, times_weight
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
@@ -81,7 +81,7 @@ class JebaraChoromanska(OneQuadratic, SoftmaxBound):
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants in one pass over the data."""
         design = problem.design
-        constants = np.empty((design.n_rows, 1 + design.n_predictors))
+        constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
         bright = np.empty(design.n_rows, np.float32)
         statistics = QuadraticStatistics(problem.own.w)
         for x, *expansion in expand_rows(self, problem, log_factor, constants, bright):
@@ -116,4 +116,4 @@ class JebaraChoromanska(OneQuadratic, SoftmaxBound):
             mean = mean + ratio / (1.0 + ratio) * along
             log_z = log_z + pt.log1p(ratio)
         growth = log_sum_exp([at - log_z + each - mean for at, each in zip(touch, u, strict=True)])
-        return 0.5 * form - growth + constants[:, 0]
+        return times_weight(0.5 * form - growth, likelihood, constants) + constants[:, 0]

@@ -13,6 +13,7 @@ from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, NegativeBinomialFree
 from pymc_flymc.likelihoods.negative_binomial import log_rising
+from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
 
 __all__ = ["FreeJaakkolaJordan"]
@@ -49,11 +50,11 @@ class FreeJaakkolaJordan(TightenedBound):
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is negative binomial with a free alpha."""
-        return isinstance(likelihood, NegativeBinomialFree)
+        return isinstance(unweighted(likelihood), NegativeBinomialFree)
 
     def n_constants(self, likelihood: Likelihood) -> int:
-        """Outcome, slack, curvature and height of the quadratic."""
-        return 4
+        """Outcome, slack, curvature and height of the quadratic, and weight."""
+        return 4 + len(likelihood.row_data)
 
     def tightness(
         self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
@@ -62,23 +63,27 @@ class FreeJaakkolaJordan(TightenedBound):
         return np.abs(arguments[0])
 
     def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
-        """Columns y, slack, and two coefficients of a trial's quadratic."""
+        """Columns y, slack, two coefficients of a trial's quadratic, and weight."""
         a, c = _quadratic(tightness)
-        return np.column_stack([y, slack, a, c])
+        y, *weight = y.T if y.ndim > 1 else [y]
+        return np.column_stack([y, slack, a, c, *weight])
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants in one pass over the data.
 
-        The statistics are those of two quadratics, the number of distinct counts, these, and how
-        often each occurs.
+        The statistics are those of two quadratics, the number of distinct counts, these, and the
+        weight of all rows that have each.
         """
         table = RowTable(self, problem, log_factor)
         by_count, by_alpha = new_statistics(problem), new_statistics(problem)
         for x, eta, y, tightness, slack in table.fill():
-            a, c = _quadratic(tightness)
-            by_count.add(x, eta, y * a, 0.5 * y, y * c - slack)
-            by_alpha.add(x, eta, a, np.full(len(y), -0.5), c)
-        counts, times = np.unique(problem.y, return_counts=True)
+            y, weight = weights_of(problem.likelihood, y)
+            a, c = weight * _quadratic(tightness)
+            by_count.add(x, eta, y * a, 0.5 * weight * y, y * c - slack)
+            by_alpha.add(x, eta, a, -0.5 * weight, c)
+        observed, weight = weights_of(problem.likelihood, problem.y)
+        counts, places = np.unique(observed, return_inverse=True)
+        times = np.bincount(places, weight)
         parts: list[Any] = [by_count.pack(), by_alpha.pack(), [len(counts)], counts, times]
         return Preparation(np.concatenate(parts), table.constants, table.bright)
 
@@ -105,10 +110,11 @@ class FreeJaakkolaJordan(TightenedBound):
         y, slack, a, c = (constants[:, i] for i in range(4))
         magnitude = pt.abs(psi)
         log_2cosh = 0.5 * magnitude + pt.log1p(pt.exp(-magnitude))
-        return (y + pt.exp(log_alpha)) * (a * pt.sqr(psi) - c - log_2cosh) + slack
+        gap = (y + pt.exp(log_alpha)) * (a * pt.sqr(psi) - c - log_2cosh)
+        return (gap * constants[:, 4] if likelihood.row_data else gap) + slack
 
 
-def _quadratic(xi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients (a, c) of the bound ``c - a psi^2`` on ``-log 2 cosh(psi/2)``."""
+def _quadratic(xi: np.ndarray) -> np.ndarray:
+    """Coefficients (a, c) of the bound ``c - a psi^2`` on ``-log 2 cosh(psi/2)``, shape (2, n)."""
     lam = curvature(xi)
-    return lam, lam * xi**2 - log_2cosh_half(xi)
+    return np.stack([lam, lam * xi**2 - log_2cosh_half(xi)])

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from pymc_flymc.bounds.base import Problem, check_slack
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, Softmax
+from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.settings import check
 
-__all__ = ["SoftmaxBound", "expand_rows"]
+__all__ = ["SoftmaxBound", "expand_rows", "times_weight"]
 
 #: Draws from the Laplace approximation by which the expected gap of each row is estimated.
 LAPLACE_DRAWS = 16
@@ -22,7 +24,7 @@ LAPLACE_DRAWS = 16
 class SoftmaxBound(ABC):
     """A bound that touches somewhere, with a curvature that is at least that of log sum exp.
 
-    The constants of a row are its slack and the predictors at which the bound touches.
+    The constants of a row are its slack, the predictors at which the bound touches, and its weight.
 
     Attributes
     ----------
@@ -43,11 +45,11 @@ class SoftmaxBound(ABC):
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is a softmax."""
-        return isinstance(likelihood, Softmax)
+        return isinstance(unweighted(likelihood), Softmax)
 
     def n_constants(self, likelihood: Likelihood) -> int:
-        """Slack, and the predictors at which the bound touches."""
-        return 1 + likelihood.n_predictors
+        """Slack, the predictors at which the bound touches, and weight."""
+        return 1 + likelihood.n_predictors + len(likelihood.row_data)
 
     @abstractmethod
     def curvature(self, touch: np.ndarray) -> np.ndarray:
@@ -65,7 +67,8 @@ class SoftmaxBound(ABC):
         total, shifts = 0.0, _laplace_shifts(problem)
         for _, x, eta, y in iterate_rows(problem.design, problem.y, problem.own.w, stride):
             second = problem.derivatives(eta, y).second
-            excess = self.curvature(_touch(self, eta)) + second
+            weight = weights_of(problem.likelihood, y)[1]
+            excess = weight * self.curvature(_touch(self, eta)) + second
             u = x @ shifts
             gaps = 0.5 * np.sum(u * np.einsum("ijn,jns->ins", excess, u), axis=0)
             gaps = np.maximum(gaps, 0.0)
@@ -98,7 +101,8 @@ def expand_rows(
     for rows, x, eta, y in iterate_rows(design, problem.y, problem.own.w):
         n = len(x)
         touch = _touch(bound, eta)
-        part = np.column_stack([np.zeros(n), touch.T])
+        weight = weights_of(problem.likelihood, y)[1]
+        part = np.column_stack([np.zeros(n), touch.T, *(y.T[1:] if y.ndim > 1 else [])])
         moved = np.ascontiguousarray((eta[:, :, None] + x @ shifts).transpose(2, 1, 0))
         gaps = np.empty((LAPLACE_DRAWS, n))
         for i, away in enumerate(moved):
@@ -112,10 +116,15 @@ def expand_rows(
         bright[rows] = -np.expm1(-(gaps + slack)).mean(axis=0)
         constants[rows] = part
         value, slope, *_ = problem.derivatives(touch, y)
-        curvature, away = bound.curvature(touch), eta - touch
+        curvature, away = weight * bound.curvature(touch), eta - touch
         pull = np.einsum("ijn,jn->in", curvature, away)
         value = value + np.sum((slope - 0.5 * pull) * away, axis=0) - slack
         yield x, value, slope - pull, curvature
+
+
+def times_weight(gap: Any, likelihood: Likelihood, constants: Any) -> Any:
+    """Graph of the gap of rows with weights, the last column of their constants."""
+    return gap * constants[:, 1 + likelihood.n_predictors] if likelihood.row_data else gap
 
 
 def _touch(bound: SoftmaxBound, eta: np.ndarray) -> np.ndarray:

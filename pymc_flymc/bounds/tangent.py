@@ -13,6 +13,7 @@ from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.base import SmoothedLikelihood
 from pymc_flymc.likelihoods.location_scale import LocationScale
+from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
 from pymc_flymc.settings import check, is_number
 
@@ -60,21 +61,21 @@ class Tangent(TightenedBound):
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is log-convex in the squared residual."""
-        return isinstance(likelihood, LocationScale)
+        return isinstance(unweighted(likelihood), LocationScale)
 
     def n_constants(self, likelihood: Likelihood) -> int:
-        """Outcome, slack, and the features of the tangent, its slope first."""
-        return 2 + _location_scale(likelihood).n_features
+        """Outcome, slack, the features of the tangent, its slope first, and weight."""
+        return 2 + _location_scale(likelihood).n_features + len(likelihood.row_data)
 
     def tightness(
         self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
     ) -> np.ndarray:
         """Features of each row's tangent, shape (F, n)."""
         eta, *nuisances = arguments
-        family = _location_scale(problem.likelihood)
+        family, (y, _) = _location_scale(problem.likelihood), weights_of(problem.likelihood, y)
         if self.xi is not None:
             if self.xi == 0 and isinstance(family, SmoothedLikelihood):
-                name = problem.likelihood.name
+                name = family.name
                 raise ValueError(
                     f"Tangent: xi must be positive under {name} noise, which has kinks"
                 )
@@ -88,14 +89,16 @@ class Tangent(TightenedBound):
         return family.tangent(squared, nuisances)
 
     def constants(self, tightness: np.ndarray, y: np.ndarray, slack: np.ndarray) -> np.ndarray:
-        """Columns y, slack, and the features."""
-        return np.column_stack([y, slack, *tightness])
+        """Columns y, slack, the features, and weight."""
+        y, *weight = y.T if y.ndim > 1 else [y]
+        return np.column_stack([y, slack, *tightness, *weight])
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants in one pass over the data.
 
         The statistics are those of ``-omega (y - eta)^2``, which sigma^2 divides in the collapsed
-        sum, the sums of slack, one and the features, and those of the residuals and of the rows.
+        sum, the sums of slack, weights and the features, and those of the residuals and of the
+        rows, each with its weight.
         """
         table = RowTable(self, problem, log_factor)
         width = problem.design.width
@@ -103,10 +106,11 @@ class Tangent(TightenedBound):
         sums = np.zeros(2 + _location_scale(problem.likelihood).n_features)
         residuals = np.zeros(1 + width)
         for x, eta, y, tightness, slack in table.fill():
-            omega = tightness[0]
+            y, weight = weights_of(problem.likelihood, y)
+            omega = weight * tightness[0]
             statistics.add(x, eta, omega, 2.0 * omega * y, -omega * y**2)
-            sums += [slack.sum(), len(y), *tightness.sum(axis=1)]
-            residuals += np.append(np.sum(y - eta), np.ones(len(y)) @ x)
+            sums += [slack.sum(), weight.sum(), *(weight * tightness).sum(axis=1)]
+            residuals += np.append(np.sum(weight * (y - eta)), weight @ x)
         packed = np.concatenate([statistics.pack(), sums, residuals])
         return Preparation(packed, table.constants, table.bright)
 
@@ -136,11 +140,14 @@ class Tangent(TightenedBound):
         """Graph of the gap; what else the log density has is part of likelihood and bound alike."""
         family = _location_scale(likelihood)
         eta, *nuisances = arguments
-        y, slack, *features = (constants[:, i] for i in range(2 + family.n_features))
+        columns = [constants[:, i] for i in range(self.n_constants(likelihood))]
+        y, slack, *features = columns[: 2 + family.n_features]
+        weight = columns[-1] if likelihood.row_data else None
         z = (y - eta) * pt.exp(-nuisances[-1])
         offset = family.tangent_offset(1.0, features, nuisances)
-        return family.log_kernel(z, nuisances) - offset + features[0] * pt.sqr(z) + slack
+        gap = family.log_kernel(z, nuisances) - offset + features[0] * pt.sqr(z)
+        return (gap if weight is None else weight * gap) + slack
 
 
 def _location_scale(likelihood: Likelihood) -> LocationScale:
-    return cast(LocationScale, likelihood)
+    return cast(LocationScale, unweighted(likelihood))

@@ -76,8 +76,8 @@ def nothing_supported(model: Model, families: Sequence[object]) -> str:
         potentials = [str(v.name) for v in model.potentials]
         parts.append(
             f"The rows of potentials ({potentials}) cannot be told apart: write the likelihood as "
-            "an observed variable. A weight that is a whole number is a number of trials, as in "
-            "pm.Binomial(n=weight, logit_p=eta, observed=weight * y)"
+            'an observed variable. Weights are those of pymc_flymc.weighted("y", '
+            "pm.Bernoulli.dist(logit_p=eta), weights, observed=y)"
         )
     usages = dict.fromkeys(str(getattr(f, "usage", getattr(f, "name", f))) for f in families)
     parts.append(f"Supported are {', '.join(usages)}, where eta is linear in the coefficients")

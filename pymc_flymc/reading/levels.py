@@ -32,6 +32,8 @@ class Comparisons:
         Those of the dense columns, the cutpoints, the intercept and the sparse columns.
     y : ndarray of int8
         Whether the level is above the cutpoint.
+    rows : ndarray of int, shape of y
+        Which of the observed values it is.
     rest : TensorVariable
         Scalar: the logarithm of the product of ``1 - exp(c_(k-1) - c_k)`` over the observed values,
         k being their levels; minus infinity where cutpoints do not increase.
@@ -40,6 +42,7 @@ class Comparisons:
     design: Design
     coefficients: TensorVariable
     y: np.ndarray
+    rows: np.ndarray
     rest: TensorVariable
 
 
@@ -48,6 +51,7 @@ def read_levels(
     values: np.ndarray,
     name: str,
     shapes: Mapping[Variable, tuple[int, ...]],
+    weights: np.ndarray | None = None,
 ) -> Comparisons:
     """Read an observed variable of ordered levels.
 
@@ -61,6 +65,8 @@ def read_levels(
         Name of the observed variable.
     shapes : mapping
         Shapes of the value variables.
+    weights : ndarray, shape (N,), optional
+        Of the observed values.
 
     Raises
     ------
@@ -107,15 +113,17 @@ def read_levels(
             sparse=None if design.sparse is None else design.sparse[rows],
         )
         w = pt.join(0, first.coefficients[:n_columns], -further, first.coefficients[n_columns:])
-    return Comparisons(design, fold_constants(w), y, _rest(cutpoints, levels))
+    return Comparisons(design, fold_constants(w), y, rows, _rest(cutpoints, levels, weights))
 
 
-def _rest(cutpoints: TensorVariable, levels: np.ndarray) -> TensorVariable:
+def _rest(
+    cutpoints: TensorVariable, levels: np.ndarray, weights: np.ndarray | None
+) -> TensorVariable:
     """Graph of sum_k N_k log(1 - exp(c_(k-1) - c_k)), for the N_k values of each inner level."""
     n_inner = cutpoints.type.shape[0] - 1
     if n_inner == 0:
         return pt.constant(0.0)
-    counts = np.bincount(levels, minlength=n_inner + 2)[1:-1].astype(np.float64)
+    counts = np.bincount(levels, weights, n_inner + 2)[1:-1].astype(np.float64)
     steps = cutpoints[1:] - cutpoints[:-1]
     # The density of a level without values is not a matter of cutpoints that do not increase.
     terms = pt.switch(steps > 0.0, counts * pt.log1mexp(-steps), -np.inf)

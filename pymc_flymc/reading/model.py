@@ -35,6 +35,7 @@ from pymc_flymc.reading.observed import (
 from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.predictor import read_parameters
 from pymc_flymc.reading.variables import names, value_shapes, value_variables
+from pymc_flymc.reading.weights import read_weights, with_weights, without_weights
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing
 from pymc_flymc.sources.source import RowSource
@@ -154,6 +155,11 @@ def _read_elsewhere(model: Model, owned: list[TensorVariable], source: RowSource
     """Read a model whose containers hold the first rows of those of a source."""
     containers, shapes = containers_of(model, source), value_shapes(model)
     rv = only_observed(model, containers, source)
+    if without_weights(rv)[1] is not None:
+        raise UnsupportedModelError(
+            f"rows given by data= have no weights, and those of {rv.name!r} do. Put the rows into "
+            "the model, without data="
+        )
     inner = rv.owner.inputs[0] if is_scaled(rv) else rv
     if not any(family.matches(inner) for family in LIKELIHOODS):
         raise UnsupportedModelError(nothing_supported(model, LIKELIHOODS))
@@ -198,18 +204,22 @@ def _read_rows(
 ) -> tuple[Regression, TensorVariable, TensorVariable]:
     """Read one observed variable: its rows, the graph of their coefficients, and what is left."""
     name = str(rv.name)
-    parameters = _parameters(model, rv, rv, owned)
+    inner, graph = without_weights(rv)
+    parameters = _parameters(model, rv, inner, owned)
     likelihood = parameters.likelihood
     observed = evaluate(observed_graph(model, rv))
+    weights = None if graph is None else read_weights(graph, len(observed), name)
     values = with_row_data(observed, parameters.row_data, likelihood, name)
     if parameters.cutpoints is not None:
-        found = read_levels(parameters, values, name, shapes)
-        return Regression(name, found.design, found.y, likelihood), found.coefficients, found.rest
+        levels = read_levels(parameters, values, name, shapes, weights)
+        weights = None if weights is None else weights[levels.rows]
+        regression = Regression(name, levels.design, levels.y, likelihood)
+        return with_weights(regression, weights), levels.coefficients, levels.rest
     predictor = read_parameters(parameters, len(values), name, shapes)
     y = likelihood.read_observed(values, name)
     regression = Regression(name, predictor.design, y, likelihood)
     _check_sizes(regression, name)
-    return regression, predictor.coefficients, as_tensor(0.0)
+    return with_weights(regression, weights), predictor.coefficients, as_tensor(0.0)
 
 
 def _check_sizes(regression: Regression, name: str) -> None:
@@ -249,7 +259,8 @@ def _read_parameters(rv: TensorVariable) -> RowParameters:
 
 def _supported(model: Model) -> list[TensorVariable]:
     """Return the observed variables of supported families, at least one, the largest first."""
-    found = [rv for rv in model.observed_RVs if any(family.matches(rv) for family in LIKELIHOODS)]
+    inner = {rv: without_weights(rv)[0] for rv in model.observed_RVs}
+    found = [rv for rv in inner if any(family.matches(inner[rv]) for family in LIKELIHOODS)]
     if not found:
         raise UnsupportedModelError(nothing_supported(model, LIKELIHOODS))
     return sorted(found, key=lambda rv: -size_of(model, rv))

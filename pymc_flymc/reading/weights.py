@@ -1,0 +1,176 @@
+"""Rows with weights: likelihoods to a power, told from a model and written into one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions.custom import CustomSymbolicDistRV
+from pymc.distributions.distribution import SymbolicRandomVariable
+from pymc.distributions.shape_utils import change_dist_size
+from pytensor.compile.rewriting import inline_ofg_node
+from pytensor.graph.basic import Constant, equal_computations
+from pytensor.graph.replace import graph_replace
+from pytensor.scalar import basic as ps
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.type_other import NoneTypeT
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.likelihoods.checks import check_values
+from pymc_flymc.likelihoods.weighted import weighted as weighted_family
+from pymc_flymc.regression.regression import Regression
+
+__all__ = ["read_weights", "weighted", "with_weights", "without_weights"]
+
+
+def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> TensorVariable:
+    """Observe a variable whose rows count with weights: each likelihood to the power of its weight.
+
+    The log density of the variable is ``weights * pm.logp(dist, observed)``, in all samplers. Draws
+    of it, as those of ``pm.sample_posterior_predictive``, are those of `dist`.
+
+    Parameters
+    ----------
+    name : str
+    dist : TensorVariable
+        An unnamed distribution, such as ``pm.Bernoulli.dist(logit_p=eta)``.
+    weights : array_like or pm.Data
+        A number for each row, zero or more. A row of weight zero says nothing; of weight two, as
+        much as two equal rows.
+    **kwargs
+        What any variable of PyMC takes: `observed`, `dims`.
+
+    Returns
+    -------
+    TensorVariable
+        The variable, in the model of the context.
+
+    Examples
+    --------
+    >>> weighted("y", pm.Bernoulli.dist(logit_p=X @ beta), weights=w, observed=y)
+    """
+    parameters = _parameters(dist)
+
+    def rebuilt(own: Sequence[TensorVariable]) -> Any:
+        replacements: dict[Any, Any] = dict(zip(parameters, own, strict=True))
+        return graph_replace([dist], replacements, strict=False)[0]
+
+    def draw(*inputs: Any) -> TensorVariable:
+        *own, size = inputs
+        new = rebuilt(own)
+        return new if isinstance(size.type, NoneTypeT) else change_dist_size(new, size)
+
+    def logp(value: TensorVariable, *own: TensorVariable) -> Any:
+        return pt.as_tensor_variable(weights) * pm.logp(rebuilt(own), value, warn_rvs=False)
+
+    kind = type(dist.owner.op).__name__.removesuffix("RV")
+    return pm.CustomDist(
+        name,
+        *parameters,
+        dist=draw,
+        logp=logp,
+        class_name=f"Weighted{kind}",
+        ndims_params=[v.ndim for v in parameters],
+        ndim_supp=0,
+        **kwargs,
+    )
+
+
+def _parameters(dist: TensorVariable) -> list[TensorVariable]:
+    """Return the parameters of a distribution, and of those that it is made of, without numbers."""
+    found: list[TensorVariable] = []
+    todo = [dist]
+    while todo:
+        node = todo.pop().owner
+        for v in node.op.dist_params(node):
+            if v.owner is not None and v.name is None and _is_random(v):
+                todo.append(v)
+            elif not isinstance(v, Constant) and v not in found:
+                found.append(v)
+    return found
+
+
+def _is_random(v: TensorVariable) -> bool:
+    return isinstance(v.owner.op, RandomVariable | SymbolicRandomVariable)
+
+
+def without_weights(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable | None]:
+    """Return the variable that a weighted one is made of, and the graph of its weights.
+
+    Any other comes back as it is, without weights. `weighted` and Bambi's ``weighted(y, w)`` write
+    a variable that is drawn as another one, whose log density is the product of the weights with
+    that of this other one.
+    """
+    if rv.owner is None or not isinstance(rv.owner.op, CustomSymbolicDistRV):
+        return rv, None
+    inner = inline_ofg_node(rv.owner)[rv.owner.outputs.index(rv)]
+    if inner.owner is None or not _is_random(inner):
+        return rv, None
+    value = rv.type()
+    try:
+        whole, one = (pm.logp(v, value, warn_rvs=False) for v in (rv, _of_no_size(inner)))
+    except NotImplementedError:  # of distributions that are drawn, without a density
+        return rv, None
+    if whole.owner is None or not isinstance(whole.owner.op, Elemwise):
+        return rv, None
+    if not isinstance(whole.owner.op.scalar_op, ps.Mul) or len(whole.owner.inputs) != 2:
+        return rv, None
+    weights, density = whole.owner.inputs
+    if free_inputs([weights]) or not equal_computations([_core(density)], [_core(one)]):
+        return rv, None
+    inner.name = rv.name
+    return inner, weights
+
+
+def _of_no_size(rv: TensorVariable) -> TensorVariable:
+    """Return a random variable whose parameters alone tell of its size, in another graph."""
+    node = rv.owner
+    if not isinstance(node.op, RandomVariable):
+        return rv
+    return node.op.make_node(node.inputs[0], None, *node.op.dist_params(node)).outputs[1]
+
+
+def _core(density: TensorVariable) -> TensorVariable:
+    """Return a density before it was broadcast to the size of its variable."""
+    while density.owner is not None and isinstance(density.owner.op, Alloc):
+        density = density.owner.inputs[0]
+    return density
+
+
+def read_weights(graph: TensorVariable, n_rows: int, name: str) -> np.ndarray:
+    """Return the weights of an observed variable, shape (N,).
+
+    Raises
+    ------
+    ValueError
+        If they are not finite numbers >= 0, none is positive, or they are not one for each row.
+    """
+    weights = np.squeeze(evaluate(graph)).astype(np.float64)
+    if weights.shape not in ((), (n_rows,)):
+        raise ValueError(f"{name!r} has {weights.size} weights for {n_rows} observed values")
+    weights = np.broadcast_to(weights, (n_rows,))
+    expected = "finite and zero or more"
+    check_values(
+        np.isfinite(weights) & (weights >= 0), weights, f"the weights of {name!r}", expected
+    )
+    if not weights.any():
+        raise ValueError(f"all weights of {name!r} are zero: no row says anything")
+    return weights
+
+
+def with_weights(regression: Regression, weights: np.ndarray | None) -> Regression:
+    """Return a regression whose rows have weights, without those of weight zero."""
+    if weights is None:
+        return regression
+    design, y = regression.design, regression.y
+    kept = np.flatnonzero(weights)
+    if len(kept) < len(weights):
+        design, y, weights = design.rows(kept), y[kept], weights[kept]
+    likelihood, y = weighted_family(regression.likelihood, y, weights)
+    return Regression(regression.name, design, y, likelihood)
