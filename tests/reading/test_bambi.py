@@ -29,6 +29,7 @@ def frame(n, seed=0):
         "amount": eta + rng.standard_t(4.0, size=n),
         "count": rng.poisson(np.exp(eta - 1.0)),
         "rating": pd.Categorical(np.digitize(eta + rng.logistic(size=n), [-1.0, 0.5, 2.0])),
+        "weight": rng.integers(0, 3, n),
         "trials": np.full(n, 9),
         "successes": rng.binomial(9, 1.0 / (1.0 + np.exp(-eta))),
     }
@@ -123,6 +124,25 @@ def test_reading_of_ordered_levels(formula, width):
         eta = part.design.predictor(value_of(reading.coefficients[0], point))[:, 0]
         found = value_of(reading.rest_logp, point) + np.sum(part.y * eta - np.logaddexp(0.0, eta))
         assert found == pytest.approx(model.compile_logp()(point), rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:the Deterministic variables")
+@pytest.mark.parametrize(
+    ("outcome", "family", "name"),
+    [
+        ("amount", "gaussian", "weighted normal"),
+        ("count", "poisson", "weighted poisson-log"),
+        ("amount", "asymmetriclaplace", "weighted asymmetric-laplace"),
+    ],
+)
+def test_weights(outcome, family, name):
+    data = frame(60).drop(columns=["b", "group"])
+    model = built(f"weighted({outcome}, weight) ~ a", family, data).backend.model
+    (part,) = read_model(model).regressions
+    assert part.likelihood.name == name
+    kept = data["weight"].to_numpy() > 0
+    np.testing.assert_array_equal(part.y[:, -1], data["weight"][kept])
+    np.testing.assert_array_equal(part.y[:, 0], data[outcome][kept])
 
 
 @pytest.mark.filterwarnings("ignore:The intercept is omitted")
