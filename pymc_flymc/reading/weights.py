@@ -25,6 +25,7 @@ from pymc_flymc.graphs.tools import evaluate, free_inputs
 from pymc_flymc.likelihoods.checks import check_values
 from pymc_flymc.likelihoods.weighted import weighted as weighted_family
 from pymc_flymc.regression.regression import Regression
+from pymc_flymc.settings import check
 
 __all__ = ["read_weights", "weighted", "with_weights", "without_weights"]
 
@@ -51,10 +52,17 @@ def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> Te
     TensorVariable
         The variable, in the model of the context.
 
+    Raises
+    ------
+    ValueError
+        If `dist` is not what ``.dist`` of a distribution returns.
+
     Examples
     --------
     >>> weighted("y", pm.Bernoulli.dist(logit_p=X @ beta), weights=w, observed=y)
     """
+    good = isinstance(dist, TensorVariable) and dist.owner is not None and _is_random(dist)
+    check(good and dist.name is None, "weighted: dist", "an unnamed distribution", dist)
     parameters = _parameters(dist)
 
     def rebuilt(own: Sequence[TensorVariable]) -> Any:

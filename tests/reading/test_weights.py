@@ -244,6 +244,12 @@ def test_impossible_weights(weights, message):
         read_model(with_weights("logistic", weights))
 
 
+@pytest.mark.parametrize("dist", [pm.Poisson, X, pt.as_tensor_variable(X)])
+def test_what_is_no_distribution(dist):
+    with pm.Model(), pytest.raises(ValueError, match="dist must be an unnamed distribution"):
+        weighted("y", dist, WEIGHTS, observed=COUNTS)
+
+
 def test_other_custom_distributions_are_no_weights():
     """A factor that is free, or another density than that of the distribution drawn from."""
 
