@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
+import pymc as pm
+from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import graph_inputs
+from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.digests import arrays_of, digest_of
 
@@ -44,7 +48,7 @@ class Fingerprint:
         variables = _variables(model)
         data = {
             leaf: [(array, digest_of(array)) for array in arrays_of(leaf)]
-            for leaf in graph_inputs(variables)
+            for leaf in graph_inputs([*variables, *_custom_densities(model)])
         }
         return cls(model, variables, data)
 
@@ -75,6 +79,16 @@ class Fingerprint:
         """A name of the data's content, the same in each process."""
         digests = sorted(digest for parts in self.data.values() for _, digest in parts)
         return blake2b(b"".join(digests), digest_size=16).hexdigest()
+
+
+def _custom_densities(model: Model) -> list[TensorVariable]:
+    """Return graphs of log densities that users wrote: they may hold more data than a variable."""
+    found: list[TensorVariable] = []
+    for rv in model.basic_RVs:
+        if isinstance(rv.owner.op, CustomDistRV | CustomSymbolicDistRV):
+            with suppress(NotImplementedError):  # drawn alone: there is none to be sampled
+                found.append(pm.logp(rv, model.rvs_to_values[rv], warn_rvs=False))
+    return found
 
 
 def _variables(model: Model) -> tuple[Variable, ...]:

@@ -6,6 +6,7 @@ import pytensor.sparse as ps
 import pytensor.tensor as pt
 from scipy import sparse
 
+from pymc_flymc import weighted
 from pymc_flymc.reading.fingerprint import Fingerprint
 
 
@@ -46,4 +47,22 @@ def test_a_sparse_constant_that_is_written_into():
     taken = Fingerprint.of(model)
     (matrix,) = (leaf.data for leaf in taken.data if sparse.issparse(getattr(leaf, "data", None)))
     matrix.data[1] = 2.0
+    assert not taken.matches(in_place=True)
+
+
+def test_weights_which_the_density_alone_holds():
+    array = np.ones(6)
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0.0, 1.0)
+        weights = pm.Data("weights", np.ones(6))
+        weighted("y", pm.Normal.dist(mu, 1.0), weights, observed=np.zeros(6))
+        weighted("z", pm.Normal.dist(mu, 1.0), array, observed=np.zeros(6))
+    taken = Fingerprint.of(model)
+    assert taken.matches(in_place=True)
+    with model:
+        pm.set_data({"weights": np.full(6, 2.0)})
+    assert not taken.matches(in_place=False)
+    taken = Fingerprint.of(model)
+    assert taken.matches(in_place=True)
+    array[3] = 2.0
     assert not taken.matches(in_place=True)

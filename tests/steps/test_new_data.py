@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import FireflyHMC, FireflyMH
+from pymc_flymc import FireflyHMC, FireflyMH, weighted
 from pymc_flymc.graphs import once
 from tests.support.steps import identical, sample
 
@@ -85,6 +85,22 @@ def test_a_step_that_has_not_sampled_before(model, cls):
     after = sample(model, step, draws=40)
     with model:
         identical(after, sample(model, cls(), draws=40))
+
+
+def test_other_weights():
+    values = simulated()
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 1.0, shape=2)
+        weights = pm.Data("weights", np.ones(N))
+        dist = pm.Bernoulli.dist(logit_p=values["X"] @ beta)
+        weighted("y", dist, weights, observed=values["outcome"])
+        step = FireflyMH(kernel="joint")
+        before = sample(model, step)
+        pm.set_data({"weights": np.full(N, 9.0)})
+        after = sample(model, step)
+        identical(after, sample(model, FireflyMH(kernel="joint")))
+    spread = [draws.posterior["beta"].std(("chain", "draw")).values for draws in (before, after)]
+    assert np.all(spread[1] < 0.6 * spread[0])  # a third, but for the prior
 
 
 def test_nothing_is_read_again_without_need(model):
