@@ -215,7 +215,7 @@ def problems():
         (FireflyMH, {"bound": Taylor()}, 20),
         (FireflyMH, {"bound": JaakkolaJordan()}, 20),
         (FireflyHMC, {}, 6),
-        (FireflyHMC, {"bound": Taylor(order=3)}, 6),
+        pytest.param(FireflyHMC, {"bound": Taylor(order=3)}, 6, marks=pytest.mark.slow),
         (FireflySlice, {}, 8),
     ],
 )

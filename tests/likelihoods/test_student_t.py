@@ -141,7 +141,7 @@ def test_cauchy_is_a_student_t():
     with pm.Model() as model:
         beta = pm.Normal("beta", 0.0, 2.0, shape=2)
         pm.Cauchy("y", alpha=X @ beta, beta=0.5, observed=y)
-    step = step_of(model)
+    step = step_of(model, kernel="metropolis")
     w = np.empty(4)
     step.target.density(step.target.geometry.centre, step.target.statistics, w)
     np.testing.assert_allclose(w[2:], [0.0, np.log(0.5)])
@@ -153,7 +153,7 @@ def test_precision_instead_of_scale():
         beta = pm.Normal("beta", 0.0, 2.0, shape=2)
         pm.StudentT("y", nu=3, mu=pm.math.dot(X, beta), lam=4.0, observed=y)
     w = np.empty(4)
-    target = step_of(model).target
+    target = step_of(model, kernel="metropolis").target
     target.density(target.geometry.centre, target.statistics, w)
     np.testing.assert_allclose(w[2:], [np.log(3.0), np.log(0.5)])
 
@@ -198,7 +198,9 @@ def t_posterior(y, nu):
     return log_posterior
 
 
-@pytest.mark.parametrize("settings", [{}, {"bound": Tangent(slack=0.0)}, {"bound": None}])
+@pytest.mark.parametrize(
+    "settings", [{"kernel": "metropolis"}, {"bound": Tangent(slack=0.0)}, {"bound": None}]
+)
 @pytest.mark.parametrize("nu", [1.5, 6.0])
 def test_posterior_by_quadrature(nu, settings):
     y = simulated(25, 1, seed=3, nu=nu)[1]
@@ -213,7 +215,7 @@ def test_posterior_by_quadrature(nu, settings):
 def test_rows_are_bright_with_the_right_frequency():
     X, y = simulated(40, 1, seed=5)
     model = model_of(X, y, nu=4.0, sigma=0.7)
-    step = step_of(model, transitions=1)
+    step = step_of(model, kernel="metropolis", transitions=1)
     step.setup_chain(np.random.default_rng(0), 0, 1)
     chain, rng = step.chain, np.random.default_rng(1)
     chain.start(rng, np.array([1.5]))

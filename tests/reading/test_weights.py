@@ -51,6 +51,8 @@ def censored(y, eta):
 
 
 #: Distributions by outcomes and rows of the design, and the bounds on them.
+#: Families whose graphs take long to compile; a weight does the same in all of them.
+LONG = "probit", "negative-binomial-free"
 FAMILIES = {
     "logistic": (
         LEVELS > 0,
@@ -151,7 +153,10 @@ def points_of(model, n=4):
     return [{k: rng.normal(size=np.shape(v)) for k, v in start.items()} for _ in range(n)]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(family, marks=pytest.mark.slow if family in LONG else ()) for family in FAMILIES],
+)
 def test_density_is_that_of_repeated_rows(family):
     """In PyMC itself, in expansions of what is read, and in what bounds are prepared of."""
     ours, theirs = with_weights(family), repeated(family)
@@ -172,11 +177,18 @@ def test_density_is_that_of_repeated_rows(family):
     assert np.sum(WEIGHTS > 0) <= len(readings[0].regressions[0].y) < 2 * np.sum(WEIGHTS > 0)
 
 
-CASES = [(family, bound) for family, (_, _, bounds) in FAMILIES.items() for bound in bounds]
-
-
 @pytest.mark.parametrize(
-    ("family", "bound"), CASES, ids=[f"{family}-{bound.name}" for family, bound in CASES]
+    ("family", "bound"),
+    [
+        pytest.param(
+            family,
+            bound,
+            id=f"{family}-{bound.name}",
+            marks=pytest.mark.slow if family in LONG else (),
+        )
+        for family, (_, _, bounds) in FAMILIES.items()
+        for bound in bounds
+    ],
 )
 def test_bounds(family, bound):
     """Below the likelihood everywhere, and collapsing to the sum over rows."""

@@ -43,6 +43,7 @@ def test_one_process_or_two(shared):
     identical(one, sample(model, step, cores=2, mp_ctx="spawn"))
 
 
+@pytest.mark.slow
 def test_from_a_map_in_processes(tmp_path):
     data = rows()
     for name, values in data.items():

@@ -33,7 +33,7 @@ def test_bounds_by_name(any_size):
     assert isinstance(bought, JaakkolaJordan) and spent.slack == 1.0
 
 
-@pytest.mark.parametrize("kind", [FireflyMH, FireflyHMC])
+@pytest.mark.parametrize("kind", [FireflyMH, pytest.param(FireflyHMC, marks=pytest.mark.slow)])
 def test_saved_state_continues_in_another_process(any_size, kind):
     model = counts()
     with model:
