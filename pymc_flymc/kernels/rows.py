@@ -123,10 +123,15 @@ def shared_part(rows, w):
     return w[rows.offset.shape[1] * width(rows) :]
 
 
+#: Rows whose predictors are worth a product of matrices: with fewer, the coefficients' copy costs
+#: as much as the products of vectors.
+ENOUGH_ROWS = 8
+
+
 @kernel_part
 def as_matrix(block, size):
     """Return whether some rows are worth a product of matrices, and whether there is room."""
-    return block.shape[0] > 0 and size >= 8
+    return block.shape[0] > 0 and size >= ENOUGH_ROWS
 
 
 @kernel_part
@@ -136,8 +141,7 @@ def row_predictors(rows, w, index, start, size, eta, block):
     Parameters
     ----------
     block : ndarray, shape (n, X.shape[1]) or (0, X.shape[1])
-        Where the dense rows are put together, for one product of matrices: BLAS computes several
-        predictors in the time of two.
+        Where the dense rows are put together, for one product of matrices if they are enough.
     """
     n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)
     # One loop for each part of a design: the first is quick as long as the others stay out of it.

@@ -109,7 +109,8 @@ class Softmax:
         """Return log-likelihoods, gradients ``e_y - p`` and Hessians ``p p' - diag p``."""
         eta = np.concatenate([np.zeros_like(arguments[:1]), arguments])
         log_p = eta - np.logaddexp.reduce(eta, axis=0)
-        p, each = np.exp(log_p), np.arange(eta.shape[1])
+        # Beside weights the classes are floats.
+        y, p, each = y.astype(np.intp, copy=False), np.exp(log_p), np.arange(eta.shape[1])
         first = -p
         first[y, each] += 1.0
         second = p[:, None] * p

@@ -103,8 +103,7 @@ class _Explicit(_Smooth):
     def derivatives(
         self, arguments: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        own = _own(y, self.base)
-        value, first, second = self.base.derivatives(arguments, own.astype(np.int64))
+        value, first, second = self.base.derivatives(arguments, _own(y, self.base))
         return y[:, -1] * value, y[:, -1] * first, y[:, -1] * second
 
 

@@ -92,7 +92,9 @@ def test_surrogates_are_tried_where_they_can_help(competition, monkeypatch, faul
     rows = 50.0
     (time, of_law) = (1000.0, 1.0) if fault == "rows" else (1000.0, 800.0)
     monkeypatch.setattr(competitions, "try_approximation", lambda *_: Independence(of_law, False))
-    monkeypatch.setattr(competitions, "try_joint_moves", lambda *_: (Independence(time, 0), rows))
+    monkeypatch.setattr(
+        competitions, "try_joint_moves", lambda *_: (Independence(time, False), rows)
+    )
     joint = competition._joint(Taylor(), rows)
     joint.target = object()
     left = competition._surrogates(Taylor(), rows)
