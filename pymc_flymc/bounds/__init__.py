@@ -7,6 +7,7 @@ from pymc_flymc.bounds.factor import exact_factor, log_odds, row_factor
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
 from pymc_flymc.bounds.jebara_choromanska import JebaraChoromanska
 from pymc_flymc.bounds.negative_binomial import FreeJaakkolaJordan
+from pymc_flymc.bounds.scaled_taylor import ScaledTaylor
 from pymc_flymc.bounds.tangent import Tangent
 from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.settings import check_object
@@ -19,6 +20,7 @@ BOUNDS: list[Bound] = [
     Bohning(),
     Tangent(),
     Taylor(),
+    ScaledTaylor(),
 ]
 
 
@@ -50,6 +52,7 @@ __all__ = [
     "JebaraChoromanska",
     "Preparation",
     "Problem",
+    "ScaledTaylor",
     "Tangent",
     "Taylor",
     "exact_factor",

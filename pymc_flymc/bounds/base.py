@@ -73,7 +73,7 @@ class Bound(Protocol):
     name: str
     #: Numbers that the bounds of all rows have in common at given parameters.
     n_shared: int
-    #: Whether it is for joint moves of parameters and brightness: only `Taylor` is, so far.
+    #: Whether it is for joint moves of parameters and brightness: `Taylor` is, and `ScaledTaylor`.
     joint: bool
 
     def supports(self, likelihood: Likelihood) -> bool:

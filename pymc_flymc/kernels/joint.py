@@ -51,7 +51,7 @@ def log_weight(log_density, shared, v, of_z):
     The augmented density is p(theta) prod B_n prod_bright (L_n/B_n - 1); the proposal's is N(v; 0,
     I) times that of z, of which `log_weight_of_z` takes care, and of the remainder of the bounds.
     """
-    rate = shared[2]
+    rate = shared[-1]
     total = log_density + rate
     for j in range(v.shape[0]):
         total += 0.5 * v[j] * v[j]

@@ -141,7 +141,7 @@ def draw_bright(rng, tables, rows, shared):
 
     P(z_n = 1) = 1 - exp(-o_n) with o_n = kappa_n power, independently.
     """
-    power, far = shared[0], shared[1] > 0.5
+    power, far = shared[-3], shared[-2] > 0.5  # nuisance parameters may stand before
     n_rows = rows.X.shape[0]
     column = KAPPA + 1 if far else KAPPA
     count = 0
@@ -187,8 +187,8 @@ def log_weight_of_z(rows, shared, index, log_odds, count):
     bright rows, e^-o_n of the dark ones. The e^-o_n of all rows are the remainders of the bounds:
     they are in the augmented density, too, and cancel.
     """
-    power = shared[0]
-    column = KAPPA + 1 if shared[1] > 0.5 else KAPPA
+    power = shared[-3]
+    column = KAPPA + 1 if shared[-2] > 0.5 else KAPPA
     total = 0.0
     for i in range(count):
         o = rows.constants[index[i], column] * power

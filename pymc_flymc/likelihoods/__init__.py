@@ -4,6 +4,7 @@ from pymc_flymc.likelihoods.base import (
     ExplicitLikelihood,
     Likelihood,
     RowParameters,
+    ScaledLikelihood,
     SmoothedLikelihood,
     SmoothLikelihood,
     is_likelihood,
@@ -12,7 +13,7 @@ from pymc_flymc.likelihoods.base import (
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.binary_links import BernoulliCloglog, BernoulliProbit
 from pymc_flymc.likelihoods.binomial import BinomialLogit
-from pymc_flymc.likelihoods.durations import Durations
+from pymc_flymc.likelihoods.durations import Durations, GammaFree, WeibullFree
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, StudentT
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
@@ -31,6 +32,8 @@ LIKELIHOODS: list[Likelihood] = [
     NegativeBinomialFree(),
     PoissonLog(),
     Durations(),
+    WeibullFree(),
+    GammaFree(),
     OrderedLogit(),
     Softmax(),
     Normal(),
@@ -69,6 +72,7 @@ __all__ = [
     "BinomialLogit",
     "Durations",
     "ExplicitLikelihood",
+    "GammaFree",
     "Likelihood",
     "Logistic",
     "NegativeBinomialFree",
@@ -77,10 +81,12 @@ __all__ = [
     "OrderedLogit",
     "PoissonLog",
     "RowParameters",
+    "ScaledLikelihood",
     "SmoothLikelihood",
     "SmoothedLikelihood",
     "Softmax",
     "StudentT",
+    "WeibullFree",
     "find_predictor",
     "is_likelihood",
     "outcome",

@@ -14,6 +14,7 @@ __all__ = [
     "Family",
     "Likelihood",
     "RowParameters",
+    "ScaledLikelihood",
     "SmoothLikelihood",
     "SmoothedLikelihood",
     "is_likelihood",
@@ -40,6 +41,14 @@ class RowParameters:
     cutpoints : TensorVariable, optional
         Of ordered levels, a vector. Then the rows of the regression are comparisons of the observed
         levels with them, and the likelihood is that of a comparison.
+    rest : TensorVariable, optional
+        What the log-likelihood of a row has beside that of the family: a scalar, or a vector that
+        is linear in what has rows, as a predictor is. So its sum over rows collapses.
+
+    Notes
+    -----
+    In the graphs of predictors and `rest` the random variable itself stands for its observed
+    values.
     """
 
     likelihood: Likelihood
@@ -47,6 +56,7 @@ class RowParameters:
     nuisances: list[TensorVariable] = field(default_factory=list)
     row_data: list[TensorVariable] = field(default_factory=list)
     cutpoints: TensorVariable | None = None
+    rest: TensorVariable | None = None
 
 
 class Likelihood(Protocol):
@@ -203,6 +213,23 @@ class SmoothLikelihood(Likelihood, Protocol):
         y : ndarray, shape (n,) or (n, 1 + R)
             Observed values.
         """
+        ...
+
+
+@runtime_checkable
+class ScaledLikelihood(Likelihood, Protocol):
+    """A smooth likelihood to a power that is sampled, times what normalises it.
+
+    Its log-likelihood is ``exp(s)`` times that of the smooth one, plus ``log_normaliser(s)``. The
+    one nuisance parameter is s.
+    """
+
+    def unit(self, y: np.ndarray) -> tuple[SmoothLikelihood, np.ndarray]:
+        """Return the smooth likelihood, up to constants, and its observed values, (n, 1 + R)."""
+        ...
+
+    def log_normaliser(self, log_scale: TensorVariable) -> TensorVariable:
+        """Return the graph of what each row has beside it."""
         ...
 
 

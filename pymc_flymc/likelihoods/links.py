@@ -67,9 +67,11 @@ def find_predictor(
 
 
 def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | None:
-    """Return the logarithm of a mean that is the exponential of a predictor, times constants.
+    """Return the logarithm of a mean that is the exponential of a predictor, times other factors.
 
-    The constants, such as an exposure or a divisor, become offsets. None if mu is of another form.
+    Constants, such as an exposure or a divisor, become offsets, and free numbers, such as a shape,
+    part of the intercept. One number for all rows may be anything: its logarithm is an intercept.
+    None if mu is of another form.
 
     Raises
     ------
@@ -77,9 +79,12 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
         If a constant is not positive and finite; `rv` is the observed variable, for the message.
     """
     offset: Any = None
+    numbers: dict[Variable, int] = {}
     sign = 1
     while (signs := _factors(mu)) is not None:
         free = [v for v in mu.owner.inputs if free_inputs([v])]
+        if len(free) > 1:
+            free = [v for v in free if not all(v.type.broadcastable)]
         if len(free) != 1:
             break
         inner = sign
@@ -87,16 +92,33 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
             if v is free[0]:
                 inner = sign * power
                 continue
+            if free_inputs([v]):
+                number = _number(v)
+                numbers[number] = numbers.get(number, 0) + sign * power
+                continue
             check_parameter(v, "the exposure", rv)
             # PyTensor keeps short Python floats in single precision.
             log = sign * power * pt.log(v.astype("float64"))
             offset = log if offset is None else offset + log
         (mu,), sign = free, inner
+    for number, power in numbers.items():
+        if power:  # of a mean over a number that it was multiplied by there is nothing left
+            log = power * pt.log(number)
+            offset = log if offset is None else offset + log
     eta: Any = find_predictor(mu, np.exp)
+    if eta is None and all(mu.type.broadcastable):
+        eta = pt.log(mu.flatten() if mu.ndim else mu)
     if eta is None:
         return None
     eta = eta if sign == 1 else -eta
     return eta if offset is None else eta + offset
+
+
+def _number(v: Any) -> Any:
+    """Return a scalar as it was before it got axes."""
+    while v.owner is not None and isinstance(v.owner.op, DimShuffle):
+        (v,) = v.owner.inputs
+    return v
 
 
 def _factors(v: TensorVariable) -> tuple[int, ...] | None:

@@ -143,6 +143,12 @@ def read_elsewhere(
             f"rows given by data= are one row each of a regression, and the ordered levels "
             f"of {name!r} are two comparisons each. Put the rows into the model, without data="
         )
+    if parameters.rest is not None:
+        raise UnsupportedModelError(
+            f"the likelihood of {name!r} has a term that is summed up over all rows when the model "
+            "is read, as those of a free shape have, which is not done for rows given by data=. "
+            "Put the rows into the model, without data=, or give the shape as a number"
+        )
     if not isinstance(parameters.likelihood, SmoothLikelihood):
         raise UnsupportedModelError(
             f"rows given by data= are sampled by joint moves, which are for smooth likelihoods "

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
+from pytensor.graph.replace import graph_replace
 from pytensor.tensor import as_tensor
 from pytensor.tensor.math import variadic_add
 from pytensor.tensor.variable import TensorVariable
@@ -34,6 +36,7 @@ from pymc_flymc.reading.observed import (
 )
 from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.predictor import read_parameters
+from pymc_flymc.reading.rest import read_rest
 from pymc_flymc.reading.variables import names, value_shapes, value_variables
 from pymc_flymc.reading.weights import read_weights, with_weights, without_weights
 from pymc_flymc.regression.regression import Regression
@@ -183,16 +186,18 @@ def _parameters(
     """
     check_form(model, rv)
     parameters = _read_parameters(inner)
-    cutpoints = [] if parameters.cutpoints is None else [parameters.cutpoints]
-    graphs = [parameters.predictors, *parameters.nuisances, *cutpoints]
-    graphs = model.replace_rvs_by_values(graphs)
+    optional = {"cutpoints": parameters.cutpoints, "rest": parameters.rest}
+    further = {name: graph for name, graph in optional.items() if graph is not None}
+    graphs: Any = [parameters.predictors, *parameters.nuisances, *further.values()]
+    observed: dict[Any, Any] = {inner: model.rvs_to_values[rv]}
+    graphs = model.replace_rvs_by_values(graph_replace(graphs, observed, strict=False))
     _check_variables(model, owned, graphs, str(rv.name))
     stop = 1 + len(parameters.nuisances)
     return replace(
         parameters,
         predictors=graphs[0],
         nuisances=graphs[1:stop],
-        cutpoints=graphs[stop] if cutpoints else None,
+        **dict(zip(further, graphs[stop:], strict=True)),
     )
 
 
@@ -215,11 +220,12 @@ def _read_rows(
         weights = None if weights is None else weights[levels.rows]
         regression = Regression(name, levels.design, levels.y, likelihood)
         return with_weights(regression, weights), levels.coefficients, levels.rest
+    y = likelihood.read_observed(values, name)  # first: a design may be made of them
     predictor = read_parameters(parameters, len(values), name, shapes)
-    y = likelihood.read_observed(values, name)
     regression = Regression(name, predictor.design, y, likelihood)
     _check_sizes(regression, name)
-    return with_weights(regression, weights), predictor.coefficients, as_tensor(0.0)
+    rest = read_rest(parameters, len(values), name, shapes, weights)
+    return with_weights(regression, weights), predictor.coefficients, rest
 
 
 def _check_sizes(regression: Regression, name: str) -> None:

@@ -4,7 +4,15 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pymc_flymc import Bohning, FreeJaakkolaJordan, JaakkolaJordan, Tangent, Taylor, check_bound
+from pymc_flymc import (
+    Bohning,
+    FreeJaakkolaJordan,
+    JaakkolaJordan,
+    ScaledTaylor,
+    Tangent,
+    Taylor,
+    check_bound,
+)
 from pymc_flymc.likelihoods import (
     AsymmetricLaplace,
     BernoulliCloglog,
@@ -12,6 +20,7 @@ from pymc_flymc.likelihoods import (
     BernoulliProbit,
     BinomialLogit,
     Durations,
+    GammaFree,
     Logistic,
     NegativeBinomialFree,
     NegativeBinomialLog,
@@ -19,7 +28,9 @@ from pymc_flymc.likelihoods import (
     PoissonLog,
     Softmax,
     StudentT,
+    WeibullFree,
 )
+from pymc_flymc.likelihoods.weighted import weighted
 from pymc_flymc.regression.quadratic import quadratic_size
 
 RNG = np.random.default_rng(0)
@@ -32,6 +43,7 @@ DISPERSED = NegativeBinomialLog().read_observed(
 GROUPED = np.column_stack([RNG.binomial(TRIALS, 0.3), TRIALS])
 # Columns a and y^k, a third of the values being beyond their limits.
 CENSORED = np.stack([RNG.random(300) < 0.7, RNG.gamma(2.0, size=300)], axis=1)
+WEIGHTED = weighted(GammaFree(), RNG.gamma(2.0, size=300), RNG.exponential(size=300))
 CASES = [
     (JaakkolaJordan(), BernoulliLogit(), BINARY, ()),
     (JaakkolaJordan(xi=1.5, slack=0.0), BernoulliLogit(), BINARY, ()),
@@ -53,6 +65,11 @@ CASES = [
     (Taylor(3), PoissonLog(), RNG.poisson(2.0, 300), ()),
     (Taylor(2), Durations(power=1.7, mass=1.7), CENSORED, ()),
     (Taylor(2), Durations(mass=0.6), CENSORED, ()),
+    (Taylor(2), WeibullFree(), CENSORED, ()),
+    (Taylor(3), WeibullFree(), CENSORED, ()),
+    (ScaledTaylor(), GammaFree(), RNG.gamma(2.0, size=300), (-1.5,)),
+    (ScaledTaylor(), GammaFree(), RNG.gamma(2.0, size=300), (6.0,)),
+    (ScaledTaylor(), *WEIGHTED, (0.7,)),
     (Tangent(), StudentT(), RNG.standard_t(2.0, 300), (1.0, -0.5)),
     (Tangent(), Normal(), RNG.normal(size=300), (-0.5,)),
     (Tangent(), Normal(of_logarithms=True), RNG.lognormal(size=300), (0.4,)),
@@ -105,11 +122,36 @@ class OneClassForgotten(Bohning):
         return total + 1e-6 * pt.sum((w - statistics[1 : 1 + n_coefficients]) ** 2), shared
 
 
+class SmallUnit(GammaFree):
+    """As `SmallRemainder`, of shape one."""
+
+    class Unit(Durations):
+        def derivative_bound(self, order, low, high, y):
+            return 0.5 * super().derivative_bound(order, low, high, y)
+
+    def unit(self, y):
+        return self.Unit(), super().unit(y)[1]
+
+
+class OneRowTooMany(ScaledTaylor):
+    """What normalises N + 1 rows."""
+
+    def prepare(self, problem, log_factor):
+        prepared = super().prepare(problem, log_factor)
+        prepared.statistics[1] += 1.0
+        return prepared
+
+
 def test_wrong_bounds_are_caught():
     with pytest.raises(AssertionError, match="is no lower bound on bernoulli-logit"):
         check_bound(LooseCurvature(slack=0.0), BernoulliLogit(), BINARY)
     with pytest.raises(AssertionError, match="is no lower bound on poisson-log"):
         check_bound(Taylor(), SmallRemainder(), RNG.poisson(2.0, 300))
+    y = RNG.gamma(2.0, size=300)
+    with pytest.raises(AssertionError, match="scaled Taylor is no lower bound on gamma-free"):
+        check_bound(ScaledTaylor(), SmallUnit(), y, nuisances=(1.0,))
+    with pytest.raises(AssertionError, match="the collapsed sum of scaled Taylor is"):
+        check_bound(OneRowTooMany(), GammaFree(), y, nuisances=(1.0,))
     with pytest.raises(AssertionError, match="the collapsed sum of tangent is"):
         check_bound(ForgottenSlack(), StudentT(), RNG.standard_t(2.0, 300), nuisances=(1.0, 0.0))
     with pytest.raises(AssertionError, match="the collapsed sum of Böhning is"):

@@ -114,10 +114,6 @@ def impossible(value):
 
 BAD = {
     "no scale": (lambda e: pm.Weibull("y", 1.5, exp(e) + 1.0, observed=Y), "its scale is not"),
-    "free shape": (
-        lambda e: pm.Weibull("y", pm.HalfNormal("k"), exp(e), observed=Y),
-        "alpha of the observed variable 'y' is free",
-    ),
     "a shape for each row": (
         lambda e: pm.Weibull("y", np.full(N, 1.5), exp(e), observed=Y),
         "alpha of the observed variable 'y' has a value for each row",

@@ -1,0 +1,128 @@
+"""Taylor expansions of likelihoods to a power that is sampled: gamma variables of free shape."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pytensor.tensor as pt
+
+from pymc_flymc.anchor.anchor import AnchorPart
+from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.taylor import Taylor
+from pymc_flymc.graphs.tools import evaluate
+from pymc_flymc.kernels.native import NativeFunction
+from pymc_flymc.kernels.poisson import KAPPA
+from pymc_flymc.likelihoods import Likelihood, ScaledLikelihood
+from pymc_flymc.likelihoods.weighted import unweighted, weighted, weights_of
+
+__all__ = ["ScaledTaylor"]
+
+#: Numbers before the statistics of the Taylor bound: log scale at the anchor, and total weight.
+_FIRST = 2
+
+
+class ScaledTaylor:
+    r"""The Taylor bound on a `ScaledLikelihood`, times its scale.
+
+    With :math:`\log L_n = e^s \varphi_n(\eta_n) + h(s)` and the Taylor bound :math:`b_n \le
+    \varphi_n` the logarithm of the bound is :math:`e^s b_n + h(s)`, for every s. Its sum is
+    :math:`e^s` times that of the :math:`b_n`, and N times h. The metric, and so the radius, is that
+    of the posterior of the coefficients: their information is that of the scale at the anchor.
+    """
+
+    name = "scaled Taylor"
+    n_shared = 3
+    joint = True
+
+    def __init__(self) -> None:
+        self._taylor = Taylor()
+
+    def supports(self, likelihood: Likelihood) -> bool:
+        """Whether the likelihood is a smooth one to a power that is sampled."""
+        return isinstance(unweighted(likelihood), ScaledLikelihood)
+
+    def n_constants(self, likelihood: Likelihood) -> int:
+        """Those of the smooth likelihood, and a weight."""
+        return self._taylor.n_constants(_unit(likelihood))
+
+    def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
+        """Prepare the Taylor bound of the smooth likelihood with the anchor's scale as a weight."""
+        if problem.design.structured:
+            return self._taylor.prepare(problem, log_factor)  # it says why not
+        prepared = self._taylor.prepare(_at_anchor(problem), log_factor)
+        log_scale = problem.own.w[-1]
+        prepared.constants[:, -1] /= np.exp(log_scale)  # the weight of a row, whatever the scale
+        total = weights_of(problem.likelihood, problem.y)[1].sum()
+        statistics = np.concatenate([[log_scale, total], prepared.statistics])
+        return replace(prepared, statistics=statistics)
+
+    def exempt(self, preparation: Preparation, rows: np.ndarray, n_coefficients: int) -> None:
+        """Take the remainder's bound off some rows, as `Taylor.exempt`."""
+        self._taylor.exempt(preparation, rows, n_coefficients - 1)
+
+    def expected_rows(self, problem: Problem, stride: int) -> float:
+        """As of the Taylor bound, at the anchor's scale."""
+        return self._taylor.expected_rows(_at_anchor(problem), stride)
+
+    def collapsed(
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
+        """Graphs as those of the Taylor bound."""
+        expansion, shared = self.expansion(likelihood, w, statistics, n_coefficients)
+        return expansion - shared[2], shared
+
+    def expansion(
+        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
+    ) -> tuple[Graph, Graph]:
+        """As that of the Taylor bound, times the scale over that at the anchor."""
+        p = n_coefficients - 1
+        own: Any = statistics[_FIRST:]
+        expansion, shared = self._taylor.expansion(_unit(likelihood), w[:p], own, p)
+        times: Any = pt.exp(w[p] - statistics[0])
+        normaliser = statistics[1] * _scaled(likelihood).log_normaliser(w[p])
+        shared = pt.stack([times * shared[0], shared[1], times * shared[2]])
+        return times * expansion + normaliser, shared
+
+    def gap(
+        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
+    ) -> Graph:
+        """Graph of the scale times the remainder of the expansion, plus its bound."""
+        eta, log_scale = arguments
+        nothing: Any = pt.zeros_like(shared[0])
+        remainder = self._taylor.gap(_unit(likelihood), [eta], constants, [nothing, shared[1]])
+        kappa = pt.switch(shared[1] > 0.5, constants[:, KAPPA + 1], constants[:, KAPPA])
+        return pt.exp(log_scale) * remainder + kappa * shared[0]
+
+
+def _scaled(likelihood: Likelihood) -> ScaledLikelihood:
+    return cast(ScaledLikelihood, unweighted(likelihood))
+
+
+def _unit(likelihood: Likelihood) -> Likelihood:
+    """Return the smooth likelihood, with weights."""
+    return weighted(*_scaled(likelihood).unit(np.ones(1)), np.ones(1))[0]
+
+
+def _at_anchor(problem: Problem) -> Problem:
+    """Return the problem with the scale fixed at the anchor's, as a weight of all rows."""
+    family, own = _scaled(problem.likelihood), problem.own
+    y, weights = weights_of(problem.likelihood, problem.y)
+    p, log_scale = len(own.w) - 1, own.w[-1]
+    likelihood, y = weighted(*family.unit(y), np.exp(log_scale) * weights)
+    expansion = replace(
+        own.expansion,
+        value=own.expansion.value
+        - weights.sum() * float(evaluate(family.log_normaliser(pt.constant(log_scale)))),
+        gradient=own.expansion.gradient[:p],
+        information=own.expansion.information[:p, :p],
+        w=own.expansion.w[:p],
+    )
+    return replace(
+        problem,
+        design=replace(problem.design, n_nuisances=0),
+        y=y,
+        likelihood=likelihood,
+        own=AnchorPart(own.w_factor[:p], expansion),
+    )
