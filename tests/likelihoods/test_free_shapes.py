@@ -19,7 +19,8 @@ from pymc_flymc.graphs.tools import plain_function
 from pymc_flymc.likelihoods import outcome
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.reading.variables import value_variables
-from tests.support.comparison import assert_matches, quadrature
+from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.data import load_data, standardised
 from tests.support.readings import value_of
 from tests.support.steps import drive, step_of
 
@@ -174,7 +175,7 @@ def simulated(kind, n):
 KERNELS = {
     "joint": (FireflyMH, {"kernel": "joint"}),
     "surrogate": (FireflyMH, {"kernel": "surrogate"}),
-    "given z": (FireflyMH, {"kernel": "metropolis"}),
+    "given z": (FireflyMH, {"kernel": "metropolis", "transitions": 300}),
     "all rows": (FireflyMH, {"bound": None}),
     "trajectories": (FireflyHMC, {}),
     "slices": (FireflySlice, {}),
@@ -199,7 +200,7 @@ KERNELS = {
 def test_posterior_by_quadrature(kind, kernel):
     model, log_density = simulated(kind, 25)
     cls, settings = KERNELS[kernel]
-    step = step_of(model, cls, transitions=40, **settings)
+    step = step_of(model, cls, **{"transitions": 40, **settings})
     if kernel != "all rows":
         assert isinstance(step.bounds[0], ScaledTaylor if kind == "gamma" else Taylor)
     draws, _ = drive(step, model.initial_point(), tune=500, draws=4000, chains=2)
@@ -225,3 +226,48 @@ def test_posterior_of_more_rows(kind):
     parts = [idata.posterior["b"].to_numpy(), np.log(idata.posterior["k"].to_numpy())[..., None]]
     draws = np.concatenate(parts, axis=2)
     assert_matches(draws, quadrature(log_density, [-2.0, -2.0], [3.0, 3.0]))
+
+
+# --- real data ----------------------------------------------------------------------------------
+
+
+def diamonds():
+    """Prices by weight and grades: a gamma regression."""
+    data = load_data("diamonds")
+    chosen = np.random.default_rng(0).choice(len(data["X"]), 3000, replace=False)
+    columns = data["X"][chosen, :6].astype(float)
+    rows = standardised(np.column_stack([np.log(columns[:, 0]), columns[:, 1:]]))
+    beta, k = pm.Normal("beta", 0.0, 2.0, shape=rows.shape[1]), pm.HalfNormal("k", 20.0)
+    mean = 1000.0 * exp(rows @ beta)
+    pm.Gamma("y", alpha=k, beta=k / mean, observed=data["y"][chosen].astype(float))
+
+
+def houses():
+    """House values by area, those above half a million cut off there: a Weibull regression."""
+    data = load_data("california_housing")
+    chosen = np.random.default_rng(0).choice(len(data["X"]), 3000, replace=False)
+    rows, y = standardised(data["X"][chosen]), data["y"][chosen].astype(float) / 1e5
+    beta, k = pm.Normal("beta", 0.0, 2.0, shape=rows.shape[1]), pm.HalfNormal("k", 5.0)
+    law = pm.Weibull.dist(k, exp(rows @ beta))
+    end = 5.0
+    assert np.mean(y >= end) > 0.03
+    pm.Censored("y", law, lower=None, upper=end, observed=np.minimum(y, end))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("write", [diamonds, houses])
+def test_real_data_against_nuts(write):
+    with pm.Model() as model:
+        write()
+    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
+
+    def draws(idata):
+        k = idata.posterior["k"].to_numpy()[..., None]
+        return np.concatenate([idata.posterior["beta"].to_numpy(), k], axis=2)
+
+    # Without jitter: outlying rows have densities of zero where it may lead.
+    nuts = dict(nuts_sampler="pymc", init="adapt_diag", tune=1500, draws=5000)
+    reference = reference_from_draws(draws(pm.sample(**nuts, **options)))
+    for kind in (FireflyMH, FireflyHMC):
+        ours = pm.sample(step=step_of(model, kind), tune=1000, draws=10_000, **options)
+        assert_matches(draws(ours), reference)
