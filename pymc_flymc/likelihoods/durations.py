@@ -17,6 +17,7 @@ from pymc_flymc.graphs.tools import evaluate, free_inputs
 from pymc_flymc.likelihoods.base import Family, RowParameters
 from pymc_flymc.likelihoods.checks import check_values, is_positive, scalar_parameter
 from pymc_flymc.likelihoods.links import find_log_mean, unreadable
+from pymc_flymc.likelihoods.products import simplified
 
 __all__ = ["Durations", "GammaFree", "WeibullFree"]
 
@@ -75,7 +76,7 @@ class Durations:
             If a constant is not positive and finite.
         """
         kind, upper = _without_limit(rv)
-        *shapes, scale = kind.owner.op.dist_params(kind.owner)
+        *shapes, scale = map(simplified, kind.owner.op.dist_params(kind.owner))
         shape = scalar_parameter(shapes[0], "alpha", rv) if shapes else pt.constant(1.0)
         if free_inputs([shape]):
             raise UnsupportedModelError(f"alpha of the observed variable {rv.name!r} is free")
@@ -170,13 +171,17 @@ class GammaFree(Family):
             As `Durations.read`, but for a free shape.
         """
         alpha, scale = rv.owner.op.dist_params(rv.owner)
-        if not all(alpha.type.broadcastable):
+        shape = simplified(alpha)
+        if not all(shape.type.broadcastable):
             raise UnsupportedModelError(
                 f"alpha of the observed variable {rv.name!r} has a value for each row, as it has "
-                f"where mu= and sigma= are given; Firefly needs one for all rows: {self.usage}"
+                "where mu= and sigma= are given that are not in proportion; Firefly needs one for "
+                f"all rows: {self.usage}"
             )
-        shape = scalar_parameter(alpha, "alpha", rv)
-        return RowParameters(self, _log_of(scale * shape, rv), [pt.log(shape)])
+        shape = scalar_parameter(shape, "alpha", rv)
+        # Where the shape is positive its signs are one.
+        mean = simplified(scale * alpha, signs=False)
+        return RowParameters(self, _log_of(mean, rv), [pt.log(shape)])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check values.

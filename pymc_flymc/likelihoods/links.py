@@ -79,7 +79,6 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
         If a constant is not positive and finite; `rv` is the observed variable, for the message.
     """
     offset: Any = None
-    numbers: dict[Variable, int] = {}
     sign = 1
     while (signs := _factors(mu)) is not None:
         free = [v for v in mu.owner.inputs if free_inputs([v])]
@@ -92,19 +91,11 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
             if v is free[0]:
                 inner = sign * power
                 continue
-            if free_inputs([v]):
-                number = _number(v)
-                numbers[number] = numbers.get(number, 0) + sign * power
-                continue
             check_parameter(v, "the exposure", rv)
             # PyTensor keeps short Python floats in single precision.
             log = sign * power * pt.log(v.astype("float64"))
             offset = log if offset is None else offset + log
         (mu,), sign = free, inner
-    for number, power in numbers.items():
-        if power:  # of a mean over a number that it was multiplied by there is nothing left
-            log = power * pt.log(number)
-            offset = log if offset is None else offset + log
     eta: Any = find_predictor(mu, np.exp)
     if eta is None and all(mu.type.broadcastable):
         eta = pt.log(mu.flatten() if mu.ndim else mu)
@@ -112,13 +103,6 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
         return None
     eta = eta if sign == 1 else -eta
     return eta if offset is None else eta + offset
-
-
-def _number(v: Any) -> Any:
-    """Return a scalar as it was before it got axes."""
-    while v.owner is not None and isinstance(v.owner.op, DimShuffle):
-        (v,) = v.owner.inputs
-    return v
 
 
 def _factors(v: TensorVariable) -> tuple[int, ...] | None:

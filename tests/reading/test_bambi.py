@@ -106,6 +106,19 @@ def test_families(formula, family, name):
     assert (part.likelihood.name, part.design.width) == (name, 4)
 
 
+@pytest.mark.parametrize(
+    ("family", "name", "width"), [("gamma", "gamma-free", 4), ("weibull", "weibull-free", 5)]
+)
+def test_durations(family, name, width):
+    """Of a gamma law Bambi gives the mean and the sd, of a Weibull one the mean."""
+    data = frame(60)
+    data["amount"] = np.exp(data["amount"])
+    (part,) = read_model(
+        built("amount ~ a + group", family, data, link="log").backend.model
+    ).regressions
+    assert (part.likelihood.name, part.design.width) == (name, width)
+
+
 @pytest.mark.filterwarnings("ignore:The intercept is omitted")
 @pytest.mark.parametrize(
     ("formula", "width"),

@@ -1,0 +1,117 @@
+"""Products and powers in a graph, with factors that cancel left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.compile.ops import ViewOp
+from pytensor.graph.basic import Constant
+from pytensor.scalar import basic as ps
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.graphs.tools import first_equals
+
+__all__ = ["simplified"]
+
+
+def simplified(v: TensorVariable, signs: bool = True) -> Any:
+    """Return a product of powers without the factors that cancel, as it is if none does.
+
+    ``mu**2 / (mu / s)**2`` is ``s**2``: a shape that PyMC computes from a mean and a standard
+    deviation is one for all rows if these are in proportion. PyMC multiplies it by the sign of the
+    standard deviation; signs are left out of what is positive.
+
+    Parameters
+    ----------
+    v : TensorVariable
+    signs : bool
+        Without them the result is right where they are one.
+    """
+    powers = _powers(v, first_equals(v))
+    ones = [u for u in powers if _is(u, ps.Sign)]
+    for u in ones:
+        odd = [
+            w for w, p in _powers(u.owner.inputs[0], {}).items() if p % 2 and not _is_positive(w)
+        ]
+        del powers[u]
+        powers.update((pt.sign(w), 1.0) for w in odd if signs)
+    if all(powers.values()) and not ones:
+        return v
+    product: Any = pt.constant(1.0)
+    for u, power in powers.items():
+        if power == -1.0:
+            product = product / u
+        elif power:
+            product = product * (u if power == 1.0 else u**power)
+    return product
+
+
+def _powers(v: TensorVariable, first: dict[Any, Any]) -> dict[Any, float]:
+    """Return the factors of a product, and their powers; equal factors are one."""
+    powers: dict[Any, float] = {}
+    todo: list[tuple[Any, float]] = [(v, 1.0)]
+    while todo:
+        u, power = todo.pop()
+        if all(u.type.broadcastable):  # a number may have got axes
+            u = _without(u, DimShuffle)
+        factors = _factors(u)
+        if factors is None:
+            u = first.get(u, u)
+            powers[u] = powers.get(u, 0.0) + power
+        else:
+            todo += [(factor, power * own) for factor, own in factors]
+    return powers
+
+
+def _factors(v: Any) -> list[tuple[Any, float]] | None:
+    """Return what a variable is the product of, with powers; None if it is none.
+
+    Roots are not looked into: that of a square is not what was squared where this is negative.
+    """
+    inputs = v.owner.inputs if v.owner is not None else []
+    if _is(v, ps.Mul):
+        return [(u, 1.0) for u in inputs]
+    if _is(v, ps.TrueDiv):
+        return [(inputs[0], 1.0), (inputs[1], -1.0)]
+    if _is(v, ps.Reciprocal):
+        return [(inputs[0], -1.0)]
+    if _is(v, ps.Sqr):
+        return [(inputs[0], 2.0)]
+    if _is(v, ps.Pow) and (power := _exponent(v)) is not None and power == round(power):
+        return [(inputs[0], power)]
+    return None
+
+
+def _exponent(v: Any) -> float | None:
+    """Return the exponent of a power, if it is a number."""
+    exponent = _without(v.owner.inputs[1], DimShuffle)
+    return (
+        float(np.ravel(exponent.data)[0])
+        if isinstance(exponent, Constant) and np.size(exponent.data) == 1
+        else None
+    )
+
+
+def _is_positive(v: Any) -> bool:
+    """Whether a variable is never negative: an exponential function, a root, a positive number."""
+    v = _without(v, DimShuffle, ViewOp)
+    if isinstance(v, Constant):
+        return bool(np.all(v.data > 0))
+    is_root = _is(v, ps.Pow) and _exponent(v) == 0.5
+    return is_root or _is(v, ps.Sqrt) or _is(v, ps.Exp)
+
+
+def _without(v: Any, *wrappers: Any) -> Any:
+    """Return what stands inside views."""
+    while v.owner is not None and isinstance(v.owner.op, wrappers):
+        (v,) = v.owner.inputs
+    return v
+
+
+def _is(v: Any, kind: Any) -> bool:
+    """Whether a variable comes from an elementwise operation."""
+    op = None if v.owner is None else v.owner.op
+    return isinstance(op, Elemwise) and isinstance(op.scalar_op, kind)
