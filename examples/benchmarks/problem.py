@@ -14,6 +14,8 @@ LIKELIHOODS = (
     "probit",
     "binomial",
     "durations",
+    "weibull",
+    "gamma",
     "softmax",
     "ordered",
     "robust",
@@ -26,7 +28,7 @@ LIKELIHOODS = (
 CLASSES = 3
 #: Cutpoints between ordered levels.
 CUTPOINTS = (-1.5, -0.5, 0.5, 1.5)
-#: Shape of durations, and the time at which they are censored.
+#: Shape of durations, known or free, and the time at which they are censored.
 SHAPE, END = 1.5, 2.0
 #: Trials of a row in a binomial regression; groups in one with random intercepts, by default.
 TRIALS, GROUPS = 10, 1000
@@ -95,6 +97,12 @@ class Problem:
             elif self.likelihood == "durations":
                 law = pm.Weibull.dist(SHAPE, pm.math.exp(self.X @ beta))
                 pm.Censored("y", law, lower=None, upper=END, observed=self.y)
+            elif self.likelihood == "weibull":
+                law = pm.Weibull.dist(pm.HalfNormal("k", 2), pm.math.exp(self.X @ beta))
+                pm.Censored("y", law, lower=None, upper=END, observed=self.y)
+            elif self.likelihood == "gamma":
+                k = pm.HalfNormal("k", 2)
+                pm.Gamma("y", alpha=k, beta=k / pm.math.exp(self.X @ beta), observed=self.y)
             elif self.likelihood == "quantile":
                 b = pm.HalfNormal("b", 2)
                 pm.AsymmetricLaplace("y", q=0.75, mu=self.X @ beta, b=b, observed=self.y)
@@ -146,7 +154,9 @@ def synthetic(
         y = eta + 0.7 * rng.standard_t(4, size=n_rows)
     elif likelihood == "normal":
         y = eta + 0.7 * rng.normal(size=n_rows)
-    elif likelihood == "durations":
+    elif likelihood == "gamma":
+        y = np.exp(eta) * rng.gamma(SHAPE, 1 / SHAPE, size=n_rows)
+    elif likelihood in ("durations", "weibull"):
         y = np.minimum(np.exp(eta) * rng.weibull(SHAPE, size=n_rows), END)
     elif likelihood == "poisson":
         y = rng.poisson(np.exp(eta))

@@ -175,8 +175,8 @@ class GammaFree(Family):
         if not all(shape.type.broadcastable):
             raise UnsupportedModelError(
                 f"alpha of the observed variable {rv.name!r} has a value for each row, as it has "
-                "where mu= and sigma= are given that are not in proportion; Firefly needs one for "
-                f"all rows: {self.usage}"
+                "where mu= and sigma= are given, unless mu is an exponential function and sigma in "
+                f"proportion to it; Firefly needs one for all rows: {self.usage}"
             )
         shape = scalar_parameter(shape, "alpha", rv)
         # Where the shape is positive its signs are one.

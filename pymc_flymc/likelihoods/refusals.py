@@ -19,7 +19,7 @@ from pytensor.xtensor.vectorization import XRV
 
 __all__ = ["ALTERNATIVES", "distribution_name", "is_ordered", "nothing_supported"]
 
-_POSITIVE = "pm.LogNormal, or pm.StudentT for np.log(y)"
+_POSITIVE = "pm.LogNormal, pm.Gamma with a log link, or pm.StudentT for np.log(y)"
 _ZEROS = "pm.NegativeBinomial with a free alpha allows for many zeros"
 _TWO_PARTS = "pm.Bernoulli for y > 0 and, in the same model, pm.LogNormal for y[y > 0]"
 _TRIALS = "pm.Categorical(logit_p=eta), with a row for each trial"
