@@ -105,7 +105,7 @@ MUTANTS = {
     ),
     "constants of the near table beyond the limit": (
         "kernels/poisson.py",
-        "column = KAPPA + 1 if shared[1] > 0.5 else KAPPA",
+        "column = KAPPA + 1 if shared[-2] > 0.5 else KAPPA",
         "column = KAPPA",
         "independent",
     ),

@@ -146,6 +146,19 @@ def test_what_is_refused(name):
         read_model(model)
 
 
+@pytest.mark.parametrize(("kind", "message"), [("weibull", "summed up over"), ("gamma", "smooth")])
+def test_rows_elsewhere_are_refused(kind, message):
+    with pm.Model():
+        x, y = pm.Data("x", X[:20]), pm.Data("values", Y[:20])
+        k, mean = pm.HalfNormal("k"), exp(x @ pm.Normal("beta", shape=2))
+        if kind == "weibull":
+            pm.Weibull("y", k, mean, observed=y)
+        else:
+            pm.Gamma("y", alpha=k, beta=k / mean, observed=y)
+        with pytest.raises(UnsupportedModelError, match=message):
+            FireflyMH(data={"x": X, "values": Y})
+
+
 def test_impossible_values():
     """They are told before a design is made of them."""
     bad = np.where(np.arange(N) == 3, -1.0, Y)

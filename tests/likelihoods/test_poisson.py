@@ -10,6 +10,7 @@ from pymc_flymc.likelihoods import PoissonLog
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.data import exposed_rows
+from tests.support.readings import value_of
 from tests.support.steps import drive, step_of
 
 
@@ -47,6 +48,20 @@ def test_spelling(name):
     beta = np.array([0.1, -0.3, 0.7])
     expected = X @ beta + (0.0 if exposure is None else np.log(exposure))
     np.testing.assert_allclose(reading.regressions[0].design.predictor(beta)[:, 0], expected)
+
+
+def test_free_factors_of_a_mean():
+    """A number that is sampled is part of the intercept; alone it may be anything."""
+    for rows in (True, False):
+        with pm.Model() as model:
+            b, s = pm.Normal("b", 0.0, 1.0, shape=3), pm.HalfNormal("s")
+            pm.Poisson("y", mu=s * pm.math.exp(X @ b) / 2.0 if rows else 2.0 * s, observed=Y)
+        reading = read_model(model)
+        point = {"b": np.array([0.1, -0.3, 0.7]), "s_log__": np.array(0.4)}
+        w = value_of(reading.coefficients[0], point)
+        expected = X @ point["b"] + 0.4 - np.log(2.0) if rows else np.full(60, 0.4 + np.log(2.0))
+        found = reading.regressions[0].design.predictor(w)[:, 0]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_bad_models():
