@@ -3,13 +3,14 @@
 from pymc_flymc.bounds.all_rows import AllRows
 from pymc_flymc.bounds.base import Bound, Preparation, Problem, is_bound
 from pymc_flymc.bounds.bohning import Bohning
-from pymc_flymc.bounds.factor import exact_factor, log_odds, row_factor
+from pymc_flymc.bounds.factor import exact_factor, log_odds, n_sums_of, row_factor
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
 from pymc_flymc.bounds.jebara_choromanska import JebaraChoromanska
 from pymc_flymc.bounds.negative_binomial import FreeJaakkolaJordan
 from pymc_flymc.bounds.scaled_taylor import ScaledTaylor
 from pymc_flymc.bounds.tangent import Tangent
 from pymc_flymc.bounds.taylor import Taylor
+from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.settings import check_object
 
 #: Those that a step chooses among, unless it is told which to take.
@@ -55,9 +56,11 @@ __all__ = [
     "ScaledTaylor",
     "Tangent",
     "Taylor",
+    "TaylorInParts",
     "exact_factor",
     "is_bound",
     "log_odds",
+    "n_sums_of",
     "register_bound",
     "row_factor",
 ]

@@ -11,10 +11,12 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.all_rows import AllRows
 from pymc_flymc.bounds.base import Bound
+from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.graphs.compilation import RowFactor
+from pymc_flymc.kernels.rows import SUMS
 from pymc_flymc.likelihoods import Likelihood
 
-__all__ = ["exact_factor", "log_odds", "row_factor"]
+__all__ = ["exact_factor", "log_odds", "n_sums_of", "row_factor"]
 
 
 def log_odds(gap: TensorVariable) -> TensorVariable:
@@ -32,6 +34,11 @@ def log_odds(gap: TensorVariable) -> TensorVariable:
     g = gap.type()
     odds = OpFromGraph([g], [g + pt.log(-pt.expm1(-g))], pullback=pullback, inline=True)(gap)
     return cast(TensorVariable, odds)
+
+
+def n_sums_of(bound: Bound) -> int:
+    """Numbers that a row adds up of what the bound shares, beside its predictors."""
+    return SUMS if isinstance(bound, TaylorInParts) else 0
 
 
 def row_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
@@ -59,5 +66,9 @@ def exact_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
 
 
 def _factor(likelihood: Likelihood, bound: Bound, log_factor: Callable[..., Any]) -> RowFactor:
-    sizes = len(likelihood.nuisances), bound.n_constants(likelihood), bound.n_shared
-    return RowFactor(log_factor, likelihood.n_predictors, *sizes)
+    n_sums, n_common = n_sums_of(bound), bound.n_shared
+    if isinstance(bound, TaylorInParts):
+        n_common = bound.n_common
+    sizes = len(likelihood.nuisances), bound.n_constants(likelihood), n_common
+    # A row's sums are handed over as if they were further predictors.
+    return RowFactor(log_factor, likelihood.n_predictors + n_sums, *sizes)

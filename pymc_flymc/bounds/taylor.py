@@ -6,12 +6,12 @@ from math import factorial
 from typing import Any, cast
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from scipy.stats import chi
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.remainder import remainder
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.poisson import KAPPA
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothLikelihood, outcome
@@ -83,9 +83,9 @@ class Taylor:
         design, anchor = problem.design, problem.own
         if design.structured:
             raise ValueError(
-                f"the Taylor bound has one radius for all coefficients, and does not work for "
+                f"the {self.name} bound has one radius for all coefficients, and does not work for "
                 f"{design.n_coefficients} of them with effects of groups or sparse columns: at "
-                f"most {STRUCTURED}; bound='auto' takes one that does, if there is one"
+                f"most {STRUCTURED}; given z, Taylor() has one for each part of a row"
             )
         metric, ridge = metric_of(anchor)
         p, limit = design.n_coefficients, limit_of(anchor)
@@ -207,17 +207,8 @@ class Taylor:
         anchor: list[Any] = [constants[:, 3 + i] for i in range(k)]
         row_data = range(3 + k, self.n_constants(likelihood))
         y = outcome(likelihood, [constants[:, i] for i in (2, *row_data)])
-        u = [eta - at for eta, at in zip(arguments, anchor, strict=True)]
-        # Derivatives in t, at t = 0, of the log-likelihood at anchor + t u.
-        t = pt.zeros_like(u[0])
-        ray = [at + t * each for at, each in zip(anchor, u, strict=True)]
-        derivative: Any = likelihood.log_likelihood(ray, y)
-        remainder = likelihood.log_likelihood(arguments, y) - derivative
-        for i in range(1, self.order + 1):
-            derivative = pytensor.grad(derivative.sum(), t)
-            remainder = remainder - derivative / factorial(i)
         kappa = pt.switch(shared[1] > 0.5, constants[:, 1], constants[:, 0])
-        return remainder + kappa * shared[0]
+        return remainder(likelihood, arguments, anchor, y, self.order) + kappa * shared[0]
 
 
 def dimension_of(anchor: AnchorPart) -> int:

@@ -10,6 +10,7 @@ from numba import types
 from pymc_flymc.kernels.native import kernel_part, named_tuple_type, read_only, vector
 
 __all__ = [
+    "SUMS",
     "Rows",
     "SeveralRows",
     "add_rows",
@@ -17,6 +18,9 @@ __all__ = [
     "rows_type",
     "shared_part",
 ]
+
+#: Sums of a row under a bound with a radius for each part: within the limits, and beyond.
+SUMS = 2
 
 
 class Rows(NamedTuple):
@@ -39,6 +43,10 @@ class Rows(NamedTuple):
         in the columns ``indices[...]``. Empty when there is none.
     first : int
         Number of the first row: other likelihoods' rows may come before these.
+    n_sums : int
+        Numbers that a row adds up beside its predictors, 0 or `SUMS`. Behind all that is shared
+        come then Q numbers twice: the first sum is of those in the row's sparse columns, times the
+        size of the row's numbers there, and the second of the others, as they are.
     """
 
     X: np.ndarray
@@ -50,6 +58,7 @@ class Rows(NamedTuple):
     indices: np.ndarray = read_only(np.empty(0, np.int32))
     values: np.ndarray = read_only(np.empty(0))
     first: int = 0
+    n_sums: int = 0
 
 
 class SeveralRows(NamedTuple):
@@ -88,6 +97,7 @@ def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
             "indices": types.Array(types.int32, 1, "C", readonly=True),
             "values": types.Array(types.float64, 1, "C", readonly=True),
             "first": types.int64,
+            "n_sums": types.int64,
         },
     )
 
@@ -138,6 +148,8 @@ def as_matrix(block, size):
 def row_predictors(rows, w, index, start, size, eta, block):
     """Write the predictors of rows index[start:start + size] at coefficients w, shape (size, K).
 
+    The sums come behind them.
+
     Parameters
     ----------
     block : ndarray, shape (n, X.shape[1]) or (0, X.shape[1])
@@ -174,13 +186,22 @@ def row_predictors(rows, w, index, start, size, eta, block):
                 place = k * each + n_columns + rows.intercept
                 for j in range(rows.indptr[n], rows.indptr[n + 1]):
                     eta[i, k] += rows.values[j] * w[place + rows.indices[j]]
+    if rows.n_sums > 0:
+        beyond = w.shape[0] - rows.n_sparse
+        within = beyond - rows.n_sparse
+        for i in range(size):
+            n, first, second = index[start + i] - rows.first, 0.0, 0.0
+            for j in range(rows.indptr[n], rows.indptr[n + 1]):
+                first += abs(rows.values[j]) * w[within + rows.indices[j]]
+                second += w[beyond + rows.indices[j]]
+            eta[i, n_predictors], eta[i, n_predictors + 1] = first, second
 
 
 @kernel_part
 def add_rows(rows, index, start, size, factors, gradient, block):
     """Add the rows' predictors' gradients in w, times factors of shape (size, K), to `gradient`.
 
-    `block` is as `row_predictors` has left it.
+    So with the sums, whose factors come behind. `block` is as `row_predictors` has left it.
     """
     n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)
     if as_matrix(block, size):
@@ -204,3 +225,12 @@ def add_rows(rows, index, start, size, factors, gradient, block):
                 place = k * each + n_columns + rows.intercept
                 for j in range(rows.indptr[n], rows.indptr[n + 1]):
                     gradient[place + rows.indices[j]] += factors[i, k] * rows.values[j]
+    if rows.n_sums > 0:
+        beyond = gradient.shape[0] - rows.n_sparse
+        within = beyond - rows.n_sparse
+        for i in range(size):
+            n = index[start + i] - rows.first
+            first, second = factors[i, n_predictors], factors[i, n_predictors + 1]
+            for j in range(rows.indptr[n], rows.indptr[n + 1]):
+                gradient[within + rows.indices[j]] += first * abs(rows.values[j])
+                gradient[beyond + rows.indices[j]] += second

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pymc_flymc.bounds import BOUNDS, Bound, Problem
+from pymc_flymc.bounds import BOUNDS, Bound, Problem, Taylor, TaylorInParts
 from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import STRUCTURED
@@ -23,7 +23,7 @@ __all__ = [
     "valid_bounds",
 ]
 
-#: The Taylor bound has one radius for all coefficients.
+#: In joint moves the Taylor bound has one radius for all coefficients.
 WITH_EFFECTS = f" with more than {STRUCTURED} coefficients, of groups or sparse columns"
 #: Rows looked at for a first estimate.
 SAMPLE_ROWS = 20_000
@@ -40,7 +40,9 @@ def conditional_target(
     """Build the target of a kernel that updates theta given z, by default with tangent bounds."""
     settings = settings_of(bound, [problem.name for problem in problems])
     chosen = [
-        tightest(valid_bounds(problem), problem) if isinstance(asked, str) else asked
+        tightest(
+            valid_bounds(problem) if isinstance(asked, str) else _given_z(asked, problem), problem
+        )
         for problem, asked in zip(problems, settings, strict=True)
     ]
     target = build_target(graph, problems, chosen, resampling, n_others, kernel)
@@ -68,9 +70,8 @@ def bright_rows_read(problem: Problem, part: TargetPart) -> str:
 
 def valid_bounds(problem: Problem) -> list[Bound]:
     """Bounds on a likelihood, and for its design."""
-    valid = [bound for bound in BOUNDS if bound.supports(problem.likelihood)]
-    if problem.design.structured:
-        valid = [bound for bound in valid if not bound.joint]
+    supported = [bound for bound in BOUNDS if bound.supports(problem.likelihood)]
+    valid = [each for bound in supported for each in forms(bound, problem)]
     if not valid:
         raise ValueError(
             f"no bound of this package is one on {problem.likelihood.name} likelihoods"
@@ -79,12 +80,32 @@ def valid_bounds(problem: Problem) -> list[Bound]:
     return valid
 
 
+def forms(bound: Bound, problem: Problem) -> list[Bound]:
+    """Return the forms that a bound takes for a design: `Taylor` has one for moves given z.
+
+    With more effects of groups than one radius serves, that form is the only one.
+    """
+    found = [] if bound.joint and problem.design.structured else [bound]
+    expands = isinstance(bound, Taylor) and bound.order == 2
+    if expands and TaylorInParts.fits(problem.likelihood, problem.design):
+        found.append(TaylorInParts(problem.design.n_sparse))
+    return found
+
+
+def _given_z(asked: Bound, problem: Problem) -> list[Bound]:
+    """Return the forms of a bound that a user asked for; it refuses itself if there is none."""
+    return forms(asked, problem) or [asked]
+
+
 def tightest(valid: Sequence[Bound], problem: Problem) -> Bound:
     """Return the bound for conditional moves that leaves the fewest rows bright.
 
-    One that is meant for joint moves serves where there is no other.
+    One that is meant for joint moves serves where there is no other, but for its own form for
+    effects of groups.
     """
-    given_z = [bound for bound in valid if not bound.joint] or valid
+    given_z = [bound for bound in valid if not bound.joint]
+    if all(isinstance(bound, TaylorInParts) for bound in given_z):
+        given_z = list(valid)
     if len(given_z) == 1:
         return given_z[0]
     return min(given_z, key=lambda bound: estimate_rows(bound, problem))

@@ -66,9 +66,10 @@ class FireflyChain:
         self.bright = make_brightness(n_rows)
         self.state = make_chain(n_parameters, target.n_slopes, n_rows)
         self.scratch = make_scratch(
-            max(part.offset.shape[1] for part in rows),
+            max(part.offset.shape[1] + part.n_sums for part in rows),
             max(part.constants.shape[1] for part in rows),
-            rows[0].X.shape[1] if len(rows) == 1 else 0,
+            # Sums stand beside the predictors, where a product of matrices would be written.
+            rows[0].X.shape[1] if len(rows) == 1 and rows[0].n_sums == 0 else 0,
         )
         self.moves = _copy(moves)
         self.geometry = target.geometry

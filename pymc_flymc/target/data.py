@@ -18,7 +18,7 @@ from pymc_flymc.target.shared import SharedArray
 __all__ = ["Data", "combine_rows", "make_alias_tables", "make_rows", "some_rows"]
 
 _ROWS = ("X", "offset", "constants", "indptr", "indices", "values")
-_NUMBERS = ("intercept", "n_sparse", "first")
+_NUMBERS = ("intercept", "n_sparse", "first", "n_sums")
 _ALIAS = ("heavy", "near_threshold", "near_alias", "far_threshold", "far_alias")
 
 
@@ -120,10 +120,14 @@ def combine_rows(rows: Sequence[Rows], lengths: Sequence[int]) -> Rows | Several
     return SeveralRows(tuple(numbered), np.cumsum([0, *lengths]))
 
 
-def make_rows(design: Design, constants: np.ndarray) -> Rows:
+def make_rows(design: Design, constants: np.ndarray, n_sums: int = 0) -> Rows:
     """Return what kernels see of a design and the rows' constants, without copies."""
     rows = Rows(
-        read_only(design.X), read_only(design.offset), int(design.intercept), read_only(constants)
+        read_only(design.X),
+        read_only(design.offset),
+        int(design.intercept),
+        read_only(constants),
+        n_sums=n_sums,
     )
     if design.sparse is None:
         return rows

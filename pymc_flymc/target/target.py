@@ -10,7 +10,15 @@ from typing import Any, cast
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds import AllRows, Bound, Problem, Taylor, exact_factor, row_factor
+from pymc_flymc.bounds import (
+    AllRows,
+    Bound,
+    Problem,
+    Taylor,
+    exact_factor,
+    n_sums_of,
+    row_factor,
+)
 from pymc_flymc.graphs.compilation import (
     compile_density,
     compile_density_gradient,
@@ -275,7 +283,7 @@ def _tables(
         expected = float(prepared.bright.sum(dtype=np.float64))
         known = prepared.statistics, expected, log_factor
         parts.append(TargetPart(problem.likelihood, bound, *known))
-        rows.append(make_rows(problem.design, prepared.constants))
+        rows.append(make_rows(problem.design, prepared.constants, n_sums_of(bound)))
         bright.append(prepared.bright)
     levels, alias, exact = None, None, None
     if kernel == "surrogate":

@@ -1,0 +1,123 @@
+"""The parts of a row, dense columns and effects of groups, and how far each is from the anchor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import cg
+from scipy.stats import chi
+
+from pymc_flymc.anchor.anchor import AnchorPart
+from pymc_flymc.regression.block_matrix import BlockMatrix, SparseRows
+
+__all__ = ["Parts", "parts_of", "split_rows"]
+
+#: Limits of the radius of the dense part, and of effects in posterior sds, within which remainders
+#: use local constants: of a thousand effects hardly one is beyond.
+DENSE_QUANTILE, EFFECT_LIMIT = 0.999, 4.5
+#: Iterations in which effects of several factors are told apart, at most. Any result will do.
+ITERATIONS = 30
+#: E(|N|^3)^(1/3) of a standard normal number.
+CUBIC_MEAN = float((2.0 * np.sqrt(2.0 / np.pi)) ** (1.0 / 3.0))
+
+
+@dataclass(frozen=True)
+class Parts:
+    r"""Coefficients u, measured from the anchor, in parts that are about independent.
+
+    The dense columns of a row, x, and its sparse ones, z, have
+
+    .. math:: x^\top u_1 + z^\top u_2 = (x - G^\top z)^\top u_1 + z^\top s, \quad s = u_2 + G u_1,
+
+    with G from the information D of the effects and B between these and the dense columns,
+    :math:`G \approx D^{-1} B`: a weighted mean within the group is taken off each dense column, so
+    that intercepts and effects are not counted twice.
+
+    Attributes
+    ----------
+    precision : ndarray, shape (M, M)
+        F: the radius of the dense part is ``|F u_1|``.
+    reach : ndarray, shape (M, M)
+        The inverse of F: ``|(x - G'z)' u_1| <= |reach' (x - G'z)| |F u_1|``.
+    within : ndarray, shape (Q, M)
+        G.
+    limit, typical : float
+        Of the radius: where local constants end, and the cubic mean.
+    limits, typicals : ndarray, shape (Q,)
+        Of the effects' sizes ``|s|``.
+    """
+
+    precision: np.ndarray
+    reach: np.ndarray
+    within: np.ndarray
+    limit: float
+    typical: float
+    limits: np.ndarray
+    typicals: np.ndarray
+
+    def dense_reach(self, x: SparseRows) -> np.ndarray:
+        """Return ``|reach' (x - G'z)|`` of rows, shape (n,)."""
+        centred = (x.dense - x.sparse @ self.within) @ self.reach
+        return np.sqrt(np.einsum("ij,ij->i", centred, centred))
+
+
+def parts_of(anchor: AnchorPart, n_sparse: int) -> Parts:
+    """Split coefficients of which the last are of sparse columns."""
+    dense, cross, sparse = _blocks(anchor.expansion.information, n_sparse)
+    m, factor = len(dense), anchor.w_factor
+    diagonal = sparse.diagonal()
+    prior = _prior(np.sum(factor[m:] ** 2, axis=1), diagonal)
+    within = _solve(sparse + diags_array(prior), cross.T)
+    # Of the information and the ridge, taken at (u_1, -G u_1): never indefinite, whatever G.
+    between = cross @ within
+    schur = dense - between - between.T + within.T @ (sparse @ within)
+    schur += (within * prior[:, None]).T @ within
+    schur += np.diag(_prior(np.sum(factor[:m] ** 2, axis=1), np.diag(schur)))
+    precision = np.linalg.cholesky(0.5 * (schur + schur.T)).T
+    # A little wider than it need be, so that rounding never violates Cauchy-Schwarz.
+    reach = solve_triangular(precision, np.eye(m)) * (1.0 + 1e-9)
+    sds = np.sqrt(np.sum((factor[m:] + within @ factor[:m]) ** 2, axis=1))
+    sds = np.maximum(sds, 1e-6 * np.max(sds, initial=1e-150))  # effects may be fixed
+    free = int(np.count_nonzero(factor[:m].any(axis=1)))
+    limit, typical = 0.0, 0.0
+    if free:
+        limit = float(chi.ppf(DENSE_QUANTILE, free))
+        typical = float(chi.moment(3, free)) ** (1.0 / 3.0)
+    return Parts(precision, reach, within, limit, typical, EFFECT_LIMIT * sds, CUBIC_MEAN * sds)
+
+
+def split_rows(x: Any, effects: csr_array) -> SparseRows:
+    """Return rows in two blocks, whichever form they come in, with their numbers as they are kept.
+
+    An effect may stand twice in a row: these are two parts of it.
+    """
+    return x if isinstance(x, SparseRows) else SparseRows(x[:, : -effects.shape[1]], effects)
+
+
+def _blocks(information: Any, n_sparse: int) -> tuple[np.ndarray, np.ndarray, csr_array]:
+    if isinstance(information, BlockMatrix):
+        return information.dense, information.cross, information.sparse
+    m = len(information) - n_sparse
+    return information[:m, :m], information[:m, m:], csr_array(information[m:, m:])
+
+
+def _prior(variance: np.ndarray, information: np.ndarray) -> np.ndarray:
+    """Return a diagonal ridge in the role of the prior: what the data do not say, and a little."""
+    precision = 1.0 / np.maximum(variance, 1e-300)
+    return np.maximum(precision - information, 0.01 * precision)
+
+
+def _solve(matrix: Any, right: np.ndarray) -> np.ndarray:
+    """Return about the inverse of a positive matrix times some columns, shape (Q, M)."""
+    scale = 1.0 / matrix.diagonal()
+    start = right * scale[:, None]
+    if matrix.nnz <= len(scale):
+        return start
+    step, columns = diags_array(scale), []
+    for b, x in zip(right.T, start.T, strict=True):
+        columns.append(cg(matrix, b, x0=x, M=step, rtol=1e-6, maxiter=ITERATIONS)[0])
+    return np.stack(columns, axis=1) if columns else start

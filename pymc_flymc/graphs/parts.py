@@ -1,0 +1,124 @@
+"""What rows share under a bound with a radius for each part of a row, as an op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.gradient import DisconnectedType
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.op import Op
+from pytensor.link.numba.dispatch.basic import (
+    numba_njit,
+    register_funcify_default_op_cache_key,
+)
+
+from pymc_flymc.kernels.native import FINGERPRINT
+from pymc_flymc.kernels.parts import (
+    share_parts,
+    share_parts_kernel,
+    slope_of_parts,
+    slope_of_parts_kernel,
+)
+
+__all__ = ["Parts"]
+
+
+class Parts(Op):
+    """From u and packed numbers to the collapsed remainder, and to what rows share.
+
+    Parameters
+    ----------
+    n_sparse : int
+        Number of sparse columns, Q: the rows share 2 + 2 Q numbers.
+    """
+
+    __props__ = ("n_sparse",)
+
+    def __init__(self, n_sparse: int) -> None:
+        self.n_sparse = n_sparse
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """Return the node for float64 vectors."""
+        shared = pt.tensor(dtype="float64", shape=(2 + 2 * self.n_sparse,))
+        given = [pt.as_tensor(each) for each in inputs]
+        return Apply(self, given, [pt.scalar(dtype="float64"), shared])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], storage: list[list[Any]]) -> None:
+        """Evaluate in Python."""
+        shared = np.empty(2 + 2 * self.n_sparse)
+        storage[0][0] = np.asarray(share_parts_kernel()(*_doubles(inputs), shared))
+        storage[1][0] = shared
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """Return the shapes of the outputs."""
+        return [(), (2 + 2 * self.n_sparse,)]
+
+    def connection_pattern(self, node: Apply) -> list[list[bool]]:
+        """Say that no output has a derivative in the packed numbers."""
+        return [[True] * 2, [False] * 2]
+
+    def pullback(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]
+    ) -> list[Variable]:
+        """Graphs of the gradient in u."""
+        total, shared = cotangents
+        if isinstance(total.type, DisconnectedType):
+            total = pt.constant(0.0)
+        if isinstance(shared.type, DisconnectedType):
+            shared = pt.zeros((2 + 2 * self.n_sparse,))
+        slope: Any = PartsSlope()(*inputs, total, shared)
+        return [slope, DisconnectedType()()]
+
+
+class PartsSlope(Op):
+    """Gradient of `Parts`, from u, packed numbers, and the slopes in its two outputs."""
+
+    __props__ = ()
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """Return the node for float64 inputs."""
+        given: list[Any] = [pt.as_tensor(each) for each in inputs]
+        return Apply(self, given, [given[0].type()])
+
+    def perform(self, node: Apply, inputs: Sequence[Any], storage: list[list[Any]]) -> None:
+        """Evaluate in Python."""
+        u, packed, of_total, slope = _doubles(inputs)
+        storage[0][0] = np.empty_like(u)
+        slope_of_parts_kernel()(u, packed, float(of_total), slope, storage[0][0])
+
+    def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
+        """Return the shape of the output."""
+        return [shapes[0]]
+
+
+def _doubles(inputs: Sequence[Any]) -> list[np.ndarray]:
+    return [np.ascontiguousarray(each, dtype=np.float64) for each in inputs]
+
+
+@register_funcify_default_op_cache_key(Parts)
+def _funcify_parts(op: Parts, node: Apply, **_: Any) -> tuple[Any, int]:
+    size = 2 + 2 * op.n_sparse
+    native: Any = share_parts
+
+    @numba_njit
+    def evaluate(u: Any, packed: Any) -> Any:
+        shared = np.empty(size)
+        return np.asarray(native(u, packed, shared)), shared
+
+    return evaluate, int(FINGERPRINT[:15], 16)
+
+
+@register_funcify_default_op_cache_key(PartsSlope)
+def _funcify_slope(op: PartsSlope, node: Apply, **_: Any) -> tuple[Any, int]:
+    native: Any = slope_of_parts
+
+    @numba_njit
+    def evaluate(u: Any, packed: Any, of_total: Any, slope: Any) -> Any:
+        out = np.empty(u.shape[0])
+        native(u, packed, of_total.item(), slope, out)
+        return out
+
+    return evaluate, int(FINGERPRINT[:15], 16)
