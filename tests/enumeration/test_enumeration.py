@@ -308,6 +308,84 @@ MUTANTS = {
         "log_weight[at] - log_weight[at - 1]",
         "one-block",
     ),
+    "effects beyond their limits left out of the sum": (
+        "kernels/parts.py",
+        "total += near[j] * shared[2 + j] + far[j] * shared[2 + q + j]",
+        "total += near[j] * shared[2 + j]",
+        "parts",
+    ),
+    "dense part beyond its limit left out of the sum": (
+        "kernels/parts.py",
+        "total = packed[4] * shared[0] + packed[5] * shared[1]",
+        "total = packed[4] * shared[0]",
+        "parts",
+    ),
+    "growth of derivatives left out": (
+        "kernels/parts.py",
+        "return 0.0, ratio * ratio * ratio * np.exp(growth * x)",
+        "return 0.0, ratio * ratio * ratio",
+        "parts",
+    ),
+    "effects not measured within groups": (
+        "kernels/parts.py",
+        "total += row[j] * u[j]\n    return total",
+        "total += 0.0\n    return total",
+        "parts",
+    ),
+    "signs of a row's numbers kept": (
+        "kernels/rows.py",
+        "first += abs(rows.values[j]) *",
+        "first += rows.values[j] *",
+        "parts",
+    ),
+    "effects beyond their limits left out of rows": (
+        "kernels/rows.py",
+        "second += w[beyond + rows.indices[j]]",
+        "second += 0.0",
+        "parts",
+    ),
+    "an effect that stands twice in a row counted once": (
+        "bounds/taylor_parts.py",
+        "far @ _each(effects, np.ones_like)",
+        "far @ (effects != 0.0)",
+        "parts",
+    ),
+    "sizes of a row's numbers left out of the sum": (
+        "bounds/taylor_parts.py",
+        "near @ _each(effects, np.abs)",
+        "near @ effects",
+        "parts",
+    ),
+    "reach of the dense part left out of the sum": (
+        "bounds/taylor_parts.py",
+        "near @ reach,",
+        "near.sum(),",
+        "parts",
+    ),
+    "derivatives at the anchor alone": (
+        "bounds/taylor_parts.py",
+        "span = end * limit",
+        "span = 0.0 * limit",
+        "parts",
+    ),
+    "weights of the parts left out of the remainder": (
+        "bounds/taylor_parts.py",
+        "near = steepest * typical**2 / 6.0",
+        "near = steepest * (reach * parts.typical) ** 2 / 6.0",
+        "parts",
+    ),
+    "parts within their limits forgotten beyond": (
+        "bounds/taylor_parts.py",
+        "everywhere * limit**3 / 6.0",
+        "everywhere * (reach * parts.limit) ** 3 / 6.0",
+        "parts",
+    ),
+    "reach of the dense part too short": (
+        "bounds/parts.py",
+        "return np.sqrt(np.einsum(",
+        "return 0.5 * np.sqrt(np.einsum(",
+        "parts",
+    ),
     "bright rows left out of the slice": (
         "kernels/slice.py",
         "return log_ratio_at(posterior, log_density, chain, bright, scratch), log_density",
@@ -319,6 +397,7 @@ MUTANTS = {
 
 JOINT_MOVES = ["independent", "walk"]
 BLOCKS = ["one-block", "two-blocks"]
+PARTS = ["parts"]
 SURROGATE_MOVES = ["surrogate", "surrogate-twice", "surrogate-walk"]
 REFERENCE = ["hamiltonian", "langevin", "slice", "slice-random", "hamiltonian-two", "slice-two"]
 
@@ -343,6 +422,8 @@ def run_check():
                 script = "check_surrogate.py"
             if scheme in BLOCKS:
                 script = "check_blocks.py"
+            if scheme in PARTS:
+                script = "check_parts.py"
             server.stdin.write(json.dumps([str(HERE / script), scheme, str(folder)]) + "\n")
             server.stdin.flush()
             return SimpleNamespace(**json.loads(server.stdout.readline()))
@@ -359,7 +440,10 @@ def package(tmp_path_factory):
     return copy
 
 
-@pytest.mark.parametrize("scheme", SCHEMES + JOINT_MOVES + SURROGATE_MOVES + REFERENCE + BLOCKS)
+ALL = [*SCHEMES, *JOINT_MOVES, *SURROGATE_MOVES, *REFERENCE, *BLOCKS, *PARTS]
+
+
+@pytest.mark.parametrize("scheme", ALL)
 def test_joint_law_is_invariant(run_check, package, scheme):
     result = run_check(scheme, package.parent)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -3,9 +3,10 @@
 import numpy as np
 import pymc as pm
 import pytest
-from scipy.special import logsumexp
+from scipy.special import log_ndtr, logsumexp
 
-from pymc_flymc import FireflyHMC, FireflyMH
+from pymc_flymc import FireflyHMC, FireflyMH, Taylor
+from pymc_flymc.bounds import TaylorInParts
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.data import log_sigmoid
 from tests.support.steps import drive
@@ -14,30 +15,50 @@ LOG_TAU = np.linspace(-12.0, 2.0, 561)
 Z = np.linspace(-8.0, 8.0, 641)
 
 
-def random_intercepts(centred, n_groups, n):
+def log_likelihood(family, y, eta):
+    """Log-likelihoods, but for what depends on y alone."""
+    if family == "poisson":
+        return y * eta - np.exp(eta)
+    log_link = log_sigmoid if family == "logistic" else log_ndtr
+    return y * log_link(eta) + (1 - y) * log_link(-eta)
+
+
+def random_intercepts(centred, n_groups, n, family="logistic"):
     rng = np.random.default_rng(7)
     group = np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, n - n_groups)])
-    y = rng.random(n) < np.exp(log_sigmoid(1.2 * rng.normal(size=n_groups)[group]))
+    eta = 1.2 * rng.normal(size=n_groups)[group]
+    if family == "poisson":
+        y = rng.poisson(np.exp(eta))
+    else:
+        y = (rng.random(n) < np.exp(log_sigmoid(eta))).astype(int)
     with pm.Model() as model:
         tau = pm.HalfNormal("tau", 1.0)
         if centred:
             effects = pm.Normal("a", 0.0, tau, shape=n_groups)
         else:
             effects = tau * pm.Normal("z", 0.0, 1.0, shape=n_groups)
-        pm.Bernoulli("y", logit_p=effects[group], observed=y.astype(int))
+        if family == "poisson":
+            pm.Poisson("y", mu=pm.math.exp(effects[group]), observed=y)
+        elif family == "probit":
+            pm.Bernoulli("y", p=pm.math.invprobit(effects[group]), observed=y)
+        else:
+            pm.Bernoulli("y", logit_p=effects[group], observed=y)
     return model, group, y
 
 
-def intercepts_reference(group, y):
+def intercepts_reference(group, y, family="logistic"):
     """References for (log tau, z) of each group: given tau the groups are independent."""
-    ones, zeros = np.bincount(group, y), np.bincount(group, ~y)
+    n_groups = int(group.max()) + 1
 
     def log_terms(z, log_tau, k):
-        effect = z * np.exp(log_tau)
-        log_l = ones[k] * log_sigmoid(effect) + zeros[k] * log_sigmoid(-effect)
+        effect, (values, counts) = z * np.exp(log_tau), np.unique(y[group == k], return_counts=True)
+        log_l = sum(
+            count * log_likelihood(family, value, effect)
+            for value, count in zip(values, counts, strict=True)
+        )
         return log_l - 0.5 * z**2
 
-    log_z = [logsumexp(log_terms(Z[:, None], LOG_TAU, k), axis=0) for k in range(len(ones))]
+    log_z = [logsumexp(log_terms(Z[:, None], LOG_TAU, k), axis=0) for k in range(n_groups)]
 
     def make(k):
         others = np.sum([each for i, each in enumerate(log_z) if i != k], axis=0)
@@ -49,7 +70,7 @@ def intercepts_reference(group, y):
 
         return log_density
 
-    return [quadrature(make(k), [-12.0, -8.0], [2.0, 8.0]) for k in range(len(ones))]
+    return [quadrature(make(k), [-12.0, -8.0], [2.0, 8.0]) for k in range(n_groups)]
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -68,6 +89,22 @@ def test_random_intercepts_by_quadrature(centred, many, request):
         z = z * np.exp(-log_tau)
     for k, reference in enumerate(intercepts_reference(group, y)):
         assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("family", ["poisson", "probit"])
+def test_a_radius_for_each_part_by_quadrature(family, many, request):
+    """The Taylor bound of effects, for few rows, so that many of them are bright."""
+    if many:
+        request.getfixturevalue("structured")
+    model, group, y = random_intercepts(False, 5, 60, family)
+    with model:
+        step = FireflyMH(kernel="metropolis", bound=Taylor(), transitions=200)
+    assert isinstance(step.bounds[0], TaylorInParts)
+    draws, stats = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    assert 1.0 < stats["n_bright"].mean() < 30.0
+    for k, reference in enumerate(intercepts_reference(group, y, family)):
+        assert_matches(draws[..., [0, k + 1]], reference)
 
 
 @pytest.mark.slow

@@ -1,0 +1,241 @@
+"""Enumerate transitions under a Taylor bound with a radius for each part; run by the tests.
+
+``NUMBA_DISABLE_JIT=1 python check_parts.py parts``: a Poisson regression with one dense column and
+two effects, of which a row may touch both, or one of them twice. On the lattice of theta no part is
+beyond its limit, or some are. Constants and statistics are
+the bound's own, the law is the definition's. Prints and exits as `check.py`.
+"""
+
+import itertools
+import os
+import sys
+
+os.environ["NUMBA_DISABLE_JIT"] = "1"
+
+from types import SimpleNamespace
+
+import numpy as np
+from branching import assert_close, enumerate_branches
+from scipy.sparse import csr_array
+
+from pymc_flymc.anchor.anchor import AnchorPart
+from pymc_flymc.bounds import parts
+from pymc_flymc.bounds.taylor_parts import TaylorInParts
+from pymc_flymc.kernels.brightness import brighten, make_brightness
+from pymc_flymc.kernels.density import Jacobian, call_density
+from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.geometry import dense_geometry
+from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_moves, update_theta
+from pymc_flymc.kernels.parts import share_parts
+from pymc_flymc.kernels.posterior import Posterior, make_chain
+from pymc_flymc.kernels.sweeps import sweep
+from pymc_flymc.likelihoods import PoissonLog
+from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.passes import LikelihoodExpansion
+from pymc_flymc.target.data import make_rows
+from pymc_flymc.target.resampling import ImplicitResampling, Levels, make_plan
+
+# Limits near the anchor, where neither bounds nor rows beyond them are all but zero.
+parts.EFFECT_LIMIT, parts.DENSE_QUANTILE = 1.0, 0.5
+N, Q = 3, 2
+LATTICE = np.array([-0.7, 0.1, 0.9])  # equally spaced
+STEP = LATTICE[1] - LATTICE[0]
+DIRECTION, SHIFT = np.array([0.3, 0.2, -0.35]), np.array([-0.05, 0.1, 0.1])
+X = np.array([[1.0], [1.5], [0.3]])
+OFFSET = np.array([[2.8], [2.3], [2.6]])
+Y = np.array([14.0, 16.0, 12.0])
+# Row 0 has no effect, row 1 has both, and row 2 has one twice.
+SPARSE = csr_array(
+    (np.array([1.0, -0.8, 1.0, -0.4]), np.array([0, 1, 0, 0]), [0, 0, 2, 4]), shape=(N, Q)
+)
+ROWS = np.column_stack([X, SPARSE.toarray()])
+ANCHOR = np.array([0.1, -0.05, 0.02])
+SDS = np.full(3, 0.2)
+
+
+def log_likelihood(eta):
+    return Y * eta - np.exp(eta)
+
+
+def coefficients(theta):
+    return ANCHOR + SHIFT + DIRECTION * theta
+
+
+def prepared():
+    """Return the bound's statistics, behind the expansion, its constants, and the expansion."""
+    eta = ROWS @ ANCHOR + OFFSET[:, 0]
+    information = (ROWS * np.exp(eta)[:, None]).T @ ROWS
+    gradient = (Y - np.exp(eta)) @ ROWS
+    expansion = LikelihoodExpansion(
+        float(np.sum(log_likelihood(eta))), gradient, information, ANCHOR
+    )
+    design = Design(X, OFFSET, False, 0, SPARSE)
+    problem = SimpleNamespace(
+        design=design,
+        y=Y,
+        likelihood=PoissonLog(),
+        own=AnchorPart(np.diag(SDS), expansion),
+    )
+    found = TaylorInParts(Q).prepare(problem, None)
+    return found.statistics[len(expansion.pack()) :], found.constants, expansion
+
+
+PACKED, CONSTANTS, EXPANSION = prepared()
+
+
+def remainders_of(theta):
+    """Bounds of all rows' remainders, from the constants, as the definition of the bound says."""
+    u, m = coefficients(theta) - ANCHOR, 1
+    limit, scale, growth = PACKED[1:4]
+    radius = abs(PACKED[6] * u[0])
+    within = PACKED[7 : 7 + Q]
+    limits, scales, growths = PACKED[7 + Q : 7 + 4 * Q].reshape(3, Q)
+    s = np.abs(u[m:] + within * u[0])
+    near, far, reach = CONSTANTS[:, :3].T
+    out = np.zeros(N)
+    if radius <= limit:
+        out += near * reach * radius**3 * scale
+    else:
+        out += far * (radius / limit) ** 3 * np.exp(growth * radius)
+    for n in range(N):
+        for k in range(SPARSE.indptr[n], SPARSE.indptr[n + 1]):
+            j, size = SPARSE.indices[k], abs(SPARSE.data[k])
+            if s[j] <= limits[j]:
+                out[n] += near[n] * size * s[j] ** 3 * scales[j]
+            else:
+                out[n] += far[n] * (s[j] / limits[j]) ** 3 * np.exp(growths[j] * s[j])
+    return out, np.array([radius > limit, *(s > limits)])
+
+
+def expansions_of(theta):
+    at = ROWS @ ANCHOR + OFFSET[:, 0]
+    u = ROWS @ (coefficients(theta) - ANCHOR)
+    return log_likelihood(at) + (Y - np.exp(at)) * u - 0.5 * np.exp(at) * u**2
+
+
+def log_bound(theta):
+    return expansions_of(theta) - remainders_of(theta)[0]
+
+
+def log_prior(theta):
+    return -0.5 * theta**2
+
+
+def density(theta, statistics):
+    """Prior and collapsed bounds, with what rows share; -inf off the lattice."""
+    u, shared = coefficients(theta[0]) - ANCHOR, np.empty(2 + 2 * Q)
+    remainder = share_parts(u, PACKED, shared)
+    expansion = EXPANSION.value + EXPANSION.gradient @ u - 0.5 * u @ EXPANSION.information @ u
+    value = log_prior(theta[0]) + expansion - remainder
+    outside = np.min(np.abs(LATTICE - theta[0])) > 1e-9
+    w = np.concatenate([coefficients(theta[0]), shared])
+    return w, -np.inf if outside else value, 0.0, 0.0, 0.0
+
+
+def log_factor(eta, constants, shared, out):
+    """Log odds, by the bound's formula, from what the rows have added up."""
+    near, far, reach, y, at = constants.T
+    u = eta[:, 0] - at
+    remainder = -np.exp(at) * (np.expm1(u) - u - 0.5 * u**2)
+    gap = remainder + near * (reach * shared[0] + eta[:, 1]) + far * (shared[1] + eta[:, 2])
+    out[:] = np.log(np.expm1(gap))
+
+
+def odds_at(theta):
+    """Log odds of all rows from the definition."""
+    eta = ROWS @ coefficients(theta) + OFFSET[:, 0]
+    return np.log(np.expm1(log_likelihood(eta) - log_bound(theta)))
+
+
+def augmented_law(states):
+    """p(theta, z | data) from the definition: prod (L - B)^z B^(1 - z)."""
+    log_p = []
+    for theta, z in states:
+        eta = ROWS @ coefficients(theta) + OFFSET[:, 0]
+        likelihood, bound = np.exp(log_likelihood(eta)), np.exp(log_bound(theta))
+        assert np.all(bound < likelihood)
+        factors = np.where(np.array(z), likelihood - bound, bound)
+        log_p.append(log_prior(theta) + np.sum(np.log(factors)))
+    p = np.exp(np.array(log_p) - max(log_p))
+    return p / p.sum()
+
+
+def transition(theta, z):
+    """Branches of one (theta, z) transition from a state: probability, new state."""
+    levels = Levels.by_row(np.array([0.25, 0.5, 1.0]))
+    rows = make_rows(Design(X, OFFSET, False, 0, SPARSE), CONSTANTS, 2)
+
+    def program(rng):
+        plan = make_plan(ImplicitResampling(), N, levels, np.array([0]))
+        geometry = dense_geometry(np.array([LATTICE[1]]), np.array([[STEP]]))
+        functions = density, log_factor, 0, 0, 0
+        posterior = Posterior(*functions, Jacobian.of(None), None, rows, geometry)
+        chain, bright = make_chain(1, 3 + 2 + 2 * Q, N), make_brightness(N)
+        scratch = make_scratch(3, 5)
+        chain.v[0], chain.theta[0] = (theta - LATTICE[1]) / STEP, theta
+        chain.log_density[0] = call_density(density, chain.theta, None, chain.w)
+        odds = odds_at(theta)
+        for n in range(N):
+            if z[n]:
+                brighten(bright, n, odds[n])
+        moves = new_moves(1, np.array([1.0, 0.0, 0.0]))
+        moves.log_scale[:] = 0.0
+        update_theta(rng, RANDOM_WALK, posterior, moves, chain, bright, scratch)
+        sweep(rng, plan, rows, log_factor, chain.w, bright, scratch)
+        new_z = [0] * N
+        for i in range(bright.count[0]):
+            new_z[bright.index[i]] = 1
+        new_theta = LATTICE[np.argmin(np.abs(LATTICE - chain.theta[0]))]
+        k = bright.count[0]
+        assert_close(bright.log_odds[:k], odds_at(new_theta)[bright.index[:k]], 1e-9)
+        return new_theta, tuple(new_z)
+
+    return enumerate_branches(program)
+
+
+def check_bound():
+    """Assert that the bound is one near the limits of each part and of all, where it is tightest."""
+    for direction in itertools.product((-1.0, 0.0, 1.0), repeat=3):
+        for share in (0.02, 0.3, 0.999, 1.001, 1.5):
+            limits = np.array([PACKED[1] / PACKED[6], *PACKED[7 + Q : 7 + 2 * Q]])
+            s = share * limits * np.array(direction)
+            u = np.concatenate([s[:1], s[1:] - PACKED[7 : 7 + Q] * s[0]])
+            shared = np.empty(2 + 2 * Q)
+            share_parts(u, PACKED, shared)
+            sums = np.zeros((N, 3))
+            sums[:, 0] = ROWS @ (ANCHOR + u) + OFFSET[:, 0]
+            for n in range(N):
+                for k in range(SPARSE.indptr[n], SPARSE.indptr[n + 1]):
+                    j = SPARSE.indices[k]
+                    sums[n, 1] += abs(SPARSE.data[k]) * shared[2 + j]
+                    sums[n, 2] += shared[2 + Q + j]
+            change = sums[:, 0] - CONSTANTS[:, 4]
+            at = np.exp(CONSTANTS[:, 4])
+            remainder = -at * (np.expm1(change) - change - 0.5 * change**2)
+            near, far, reach = CONSTANTS[:, :3].T
+            bound = near * (reach * shared[0] + sums[:, 1]) + far * (shared[1] + sums[:, 2])
+            assert np.all(bound + remainder >= -1e-14), (direction, share)
+
+
+def violations():
+    """Largest |pi P - pi| and largest |sum of a row - 1|."""
+    states = list(itertools.product(LATTICE, itertools.product((0, 1), repeat=N)))
+    place = {state: i for i, state in enumerate(states)}
+    matrix = np.zeros((len(states), len(states)))
+    for i, (theta, z) in enumerate(states):
+        for probability, state in transition(theta, z):
+            matrix[i, place[state]] += probability
+    law = augmented_law(states)
+    return np.max(np.abs(law @ matrix - law)), np.max(np.abs(matrix.sum(axis=1) - 1.0)), matrix
+
+
+if __name__ == "__main__":
+    beyond = np.stack([remainders_of(theta)[1] for theta in LATTICE])
+    assert beyond.any(axis=0).all() and not beyond.all(axis=0).any(), beyond
+    check_bound()
+    invariance, row_sums, matrix = violations()
+    moved = 1.0 - np.mean(np.diag(matrix))
+    print(f"parts: |pi P - pi| = {invariance:.1e}, |P 1 - 1| = {row_sums:.1e}")
+    assert moved > 0.1, "the kernel hardly moves: nothing is tested"
+    if max(invariance, row_sums) > 1e-12:
+        sys.exit(1)
