@@ -13,6 +13,7 @@ from scipy.stats import chi
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.regression.block_matrix import BlockMatrix, SparseRows
+from pymc_flymc.regression.design import Design
 
 __all__ = ["Parts", "parts_of", "split_rows"]
 
@@ -90,12 +91,15 @@ def parts_of(anchor: AnchorPart, n_sparse: int) -> Parts:
     return Parts(precision, reach, within, limit, typical, EFFECT_LIMIT * sds, CUBIC_MEAN * sds)
 
 
-def split_rows(x: Any, effects: csr_array) -> SparseRows:
-    """Return rows in two blocks, whichever form they come in, with their numbers as they are kept.
+def split_rows(x: Any, design: Design, rows: slice) -> SparseRows:
+    """Return rows of a design in two blocks, with their sparse numbers as they are kept.
 
     An effect may stand twice in a row: these are two parts of it.
     """
-    return x if isinstance(x, SparseRows) else SparseRows(x[:, : -effects.shape[1]], effects)
+    if isinstance(x, SparseRows):
+        return x
+    effects: Any = design.sparse
+    return SparseRows(x[:, : -design.n_sparse], effects[rows])
 
 
 def _blocks(information: Any, n_sparse: int) -> tuple[np.ndarray, np.ndarray, csr_array]:

@@ -46,6 +46,9 @@ class Taylor:
     :math:`c_n` the largest standard deviation of such a difference, and the derivatives are those
     along directions of range one.
 
+    Where there are effects of groups, moves given z take the form `TaylorInParts` of the second
+    order if it leaves fewer rows bright, and beyond 300 coefficients it is the only one.
+
     Parameters
     ----------
     order : {2, 3}, default 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -80,7 +81,7 @@ class TaylorInParts:
         bright = np.empty(design.n_rows, np.float32)
 
         def bound(rows: slice, x: Any, eta: np.ndarray, y: np.ndarray) -> Any:
-            split = split_rows(x, design.sparse[rows])
+            split = split_rows(x, design, rows)
             near, far, reach, gap, limit = self.remainders(problem, parts, split, eta[0], y)
             columns = y.reshape(len(split), -1)
             constants[rows] = np.column_stack(
@@ -122,7 +123,7 @@ class TaylorInParts:
         """Bright rows expected over the Laplace approximation, from every stride-th row."""
         parts, total = parts_of(problem.own, self.n_sparse), 0.0
         for rows, x, eta, y in iterate_rows(problem.design, problem.y, problem.own.w, stride):
-            split = split_rows(x, problem.design.sparse[rows])
+            split = split_rows(x, problem.design, rows)
             total -= float(np.expm1(-self.remainders(problem, parts, split, eta[0], y)[3]).sum())
         return total * stride
 
@@ -140,12 +141,12 @@ class TaylorInParts:
         limit = reach * parts.limit + sizes @ parts.limits
         # By the integral form of the remainder, in which near derivatives weigh more than far ones.
         steepest, ends = np.zeros(len(eta)), np.arange(RANGES + 1) / RANGES
-        for start, end in zip(ends[:-1], ends[1:], strict=True):
+        for start, end in pairwise(ends):
             span = end * limit
             each = likelihood.derivative_bound(3, eta - span, eta + span, y)
             steepest += ((1.0 - start) ** 3 - (1.0 - end) ** 3) * each
-        ends = (eta, eta) if likelihood.growth else (-np.inf, np.inf)
-        everywhere = likelihood.derivative_bound(3, *ends, y)
+        span = 0.0 * eta if likelihood.growth else np.full(len(eta), np.inf)
+        everywhere = likelihood.derivative_bound(3, eta - span, eta + span, y)
         near = steepest * typical**2 / 6.0
         return near, everywhere * limit**3 / 6.0, reach, near * typical, limit
 

@@ -39,8 +39,9 @@ class FireflyMH(FireflyStep):
     bound : Bound, "auto", None, or dict of these by names of observed variables
         Lower bound on each row's likelihood. "auto" takes one that fits the kernel: ``Taylor()``
         where parameters and brightness are updated together, else the one that leaves the fewest
-        rows bright. With ``Taylor()`` moves are joint ones, with any other bound Metropolis updates
-        given brightness, unless `kernel` says otherwise. None is regular MCMC: every transition
+        rows bright. With ``Taylor()`` moves are joint ones (but for more than 300 coefficients, of
+        groups), with any other bound Metropolis updates given brightness, unless `kernel` says
+        otherwise. None is regular MCMC: every transition
         reads all rows. In a dict, "auto" holds for likelihoods that it does not name, and None is
         for all or none.
     brightness : ImplicitResampling or ExplicitResampling, optional

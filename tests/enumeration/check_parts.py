@@ -134,7 +134,7 @@ def density(theta, statistics):
 
 def log_factor(eta, constants, shared, out):
     """Log odds, by the bound's formula, from what the rows have added up."""
-    near, far, reach, y, at = constants.T
+    near, far, reach, _, at = constants.T
     u = eta[:, 0] - at
     remainder = -np.exp(at) * (np.expm1(u) - u - 0.5 * u**2)
     gap = remainder + near * (reach * shared[0] + eta[:, 1]) + far * (shared[1] + eta[:, 2])
@@ -194,7 +194,7 @@ def transition(theta, z):
 
 
 def check_bound():
-    """Assert that the bound is one near the limits of each part and of all, where it is tightest."""
+    """Assert that the bound is one near all limits, where it is tightest."""
     for direction in itertools.product((-1.0, 0.0, 1.0), repeat=3):
         for share in (0.02, 0.3, 0.999, 1.001, 1.5):
             limits = np.array([PACKED[1] / PACKED[6], *PACKED[7 + Q : 7 + 2 * Q]])
