@@ -19,7 +19,7 @@ __all__ = ["Parts", "parts_of", "split_rows"]
 
 #: Limits of the radius of the dense part, and of effects in posterior sds, within which remainders
 #: use local constants: of a thousand effects hardly one is beyond.
-DENSE_QUANTILE, EFFECT_LIMIT = 0.999, 4.5
+DENSE_QUANTILE, EFFECT_LIMIT = 0.999, 5.0
 #: Iterations in which effects of several factors are told apart, at most. Any result will do.
 ITERATIONS = 30
 #: E(|N|^3)^(1/3) of a standard normal number.
@@ -81,8 +81,7 @@ def parts_of(anchor: AnchorPart, n_sparse: int) -> Parts:
     precision = np.linalg.cholesky(0.5 * (schur + schur.T)).T
     # A little wider than it need be, so that rounding never violates Cauchy-Schwarz.
     reach = solve_triangular(precision, np.eye(m)) * (1.0 + 1e-9)
-    sds = np.sqrt(np.sum((factor[m:] + within @ factor[:m]) ** 2, axis=1))
-    sds = np.maximum(sds, 1e-6 * np.max(sds, initial=1e-150))  # effects may be fixed
+    sds = _sds(np.sum((factor[m:] + within @ factor[:m]) ** 2, axis=1), diagonal)
     free = int(np.count_nonzero(factor[:m].any(axis=1)))
     limit, typical = 0.0, 0.0
     if free:
@@ -107,6 +106,17 @@ def _blocks(information: Any, n_sparse: int) -> tuple[np.ndarray, np.ndarray, cs
         return information.dense, information.cross, information.sparse
     m = len(information) - n_sparse
     return information[:m, :m], information[:m, m:], csr_array(information[m:, m:])
+
+
+def _sds(variance: np.ndarray, information: np.ndarray) -> np.ndarray:
+    """Return posterior sds of effects, of which the variances may be those of a few draws.
+
+    They are not below what the data and one prior precision for all of them leave, the one that
+    fits these variances on average: a limit that is too near is worse than one that is far.
+    """
+    known = np.maximum(variance, 1e-12 * np.max(variance, initial=1e-100))  # some may be fixed
+    prior = max((1.0 - np.mean(known * information)) / np.mean(known), 0.0)
+    return np.sqrt(np.maximum(known, 1.0 / np.maximum(information + prior, 1.0 / known.max())))
 
 
 def _prior(variance: np.ndarray, information: np.ndarray) -> np.ndarray:

@@ -234,9 +234,7 @@ def test_form_follows_the_design():
             assert not step.target.is_joint
         with pytest.raises(ValueError, match="third-order Taylor bound has one radius"):
             FireflyHMC(bound=Taylor(order=3))
-        with pytest.raises(
-            ValueError, match=r"smooth in its pred.*, and not with more"
-        ):
+        with pytest.raises(ValueError, match=r"smooth in its pred.*, and not with more"):
             FireflyMH(kernel="joint")
     with intercepts(30, 4000, "poisson"):
         assert isinstance(FireflyHMC().bounds[0], TaylorInParts)
