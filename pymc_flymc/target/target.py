@@ -10,15 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds import (
-    AllRows,
-    Bound,
-    Problem,
-    Taylor,
-    exact_factor,
-    n_sums_of,
-    row_factor,
-)
+from pymc_flymc.bounds import AllRows, Bound, Problem, Taylor, exact_factor, n_sums_of, row_factor
 from pymc_flymc.graphs.compilation import (
     compile_density,
     compile_density_gradient,
