@@ -87,7 +87,7 @@ class PartsSlope(Op):
         """Evaluate in Python."""
         u, packed, of_total, slope = _doubles(inputs)
         storage[0][0] = np.empty_like(u)
-        slope_of_parts_kernel()(u, packed, float(of_total), slope, storage[0][0])
+        slope_of_parts_kernel()(u, packed, of_total.item(), slope, storage[0][0])
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shape of the output."""

@@ -82,7 +82,7 @@ class Built:
         """Collapsed sum, coefficients with what rows share, predictors and sums of all rows."""
         w, eta = np.empty(self.target.n_slopes), np.empty((N, 3))
         log_density = self.target.density(theta, self.target.statistics, w)
-        row_predictors(self.rows, w, np.arange(N), 0, N, eta)
+        row_predictors(self.rows, w, np.arange(N), 0, N, eta, np.empty((0, 0)))
         return log_density - self.log_prior(self.step._layout.unravel(theta)), w, eta
 
 
