@@ -130,7 +130,7 @@ def geometry():
         np.array([2, 1]),
         factor,
         np.array([0.5, 2.0]),
-        rng.normal(size=(2, 3)),
+        rng.normal(size=(3, 2)),
     )
 
 

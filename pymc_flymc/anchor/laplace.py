@@ -30,8 +30,8 @@ def laplace_geometry(
     cross : ndarray, shape (D - M, M)
         B'.
     """
-    coupling = cross / diagonal[:, None]
-    factor, proper = _covariance_factor(block - cross.T @ coupling)
+    coupling = np.ascontiguousarray(cross.T / diagonal)
+    factor, proper = _covariance_factor(block - coupling @ cross)
     if not proper:
         # Away from a mode, or with wide elements that are coupled: no law has these blocks.
         coupling = np.zeros_like(coupling)

@@ -17,9 +17,11 @@ from pymc_flymc.regression.design import Design
 
 __all__ = ["Parts", "parts_of", "split_rows"]
 
-#: Limits of the radius of the dense part, and of effects in posterior sds, within which remainders
-#: use local constants: of a thousand effects hardly one is beyond.
-DENSE_QUANTILE, EFFECT_LIMIT = 0.999, 5.0
+#: Limits within which remainders use local constants: of effects, in posterior sds, of which hardly
+#: one of a thousand is beyond, and of the dense part's radius, that quantile times this width.
+#: Beyond the latter all rows' remainders are large, which costs time, and the step size its tuning:
+#: chains start at draws twice as wide as the posterior.
+EFFECT_LIMIT, DENSE_QUANTILE, DENSE_WIDTH = 5.0, 0.999, 2.5
 #: Iterations in which effects of several factors are told apart, at most. Any result will do.
 ITERATIONS = 30
 #: E(|N|^3)^(1/3) of a standard normal number.
@@ -85,7 +87,7 @@ def parts_of(anchor: AnchorPart, n_sparse: int) -> Parts:
     free = int(np.count_nonzero(factor[:m].any(axis=1)))
     limit, typical = 0.0, 0.0
     if free:
-        limit = float(chi.ppf(DENSE_QUANTILE, free))
+        limit = DENSE_WIDTH * float(chi.ppf(DENSE_QUANTILE, free))
         typical = float(chi.moment(3, free)) ** (1.0 / 3.0)
     return Parts(precision, reach, within, limit, typical, EFFECT_LIMIT * sds, CUBIC_MEAN * sds)
 

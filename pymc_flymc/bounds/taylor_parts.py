@@ -34,15 +34,18 @@ class TaylorInParts:
     :math:`u = \sum_i a_i`, see `Parts`. For positive weights with :math:`\sum_i p_i = 1`, convexity
     gives :math:`|u|^3 \le \sum_i |a_i|^3 / p_i^2`, a sum over parts that collapses. The weights are
     in proportion to cubic means :math:`t_i` of the parts over the posterior. With
-    :math:`T = \sum_i t_i`, limits :math:`l_i` of the parts and :math:`L = \sum_i l_i`,
+    :math:`T = \sum_i t_i`, limits :math:`l_i` of the parts, :math:`L = \sum_i l_i`, and
+    :math:`\Lambda = T^2 \sum_i l_i^3 / t_i^2`,
 
-    .. math:: \kappa = \frac{M T^2}{6}, \quad \kappa^\infty = \frac{M^\infty L^3}{6}, \qquad
-              |R| \le \kappa \sum_{|a_i| \le l_i} \frac{|a_i|^3}{t_i^2}
-                  + \kappa^\infty \sum_{|a_i| > l_i} \frac{|a_i|^3}{l_i^3}.
+    .. math:: |R| \le \kappa \sum_i \frac{|a_i|^3}{t_i^2}
+                  + \kappa^\infty \sum_i s\Bigl(\frac{|a_i|}{l_i}\Bigr) \frac{|a_i|^3}{l_i^3},
+              \qquad
+              \kappa = \frac{M T^2}{6}, \quad \kappa^\infty = \frac{(M^\infty - M) \Lambda}{6}.
 
-    M is for distances up to L, and :math:`M^\infty` everywhere. If any part is beyond its limit,
-    |u| is at most L times the largest ratio :math:`|a_i| / l_i`: the second sum alone is enough.
-    Where derivatives grow exponentially, its terms do.
+    M is for distances up to L, :math:`M^\infty` everywhere, and s a smooth step, zero up to a share
+    of the limit and one beyond it. If the largest ratio :math:`\rho = |a_i| / l_i` is above one, the
+    sum of the :math:`|a_i|^3 / p_i^2` is at most :math:`\rho^3 \Lambda`: then the second sum makes up
+    for derivatives that exceed M. Where they grow exponentially, its terms do.
 
     Parameters
     ----------
@@ -115,7 +118,7 @@ class TaylorInParts:
             own_far,
         ]
         effects = [parts.limits, parts.typicals**-2, growth * limits / parts.limits, near, far]
-        matrices = parts.precision.ravel(), parts.within.ravel()
+        matrices = parts.precision.ravel(), parts.within.T.ravel()
         statistics = [own.expansion.pack(), header, *matrices, *effects]
         return Preparation(np.concatenate(statistics), constants, bright)
 
@@ -139,6 +142,8 @@ class TaylorInParts:
         sizes = _each(x.sparse, np.abs)
         typical = reach * parts.typical + sizes @ parts.typicals
         limit = reach * parts.limit + sizes @ parts.limits
+        cubes = reach * _cube(parts.limit, parts.typical)
+        cubes = cubes + sizes @ _cube(parts.limits, parts.typicals)
         # By the integral form of the remainder, in which near derivatives weigh more than far ones.
         steepest, ends = np.zeros(len(eta)), np.arange(RANGES + 1) / RANGES
         for start, end in pairwise(ends):
@@ -173,6 +178,11 @@ class TaylorInParts:
         y = outcome(likelihood, [constants[:, i] for i in (3, *row_data)])
         limit = near * (reach * shared[0] + within) + far * (shared[1] + beyond)
         return remainder(likelihood, [eta], [constants[:, 4]], y, 2) + limit
+
+
+def _cube(limit: Any, typical: Any) -> Any:
+    """Return ``limit^3 / typical^2``, zero where there is no such part."""
+    return limit**3 / np.where(typical > 0.0, typical, 1.0) ** 2
 
 
 def _each(matrix: csr_array, of: Callable[[np.ndarray], np.ndarray]) -> csr_array:

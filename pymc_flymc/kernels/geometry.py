@@ -25,7 +25,7 @@ class Geometry(NamedTuple):
     random intercepts of one grouping factor. For other models the coupling among wide elements is
     left out. That guides proposals and the tightness of bounds only: no draw depends on it in law.
 
-    ``x[dense] = factor v[dense]`` and ``x[wide] = scale v[wide] - coupling x[dense]``, where
+    ``x[dense] = factor v[dense]`` and ``x[wide] = scale v[wide] - coupling' x[dense]``, where
     x = theta - centre. Both v and theta are in the order of theta.
 
     Attributes
@@ -40,8 +40,8 @@ class Geometry(NamedTuple):
         the dense elements.
     scale : ndarray, shape (D - M,)
         d^(-1/2), conditional posterior sds of the wide ones.
-    coupling : ndarray, shape (D - M, M)
-        diag(d)^-1 B'.
+    coupling : ndarray, shape (M, D - M)
+        B diag(d)^-1.
     """
 
     centre: np.ndarray
@@ -59,20 +59,20 @@ class Geometry(NamedTuple):
         """Return v for theta, the inverse of `unwhiten`."""
         x, v = theta - self.centre, np.empty_like(theta, dtype=np.float64)
         v[self.dense] = solve_triangular(self.factor, x[self.dense], lower=True)
-        v[self.wide] = (x[self.wide] + self.coupling @ x[self.dense]) / self.scale
+        v[self.wide] = (x[self.wide] + self.coupling.T @ x[self.dense]) / self.scale
         return v
 
     def spread(self, v: np.ndarray) -> np.ndarray:
         """Return x = L^-T v, of the Laplace covariance for standard normal v; shape (D,)."""
         x = np.empty_like(v, dtype=np.float64)
         x[self.dense] = self.factor @ v[self.dense]
-        x[self.wide] = self.scale * v[self.wide] - self.coupling @ x[self.dense]
+        x[self.wide] = self.scale * v[self.wide] - self.coupling.T @ x[self.dense]
         return x
 
     def whiten_gradient(self, g: np.ndarray) -> np.ndarray:
         """Return L^-1 g: the gradient in v of a function with gradient g in theta."""
         out = np.empty_like(g, dtype=np.float64)
-        out[self.dense] = self.factor.T @ (g[self.dense] - self.coupling.T @ g[self.wide])
+        out[self.dense] = self.factor.T @ (g[self.dense] - self.coupling @ g[self.wide])
         out[self.wide] = self.scale * g[self.wide]
         return out
 
@@ -80,7 +80,7 @@ class Geometry(NamedTuple):
 def dense_geometry(centre: np.ndarray, factor: np.ndarray) -> Geometry:
     """Return coordinates without wide elements."""
     d, none = len(centre), np.empty(0, np.int64)
-    return Geometry(centre, np.arange(d), none, factor, np.empty(0), np.empty((0, d)))
+    return Geometry(centre, np.arange(d), none, factor, np.empty(0), np.empty((d, 0)))
 
 
 def geometry_type() -> types.Type:
@@ -117,12 +117,16 @@ def unwhiten(geometry, v, theta):
             total += geometry.factor[i, j] * v[geometry.dense[j]]
         # What is added to the centre, until the wide elements are done with it.
         theta[geometry.dense[i]] = total
+    # Gathered, as the wide elements are many: what is done to them for each dense one is vectorised.
+    wide = np.empty(n_wide)
     for i in range(n_wide):
-        place = geometry.wide[i]
-        total = geometry.scale[i] * v[place]
-        for j in range(n_dense):
-            total -= geometry.coupling[i, j] * theta[geometry.dense[j]]
-        theta[place] = geometry.centre[place] + total
+        wide[i] = geometry.scale[i] * v[geometry.wide[i]]
+    for j in range(n_dense):
+        coupling, each = geometry.coupling[j], theta[geometry.dense[j]]
+        for i in range(n_wide):
+            wide[i] -= each * coupling[i]
+    for i in range(n_wide):
+        theta[geometry.wide[i]] = geometry.centre[geometry.wide[i]] + wide[i]
     for i in range(n_dense):
         theta[geometry.dense[i]] += geometry.centre[geometry.dense[i]]
 
@@ -142,11 +146,15 @@ def whiten_gradient(geometry, g_theta, g_v):
             for j in range(i + 1):
                 g_v[j] += geometry.factor[i, j] * g
         return
+    wide = np.empty(n_wide)
     for i in range(n_wide):
-        place = geometry.wide[i]
-        g_v[place] = geometry.scale[i] * g_theta[place]
-        for j in range(n_dense):
-            g_theta[geometry.dense[j]] -= geometry.coupling[i, j] * g_theta[place]
+        wide[i] = g_theta[geometry.wide[i]]
+        g_v[geometry.wide[i]] = geometry.scale[i] * wide[i]
+    for j in range(n_dense):
+        coupling, total = geometry.coupling[j], 0.0
+        for i in range(n_wide):
+            total += coupling[i] * wide[i]
+        g_theta[geometry.dense[j]] -= total
     for j in range(n_dense):
         g_v[geometry.dense[j]] = 0.0
     for i in range(n_dense):

@@ -6,11 +6,11 @@ The parts of a row are the dense columns and each of its sparse columns. Packed 
 Q, limit, scale, growth   number of sparse columns; of the dense part
 near, far                 sums of the rows' constants that multiply what the dense part brings
 F, shape (M, M)           the radius of the dense part at u is ``|F u[:M]|``
-G, shape (Q, M)           the number of effect j is ``s_j = u[M + j] + G[j] . u[:M]``
+G, shape (M, Q)           the numbers of the effects are ``s = u[M:] + G' u[:M]``
 five vectors of Q         limit, scale, growth, near and far of each effect
 ========================  ======================================================================
 
-A part whose number is x, in size, brings ``x^3 scale`` up to its limit, and beyond it
+A part whose number is x, in size, brings ``x^3 scale``, and from near its limit on beside it
 ``(x / limit)^3 exp(growth x)``, which rows read in another place.
 """
 
@@ -28,24 +28,38 @@ __all__ = ["HEADER", "share_parts", "share_parts_kernel", "slope_of_parts", "slo
 
 #: Numbers in front of the packed matrices.
 HEADER = 6
+#: Where, as a share of its limit, what a part brings beyond it sets in. Of a jump there trajectories
+#: would know nothing: those that come in from afar would hardly get across.
+BEGIN = 0.8
+
+
+@kernel_part
+def _ramp(ratio):
+    """Return a smooth step of x / limit, from 0 at BEGIN to 1 at 1, and its derivative."""
+    t = min(1.0, (ratio - BEGIN) / (1.0 - BEGIN))
+    return t * t * (3.0 - 2.0 * t), 6.0 * t * (1.0 - t) / (1.0 - BEGIN)
 
 
 @kernel_part
 def _brought(x, limit, scale, growth):
-    """Return what a part brings within its limit and beyond it: one of them is zero."""
-    if x <= limit:
-        return x * x * x * scale, 0.0
+    """Return what a part brings everywhere, and beyond its limit."""
+    within = x * x * x * scale
+    if x <= BEGIN * limit:
+        return within, 0.0
     ratio = x / limit
-    return 0.0, ratio * ratio * ratio * np.exp(growth * x)
+    return within, _ramp(ratio)[0] * ratio * ratio * ratio * np.exp(growth * x)
 
 
 @kernel_part
 def _slope(x, limit, scale, growth, near, far):
     """Return the derivative in x of ``near`` and ``far`` times what a part brings."""
-    if x <= limit:
-        return near * 3.0 * x * x * scale
+    within = near * 3.0 * x * x * scale
+    if x <= BEGIN * limit:
+        return within
     ratio = x / limit
-    return far * ratio * ratio * (3.0 / limit + growth * ratio) * np.exp(growth * x)
+    ramp, rise = _ramp(ratio)
+    relative = (rise * ratio + 3.0 * ramp) / limit + growth * ramp * ratio
+    return within + far * ratio * ratio * relative * np.exp(growth * x)
 
 
 @kernel_part
@@ -62,12 +76,29 @@ def _dense_part(u, packed, image):
 
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
-def _effect(u, row, place):
-    """Return u at a place plus the product with a row of G."""
-    total = u[place]
-    for j in range(np.uint64(row.shape[0])):
-        total += row[j] * u[j]
-    return total
+def _effects(u, packed, m, effects):
+    """Write the effects' numbers, and return where what is packed of each begins."""
+    q, place = effects.shape[0], HEADER + m * m
+    for j in range(q):
+        effects[j] = u[m + j]
+    for i in range(m):
+        row, each = packed[place : place + q], u[i]
+        for j in range(q):
+            effects[j] += each * row[j]
+        place += q
+    return place
+
+
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
+def _add_slopes(slopes, packed, m, out):
+    """Add slopes in the effects' numbers to the gradient in the dense columns' coefficients."""
+    q, place = slopes.shape[0], HEADER + m * m
+    for i in range(m):
+        row, total = packed[place : place + q], 0.0
+        for j in range(q):
+            total += slopes[j] * row[j]
+        out[i] += total
+        place += q
 
 
 @kernel_part
@@ -80,19 +111,20 @@ def share_parts(u, packed, shared):
         Distance of the coefficients from the anchor.
     packed : ndarray
     shared : ndarray, shape (2 + 2 Q,)
-        What the dense part brings within its limit and beyond, then all effects within theirs, then
-        all effects beyond.
+        What the dense part brings everywhere and beyond its limit, then all effects everywhere, then
+        all effects beyond theirs.
     """
     q = int(packed[0])
     m = u.shape[0] - q
     radius = _dense_part(u, packed, np.empty(m))
     shared[0], shared[1] = _brought(radius, packed[1], packed[2], packed[3])
     total = packed[4] * shared[0] + packed[5] * shared[1]
-    rows, at = HEADER + m * m, HEADER + m * m + q * m
+    effects = np.empty(q)
+    at = _effects(u, packed, m, effects)
     limit, scale, growth = packed[at : at + q], packed[at + q :], packed[at + 2 * q :]
     near, far = packed[at + 3 * q :], packed[at + 4 * q :]
     for j in range(q):
-        x = abs(_effect(u, packed[rows + j * m : rows + (j + 1) * m], m + j))
+        x = abs(effects[j])
         shared[2 + j], shared[2 + q + j] = _brought(x, limit[j], scale[j], growth[j])
         total += near[j] * shared[2 + j] + far[j] * shared[2 + q + j]
     return total
@@ -114,19 +146,18 @@ def slope_of_parts(u, packed, of_total, slope, out):
             row, each = packed[HEADER + i * m : HEADER + (i + 1) * m], dense * image[i] / radius
             for j in range(m):
                 out[j] += each * row[j]
-    rows, at = HEADER + m * m, HEADER + m * m + q * m
+    effects = np.empty(q)
+    at = _effects(u, packed, m, effects)
     limit, scale, growth = packed[at : at + q], packed[at + q :], packed[at + 2 * q :]
     near, far = packed[at + 3 * q :], packed[at + 4 * q :]
     for j in range(q):
-        row = packed[rows + j * m : rows + (j + 1) * m]
-        x = _effect(u, row, m + j)
+        x = effects[j]
         inside, beyond = of_total * near[j] + slope[2 + j], of_total * far[j] + slope[2 + q + j]
         each = _slope(abs(x), limit[j], scale[j], growth[j], inside, beyond)
         if x < 0.0:
             each = -each
         out[m + j] = each
-        for i in range(np.uint64(m)):
-            out[i] += each * row[i]
+    _add_slopes(out[m:], packed, m, out)
 
 
 _given = types.Array(types.float64, 1, "C", readonly=True)

@@ -12,7 +12,7 @@ from pymc_flymc.kernels.native import kernel, kernel_part, vector
 __all__ = ["quadratic", "quadratic_kernel"]
 
 
-@kernel_part
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def quadratic(u, statistics, structured, out):
     """Return linear . u and u' A u, and write A u to `out`: each number of A is read once.
 

@@ -20,7 +20,8 @@ from pymc_flymc.target.target import Target
 __all__ = ["FireflyChain"]
 
 #: Starting points are this many posterior standard deviations around the anchor, so that R-hat can
-#: tell whether the chains have forgotten them.
+#: tell whether the chains have forgotten them. Effects of groups are so many that the posterior
+#: knows nothing so far out: they start as wide as it is, around means and scales that do not.
 OVERDISPERSION = 2.0
 
 
@@ -105,7 +106,8 @@ class FireflyChain:
     def start_dispersed(self, rng: np.random.Generator, spread: float = OVERDISPERSION) -> bool:
         """As `start`, from a point drawn around the anchor; False if none is in the support."""
         for _ in range(50):
-            v = spread * rng.standard_normal(len(self.state.v))
+            v = rng.standard_normal(len(self.state.v))
+            v[self.geometry.dense] *= spread
             if np.isfinite(self.log_density_at(v)):
                 self.start(rng, v)
                 return True

@@ -17,10 +17,10 @@ def diagonal_geometry(geometry: Geometry) -> Geometry:
     d = len(geometry.centre)
     scale = np.empty(d)
     scale[geometry.dense] = np.linalg.norm(geometry.factor, axis=1)
-    reach = np.linalg.norm(geometry.coupling @ geometry.factor, axis=1)
+    reach = np.linalg.norm(geometry.coupling.T @ geometry.factor, axis=1)
     scale[geometry.wide] = np.hypot(geometry.scale, reach)
     empty = np.empty(0, np.int64)
-    return Geometry(geometry.centre, empty, np.arange(d), np.empty((0, 0)), scale, np.empty((d, 0)))
+    return Geometry(geometry.centre, empty, np.arange(d), np.empty((0, 0)), scale, np.empty((0, d)))
 
 
 def isotropic_geometry(geometry: Geometry) -> Geometry:

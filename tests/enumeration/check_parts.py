@@ -36,7 +36,7 @@ from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, make_plan
 
 # Limits near the anchor, where neither bounds nor rows beyond them are all but zero.
-parts.EFFECT_LIMIT, parts.DENSE_QUANTILE = 1.0, 0.5
+parts.EFFECT_LIMIT, parts.DENSE_QUANTILE, parts.DENSE_WIDTH = 1.0, 0.5, 1.0
 N, Q = 3, 2
 LATTICE = np.array([-0.7, 0.1, 0.9])  # equally spaced
 STEP = LATTICE[1] - LATTICE[0]
@@ -83,6 +83,12 @@ def prepared():
 PACKED, CONSTANTS, EXPANSION = prepared()
 
 
+def step(ratio):
+    """What lies beyond limits sets in smoothly, from 0.8 of them on."""
+    t = np.clip((ratio - 0.8) / 0.2, 0.0, 1.0)
+    return 3.0 * t**2 - 2.0 * t**3
+
+
 def remainders_of(theta):
     """Bounds of all rows' remainders, from the constants, as the definition of the bound says."""
     u, m = coefficients(theta) - ANCHOR, 1
@@ -93,17 +99,14 @@ def remainders_of(theta):
     s = np.abs(u[m:] + within * u[0])
     near, far, reach = CONSTANTS[:, :3].T
     out = np.zeros(N)
-    if radius <= limit:
-        out += near * reach * radius**3 * scale
-    else:
-        out += far * (radius / limit) ** 3 * np.exp(growth * radius)
+    out += near * reach * radius**3 * scale
+    out += far * step(radius / limit) * (radius / limit) ** 3 * np.exp(growth * radius)
     for n in range(N):
         for k in range(SPARSE.indptr[n], SPARSE.indptr[n + 1]):
             j, size = SPARSE.indices[k], abs(SPARSE.data[k])
-            if s[j] <= limits[j]:
-                out[n] += near[n] * size * s[j] ** 3 * scales[j]
-            else:
-                out[n] += far[n] * (s[j] / limits[j]) ** 3 * np.exp(growths[j] * s[j])
+            out[n] += near[n] * size * s[j] ** 3 * scales[j]
+            ratio = s[j] / limits[j]
+            out[n] += far[n] * step(ratio) * ratio**3 * np.exp(growths[j] * s[j])
     return out, np.array([radius > limit, *(s > limits)])
 
 
@@ -196,7 +199,7 @@ def transition(theta, z):
 def check_bound():
     """Assert that the bound is one near all limits, where it is tightest."""
     for direction in itertools.product((-1.0, 0.0, 1.0), repeat=3):
-        for share in (0.02, 0.3, 0.999, 1.001, 1.5):
+        for share in (0.02, 0.3, 0.81, 0.9, 0.999, 1.001, 1.5):
             limits = np.array([PACKED[1] / PACKED[6], *PACKED[7 + Q : 7 + 2 * Q]])
             s = share * limits * np.array(direction)
             u = np.concatenate([s[:1], s[1:] - PACKED[7 : 7 + Q] * s[0]])

@@ -322,14 +322,20 @@ MUTANTS = {
     ),
     "growth of derivatives left out": (
         "kernels/parts.py",
-        "return 0.0, ratio * ratio * ratio * np.exp(growth * x)",
-        "return 0.0, ratio * ratio * ratio",
+        "ratio * ratio * ratio * np.exp(growth * x)",
+        "ratio * ratio * ratio",
+        "parts",
+    ),
+    "limits that set in too late": (
+        "kernels/parts.py",
+        "(ratio - BEGIN) / (1.0 - BEGIN))",
+        "(ratio - BEGIN) / (2.0 - BEGIN))",
         "parts",
     ),
     "effects not measured within groups": (
         "kernels/parts.py",
-        "total += row[j] * u[j]\n    return total",
-        "total += 0.0\n    return total",
+        "effects[j] += each * row[j]",
+        "effects[j] += 0.0",
         "parts",
     ),
     "signs of a row's numbers kept": (
@@ -374,10 +380,10 @@ MUTANTS = {
         "near = steepest * (reach * parts.typical) ** 2 / 6.0",
         "parts",
     ),
-    "parts within their limits forgotten beyond": (
+    "effects forgotten where the dense part is beyond its limit": (
         "bounds/taylor_parts.py",
-        "everywhere * limit**3 / 6.0",
-        "everywhere * (reach * parts.limit) ** 3 / 6.0",
+        "sizes @ _cube(",
+        "0.0 * sizes @ _cube(",
         "parts",
     ),
     "reach of the dense part too short": (
