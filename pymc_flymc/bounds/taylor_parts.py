@@ -43,9 +43,9 @@ class TaylorInParts:
               \kappa = \frac{M T^2}{6}, \quad \kappa^\infty = \frac{(M^\infty - M) \Lambda}{6}.
 
     M is for distances up to L, :math:`M^\infty` everywhere, and s a smooth step, zero up to a share
-    of the limit and one beyond it. If the largest ratio :math:`\rho = |a_i| / l_i` is above one, the
-    sum of the :math:`|a_i|^3 / p_i^2` is at most :math:`\rho^3 \Lambda`: then the second sum makes up
-    for derivatives that exceed M. Where they grow exponentially, its terms do.
+    of the limit and one beyond it. If the largest ratio :math:`\rho = |a_i| / l_i` is above one,
+    the sum of the :math:`|a_i|^3 / p_i^2` is at most :math:`\rho^3 \Lambda`: then the second sum
+    makes up for derivatives that exceed M. Where they grow exponentially, its terms do.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ def unwhiten(geometry, v, theta):
             total += geometry.factor[i, j] * v[geometry.dense[j]]
         # What is added to the centre, until the wide elements are done with it.
         theta[geometry.dense[i]] = total
-    # Gathered, as the wide elements are many: what is done to them for each dense one is vectorised.
+    # Gathered, for the wide elements are many: loops over them are vectorised.
     wide = np.empty(n_wide)
     for i in range(n_wide):
         wide[i] = geometry.scale[i] * v[geometry.wide[i]]

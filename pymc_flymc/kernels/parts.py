@@ -28,8 +28,8 @@ __all__ = ["HEADER", "share_parts", "share_parts_kernel", "slope_of_parts", "slo
 
 #: Numbers in front of the packed matrices.
 HEADER = 6
-#: Where, as a share of its limit, what a part brings beyond it sets in. Of a jump there trajectories
-#: would know nothing: those that come in from afar would hardly get across.
+#: Where, as a share of its limit, what a part brings beyond it sets in. Of a jump there
+#: trajectories would know nothing: those that come in from afar would hardly get across.
 BEGIN = 0.8
 
 
@@ -111,8 +111,8 @@ def share_parts(u, packed, shared):
         Distance of the coefficients from the anchor.
     packed : ndarray
     shared : ndarray, shape (2 + 2 Q,)
-        What the dense part brings everywhere and beyond its limit, then all effects everywhere, then
-        all effects beyond theirs.
+        What the dense part brings everywhere and beyond its limit, then all effects everywhere,
+        then all effects beyond theirs.
     """
     q = int(packed[0])
     m = u.shape[0] - q

@@ -100,7 +100,7 @@ def test_random_intercepts_by_quadrature(centred, many, request):
 def test_a_radius_for_each_part_by_quadrature(family, many, request):
     """The Taylor bound of effects, for few rows: under a Poisson likelihood many are bright.
 
-    In a funnel moves given z are slow under this bound, for gaps grow with the cube of the distance.
+    In a funnel moves given z are slow under this bound: gaps grow with the cube of the distance.
     """
     if many:
         request.getfixturevalue("structured")
