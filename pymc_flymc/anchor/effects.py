@@ -15,6 +15,8 @@ __all__ = ["Effects", "find_effects", "moving"]
 
 #: With more than `STRUCTURED` parameters, effects in variables larger than this are wide.
 WIDE = 100
+#: Effects of a group that are told apart from one another, at most.
+MAX_COUPLED = 8
 #: Curvatures of wide elements are probed for all groups at once, by a slope each time if there are
 #: at most so many.
 MAX_SLOPES = 64
@@ -30,15 +32,19 @@ class Effects:
         Elements of theta that enter sparse columns only: effects of groups. The wide ones of them,
         if there are any.
     dense, wide : ndarray of int64
-        Elements in the blocks of a `Geometry`; wide ones are effects.
+        Elements in the blocks of a `Geometry`; wide ones are effects, and come in runs.
     probes : list of ndarray of int64
         Sets of wide elements that are hardly coupled, together all of them.
+    runs : list of (int, int, int)
+        Of variables with several effects of each group: where they begin among the wide elements,
+        how many effects, and how many groups.
     """
 
     integrated_out: np.ndarray
     dense: np.ndarray
     wide: np.ndarray
     probes: list[np.ndarray]
+    runs: list[tuple[int, int, int]]
 
 
 def find_effects(surrogate: Surrogate, designs: Sequence[Design], layout: Layout) -> Effects:
@@ -52,6 +58,7 @@ def find_effects(surrogate: Surrogate, designs: Sequence[Design], layout: Layout
     most_sparse = max(design.n_sparse for design in designs)
     is_effect, is_wide = np.zeros(size, bool), np.zeros(size, bool)
     probes: list[np.ndarray] = []
+    runs: list[tuple[int, int, int]] = []
     in_sparse = np.concatenate([_in_sparse(design) for design in designs])
     rng = np.random.default_rng(20141104)
     theta = 0.1 * rng.standard_normal(size)  # not where a product happens to vanish
@@ -71,12 +78,15 @@ def find_effects(surrogate: Surrogate, designs: Sequence[Design], layout: Layout
             # The longest axis is that of the groups.
             groups_first = np.moveaxis(span.reshape(shape), int(np.argmax(shape)), 0)
             slopes = groups_first.reshape(max(shape), -1).T
+            if 1 < len(slopes) <= MAX_COUPLED:
+                runs.append((sum(map(len, probes)), *slopes.shape))
             probes += list(slopes) if len(slopes) <= MAX_SLOPES else [span]
     return Effects(
         np.flatnonzero(is_wide if is_wide.any() else is_effect),
         np.flatnonzero(~is_wide),
-        np.flatnonzero(is_wide),
+        np.concatenate([np.empty(0, np.int64), *probes]),
         probes,
+        runs,
     )
 
 

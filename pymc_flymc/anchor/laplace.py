@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
@@ -16,6 +18,7 @@ def laplace_geometry(
     block: np.ndarray,
     diagonal: np.ndarray,
     cross: np.ndarray,
+    blocks: Sequence[tuple[int, np.ndarray]] = (),
 ) -> Geometry:
     """Coordinates around a point, for a precision matrix in blocks.
 
@@ -29,14 +32,29 @@ def laplace_geometry(
         Precisions of the wide ones, d; positive.
     cross : ndarray, shape (D - M, M)
         B'.
+    blocks : sequence of (int, ndarray of shape (J, K, K))
+        Precisions of K effects of each of J groups, and where they begin among the wide elements:
+        the first effect of all groups, then the second. They stand in the place of d.
     """
-    coupling = np.ascontiguousarray(cross.T / diagonal)
+    scale, coupling = 1.0 / np.sqrt(diagonal), np.ascontiguousarray(cross.T / diagonal)
+    pairs, mixing = [], []
+    for start, precision in blocks:
+        j, k, _ = precision.shape
+        span, inverse = slice(start, start + j * k), np.linalg.inv(precision)
+        each = cross[span].reshape(k, j, -1)
+        coupling[:, span] = np.einsum("jst,tjm->msj", inverse, each).reshape(-1, j * k)
+        root = np.linalg.cholesky(inverse)
+        scale[span] = np.diagonal(root, axis1=1, axis2=2).T.ravel()
+        for s, t in zip(*np.tril_indices(k, -1), strict=True):
+            pairs.append((start + s * j, start + t * j, j))
+            mixing.append(root[:, s, t])
     factor, proper = _covariance_factor(block - coupling @ cross)
     if not proper:
         # Away from a mode, or with wide elements that are coupled: no law has these blocks.
         coupling = np.zeros_like(coupling)
         factor, _ = _covariance_factor(block)
-    return Geometry(centre, dense, wide, factor, 1.0 / np.sqrt(diagonal), coupling)
+    runs = np.array(pairs, np.int64).reshape(-1, 3), np.concatenate([np.empty(0), *mixing])
+    return Geometry(centre, dense, wide, factor, scale, coupling, *runs)
 
 
 def _covariance_factor(precision: np.ndarray) -> tuple[np.ndarray, bool]:

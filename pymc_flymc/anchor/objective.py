@@ -9,6 +9,8 @@ their conditional precisions d taken as independent: ``log p - sum_i log(d_i) / 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +25,8 @@ __all__ = ["Objective"]
 PROBES = 8
 #: How close probes come to each other, relatively, where they are exact.
 SAME = 1e-9
+#: Least eigenvalue of a correlation matrix, that of a group's effects: else they go without.
+PROPER = 1e-3
 #: Step of finite differences in unconstrained parameters.
 STEP = 1e-4
 
@@ -150,8 +154,8 @@ class Objective:
             for _ in range(self._n_repeats):
                 signs = rng.choice([-1.0, 1.0], len(places))
                 direction = _indicator(len(theta), places, signs)
-                product = self._surrogate.hessian_times(theta, self._statistics, direction)
-                probed.append(-signs * product[places])
+                along = self._surrogate.hessian_times(theta, self._statistics, direction)
+                probed.append(-signs * along[places])
             total = np.mean(probed, axis=0)
             exact = exact and np.allclose(probed, total, SAME, SAME * np.abs(total).max())
             good = total > 1e-8
@@ -161,7 +165,33 @@ class Objective:
             self._n_repeats = 1
         return found
 
-    def _blocks(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _groups(self, theta: np.ndarray, diagonal: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """Return minus the Hessian of several effects of a group, for all groups at once.
+
+        Probed as the diagonal is; left out where effects of different groups are coupled.
+        """
+        rng, found = np.random.default_rng(20141104), []
+        for start, k, j in self.effects.runs:
+            span = slice(start, start + k * j)
+            places, precision = self.effects.wide[span].reshape(k, j), np.empty((2, j, k, k))
+            for i, s in product(range(2), range(k)):
+                signs = rng.choice([-1.0, 1.0], j)
+                direction = _indicator(len(theta), places[s], signs)
+                along = self._surrogate.hessian_times(theta, self._statistics, direction)
+                precision[i, :, s] = (-signs * along[places]).T
+            each = np.mean(precision, axis=0)
+            if not np.allclose(precision, each, SAME, SAME * np.abs(each).max()):
+                continue
+            own = diagonal[span].reshape(k, j).T
+            each = 0.5 * (each + each.transpose(0, 2, 1))
+            each[:, range(k), range(k)] = own
+            size = np.sqrt(own[:, :, None] * own[:, None, :])
+            bad = np.linalg.eigvalsh(each / size).min(axis=1) < PROPER
+            each[bad] = own[bad][:, :, None] * np.eye(k)
+            found.append((start, each))
+        return found
+
+    def _blocks(self, theta: np.ndarray) -> tuple[Any, ...]:
         """Return minus the Hessian in the blocks of `laplace_geometry`.
 
         Raises
@@ -172,16 +202,17 @@ class Objective:
         dense, wide = self.effects.dense, self.effects.wide
         if not len(wide):
             block = -self.hessian(theta)
-            diagonal, cross = np.empty(0), np.empty((0, len(dense)))
+            diagonal, cross, groups = np.empty(0), np.empty((0, len(dense))), []
         else:
             columns = np.empty((len(theta), len(dense)))
             for j, place in enumerate(dense):
                 columns[:, j] = -self.hessian_times(theta, _indicator(len(theta), place, 1.0))
             block, cross = 0.5 * (columns[dense] + columns[dense].T), columns[wide]
             diagonal = self._probe(theta)[wide]
+            groups = self._groups(theta, diagonal)
         if not all(np.all(np.isfinite(part)) for part in (block, diagonal, cross)):
             raise ValueError("the curvature of the log density at the anchor is not finite")
-        return block, diagonal, cross
+        return block, diagonal, cross, groups
 
     def geometry(self, theta: np.ndarray) -> Geometry:
         """Coordinates of the Laplace approximation at theta."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,9 @@ from scipy.linalg import solve_triangular
 from pymc_flymc.kernels.native import kernel_part, matrix, named_tuple_type, vector
 
 __all__ = ["Geometry", "dense_geometry", "geometry_type", "unwhiten", "whiten_gradient"]
+
+
+_NO_PAIRS, _NO_MIXING = np.empty((0, 3), np.int64), np.empty(0)
 
 
 class Geometry(NamedTuple):
@@ -25,8 +29,12 @@ class Geometry(NamedTuple):
     random intercepts of one grouping factor. For other models the coupling among wide elements is
     left out. That guides proposals and the tightness of bounds only: no draw depends on it in law.
 
-    ``x[dense] = factor v[dense]`` and ``x[wide] = scale v[wide] - coupling' x[dense]``, where
+    ``x[dense] = factor v[dense]`` and ``x[wide] = S v[wide] - coupling' x[dense]``, where
     x = theta - centre. Both v and theta are in the order of theta.
+
+    Of several effects of each group, such as correlated intercepts and slopes, diag(d) is a matrix
+    of small blocks, one for each group. The wide elements come in runs, the first effect of all
+    groups, then the second, and S has diagonals beside its own, one for each pair of runs.
 
     Attributes
     ----------
@@ -39,9 +47,14 @@ class Geometry(NamedTuple):
         Lower-triangular F with F F' = (C - B diag(d)^-1 B')^-1, about the posterior covariance of
         the dense elements.
     scale : ndarray, shape (D - M,)
-        d^(-1/2), conditional posterior sds of the wide ones.
+        d^(-1/2), conditional posterior sds of the wide ones: the diagonal of S.
     coupling : ndarray, shape (M, D - M)
         B diag(d)^-1.
+    pairs : ndarray, shape (R, 3), int64
+        Where a run begins among the wide elements, where one before it does that it depends on, and
+        how long both are; in the order of the first.
+    mixing : ndarray
+        The elements of S for all pairs, one after the other.
     """
 
     centre: np.ndarray
@@ -50,6 +63,8 @@ class Geometry(NamedTuple):
     factor: np.ndarray
     scale: np.ndarray
     coupling: np.ndarray
+    pairs: np.ndarray = _NO_PAIRS
+    mixing: np.ndarray = _NO_MIXING
 
     def unwhiten(self, v: np.ndarray) -> np.ndarray:
         """Return theta for whitened v, shape (D,)."""
@@ -59,22 +74,52 @@ class Geometry(NamedTuple):
         """Return v for theta, the inverse of `unwhiten`."""
         x, v = theta - self.centre, np.empty_like(theta, dtype=np.float64)
         v[self.dense] = solve_triangular(self.factor, x[self.dense], lower=True)
-        v[self.wide] = (x[self.wide] + self.coupling.T @ x[self.dense]) / self.scale
+        rest = x[self.wide] + self.coupling.T @ x[self.dense]
+        for run, before, mixing in self._mixed():
+            rest[run] -= mixing * rest[before] / self.scale[before]
+        v[self.wide] = rest / self.scale
         return v
 
     def spread(self, v: np.ndarray) -> np.ndarray:
         """Return x = L^-T v, of the Laplace covariance for standard normal v; shape (D,)."""
         x = np.empty_like(v, dtype=np.float64)
         x[self.dense] = self.factor @ v[self.dense]
-        x[self.wide] = self.scale * v[self.wide] - self.coupling.T @ x[self.dense]
+        wide = self.scale * v[self.wide] - self.coupling.T @ x[self.dense]
+        for run, before, mixing in self._mixed():
+            wide[run] += mixing * v[self.wide[before]]
+        x[self.wide] = wide
         return x
 
     def whiten_gradient(self, g: np.ndarray) -> np.ndarray:
         """Return L^-1 g: the gradient in v of a function with gradient g in theta."""
         out = np.empty_like(g, dtype=np.float64)
         out[self.dense] = self.factor.T @ (g[self.dense] - self.coupling @ g[self.wide])
-        out[self.wide] = self.scale * g[self.wide]
+        wide = self.scale * g[self.wide]
+        for run, before, mixing in self._mixed():
+            wide[before] += mixing * g[self.wide[run]]
+        out[self.wide] = wide
         return out
+
+    def rescaled(self, factors: np.ndarray) -> Geometry:
+        """Return coordinates in which wide elements of v are so many times smaller."""
+        mixing = [each * factors[before] for _, before, each in self._mixed()]
+        scale = self.scale * factors
+        return self._replace(scale=scale, mixing=np.concatenate([self.mixing[:0], *mixing]))
+
+    def conditional_sds(self) -> np.ndarray:
+        """Return the lengths of the rows of S, shape (D - M,)."""
+        squares = self.scale**2
+        for run, _, mixing in self._mixed():
+            squares[run] += mixing**2
+        return np.sqrt(squares)
+
+    def _mixed(self) -> Iterator[tuple[slice, slice, np.ndarray]]:
+        """Yield pairs of runs, with the elements of S for them."""
+        at = 0
+        for start, before, length in self.pairs:
+            mixing = self.mixing[at : at + length]
+            yield slice(start, start + length), slice(before, before + length), mixing
+            at += length
 
 
 def dense_geometry(centre: np.ndarray, factor: np.ndarray) -> Geometry:
@@ -95,6 +140,8 @@ def geometry_type() -> types.Type:
             "factor": matrix,
             "scale": vector(),
             "coupling": matrix,
+            "pairs": types.Array(types.int64, 2, "C"),
+            "mixing": vector(),
         },
     )
 
@@ -121,6 +168,12 @@ def unwhiten(geometry, v, theta):
     wide = np.empty(n_wide)
     for i in range(n_wide):
         wide[i] = geometry.scale[i] * v[geometry.wide[i]]
+    at = 0
+    for k in range(geometry.pairs.shape[0]):
+        start, before, length = geometry.pairs[k]
+        for i in range(length):
+            wide[start + i] += geometry.mixing[at + i] * v[geometry.wide[before + i]]
+        at += length
     for j in range(n_dense):
         coupling, each = geometry.coupling[j], theta[geometry.dense[j]]
         for i in range(n_wide):
@@ -150,6 +203,12 @@ def whiten_gradient(geometry, g_theta, g_v):
     for i in range(n_wide):
         wide[i] = g_theta[geometry.wide[i]]
         g_v[geometry.wide[i]] = geometry.scale[i] * wide[i]
+    at = 0
+    for k in range(geometry.pairs.shape[0]):
+        start, before, length = geometry.pairs[k]
+        for i in range(length):
+            g_v[geometry.wide[before + i]] += geometry.mixing[at + i] * wide[start + i]
+        at += length
     for j in range(n_dense):
         coupling, total = geometry.coupling[j], 0.0
         for i in range(n_wide):

@@ -18,7 +18,7 @@ def diagonal_geometry(geometry: Geometry) -> Geometry:
     scale = np.empty(d)
     scale[geometry.dense] = np.linalg.norm(geometry.factor, axis=1)
     reach = np.linalg.norm(geometry.coupling.T @ geometry.factor, axis=1)
-    scale[geometry.wide] = np.hypot(geometry.scale, reach)
+    scale[geometry.wide] = np.hypot(geometry.conditional_sds(), reach)
     empty = np.empty(0, np.int64)
     return Geometry(geometry.centre, empty, np.arange(d), np.empty((0, 0)), scale, np.empty((0, d)))
 
@@ -43,14 +43,14 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
     draws = draws - draws.mean(axis=0)
     dense, variance = draws[:, geometry.dense], np.mean(draws[:, geometry.wide] ** 2, axis=0)
     n = len(draws)
-    scale = geometry.scale * np.sqrt((n * variance + CONFIRMING) / (n + CONFIRMING))
+    geometry = geometry.rescaled(np.sqrt((n * variance + CONFIRMING) / (n + CONFIRMING)))
     if not dense.shape[1]:
-        return geometry._replace(scale=scale)
+        return geometry
     covariance = (n * _shrunk_covariance(dense) + CONFIRMING * np.eye(dense.shape[1])) / (
         n + CONFIRMING
     )
     factor = geometry.factor @ np.linalg.cholesky(covariance)
-    return geometry._replace(factor=np.ascontiguousarray(factor), scale=scale)
+    return geometry._replace(factor=np.ascontiguousarray(factor))
 
 
 def _shrunk_covariance(draws: np.ndarray) -> np.ndarray:

@@ -1,35 +1,52 @@
 """Coordinates of the Laplace approximation."""
 
 import numpy as np
+import pymc as pm
 import pytest
 
+from pymc_flymc import FireflyHMC
 from pymc_flymc.anchor.laplace import laplace_geometry
 from pymc_flymc.kernels.geometry import dense_geometry
 from tests.support.native import unwhiten, whiten_gradient
 
 
-def random_geometry(seed=0):
-    """Precision matrix in blocks, its elements shuffled, and coordinates around a point."""
+def random_geometry(coupled=False, seed=0):
+    """Precision matrix in blocks, its elements shuffled, and coordinates around a point.
+
+    With two effects of each of two groups, which may be coupled.
+    """
     rng = np.random.default_rng(seed)
     dense, wide = np.array([6, 0, 3]), np.array([5, 1, 2, 4])
     diagonal, cross = rng.uniform(1, 3, 4), rng.normal(size=(4, 3))
     root = rng.normal(size=(3, 3))
-    block = root @ root.T + np.eye(3) + cross.T @ (cross / diagonal[:, None])
+    of_wide, blocks = np.diag(diagonal), []
+    if coupled:
+        of_wide[[0, 1, 2, 3], [2, 3, 0, 1]] = 0.8, -0.5, 0.8, -0.5
+        blocks = [(0, np.stack([of_wide[g::2, g::2] for g in range(2)]))]
+    block = root @ root.T + np.eye(3) + cross.T @ np.linalg.solve(of_wide, cross)
     precision = np.zeros((7, 7))
-    precision[np.ix_(dense, dense)], precision[wide, wide] = block, diagonal
+    precision[np.ix_(dense, dense)], precision[np.ix_(wide, wide)] = block, of_wide
     precision[np.ix_(wide, dense)] = cross
     precision[np.ix_(dense, wide)] = cross.T
-    return precision, laplace_geometry(np.arange(7.0), dense, wide, block, diagonal, cross)
+    arguments = np.arange(7.0), dense, wide, block, diagonal, cross, blocks
+    return precision, laplace_geometry(*arguments)
 
 
-def test_laplace_geometry():
-    precision, laplace = random_geometry()
+@pytest.mark.parametrize("coupled", [False, True])
+def test_laplace_geometry(coupled):
+    precision, laplace = random_geometry(coupled)
     assert np.array_equal(laplace.factor, np.tril(laplace.factor))
     columns = np.stack([laplace.spread(v) for v in np.eye(7)], axis=1)
     np.testing.assert_allclose(columns @ columns.T, np.linalg.inv(precision), rtol=1e-10)
     v = np.random.default_rng(1).normal(size=7)
     np.testing.assert_allclose(laplace.whiten(laplace.unwhiten(v)), v, rtol=1e-12)
     np.testing.assert_allclose(laplace.whiten_gradient(v), columns.T @ v, rtol=1e-12)
+    given = np.linalg.inv(precision[np.ix_(laplace.wide, laplace.wide)])
+    np.testing.assert_allclose(laplace.conditional_sds(), np.sqrt(np.diag(given)), rtol=1e-12)
+    wider = laplace.rescaled(np.arange(1.0, 5.0))
+    u = v.copy()
+    u[laplace.wide] *= np.arange(1.0, 5.0)
+    np.testing.assert_allclose(wider.spread(v), laplace.spread(u), rtol=1e-12)
 
 
 def test_improper_blocks_give_a_factor():
@@ -42,10 +59,11 @@ def test_improper_blocks_give_a_factor():
     np.testing.assert_allclose(laplace.factor, 10.0 * np.eye(3))
 
 
-@pytest.mark.parametrize("all_dense", [True, False])
-def test_geometry_in_kernels(all_dense):
-    geometry = random_geometry()[1]
-    if all_dense:
+@pytest.mark.parametrize("form", ["dense", "wide", "coupled"])
+def test_geometry_in_kernels(form):
+    geometry = random_geometry(form == "coupled")[1]
+    assert len(geometry.pairs) == (form == "coupled")
+    if form == "dense":
         geometry = dense_geometry(np.arange(3.0), geometry.factor)
     v, gradient = np.random.default_rng(4).normal(size=(2, len(geometry.centre)))
     theta, out = np.empty_like(v), np.empty_like(v)
@@ -53,3 +71,25 @@ def test_geometry_in_kernels(all_dense):
     np.testing.assert_allclose(theta, geometry.unwhiten(v), rtol=1e-12)
     whiten_gradient(geometry, gradient.copy(), out)
     np.testing.assert_allclose(out, geometry.whiten_gradient(gradient), rtol=1e-12)
+
+
+def test_effects_of_a_group_are_told_apart(structured):
+    """Correlated intercepts and slopes, non-centred: the Hessian at the anchor, to the last."""
+    rng = np.random.default_rng(3)
+    group, x = rng.integers(0, 12, 300), rng.normal(0.5, 1.0, 300)
+    with pm.Model() as model:
+        mu = pm.Normal("mu")
+        chol, *_ = pm.LKJCholeskyCov("chol", n=2, eta=2, sd_dist=pm.HalfNormal.dist(1.0, shape=2))
+        b = pm.Normal("z", shape=(12, 2)) @ chol.T
+        y = rng.integers(0, 2, 300)
+        pm.Bernoulli("y", logit_p=mu + b[group, 0] + b[group, 1] * x, observed=y)
+        step = FireflyHMC()
+    geometry = step.target.geometry
+    assert [tuple(pair) for pair in geometry.pairs] == [(12, 0, 12)]
+    assert len(geometry.mixing) == 12 and np.all(geometry.mixing != 0.0)
+    assert geometry.coupling.any()
+    d2logp = model.compile_d2logp(negate_output=False)
+    wide = np.ix_(geometry.wide, geometry.wide)
+    precision = -d2logp(step._layout.unravel(geometry.centre))[wide]
+    s = np.stack([geometry.spread(v) for v in np.eye(len(geometry.centre))], axis=1)[wide]
+    np.testing.assert_allclose(s @ s.T, np.linalg.inv(precision), rtol=1e-5, atol=1e-8)
