@@ -23,6 +23,9 @@ LIKELIHOODS = (
     "poisson",
     "negative-binomial",
     "groups",
+    "groups-poisson",
+    "groups-probit",
+    "slopes",
 )
 #: Classes of the softmax regression, if nothing else is said.
 CLASSES = 3
@@ -38,7 +41,8 @@ TRIALS, GROUPS = 10, 1000
 class Problem:
     """Design with its intercept column, shape (N, D), float64, and outcomes, shape (N,).
 
-    With random intercepts ("groups"), also the group of each row.
+    With random intercepts ("groups") and correlated slopes of the second column ("slopes"), also
+    the group of each row.
     """
 
     X: np.ndarray
@@ -116,14 +120,32 @@ class Problem:
                 pm.Binomial("y", n=TRIALS, logit_p=self.X @ beta, observed=self.y)
             elif self.likelihood == "probit":
                 pm.Bernoulli("y", p=pm.math.invprobit(self.X @ beta), observed=self.y)
-            elif self.likelihood == "groups":
-                sigma = pm.HalfNormal("sigma", 1)
-                assert self.group is not None
-                effect = pm.Normal("effect", 0, sigma, shape=int(self.group.max()) + 1)
-                pm.Bernoulli("y", logit_p=self.X @ beta + effect[self.group], observed=self.y)
+            elif self.group is not None:
+                eta = self.X @ beta + self._effects()
+                if self.likelihood == "groups-poisson":
+                    pm.Poisson("y", mu=pm.math.exp(eta), observed=self.y)
+                elif self.likelihood == "groups-probit":
+                    pm.Bernoulli("y", p=pm.math.invprobit(eta), observed=self.y)
+                else:
+                    pm.Bernoulli("y", logit_p=eta, observed=self.y)
             else:
                 pm.Bernoulli("y", logit_p=self.X @ beta, observed=self.y)
         return model
+
+    def _effects(self) -> Any:
+        """Add intercepts of groups to the model, or correlated intercepts and slopes."""
+        import pymc as pm
+
+        group = self.group
+        assert group is not None
+        n_groups = int(group.max()) + 1
+        if self.likelihood != "slopes":
+            sigma = pm.HalfNormal("sigma", 1)
+            return pm.Normal("effect", 0, sigma, shape=n_groups)[group]
+        scales = pm.HalfNormal.dist(1, shape=2)
+        chol, _, _ = pm.LKJCholeskyCov("chol", n=2, eta=2, sd_dist=scales)
+        effects = pm.Normal("z", 0, 1, shape=(n_groups, 2)) @ chol.T
+        return effects[group, 0] + effects[group, 1] * self.X[:, 1]
 
 
 def synthetic(
@@ -170,9 +192,19 @@ def synthetic(
         latent = X[:, 1:] @ (rng.normal(size=n_columns - 1) / np.sqrt(n_columns))
         latent += rng.logistic(size=n_rows)
         y = np.searchsorted(CUTPOINTS, latent).astype(np.int8)
-    elif likelihood == "groups":
+    elif likelihood.startswith("groups"):
         group = rng.integers(groups, size=n_rows)
         eta = eta + 0.7 * rng.normal(size=groups)[group]
+        if likelihood == "groups-poisson":
+            y = rng.poisson(np.exp(eta))
+        elif likelihood == "groups-probit":
+            y = (eta + rng.normal(size=n_rows) > 0).astype(np.int8)
+        else:
+            y = (rng.random(n_rows) < 1 / (1 + np.exp(-eta))).astype(np.int8)
+    elif likelihood == "slopes":
+        group = rng.integers(groups, size=n_rows)
+        a, b = np.array([[0.8, 0.0], [0.2, 0.35]]) @ rng.normal(size=(2, groups))
+        eta = eta + a[group] + b[group] * X[:, 1]
         y = (rng.random(n_rows) < 1 / (1 + np.exp(-eta))).astype(np.int8)
     else:
         y = (rng.random(n_rows) < 1 / (1 + np.exp(-eta))).astype(np.int8)
