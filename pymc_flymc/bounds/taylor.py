@@ -262,6 +262,11 @@ def metric_of(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
         # that is too large would be beyond the limit too often.
         share = np.linalg.eigvalsh(prior / np.outer(scale, scale)).min(initial=1.0)
         ridge[places] = np.maximum(ridge[places], share * scale**2)
+    # Where a likelihood is not log-concave its rows' curvature may fall short of zero.
+    sd = np.sqrt(variance)
+    least = np.linalg.eigvalsh(anchor.expansion.information * np.outer(sd, sd))[0]
+    if least < -1e-6:
+        ridge += -2.0 * least / variance
     factor = np.linalg.cholesky(anchor.expansion.information + np.diag(ridge))
     # A little wider than it need be, so that rounding never violates Cauchy-Schwarz.
     return np.linalg.inv(factor).T * (1.0 + 1e-9), ridge

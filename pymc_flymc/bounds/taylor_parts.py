@@ -69,7 +69,12 @@ class TaylorInParts:
         return effects and isinstance(likelihood, SmoothLikelihood)
 
     def supports(self, likelihood: Likelihood) -> bool:
-        """Whether the likelihood is smooth, with bounded derivatives, of one predictor."""
+        """Whether the likelihood is smooth, with bounded derivatives, of one predictor.
+
+        It must be log-concave: sums over rows with many columns take convex rows as flat.
+        """
+        if not getattr(likelihood, "log_concave", True):
+            return False
         return likelihood.n_predictors == 1 and isinstance(likelihood, SmoothLikelihood)
 
     def n_constants(self, likelihood: Likelihood) -> int:

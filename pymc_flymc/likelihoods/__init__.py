@@ -21,6 +21,10 @@ from pymc_flymc.likelihoods.normal import Normal
 from pymc_flymc.likelihoods.ordered import OrderedLogit
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.softmax import Softmax
+from pymc_flymc.likelihoods.zero_truncated import (
+    ZeroTruncatedNegativeBinomial,
+    ZeroTruncatedPoisson,
+)
 from pymc_flymc.settings import check_object
 
 LIKELIHOODS: list[Likelihood] = [
@@ -31,6 +35,8 @@ LIKELIHOODS: list[Likelihood] = [
     NegativeBinomialLog(),
     NegativeBinomialFree(),
     PoissonLog(),
+    ZeroTruncatedPoisson(),
+    ZeroTruncatedNegativeBinomial(),
     Durations(),
     WeibullFree(),
     GammaFree(),
@@ -87,6 +93,8 @@ __all__ = [
     "Softmax",
     "StudentT",
     "WeibullFree",
+    "ZeroTruncatedNegativeBinomial",
+    "ZeroTruncatedPoisson",
     "find_predictor",
     "is_likelihood",
     "outcome",

@@ -183,10 +183,14 @@ class ExplicitLikelihood(Likelihood, Protocol):
 
 @runtime_checkable
 class SmoothLikelihood(Likelihood, Protocol):
-    """A log-concave likelihood without nuisances whose higher derivatives are known to be bounded.
+    """A likelihood without nuisances whose higher derivatives are known to be bounded.
 
     Its derivatives of higher order are those along any direction u with
     ``max(0, u) - min(0, u) = 1``. For one predictor that is the ordinary derivative.
+
+    It is log-concave, or says that it need not be by an attribute ``log_concave = False``. Then
+    some rows may be convex in a predictor, as long as all of them together are concave where the
+    posterior is.
 
     Attributes
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -11,7 +12,7 @@ from scipy.special import ndtr
 
 from pymc_flymc.likelihoods.bernoulli import Bernoulli
 
-__all__ = ["BernoulliCloglog", "BernoulliProbit"]
+__all__ = ["BernoulliCloglog", "BernoulliProbit", "log_positive"]
 
 
 class BernoulliProbit(Bernoulli):
@@ -89,8 +90,12 @@ class BernoulliCloglog(Bernoulli):
         Branches that are not taken get an argument at which they and their derivatives are finite.
         """
         (eta,) = arguments
-        t = pt.exp(pt.clip(eta, -10.0, 20.0))
-        small = pt.exp(pt.minimum(eta, -10.0))
-        series = eta - 0.5 * small + pt.sqr(small) / 24.0
-        one = pt.switch(eta < -10.0, series, pt.log(-pt.expm1(-t)))
-        return pt.switch(y > 0.5, one, -pt.exp(pt.switch(y > 0.5, 0.0, eta)))
+        return pt.switch(y > 0.5, log_positive(eta), -pt.exp(pt.switch(y > 0.5, 0.0, eta)))
+
+
+def log_positive(eta: Any) -> Any:
+    """Graph of ``log(1 - exp(-exp(eta)))``, of a Poisson variable that is not zero."""
+    t = pt.exp(pt.clip(eta, -10.0, 20.0))
+    small = pt.exp(pt.minimum(eta, -10.0))
+    series = eta - 0.5 * small + pt.sqr(small) / 24.0
+    return pt.switch(eta < -10.0, series, pt.log(-pt.expm1(-t)))

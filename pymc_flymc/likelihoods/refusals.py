@@ -21,7 +21,6 @@ __all__ = ["ALTERNATIVES", "distribution_name", "is_ordered", "nothing_supported
 
 _POSITIVE = "pm.LogNormal, pm.Gamma with a log link, or pm.StudentT for np.log(y)"
 _ZEROS = "pm.NegativeBinomial with a free alpha allows for many zeros"
-_TWO_PARTS = "pm.Bernoulli for y > 0 and, in the same model, pm.LogNormal for y[y > 0]"
 _TRIALS = "pm.Categorical(logit_p=eta), with a row for each trial"
 _OVERDISPERSED = "pm.Binomial(n=n, logit_p=eta + a[group]), whose groups vary beyond the binomial"
 
@@ -38,7 +37,8 @@ ALTERNATIVES = {
     "NormalMixture": "pm.StudentT or pm.Cauchy, if the mixture is there for outliers",
     "Censored": "pm.Censored of pm.Weibull.dist or of pm.Exponential.dist, for durations; a "
     "pm.Bernoulli for y above a limit",
-    "Truncated": "the distribution without pm.Truncated, if next to nothing is cut off",
+    "Truncated": "the distribution without pm.Truncated, if next to nothing is cut off; counts of "
+    "pm.Poisson.dist and pm.NegativeBinomial.dist may have lower=1",
     "TruncatedNormal": "pm.Normal, if next to nothing is cut off",
     "Geometric": "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=1) for y - 1 is geometric, with "
     "p = 1 / (1 + mu)",
@@ -46,10 +46,6 @@ ALTERNATIVES = {
     "ZeroInflatedBinomial": _OVERDISPERSED,
     "ZeroInflatedPoisson": _ZEROS,
     "ZeroInflatedNegativeBinomial": _ZEROS,
-    "HurdlePoisson": _ZEROS,
-    "HurdleNegativeBinomial": _ZEROS,
-    "HurdleGamma": _TWO_PARTS,
-    "HurdleLogNormal": _TWO_PARTS,
     "Multinomial": _TRIALS,
     "DirichletMultinomial": _TRIALS,
 }

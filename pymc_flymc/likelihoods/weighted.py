@@ -89,6 +89,10 @@ class _Smooth(Weighted):
     def growth(self) -> float:
         return float(self.base.growth)
 
+    @property
+    def log_concave(self) -> bool:
+        return bool(getattr(self.base, "log_concave", True))
+
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
     ) -> np.ndarray:

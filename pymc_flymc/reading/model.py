@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import graph_replace
-from pytensor.tensor import as_tensor
+from pytensor.tensor import as_tensor, join
 from pytensor.tensor.math import variadic_add
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, free_inputs
-from pymc_flymc.likelihoods import LIKELIHOODS, RowParameters
+from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.likelihoods.refusals import nothing_supported
 from pymc_flymc.reading.elsewhere import (
     check_rest,
@@ -27,18 +23,12 @@ from pymc_flymc.reading.elsewhere import (
     read_elsewhere,
 )
 from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
-from pymc_flymc.reading.levels import read_levels
-from pymc_flymc.reading.observed import (
-    check_form,
-    observed_graph,
-    size_of,
-    with_row_data,
-)
+from pymc_flymc.reading.hurdles import without_hurdle
+from pymc_flymc.reading.observed import observed_graph, size_of
 from pymc_flymc.reading.other_steps import warn_of_other_steps
-from pymc_flymc.reading.predictor import read_parameters
-from pymc_flymc.reading.rest import read_rest
-from pymc_flymc.reading.variables import names, value_shapes, value_variables
-from pymc_flymc.reading.weights import read_weights, with_weights, without_weights
+from pymc_flymc.reading.rows import check_sizes, parameters_of, read_rows
+from pymc_flymc.reading.variables import value_shapes, value_variables
+from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing
 from pymc_flymc.sources.source import RowSource
@@ -55,7 +45,8 @@ class ModelReading:
     Attributes
     ----------
     regressions : tuple of Regression
-        The observed variables with these rows, the one with the most first.
+        The observed variables with these rows, the one with the most first. One with a hurdle is
+        two, values above zero first.
     coefficients : tuple of TensorVariable
         w(theta) of each: float64 vectors in terms of value variables.
     rest_logp : TensorVariable
@@ -122,22 +113,23 @@ def read_model(
     largest, *others = _supported(model)
     owned = value_variables(model, vars)
     shapes = value_shapes(model)
-    taken = {largest: _read_rows(model, largest, owned, shapes)}
+    taken = {largest: read_rows(model, largest, owned, shapes)}
     refused: dict[str, str] = {}
     for rv in others:
         if size_of(model, rv) >= ENOUGH_ROWS:
             try:
-                taken[rv] = _read_rows(model, rv, owned, shapes)
+                taken[rv] = read_rows(model, rv, owned, shapes)
             except UnsupportedModelError as error:
                 refused[str(rv.name)] = str(error)
     rows = [size_of(model, rv) for rv in taken]
+    parts = [part for each in taken.values() for part in each.parts]
     warn_of_other_steps(model, owned, sum(rows))
     terms = _terms(model, taken)
-    coefficients = {rv: w for rv, (_, w, _) in taken.items()}
+    coefficients = {rv: join(0, *(w for _, w in each.parts)) for rv, each in taken.items()}
     return ModelReading(
-        _of_one_dtype([regression for regression, _, _ in taken.values()]),
-        tuple(coefficients.values()),
-        variadic_add(*terms.values(), *(rest for _, _, rest in taken.values())),
+        _of_one_dtype([regression for regression, _ in parts]),
+        tuple(w for _, w in parts),
+        variadic_add(*terms.values(), *(each.rest for each in taken.values())),
         owned,
         find_full_passes(model, coefficients, terms, shapes, refused),
         per_row(model, rows, shapes),
@@ -164,80 +156,23 @@ def _read_elsewhere(model: Model, owned: list[TensorVariable], source: RowSource
             "the model, without data="
         )
     inner = rv.owner.inputs[0] if is_scaled(rv) else rv
+    if without_hurdle(inner)[1] is not None:
+        raise UnsupportedModelError(
+            f"rows given by data= are those of one likelihood, and {rv.name!r} with its hurdle has "
+            "two. Put the rows into the model, without data=; or give those with y > 0, of "
+            "pm.Truncated(dist, lower=1), and in a model of its own pm.Bernoulli for y > 0"
+        )
     if not any(family.matches(inner) for family in LIKELIHOODS):
         raise UnsupportedModelError(nothing_supported(model, LIKELIHOODS))
     name = str(rv.name)
-    parameters = _parameters(model, rv, inner, owned)
+    parameters = parameters_of(model, rv, inner, owned)
     warn_of_other_steps(model, owned, source.n_rows)
     observed = observed_graph(model, rv)
     regression, w = read_elsewhere(name, parameters, observed, shapes, containers, source)
-    _check_sizes(regression, name)
+    check_sizes(regression, name)
     terms = _terms(model, [rv])
     check_rest([*terms.values(), w], containers)
     return ModelReading((regression,), (w,), variadic_add(*terms.values()), owned, (), {})
-
-
-def _parameters(
-    model: Model, rv: TensorVariable, inner: TensorVariable, owned: list[TensorVariable]
-) -> RowParameters:
-    """Return the parameters of an observed variable in terms of value variables.
-
-    Of one with ``total_size=`` the variable inside is read.
-    """
-    check_form(model, rv)
-    parameters = _read_parameters(inner)
-    optional = {"cutpoints": parameters.cutpoints, "rest": parameters.rest}
-    further = {name: graph for name, graph in optional.items() if graph is not None}
-    graphs: Any = [parameters.predictors, *parameters.nuisances, *further.values()]
-    observed: dict[Any, Any] = {inner: model.rvs_to_values[rv]}
-    graphs = model.replace_rvs_by_values(graph_replace(graphs, observed, strict=False))
-    _check_variables(model, owned, graphs, str(rv.name))
-    stop = 1 + len(parameters.nuisances)
-    return replace(
-        parameters,
-        predictors=graphs[0],
-        nuisances=graphs[1:stop],
-        **dict(zip(further, graphs[stop:], strict=True)),
-    )
-
-
-def _read_rows(
-    model: Model,
-    rv: TensorVariable,
-    owned: list[TensorVariable],
-    shapes: Mapping[Variable, tuple[int, ...]],
-) -> tuple[Regression, TensorVariable, TensorVariable]:
-    """Read one observed variable: its rows, the graph of their coefficients, and what is left."""
-    name = str(rv.name)
-    inner, graph = without_weights(rv)
-    parameters = _parameters(model, rv, inner, owned)
-    likelihood = parameters.likelihood
-    observed = evaluate(observed_graph(model, rv))
-    weights = None if graph is None else read_weights(graph, len(observed), name)
-    values = with_row_data(observed, parameters.row_data, likelihood, name)
-    if parameters.cutpoints is not None:
-        levels = read_levels(parameters, values, name, shapes, weights)
-        weights = None if weights is None else weights[levels.rows]
-        regression = Regression(name, levels.design, levels.y, likelihood)
-        return with_weights(regression, weights), levels.coefficients, levels.rest
-    y = likelihood.read_observed(values, name)  # first: a design may be made of them
-    predictor = read_parameters(parameters, len(values), name, shapes)
-    regression = Regression(name, predictor.design, y, likelihood)
-    _check_sizes(regression, name)
-    rest = read_rest(parameters, len(values), name, shapes, weights)
-    return with_weights(regression, weights), predictor.coefficients, rest
-
-
-def _check_sizes(regression: Regression, name: str) -> None:
-    """Refuse families of other numbers of predictors or nuisance parameters than they say."""
-    design, likelihood = regression.design, regression.likelihood
-    found = design.n_predictors, design.n_nuisances
-    expected = likelihood.n_predictors, len(likelihood.nuisances)
-    if found != expected:  # kernels would read beyond the arrays of such a family
-        raise ValueError(
-            f"the family {likelihood.name} is of {expected} predictors and nuisance parameters, "
-            f"and has read {found} of {name!r}"
-        )
 
 
 def _of_one_dtype(regressions: list[Regression]) -> tuple[Regression, ...]:
@@ -254,39 +189,10 @@ def _of_one_dtype(regressions: list[Regression]) -> tuple[Regression, ...]:
     return tuple(converted(regression) for regression in regressions)
 
 
-def _read_parameters(rv: TensorVariable) -> RowParameters:
-    """Return what the first family that can read an observed variable has read."""
-    families = [family for family in LIKELIHOODS if family.matches(rv)]
-    for family in families[:-1]:
-        with suppress(UnsupportedModelError):
-            return family.read(rv)
-    return families[-1].read(rv)
-
-
 def _supported(model: Model) -> list[TensorVariable]:
     """Return the observed variables of supported families, at least one, the largest first."""
-    inner = {rv: without_weights(rv)[0] for rv in model.observed_RVs}
+    inner = {rv: without_hurdle(without_weights(rv)[0])[0] for rv in model.observed_RVs}
     found = [rv for rv in inner if any(family.matches(inner[rv]) for family in LIKELIHOODS)]
     if not found:
         raise UnsupportedModelError(nothing_supported(model, LIKELIHOODS))
     return sorted(found, key=lambda rv: -size_of(model, rv))
-
-
-def _check_variables(
-    model: Model, owned: list[TensorVariable], graphs: list[TensorVariable], name: str
-) -> None:
-    """Refuse variables that the rows depend on and that the step cannot, or does not, sample."""
-    touched = [v for v in free_inputs(graphs) if v in model.values_to_rvs]
-    discrete = names(model, [v for v in touched if v.type.dtype[:5] != "float"])
-    if discrete:
-        raise UnsupportedModelError(
-            f"the likelihood of {name!r} depends on the discrete variables {discrete}; "
-            "marginalize them"
-        )
-    missing = names(model, [v for v in touched if v not in owned])
-    if missing:
-        raise UnsupportedModelError(
-            f"the likelihood of {name!r} depends on {missing}, which this step does not sample. "
-            "Another step method would see only the bright rows' part of it and the result would "
-            f"be wrong: add {missing} to vars"
-        )

@@ -14,10 +14,12 @@ from pymc.distributions.shape_utils import change_dist_size
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Constant, equal_computations
 from pytensor.graph.replace import graph_replace
+from pytensor.graph.traversal import toposort
 from pytensor.scalar import basic as ps
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.type_other import NoneTypeT
 from pytensor.tensor.variable import TensorVariable
 
@@ -77,7 +79,7 @@ def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> Te
     def logp(value: TensorVariable, *own: TensorVariable) -> Any:
         return pt.as_tensor_variable(weights) * pm.logp(rebuilt(own), value, warn_rvs=False)
 
-    kind = type(dist.owner.op).__name__.removesuffix("RV")
+    kind = type(dist.owner.op).__name__.removesuffix("RV").lstrip("_")
     return pm.CustomDist(
         name,
         *parameters,
@@ -95,13 +97,20 @@ def _parameters(dist: TensorVariable) -> list[TensorVariable]:
     found: list[TensorVariable] = []
     todo = [dist]
     while todo:
-        node = todo.pop().owner
-        for v in node.op.dist_params(node):
+        for v in _inputs(todo.pop().owner):
             if v.owner is not None and v.name is None and _is_random(v):
                 todo.append(v)
             elif not isinstance(v, Constant) and v not in found:
                 found.append(v)
     return found
+
+
+def _inputs(node: Any) -> Sequence[TensorVariable]:
+    """Return what a distribution is made from, without random numbers and its size."""
+    op = node.op
+    if isinstance(op, SymbolicRandomVariable) and op.extended_signature is None:  # of mixtures
+        return [v for v in node.inputs if not isinstance(v.type, RandomType)]
+    return list(node.op.dist_params(node))
 
 
 def _is_random(v: TensorVariable) -> bool:
@@ -145,10 +154,16 @@ def _of_no_size(rv: TensorVariable) -> TensorVariable:
 
 
 def _core(density: TensorVariable) -> TensorVariable:
-    """Return a density before it was broadcast to the size of its variable."""
-    while density.owner is not None and isinstance(density.owner.op, Alloc):
-        density = density.owner.inputs[0]
-    return density
+    """Return a density, its parts too, before they were broadcast to the size of its variable."""
+    found: dict[Any, Any] = {}
+    for node in toposort([density]):
+        inputs: list[Any] = [found.get(v, v) for v in node.inputs]
+        whole: Any = node.outputs[0]
+        if isinstance(node.op, Alloc) and (whole is density or inputs[0].ndim == whole.ndim):
+            found[whole] = inputs[0]
+        elif inputs != node.inputs:
+            found.update(zip(node.outputs, node.op.make_node(*inputs).outputs, strict=True))
+    return found.get(density, density)
 
 
 def read_weights(graph: TensorVariable, n_rows: int, name: str) -> np.ndarray:

@@ -244,6 +244,9 @@ def likelihood_pass(
             curvature = -of.second[i, i]
             root = x * np.sqrt(np.where(curvature > 1e-200, curvature, 0.0))[:, None]
             information[a, a] = root.T @ root
+            if not derivatives.log_concave:
+                rising = x * np.sqrt(np.maximum(-curvature, 0.0))[:, None]
+                information[a, a] -= rising.T @ rising
         return len(y), float(of.value.sum()), gradient, information
 
     n_read, value, gradient, information = sum_rows(design, y, w, expand, stride)

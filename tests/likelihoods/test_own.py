@@ -111,7 +111,9 @@ class Levels:
 def test_family_of_which_the_model_decides(monkeypatch, missing):
     """Number of nuisance parameters and a constant are read; a family that contradicts itself is
     refused."""
-    monkeypatch.setattr("pymc_flymc.reading.model.LIKELIHOODS", [Levels(missing=missing)])
+    for module in ("model", "rows"):
+        families = [Levels(missing=missing)]
+        monkeypatch.setattr(f"pymc_flymc.reading.{module}.LIKELIHOODS", families)
     with pm.Model() as model:
         n_cuts = pm.Data("points", np.arange(3.0)).shape[0]
         cuts = pm.Normal("cuts", 0.0, 1.0, shape=n_cuts)

@@ -46,14 +46,6 @@ UNSUPPORTED = {
         lambda e: pm.ZeroInflatedNegativeBinomial("y", 0.5, mu=exp(e), alpha=2, observed=Y),
         "pm.NegativeBinomial",
     ),
-    "pm.HurdlePoisson": (
-        lambda e: pm.HurdlePoisson("y", 0.5, mu=exp(e), observed=Y),
-        "pm.NegativeBinomial",
-    ),
-    "pm.HurdleLogNormal": (
-        lambda e: pm.HurdleLogNormal("y", 0.5, mu=e, sigma=1, observed=Z**2),
-        "pm.Bernoulli for y > 0",
-    ),
     "pm.Mixture": (mixture, "pm.StudentT"),
     "pm.NormalMixture": (
         lambda e: pm.NormalMixture("y", w=CUTS**2 / 2, mu=e[:, None] * CUTS, observed=Z),
@@ -64,7 +56,7 @@ UNSUPPORTED = {
         "pm.Weibull.dist",
     ),
     "pm.Truncated(pm.Poisson)": (
-        lambda e: pm.Truncated("y", pm.Poisson.dist(exp(e)), lower=1, observed=Y + 1),
+        lambda e: pm.Truncated("y", pm.Poisson.dist(exp(e)), lower=2, observed=Y + 2),
         "without pm.Truncated",
     ),
     "pm.Geometric": (

@@ -55,3 +55,13 @@ def exposed_rows(n, d, seed):
     rng = np.random.default_rng(seed)
     X = np.column_stack([np.ones(n), rng.normal(size=(n, d - 1))])
     return rng, X, rng.uniform(0.5, 2.0, n)
+
+
+def late_flights(n):
+    """Design of some flights, and quarters of an hour by which they were late."""
+    flights = load_data("flights_pnw")
+    chosen = np.random.default_rng(0).choice(len(flights["y"]), n, replace=False)
+    names = list(flights["feature_names"])
+    columns = [names.index(name) for name in ("month", "dow", "sched_dep_minute", "distance_miles")]
+    y = np.maximum(flights["y"][chosen], 0) // 15
+    return standardised(flights["X"][chosen][:, columns]), y.astype(int)

@@ -1,0 +1,61 @@
+"""Mixtures of zeros and another distribution, as PyMC builds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+from pymc.distributions.mixture import MixtureRV, _HurdleRV
+from pytensor.tensor.basic import Join, MakeVector
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.graphs.tools import evaluate, free_inputs
+
+__all__ = ["parts_of_hurdle", "parts_of_inflated"]
+
+_ZEROS: Any = pm.DiracDelta.rv_type
+
+
+def parts_of_hurdle(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable] | None:
+    """Return psi and the variable that is never zero, of ``pm.HurdlePoisson`` and the like.
+
+    psi is the probability of a value that is not zero: a scalar, or a value for each row. None if
+    `rv` is of another kind.
+    """
+    return _parts(rv, _HurdleRV)
+
+
+def parts_of_inflated(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable] | None:
+    """Return psi and the variable to which zeros are added, of ``pm.ZeroInflatedPoisson``.
+
+    As `parts_of_hurdle`; psi is the probability of a value of that variable, zero or not.
+    """
+    return _parts(rv, MixtureRV)
+
+
+def _parts(rv: TensorVariable, kind: type) -> tuple[TensorVariable, TensorVariable] | None:
+    if rv.owner is None or not isinstance(rv.owner.op, kind):
+        return None
+    _, weights, *components = rv.owner.inputs
+    if len(components) != 2 or weights.owner is None:
+        return None
+    zeros, values = components
+    if zeros.owner is None or not isinstance(zeros.owner.op, _ZEROS):
+        return None
+    place = zeros.owner.op.dist_params(zeros.owner)
+    if free_inputs(place) or np.any(evaluate(place[0]) != 0):
+        return None
+    psi: Any
+    if isinstance(weights.owner.op, MakeVector) and len(weights.owner.inputs) == 2:
+        psi = weights.owner.inputs[1]
+    elif isinstance(weights.owner.op, Join):
+        psi = weights.owner.inputs[-1]
+        psi = psi.squeeze(axis=-1) if psi.type.broadcastable[-1] else psi[..., -1]
+    else:
+        psi = weights[..., -1]
+    if psi.ndim and all(psi.type.broadcastable):
+        psi = psi.squeeze()
+    values = values.owner.clone().outputs[values.owner.outputs.index(values)]
+    values.name = rv.name
+    return psi, values

@@ -1,0 +1,196 @@
+"""Read the rows of one observed variable: its parameters, and the regressions that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from pymc.model.core import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import graph_replace
+from pytensor.tensor import as_tensor
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.likelihoods import LIKELIHOODS, RowParameters
+from pymc_flymc.reading.hurdles import (
+    above_zero,
+    name_of_zeros,
+    without_hurdle,
+    zeros_of_rows,
+    zeros_together,
+)
+from pymc_flymc.reading.levels import read_levels
+from pymc_flymc.reading.observed import check_form, observed_graph, with_row_data
+from pymc_flymc.reading.predictor import read_parameters
+from pymc_flymc.reading.rest import read_rest
+from pymc_flymc.reading.variables import names
+from pymc_flymc.reading.weights import read_weights, with_weights, without_weights
+from pymc_flymc.regression.regression import Regression
+
+__all__ = ["Rows", "check_sizes", "parameters_of", "read_rows"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of an observed variable.
+
+    Attributes
+    ----------
+    parts : list of (Regression, TensorVariable)
+        A regression and the graph of its coefficients; two of them behind a hurdle.
+    rest : TensorVariable
+        Scalar: the part of the log-likelihood that is the same for all rows of a kind.
+    """
+
+    parts: list[tuple[Regression, TensorVariable]]
+    rest: TensorVariable
+
+
+def read_rows(
+    model: Model,
+    rv: TensorVariable,
+    owned: list[TensorVariable],
+    shapes: Mapping[Variable, tuple[int, ...]],
+) -> Rows:
+    """Read one observed variable."""
+    name = str(rv.name)
+    inner, graph = without_weights(rv)
+    inner, psi = without_hurdle(inner)
+    observed = evaluate(observed_graph(model, rv))
+    weights = None if graph is None else read_weights(graph, len(observed), name)
+    if psi is not None:
+        return _read_hurdle(model, rv, (inner, psi), owned, observed, weights, shapes)
+    parameters = parameters_of(model, rv, inner, owned)
+    if parameters.cutpoints is not None:
+        levels = read_levels(parameters, observed, name, shapes, weights)
+        weights = None if weights is None else weights[levels.rows]
+        regression = Regression(name, levels.design, levels.y, parameters.likelihood)
+        return Rows([(with_weights(regression, weights), levels.coefficients)], levels.rest)
+    part, rest = _regress(parameters, observed, name, shapes, weights)
+    return Rows([part], rest)
+
+
+def _read_hurdle(
+    model: Model,
+    rv: TensorVariable,
+    inside: tuple[TensorVariable, TensorVariable],
+    owned: list[TensorVariable],
+    observed: np.ndarray,
+    weights: np.ndarray | None,
+    shapes: Mapping[Variable, tuple[int, ...]],
+) -> Rows:
+    """Read one observed variable whose values above zero are of another one, `inside` with psi."""
+    name, (inner, psi) = str(rv.name), inside
+    above = above_zero(observed, name)
+    # One is a value of all that are above zero: these rows are left out once all are checked.
+    filled = np.where(above, observed, 1)
+    parameters = parameters_of(model, rv, inner, owned, as_tensor(filled.astype(inner.dtype)))
+    part, rest = _regress(parameters, filled, name, shapes, weights, above)
+    if psi.ndim == 0:
+        (psi,) = model.replace_rvs_by_values([psi])
+        _check_variables(model, owned, [psi], name)
+        return Rows([part], rest + zeros_together(psi, above, weights))
+    zeros = parameters_of(model, rv, zeros_of_rows(psi, name), owned)
+    whether, _ = _regress(zeros, above, name_of_zeros(name), shapes, weights)
+    return Rows([part, whether], rest)
+
+
+def _regress(
+    parameters: RowParameters,
+    observed: np.ndarray,
+    name: str,
+    shapes: Mapping[Variable, tuple[int, ...]],
+    weights: np.ndarray | None,
+    kept: np.ndarray | None = None,
+) -> tuple[tuple[Regression, TensorVariable], TensorVariable]:
+    """Return the regression of observed values, or of some of them, its coefficients, and rest."""
+    likelihood = parameters.likelihood
+    values = with_row_data(observed, parameters.row_data, likelihood, name)
+    y = likelihood.read_observed(values, name)  # first: a design may be made of them
+    predictor = read_parameters(parameters, len(values), name, shapes)
+    regression = Regression(name, predictor.design, y, likelihood)
+    check_sizes(regression, name)
+    if kept is None:
+        rest = read_rest(parameters, len(values), name, shapes, weights)
+        return (with_weights(regression, weights), predictor.coefficients), rest
+    of_kept = kept * (1.0 if weights is None else weights)
+    rest = read_rest(parameters, len(values), name, shapes, of_kept)
+    rows = np.flatnonzero(kept)
+    regression = replace(regression, design=predictor.design.rows(rows), y=y[rows])
+    weights = None if weights is None else weights[rows]
+    return (with_weights(regression, weights), predictor.coefficients), rest
+
+
+def check_sizes(regression: Regression, name: str) -> None:
+    """Refuse families of other numbers of predictors or nuisance parameters than they say."""
+    design, likelihood = regression.design, regression.likelihood
+    found = design.n_predictors, design.n_nuisances
+    expected = likelihood.n_predictors, len(likelihood.nuisances)
+    if found != expected:  # kernels would read beyond the arrays of such a family
+        raise ValueError(
+            f"the family {likelihood.name} is of {expected} predictors and nuisance parameters, "
+            f"and has read {found} of {name!r}"
+        )
+
+
+def parameters_of(
+    model: Model,
+    rv: TensorVariable,
+    inner: TensorVariable,
+    owned: list[TensorVariable],
+    values: TensorVariable | None = None,
+) -> RowParameters:
+    """Return the parameters of an observed variable in terms of value variables.
+
+    Of one with ``total_size=``, weights or a hurdle the variable inside is read. In graphs it
+    stands for `values`, by default those observed.
+    """
+    check_form(model, rv)
+    parameters = _read_parameters(inner)
+    optional = {"cutpoints": parameters.cutpoints, "rest": parameters.rest}
+    further = {name: graph for name, graph in optional.items() if graph is not None}
+    graphs: Any = [parameters.predictors, *parameters.nuisances, *further.values()]
+    observed: dict[Any, Any] = {inner: model.rvs_to_values[rv] if values is None else values}
+    graphs = model.replace_rvs_by_values(graph_replace(graphs, observed, strict=False))
+    _check_variables(model, owned, graphs, str(rv.name))
+    stop = 1 + len(parameters.nuisances)
+    return replace(
+        parameters,
+        predictors=graphs[0],
+        nuisances=graphs[1:stop],
+        **dict(zip(further, graphs[stop:], strict=True)),
+    )
+
+
+def _read_parameters(rv: TensorVariable) -> RowParameters:
+    """Return what the first family that can read an observed variable has read."""
+    families = [family for family in LIKELIHOODS if family.matches(rv)]
+    for family in families[:-1]:
+        with suppress(UnsupportedModelError):
+            return family.read(rv)
+    return families[-1].read(rv)
+
+
+def _check_variables(
+    model: Model, owned: list[TensorVariable], graphs: list[TensorVariable], name: str
+) -> None:
+    """Refuse variables that the rows depend on and that the step cannot, or does not, sample."""
+    touched = [v for v in free_inputs(graphs) if v in model.values_to_rvs]
+    discrete = names(model, [v for v in touched if v.type.dtype[:5] != "float"])
+    if discrete:
+        raise UnsupportedModelError(
+            f"the likelihood of {name!r} depends on the discrete variables {discrete}; "
+            "marginalize them"
+        )
+    missing = names(model, [v for v in touched if v not in owned])
+    if missing:
+        raise UnsupportedModelError(
+            f"the likelihood of {name!r} depends on {missing}, which this step does not sample. "
+            "Another step method would see only the bright rows' part of it and the result would "
+            f"be wrong: add {missing} to vars"
+        )
