@@ -14,7 +14,13 @@ from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.remainder import remainder
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.poisson import KAPPA
-from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothLikelihood, outcome
+from pymc_flymc.likelihoods import (
+    ExplicitLikelihood,
+    JointlySmoothLikelihood,
+    Likelihood,
+    SmoothLikelihood,
+    outcome,
+)
 from pymc_flymc.regression.design import STRUCTURED
 from pymc_flymc.regression.passes import iterate_rows, map_rows
 from pymc_flymc.regression.quadratic import quadratic_size, quadratic_terms
@@ -44,7 +50,9 @@ class Taylor:
     A row of a softmax regression has several predictors. Then :math:`u_n` is the largest difference
     of two elements of the distance from the anchor, that of the reference class, zero, among them,
     :math:`c_n` the largest standard deviation of such a difference, and the derivatives are those
-    along directions of range one.
+    along directions of range one. Of predictors of different kinds, such as those of counts and of
+    their zeros, each has a :math:`c_n` of its own, and :math:`\\kappa_n` is the largest third
+    derivative along directions within these, over six.
 
     Where there are effects of groups, moves given z take the form `TaylorInParts` of the second
     order if it leaves fewer rows bright, and beyond 300 coefficients it is the only one.
@@ -75,7 +83,7 @@ class Taylor:
             likelihood.n_predictors > 1 or isinstance(likelihood, ExplicitLikelihood)
         ):
             return False  # third derivatives come from the graph of one predictor
-        return isinstance(likelihood, SmoothLikelihood)
+        return isinstance(likelihood, SmoothLikelihood | JointlySmoothLikelihood)
 
     def n_constants(self, likelihood: Likelihood) -> int:
         """Two remainders, outcome, predictors at the anchor, and row data."""
@@ -153,6 +161,11 @@ class Taylor:
         With them comes the largest rate at which remainders beyond the limit grow with the radius.
         """
         power = self.order + 1
+        if isinstance(likelihood, JointlySmoothLikelihood):
+            spread = np.stack([np.linalg.norm(x @ span, axis=1) for span in spans[: len(eta)]])
+            near = likelihood.third_bound(eta, limit * spread, spread, y) / factorial(power)
+            far = likelihood.third_scale(eta, spread, y) / factorial(power)
+            return near, far, likelihood.growth * float(spread.max())
         likelihood = cast(SmoothLikelihood, likelihood)
         reaches = (x @ span for span in spans)
         c = np.sqrt(np.max([np.einsum("ij,ij->i", each, each) for each in reaches], axis=0))
@@ -228,7 +241,7 @@ def spans_of(metric: np.ndarray, n_predictors: int) -> list[np.ndarray]:
     """Return matrices of which one has ``|x' span| r`` above whatever the row x can reach.
 
     For one predictor the metric itself; for several, one for each pair of classes, as it is
-    differences of predictors that count.
+    differences of predictors that count. The first of these are of the predictors themselves.
     """
     if n_predictors == 1:
         return [metric]

@@ -2,6 +2,7 @@
 
 from pymc_flymc.likelihoods.base import (
     ExplicitLikelihood,
+    JointlySmoothLikelihood,
     Likelihood,
     RowParameters,
     ScaledLikelihood,
@@ -21,6 +22,7 @@ from pymc_flymc.likelihoods.normal import Normal
 from pymc_flymc.likelihoods.ordered import OrderedLogit
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.softmax import Softmax
+from pymc_flymc.likelihoods.zero_inflated import ZeroInflatedPoisson, ZeroInflatedTrials
 from pymc_flymc.likelihoods.zero_truncated import (
     ZeroTruncatedNegativeBinomial,
     ZeroTruncatedPoisson,
@@ -35,6 +37,8 @@ LIKELIHOODS: list[Likelihood] = [
     NegativeBinomialLog(),
     NegativeBinomialFree(),
     PoissonLog(),
+    ZeroInflatedPoisson(),
+    ZeroInflatedTrials(),
     ZeroTruncatedPoisson(),
     ZeroTruncatedNegativeBinomial(),
     Durations(),
@@ -79,6 +83,7 @@ __all__ = [
     "Durations",
     "ExplicitLikelihood",
     "GammaFree",
+    "JointlySmoothLikelihood",
     "Likelihood",
     "Logistic",
     "NegativeBinomialFree",
@@ -93,6 +98,8 @@ __all__ = [
     "Softmax",
     "StudentT",
     "WeibullFree",
+    "ZeroInflatedPoisson",
+    "ZeroInflatedTrials",
     "ZeroTruncatedNegativeBinomial",
     "ZeroTruncatedPoisson",
     "find_predictor",

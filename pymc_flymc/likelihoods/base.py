@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 __all__ = [
     "ExplicitLikelihood",
     "Family",
+    "JointlySmoothLikelihood",
     "Likelihood",
     "RowParameters",
     "ScaledLikelihood",
@@ -234,6 +235,43 @@ class ScaledLikelihood(Likelihood, Protocol):
 
     def log_normaliser(self, log_scale: TensorVariable) -> TensorVariable:
         """Return the graph of what each row has beside it."""
+        ...
+
+
+@runtime_checkable
+class JointlySmoothLikelihood(Likelihood, Protocol):
+    """A likelihood of several predictors of different kinds, without nuisances, that is smooth.
+
+    Its third derivatives are those along a direction u, with limits on each of its elements. As
+    a `SmoothLikelihood` it may say ``log_concave = False``.
+
+    Attributes
+    ----------
+    growth : float
+        Where each predictor is at most d from eta, the third derivative is at most
+        ``exp(growth d)`` times what `third_scale` returns for eta.
+    """
+
+    growth: float
+
+    def third_bound(
+        self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> np.ndarray:
+        """Return a limit on third derivatives near eta, shape (n,).
+
+        Parameters
+        ----------
+        eta, reach : ndarray, shape (K, n)
+            They are those at eta plus or minus at most the reach.
+        spread : ndarray, shape (K, n)
+            Along directions whose elements are at most these.
+        y : ndarray, shape (n,) or (n, 1 + R)
+            Observed values.
+        """
+        ...
+
+    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return what limits third derivatives anywhere, see `growth`, shape (n,)."""
         ...
 
 

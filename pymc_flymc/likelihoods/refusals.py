@@ -20,7 +20,6 @@ from pytensor.xtensor.vectorization import XRV
 __all__ = ["ALTERNATIVES", "distribution_name", "is_ordered", "nothing_supported"]
 
 _POSITIVE = "pm.LogNormal, pm.Gamma with a log link, or pm.StudentT for np.log(y)"
-_ZEROS = "pm.NegativeBinomial with a free alpha allows for many zeros"
 _TRIALS = "pm.Categorical(logit_p=eta), with a row for each trial"
 _OVERDISPERSED = "pm.Binomial(n=n, logit_p=eta + a[group]), whose groups vary beyond the binomial"
 
@@ -43,9 +42,6 @@ ALTERNATIVES = {
     "Geometric": "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=1) for y - 1 is geometric, with "
     "p = 1 / (1 + mu)",
     "BetaBinomial": _OVERDISPERSED,
-    "ZeroInflatedBinomial": _OVERDISPERSED,
-    "ZeroInflatedPoisson": _ZEROS,
-    "ZeroInflatedNegativeBinomial": _ZEROS,
     "Multinomial": _TRIALS,
     "DirichletMultinomial": _TRIALS,
 }

@@ -14,6 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.likelihoods.base import (
     ExplicitLikelihood,
+    JointlySmoothLikelihood,
     Likelihood,
     RowParameters,
     SmoothedLikelihood,
@@ -101,6 +102,27 @@ class _Smooth(Weighted):
 
 
 @dataclass(frozen=True)
+class _JointlySmooth(Weighted):
+    """A family that is smooth in several predictors."""
+
+    @property
+    def growth(self) -> float:
+        return float(self.base.growth)
+
+    @property
+    def log_concave(self) -> bool:
+        return bool(getattr(self.base, "log_concave", True))
+
+    def third_bound(
+        self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> np.ndarray:
+        return np.asarray(y[:, -1] * self.base.third_bound(eta, reach, spread, _own(y, self.base)))
+
+    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.asarray(y[:, -1] * self.base.third_scale(eta, spread, _own(y, self.base)))
+
+
+@dataclass(frozen=True)
 class _Explicit(_Smooth):
     """A smooth family that brings its derivatives along."""
 
@@ -148,6 +170,8 @@ def weighted(
         kind = _Explicit
     elif isinstance(likelihood, SmoothLikelihood):
         kind = _Smooth
+    elif isinstance(likelihood, JointlySmoothLikelihood):
+        kind = _JointlySmooth
     elif isinstance(likelihood, SmoothedLikelihood):
         kind = _Smoothed
     return kind(likelihood), np.column_stack([y, weights]).astype(np.float64)

@@ -15,7 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import evaluate
-from pymc_flymc.likelihoods import RowParameters, SmoothLikelihood
+from pymc_flymc.likelihoods import JointlySmoothLikelihood, RowParameters, SmoothLikelihood
 from pymc_flymc.reading.predictor import read_parameters
 from pymc_flymc.reading.recipe import Containers, GraphRecipe, columns_of
 from pymc_flymc.regression.design import STRUCTURED, Design
@@ -149,7 +149,7 @@ def read_elsewhere(
             "is read, as those of a free shape have, which is not done for rows given by data=. "
             "Put the rows into the model, without data=, or give the shape as a number"
         )
-    if not isinstance(parameters.likelihood, SmoothLikelihood):
+    if not isinstance(parameters.likelihood, SmoothLikelihood | JointlySmoothLikelihood):
         raise UnsupportedModelError(
             f"rows given by data= are sampled by joint moves, which are for smooth likelihoods "
             f"without nuisance parameters, and {name!r} is of the family "

@@ -38,14 +38,6 @@ UNSUPPORTED = {
         ),
         "pm.Categorical",
     ),
-    "pm.ZeroInflatedPoisson": (
-        lambda e: pm.ZeroInflatedPoisson("y", 0.5, mu=exp(e), observed=Y),
-        "pm.NegativeBinomial",
-    ),
-    "pm.ZeroInflatedNegativeBinomial": (
-        lambda e: pm.ZeroInflatedNegativeBinomial("y", 0.5, mu=exp(e), alpha=2, observed=Y),
-        "pm.NegativeBinomial",
-    ),
     "pm.Mixture": (mixture, "pm.StudentT"),
     "pm.NormalMixture": (
         lambda e: pm.NormalMixture("y", w=CUTS**2 / 2, mu=e[:, None] * CUTS, observed=Z),

@@ -4,7 +4,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.graphs.tools import free_inputs, plain_function
-from pymc_flymc.likelihoods import LIKELIHOODS
+from pymc_flymc.likelihoods import LIKELIHOODS, outcome
 from pymc_flymc.reading.model import read_model
 
 
@@ -29,3 +29,20 @@ def check_reading(model, point, vars=None):
     np.testing.assert_allclose(rest, expected)
     np.testing.assert_allclose(rest + value.sum(), value_of(model.logp(), point))
     return reading, eta
+
+
+def check_density(model, reading):
+    """Compare rows and rest of a reading with the model's own density, but for a constant."""
+    start, rng, differences = model.initial_point(), np.random.default_rng(3), []
+    for _ in range(3):
+        point = {key: v + 0.3 * rng.normal(size=np.shape(v)) for key, v in start.items()}
+        total = value_of(reading.rest_logp, point)
+        for part, graph in zip(reading.regressions, reading.coefficients, strict=True):
+            w = value_of(graph, point)
+            columns = [*part.design.predictor(w).T, *w[len(w) - part.design.n_nuisances :]]
+            y = [pt.constant(column.astype(float)) for column in np.atleast_2d(part.y.T)]
+            arguments = [pt.constant(column) for column in columns]
+            rows = part.likelihood.log_likelihood(arguments, outcome(part.likelihood, y))
+            total += rows.sum().eval()
+        differences.append(total - model.compile_logp()(point))
+    np.testing.assert_allclose(differences, differences[0], rtol=1e-9, atol=1e-9)
