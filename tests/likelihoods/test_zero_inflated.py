@@ -53,20 +53,13 @@ WRITTEN = {
         "zero-inflated-poisson",
         8,
     ),
-    "given": (
-        lambda: pm.ZeroInflatedPoisson("y", 0.3, exp(coefficients()), observed=Y),
-        "zero-inflated-poisson",
-        6,
-    ),
     "regressed": (
         lambda: pm.ZeroInflatedPoisson("y", regressed(), exp(coefficients()), observed=Y),
         "zero-inflated-poisson",
         6,
     ),
     "the same coefficients": (
-        lambda: pm.ZeroInflatedPoisson(
-            "y", 1.0 / (1.0 + exp(1.0 - (e := coefficients()))), exp(e), observed=Y
-        ),
+        lambda: pm.ZeroInflatedPoisson("y", sigmoid((e := coefficients()) - 1), exp(e), observed=Y),
         "zero-inflated-poisson",
         6,
     ),
