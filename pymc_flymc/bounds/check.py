@@ -114,7 +114,8 @@ def _evaluator(bound: Bound, likelihood: Likelihood, n_coefficients: int) -> Any
     function = pytensor.function(
         [w, statistics, *y, constants, *arguments],
         outputs,
-        mode=pytensor.compile.Mode(linker="py", optimizer="fast_compile"),
+        # Rewritten graphs may have operations of more operands than Python's loops.
+        mode=pytensor.compile.Mode(linker="py", optimizer="merge"),
         on_unused_input="ignore",
     )
 

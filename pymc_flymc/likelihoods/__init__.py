@@ -12,6 +12,7 @@ from pymc_flymc.likelihoods.base import (
     outcome,
 )
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.beta import Beta
 from pymc_flymc.likelihoods.binary_links import BernoulliCloglog, BernoulliProbit
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.durations import Durations, GammaFree, WeibullFree
@@ -44,6 +45,7 @@ LIKELIHOODS: list[Likelihood] = [
     Durations(),
     WeibullFree(),
     GammaFree(),
+    Beta(),
     OrderedLogit(),
     Softmax(),
     Normal(),
@@ -79,6 +81,7 @@ __all__ = [
     "BernoulliCloglog",
     "BernoulliLogit",
     "BernoulliProbit",
+    "Beta",
     "BinomialLogit",
     "Durations",
     "ExplicitLikelihood",

@@ -30,7 +30,6 @@ ALTERNATIVES = {
     "dims": "the distribution of the same name in pm, with plain tensors",
     "InverseGamma": _POSITIVE,
     "Wald": _POSITIVE,
-    "Beta": "pm.StudentT or pm.Logistic for np.log(y / (1 - y))",
     "SkewNormal": "pm.StudentT, or pm.AsymmetricLaplace for a quantile",
     "Mixture": "pm.StudentT or pm.Cauchy, if the mixture is there for outliers",
     "NormalMixture": "pm.StudentT or pm.Cauchy, if the mixture is there for outliers",

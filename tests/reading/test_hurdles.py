@@ -77,6 +77,16 @@ WRITTEN = {
         ),
         [("durations", ABOVE), ("bernoulli-logit", N)],
     ),
+    "gamma of a free shape": (
+        lambda: pm.HurdleGamma(
+            "y",
+            0.3,
+            alpha=(a := pm.HalfNormal("a")),
+            beta=a / exp(coefficients()),
+            observed=Y + 0.0,
+        ),
+        [("gamma-free", ABOVE)],
+    ),
     "log-normal": (
         lambda: pm.HurdleLogNormal(
             "y", chance(), coefficients(), pm.HalfNormal("sigma"), observed=0.5 * Y

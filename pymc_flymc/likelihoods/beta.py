@@ -1,0 +1,216 @@
+r"""Shares: beta variables with a logistic mean.
+
+With the mean :math:`\mu = \sigma(\eta)` and :math:`\phi = e^\tau`, which PyMC calls nu, the shapes
+are :math:`A = \mu \phi` and :math:`B = (1 - \mu) \phi`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Constant
+from pytensor.scalar import basic as ps
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.random.basic import BetaRV
+from pytensor.tensor.variable import TensorVariable
+from scipy.special import digamma, expit, polygamma
+
+from pymc_flymc.graphs.tools import first_equals, free_inputs
+from pymc_flymc.likelihoods.base import Family, RowParameters
+from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.checks import check_parameter, check_values
+from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
+from pymc_flymc.likelihoods.negative_binomial import log_gamma_of_more
+
+__all__ = ["Beta"]
+
+_LOGISTIC = BernoulliLogit()
+
+
+class Beta(Family):
+    r"""Observed shares with the mean ``sigmoid(eta_n)``; :math:`\tau` is the second predictor."""
+
+    name = "beta"
+    usage = "pm.Beta(mu=pm.math.sigmoid(eta), nu=nu)"
+    distributions: Any = BetaRV
+    n_predictors = 2
+    growth = 2.0
+    log_concave = False
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return eta and tau, found inside the graphs of the shapes.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If the shapes are not products of nu with the logistic function of eta and of -eta; if
+            nu is neither the same for all rows, nor data, nor the exponential function of a
+            predictor.
+        ValueError
+            If a constant nu is not positive and finite.
+        """
+        found = shapes_of(*rv.owner.op.dist_params(rv.owner))
+        if found is not None:
+            eta, nu = found
+            check_parameter(nu, "nu", rv)
+            known = nu.ndim == 0 or not free_inputs([nu])
+            # PyTensor keeps short Python floats in single precision.
+            tau: Any = pt.log(nu.astype("float64")) if known else find_log_mean(nu, rv)
+            if tau is not None:
+                eta, tau = pt.broadcast_arrays(pt.atleast_1d(eta), pt.atleast_1d(tau))
+                return RowParameters(self, pt.stack([eta, tau], axis=1))
+        raise unreadable(rv, "mu", "logistic", f"{self.usage}, one nu for all rows")
+
+    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Return shares as float64.
+
+        Raises
+        ------
+        ValueError
+            If they are not strictly between zero and one.
+        """
+        values = np.asarray(values, dtype=np.float64)
+        check_values((values > 0.0) & (values < 1.0), values, name, "between 0 and 1")
+        return values
+
+    def log_likelihood(
+        self, arguments: Sequence[TensorVariable], y: TensorVariable
+    ) -> TensorVariable:
+        """Return the log density, without what depends on y alone.
+
+        As ``log Gamma(A) = log Gamma(1 + A) - log A``, shapes may be as small as they will.
+        """
+        eta, tau = arguments
+        phi, mean, other = pt.exp(tau), pt.sigmoid(eta), pt.sigmoid(-eta)
+        small = tau - pt.softplus(-eta) - pt.softplus(eta)
+        gammas = [log_gamma_of_more(v) for v in (phi, phi * mean, phi * other)]
+        ends = phi * (mean * pt.log(y) + other * pt.log1p(-y))
+        return gammas[0] - gammas[1] - gammas[2] + small + ends
+
+    def third_bound(
+        self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> np.ndarray:
+        r"""Return a limit on third derivatives near eta, along directions within the spread.
+
+        With :math:`w = \mu (1 - \mu)` and :math:`h = \mathrm{logit}(y) - \psi(A) + \psi(B)` the
+        derivative in eta is :math:`\phi w h`. Products of w, h and their derivatives are limited
+        factor by factor. For digamma functions and their derivatives
+
+        .. math:: 1 < x \psi'(x) < 1 + 1/x, \quad -1/x < x \psi'(x) + x^2 \psi''(x) < 0, \quad
+                  1/2 < x^2 \psi'(x) - x < 1, \quad
+                  1/2 < 3 x^2 \psi'(x) + x^3 \psi''(x) - 2 x < 1,
+
+        so that in tau little is left of h, and of the derivative's own growth.
+        """
+        (low, tau_low), (high, tau_high) = eta - reach, eta + reach
+        c, c_tau = spread
+        with np.errstate(all="ignore"):
+            nearest = np.maximum(np.maximum(low, -high), 0.0)
+            w = expit(nearest) * expit(-nearest)
+            w1, w2 = (_LOGISTIC.derivative_bound(order, low, high, y) for order in (3, 4))
+            phi, phi_low = np.exp(tau_high), np.exp(tau_low)
+            a, b = phi_low * expit(low), phi_low * expit(-high)
+            both = polygamma(1, a) + polygamma(1, b)
+            most = np.maximum(1.0 / a, 1.0 / b)
+            h = np.max([np.abs(_residual(end, eta[1], y)) for end in (low, high)], axis=0)
+            h = h + reach[1] * most
+            h1 = phi * w * both
+            h2 = phi * w1 * both + (phi * w) ** 2 * -polygamma(2, np.minimum(a, b))
+            centre = np.abs(_slope_in_tau(eta[0], eta[1], y)) + reach[0] * phi * w * (h + most)
+            in_tau = (centre + 1.5 * reach[1]) * np.exp(reach[1]) + 1.5
+            near = (
+                phi * (w2 * h + 2.0 * w1 * h1 + w * h2) * c**3
+                + 3.0 * phi * (w1 * (h + most) + w * h1) * c**2 * c_tau
+                + 3.0 * (phi * w) ** 2 * (1.0 / a**2 + 1.0 / b**2) * c**2 * c_tau
+                + 3.0 * phi * w * (h + 3.0 * most) * c * c_tau**2
+                + in_tau * c_tau**3
+            )
+        size = np.maximum(np.abs(tau_low), np.abs(tau_high))
+        return np.asarray(np.fmin(near, _anywhere(phi, size, y) * (c + c_tau) ** 3))
+
+    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
+        r"""Return a limit on third derivatives which grows with the distance d like ``exp(2 d)``.
+
+        As :math:`|\psi(x)| \le |\log x| + 1/x` and :math:`\phi w / A \le 1`, all of them are at
+        most a multiple of phi, of its logarithm, and of those of y and 1 - y.
+        """
+        tau = eta[1]
+        return np.asarray(_anywhere(np.exp(tau), np.abs(tau), y) * spread.sum(axis=0) ** 3)
+
+
+def shapes_of(a: TensorVariable, b: TensorVariable) -> tuple[Any, Any] | None:
+    """Return eta and nu of the shapes ``nu sigmoid(eta)`` and ``nu (1 - sigmoid(eta))``, or None.
+
+    nu is a scalar if it is the same for all rows.
+    """
+    first = first_equals(pt.add(a, b))
+
+    def same(p: Any, q: Any) -> bool:
+        return first.get(p, p) is first.get(q, q)
+
+    for mean, nu in _products(a):
+        for other, nu_too in _products(b):
+            nu = _bare(nu)
+            eta, minus = (find_predictor(v, expit) for v in (mean, other))
+            if eta is None or minus is None or not same(nu, _bare(nu_too)):
+                continue
+            (sign, one), (sign_too, two) = _signed(eta), _signed(minus)
+            if sign == -sign_too and same(one, two):
+                return eta, nu.squeeze() if all(nu.type.broadcastable) else nu
+    return None
+
+
+def _signed(v: Any) -> tuple[int, Any]:
+    """Return 1 or -1 and the variable that v is so many times."""
+    op, inputs = (None, []) if v.owner is None else (v.owner.op, v.owner.inputs)
+    kind = type(op.scalar_op) if isinstance(op, Elemwise) else None
+    if kind is ps.Neg:
+        sign, inner = _signed(inputs[0])
+        return -sign, inner
+    if kind is ps.Mul and len(inputs) == 2:
+        for factor, other in (inputs, inputs[::-1]):
+            number = _bare(factor)
+            if isinstance(number, Constant) and number.data.size == 1 and number.data == -1:
+                sign, inner = _signed(other)
+                return -sign, inner
+    return 1, v
+
+
+def _products(v: TensorVariable) -> list[tuple[Any, Any]]:
+    """Return the factors of a product of two, in both orders."""
+    op = None if v.owner is None else v.owner.op
+    if not isinstance(op, Elemwise) or not isinstance(op.scalar_op, ps.Mul):
+        return []
+    if len(v.owner.inputs) != 2:
+        return []
+    p, q = v.owner.inputs
+    return [(p, q), (q, p)]
+
+
+def _bare(v: Any) -> Any:
+    """Return a variable before axes of length one were put to it."""
+    while v.owner is not None and isinstance(v.owner.op, DimShuffle):
+        (v,) = v.owner.inputs
+    return v
+
+
+def _residual(eta: np.ndarray, tau: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return h."""
+    phi = np.exp(tau)
+    means = digamma(phi * expit(eta)) - digamma(phi * expit(-eta))
+    return np.asarray(np.log(y) - np.log1p(-y) - means)
+
+
+def _slope_in_tau(eta: np.ndarray, tau: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the derivative in tau."""
+    phi, mean, other = np.exp(tau), expit(eta), expit(-eta)
+    one = mean * (np.log(y) - digamma(phi * mean))
+    return np.asarray(phi * (digamma(phi) + one + other * (np.log1p(-y) - digamma(phi * other))))
+
+
+def _anywhere(phi: np.ndarray, size: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Limit of all third derivatives, for a phi whose logarithm is of this size."""
+    return np.asarray(phi * (2.0 * size - np.log(y) - np.log1p(-y) + 2.0) + 6.0)
