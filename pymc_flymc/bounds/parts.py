@@ -73,7 +73,7 @@ def parts_of(anchor: AnchorPart, n_sparse: int) -> Parts:
     dense, cross, sparse = _blocks(anchor.expansion.information, n_sparse)
     m, factor = len(dense), anchor.w_factor
     diagonal = sparse.diagonal()
-    prior = _prior(np.sum(factor[m:] ** 2, axis=1), diagonal)
+    prior = np.full(n_sparse, _common_prior(np.sum(factor[m:] ** 2, axis=1), diagonal))
     within = _solve(sparse + diags_array(prior), cross.T)
     # Of the information and the ridge, taken at (u_1, -G u_1): never indefinite, whatever G.
     between = cross @ within
@@ -116,9 +116,23 @@ def _sds(variance: np.ndarray, information: np.ndarray) -> np.ndarray:
     They are not below what the data and one prior precision for all of them leave, the one that
     fits these variances on average: a limit that is too near is worse than one that is far.
     """
-    known = np.maximum(variance, 1e-12 * np.max(variance, initial=1e-100))  # some may be fixed
-    prior = max((1.0 - np.mean(known * information)) / np.mean(known), 0.0)
+    known = _positive(variance)
+    prior = _common_prior(variance, information)
     return np.sqrt(np.maximum(known, 1.0 / np.maximum(information + prior, 1.0 / known.max())))
+
+
+def _common_prior(variance: np.ndarray, information: np.ndarray) -> float:
+    """Return one prior precision for all effects, the one that fits on average, and a little.
+
+    Those that fit each variance would be too large where it happens to be small, and with them the
+    radius of the dense part, which knows of intercepts what the effects' prior leaves to them.
+    """
+    known = _positive(variance)
+    return float(max(1.0 - np.mean(known * information), 1e-3) / np.mean(known))
+
+
+def _positive(variance: np.ndarray) -> np.ndarray:
+    return np.maximum(variance, 1e-12 * np.max(variance, initial=1e-100))  # some may be fixed
 
 
 def _prior(variance: np.ndarray, information: np.ndarray) -> np.ndarray:

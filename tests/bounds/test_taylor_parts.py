@@ -225,6 +225,31 @@ def test_few_rows_are_bright_and_as_many_as_expected():
     assert 0.5 < stats["n_bright"].mean() / part.expected_bright < 1.5
 
 
+def test_radius_is_that_of_the_posterior():
+    """Over the Laplace approximation, intercept and effects' mean included, which are a ridge.
+
+    Wider, and the dense part would hold chains at its limit, where all rows are bright.
+    """
+    rng, q = np.random.default_rng(2), 320
+    group, x = rng.integers(0, q, 100_000), np.column_stack([np.ones(100_000)])
+    y = rng.poisson(np.exp(1.0 + 0.7 * rng.normal(size=q)[group]))
+    with pm.Model():
+        a = pm.Normal("a", 0.0, pm.HalfNormal("tau", 1.0), shape=q)
+        eta = x @ pm.Normal("beta", 0.0, 1.0, shape=1) + a[group]
+        pm.Poisson("y", mu=pm.math.exp(eta), observed=y)
+        target = FireflyHMC().target
+    p, m = target.graph.n_coefficients, 1
+    header = target.statistics[-(6 + m * m + q * m + 5 * q) :]
+    assert header[0] == q
+    w, brought = np.empty(target.n_slopes), []
+    for _ in range(2000):
+        v = rng.standard_normal(len(target.geometry.centre))
+        target.density(target.geometry.unwhiten(v), target.statistics, w)
+        brought.append(w[p])
+    # The mean of r^3 over its own; variances are those of 32 draws, a quarter off.
+    assert np.mean(brought) * np.sqrt(header[2]) < 2.0
+
+
 def test_form_follows_the_design():
     """A radius for each part where there are effects, and moves are made given z."""
     with intercepts(320, 4000, "poisson"):
