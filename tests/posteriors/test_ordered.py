@@ -6,7 +6,7 @@ import pytest
 from scipy.special import expit
 
 from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice, JaakkolaJordan, Taylor
-from tests.likelihoods.test_ordered import TRUE, X, Y, cutpoints, ordered
+from tests.likelihoods.test_ordered import TRUE, X, Y, ordered
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.data import load_data, standardised
 from tests.support.steps import drive, step_of
