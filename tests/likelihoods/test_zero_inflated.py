@@ -256,8 +256,10 @@ def problem(i, n, scalar):
     return model, quadrature(log_density, [-8.0, -6.0], [8.0, 6.0])
 
 
-@pytest.mark.parametrize("n", [60, 400])
-@pytest.mark.parametrize(("i", "scalar"), [(0, True), (0, False), (1, True)])
+@pytest.mark.parametrize("n", [60, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("i", "scalar"), [(0, False), (1, True), pytest.param(0, True, marks=pytest.mark.slow)]
+)
 def test_posterior_by_quadrature(i, scalar, n):
     model, reference = problem(i, n, scalar)
     step = step_of(model, FireflyMH, transitions=30 if n > 100 else 60)

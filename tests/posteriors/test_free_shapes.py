@@ -53,9 +53,9 @@ KERNELS = {
     ("kind", "kernel"),
     [
         ("gamma", "joint"),
-        ("gamma", "surrogate"),
+        pytest.param("gamma", "surrogate", marks=pytest.mark.slow),
         ("gamma", "given z"),
-        ("gamma", "trajectories"),
+        pytest.param("gamma", "trajectories", marks=pytest.mark.slow),
         pytest.param("gamma", "slices", marks=pytest.mark.slow),
         pytest.param("gamma", "all rows", marks=pytest.mark.slow),
         ("weibull", "joint"),
@@ -74,6 +74,7 @@ def test_posterior_by_quadrature(kind, kernel):
     assert_matches(draws, quadrature(log_density, [-2.0, -2.0], [3.0, 3.0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gamma", "weibull"])
 def test_posterior_of_more_rows(kind):
     """With ``pm.sample``, as users do."""

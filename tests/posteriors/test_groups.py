@@ -106,7 +106,7 @@ def test_a_radius_for_each_part_by_quadrature(family, many, request):
         request.getfixturevalue("structured")
     model, group, y = random_intercepts(False, 5, 60, family, sure=True)
     with model:
-        step = FireflyMH(kernel="metropolis", bound=Taylor(), transitions=200)
+        step = FireflyMH(kernel="metropolis", bound=Taylor(), transitions=300)
     assert isinstance(step.bounds[0], TaylorInParts)
     draws, stats = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
     assert stats["n_bright"].mean() > 0.1

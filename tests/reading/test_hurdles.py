@@ -185,14 +185,16 @@ def with_coefficients(n):
     return model, quadrature(log_density, [-6.0, -6.0], [6.0, 6.0])
 
 
-@pytest.mark.parametrize("n", [25, 400])
+@pytest.mark.parametrize("n", [25, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("problem", "kind", "settings", "transitions"),
     [
         (with_a_scalar, FireflyMH, {}, 30),
-        (with_a_scalar, FireflyMH, {"bound": Taylor(order=3)}, 30),
+        pytest.param(
+            with_a_scalar, FireflyMH, {"bound": Taylor(order=3)}, 30, marks=pytest.mark.slow
+        ),
         (with_coefficients, FireflyMH, {}, 30),
-        (with_coefficients, FireflyMH, {"bound": Taylor()}, 30),
+        pytest.param(with_coefficients, FireflyMH, {"bound": Taylor()}, 30, marks=pytest.mark.slow),
         (with_coefficients, FireflyMH, {"bound": {"y > 0": JaakkolaJordan(slack=4)}}, 30),
         (with_coefficients, FireflyHMC, {}, 8),
         (with_coefficients, FireflySlice, {}, 10),
