@@ -134,6 +134,7 @@ def test_scale_without_mode_is_found(searches):
     assert anchor.passes < 15
 
 
+@pytest.mark.slow
 def test_correlated_slopes(searches):
     """The search ends where the effects' curvature depends on all other parameters."""
     rng = np.random.default_rng(9)

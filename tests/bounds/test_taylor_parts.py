@@ -213,6 +213,7 @@ def intercepts(n_groups, n, family="logistic", p=5):
     return model
 
 
+@pytest.mark.slow
 def test_few_rows_are_bright_and_as_many_as_expected():
     """With hundreds of effects, a few rows instead of all; fewer than under Jaakkola-Jordan."""
     model = intercepts(320, 16_000)

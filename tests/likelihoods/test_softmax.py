@@ -146,10 +146,10 @@ def problem():
 BOUNDS = [
     "auto",
     Bohning(slack=0.0),
-    Bohning(tuned=False),
+    pytest.param(Bohning(tuned=False), marks=pytest.mark.slow),
     JebaraChoromanska(),
-    JebaraChoromanska(slack=0.0),
-    JebaraChoromanska(tuned=False),
+    pytest.param(JebaraChoromanska(slack=0.0), marks=pytest.mark.slow),
+    pytest.param(JebaraChoromanska(tuned=False), marks=pytest.mark.slow),
     Taylor(),
     None,
 ]

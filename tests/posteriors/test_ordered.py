@@ -67,7 +67,7 @@ def problems():
         (FireflyMH, {}, 20),
         (FireflyMH, {"bound": Taylor()}, 20),
         (FireflyMH, {"bound": JaakkolaJordan()}, 20),
-        (FireflyHMC, {}, 6),
+        pytest.param(FireflyHMC, {}, 6, marks=pytest.mark.slow),
         pytest.param(FireflyHMC, {"bound": Taylor(order=3)}, 6, marks=pytest.mark.slow),
         (FireflySlice, {}, 8),
     ],

@@ -105,10 +105,8 @@ def sample(target, seed, each, tune=300, draws=4000):
 @pytest.mark.parametrize(
     ("build", "share"),
     [
-        # A horseshoe's trajectories are long: one share will do, mutants are caught by enumeration.
-        pytest.param(
-            build, share, marks=pytest.mark.slow if build is horseshoe and share != 0.1 else ()
-        )
+        # A horseshoe's trajectories are long, and mutants are caught by enumeration.
+        pytest.param(build, share, marks=pytest.mark.slow if build is horseshoe else ())
         for build in PROBLEMS
         for share in (0.0, 0.1, 1.0)
     ],
