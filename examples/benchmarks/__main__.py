@@ -53,7 +53,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--likelihood", nargs="+", choices=LIKELIHOODS, default=["logistic"])
     parser.add_argument(
-        "--groups", type=int, default=GROUPS, metavar="G", help="those of --likelihood groups"
+        "--groups", type=int, default=GROUPS, metavar="G", help="those of groups and slopes"
     )
     parser.add_argument(
         "--data", type=Path, help="npz file with X and labels y, in place of a simulation"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,10 @@ SAME = 1e-9
 PROPER = 1e-3
 #: Step of finite differences in unconstrained parameters.
 STEP = 1e-4
+
+
+#: As `laplace_geometry` takes them.
+_Blocks = tuple[np.ndarray, np.ndarray, np.ndarray, list[tuple[int, np.ndarray]]]
 
 
 class Objective:
@@ -191,7 +194,7 @@ class Objective:
             found.append((start, each))
         return found
 
-    def _blocks(self, theta: np.ndarray) -> tuple[Any, ...]:
+    def _blocks(self, theta: np.ndarray) -> _Blocks:
         """Return minus the Hessian in the blocks of `laplace_geometry`.
 
         Raises
@@ -202,7 +205,8 @@ class Objective:
         dense, wide = self.effects.dense, self.effects.wide
         if not len(wide):
             block = -self.hessian(theta)
-            diagonal, cross, groups = np.empty(0), np.empty((0, len(dense))), []
+            diagonal, cross = np.empty(0), np.empty((0, len(dense)))
+            groups: list[tuple[int, np.ndarray]] = []
         else:
             columns = np.empty((len(theta), len(dense)))
             for j, place in enumerate(dense):

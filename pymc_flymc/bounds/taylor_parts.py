@@ -62,11 +62,10 @@ class TaylorInParts:
         self.n_sparse = n_sparse
         self.n_shared = self.n_common + SUMS * n_sparse
 
-    @staticmethod
-    def fits(likelihood: Likelihood, design: Design) -> bool:
-        """Whether there is such a bound on a likelihood: smooth, with one predictor and effects."""
-        effects = design.n_sparse > 0 and design.n_predictors == 1
-        return effects and isinstance(likelihood, SmoothLikelihood)
+    @classmethod
+    def fits(cls, likelihood: Likelihood, design: Design) -> bool:
+        """Whether there are effects, and such a bound on the likelihood."""
+        return design.n_sparse > 0 and cls(design.n_sparse).supports(likelihood)
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is smooth, with bounded derivatives, of one predictor.

@@ -83,8 +83,8 @@ class Weighted:
 
 
 @dataclass(frozen=True)
-class _Smooth(Weighted):
-    """A smooth family: the derivatives' limits are multiplied, too."""
+class _Bounded(Weighted):
+    """What smooth families have in common: the derivatives' limits are multiplied, too."""
 
     @property
     def growth(self) -> float:
@@ -93,6 +93,11 @@ class _Smooth(Weighted):
     @property
     def log_concave(self) -> bool:
         return bool(getattr(self.base, "log_concave", True))
+
+
+@dataclass(frozen=True)
+class _Smooth(_Bounded):
+    """A smooth family."""
 
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
@@ -102,16 +107,8 @@ class _Smooth(Weighted):
 
 
 @dataclass(frozen=True)
-class _JointlySmooth(Weighted):
+class _JointlySmooth(_Bounded):
     """A family that is smooth in several predictors."""
-
-    @property
-    def growth(self) -> float:
-        return float(self.base.growth)
-
-    @property
-    def log_concave(self) -> bool:
-        return bool(getattr(self.base, "log_concave", True))
 
     def third_bound(
         self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray

@@ -93,3 +93,22 @@ def test_effects_of_a_group_are_told_apart(structured):
     precision = -d2logp(step._layout.unravel(geometry.centre))[wide]
     s = np.stack([geometry.spread(v) for v in np.eye(len(geometry.centre))], axis=1)[wide]
     np.testing.assert_allclose(s @ s.T, np.linalg.inv(precision), rtol=1e-5, atol=1e-8)
+
+
+def test_chains_start_twice_as_wide_but_for_effects(structured):
+    """Of many effects the posterior knows nothing two standard deviations out in all of them."""
+    rng = np.random.default_rng(4)
+    group = rng.integers(0, 30, 200)
+    with pm.Model():
+        a = pm.Normal("a", pm.Normal("mu"), 1.0, shape=30)
+        pm.Bernoulli("y", logit_p=a[group], observed=rng.integers(0, 2, 200))
+        step = FireflyHMC()
+    step.setup_chain(rng, 0, 1)
+    starts = []
+    for _ in range(400):
+        assert step.chain.start_dispersed(rng)
+        starts.append(step.chain.state.v.copy())
+    v, geometry = np.array(starts), step.target.geometry
+    for places, width in ((geometry.dense, 2.0), (geometry.wide, 1.0)):
+        error = width / np.sqrt(2.0 * v[:, places].size)
+        assert abs(np.sqrt(np.mean(v[:, places] ** 2)) - width) < 4.0 * error

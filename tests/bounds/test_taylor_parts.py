@@ -251,6 +251,19 @@ def test_radius_is_that_of_the_posterior():
     assert np.mean(brought) * np.sqrt(header[2]) < 2.0
 
 
+@pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC])
+def test_likelihoods_that_are_not_log_concave_are_refused(cls):
+    """Sums over many columns take convex rows as flat: the bound's would not be that of rows."""
+    rng, q = np.random.default_rng(3), 320
+    group, x = rng.integers(0, q, 6000), rng.normal(size=6000)
+    with pm.Model():
+        eta = pm.Normal("a", 0.0, 1.0, shape=q)[group] + pm.Normal("b", 0.0, 1.0) * x
+        counts = pm.NegativeBinomial.dist(mu=pm.math.exp(eta), alpha=0.5)
+        pm.Truncated("y", counts, lower=1, observed=1 + rng.negative_binomial(1, 0.3, 6000))
+        with pytest.raises(ValueError, match=r"no bound of this package.*with more than 300"):
+            cls()
+
+
 def test_form_follows_the_design():
     """A radius for each part where there are effects, and moves are made given z."""
     with intercepts(320, 4000, "poisson"):
