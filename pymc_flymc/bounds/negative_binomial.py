@@ -10,9 +10,9 @@ import pytensor.tensor as pt
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem, check_slack
 from pymc_flymc.bounds.jaakkola_jordan import curvature, log_2cosh_half
 from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
+from pymc_flymc.graphs.gammas import log_rising
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, NegativeBinomialFree
-from pymc_flymc.likelihoods.negative_binomial import log_rising
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
 

@@ -45,6 +45,8 @@ class RowParameters:
     rest : TensorVariable, optional
         What the log-likelihood of a row has beside that of the family: a scalar, or a vector that
         is linear in what has rows, as a predictor is. So its sum over rows collapses.
+    unit : TensorVariable, optional
+        Positive data, a number for each row: predictors are in these units, outcomes not yet.
 
     Notes
     -----
@@ -58,6 +60,7 @@ class RowParameters:
     row_data: list[TensorVariable] = field(default_factory=list)
     cutpoints: TensorVariable | None = None
     rest: TensorVariable | None = None
+    unit: TensorVariable | None = None
 
 
 class Likelihood(Protocol):

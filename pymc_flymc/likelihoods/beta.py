@@ -18,12 +18,12 @@ from pytensor.tensor.random.basic import BetaRV
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import digamma, expit, polygamma
 
+from pymc_flymc.graphs.gammas import log_gamma_of_more
 from pymc_flymc.graphs.tools import first_equals, free_inputs
 from pymc_flymc.likelihoods.base import Family, RowParameters
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.checks import check_parameter, check_values
 from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
-from pymc_flymc.likelihoods.negative_binomial import log_gamma_of_more
 
 __all__ = ["Beta"]
 

@@ -11,8 +11,10 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import CauchyRV, LaplaceRV, LogisticRV, StudentTRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.base import Family, RowParameters
-from pymc_flymc.likelihoods.checks import scalar_parameter
+from pymc_flymc.likelihoods.checks import check_parameter, scalar_parameter
+from pymc_flymc.likelihoods.products import number_times_data
 
 __all__ = ["AsymmetricLaplace", "LocationScale", "Logistic", "StudentT"]
 
@@ -36,12 +38,35 @@ class LocationScale(Family):
         Raises
         ------
         UnsupportedModelError
-            If sigma differs from row to row.
+            If sigma differs from row to row, and not as data do.
         ValueError
-            If it is a number that is not positive and finite.
+            If it has numbers that are not positive and finite.
         """
         mu, sigma = rv.owner.op.dist_params(rv.owner)
-        return RowParameters(self, mu, [pt.log(scalar_parameter(sigma, self.scale, rv))])
+        return self.in_units(mu, [], sigma, self.scale, rv)
+
+    def in_units(
+        self, mu: Any, nuisances: list[Any], scale: Any, what: str, rv: TensorVariable
+    ) -> RowParameters:
+        """Return location, log nuisances, and the log of a scale, by the name that PyMC gives it.
+
+        Where the scale is a number times data, these are the units of the location.
+        """
+        unit = None
+        if not all(scale.type.broadcastable):
+            found = number_times_data(scale)
+            if found is None:
+                raise UnsupportedModelError(
+                    f"{what} of the observed variable {rv.name!r} has a value for each row; "
+                    f"Firefly needs one for all rows, or one times data: {what}={what} * c"
+                )
+            scale, unit = found
+            check_parameter(unit, what, rv)
+            mu = mu / unit
+        scalars = [*nuisances, scalar_parameter(scale, what, rv)]
+        # PyTensor keeps short Python floats in single precision.
+        logs = [pt.log(each.astype("float64")) for each in scalars]
+        return RowParameters(self, mu, logs, unit=unit)
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
         """Graph of the part of the log density that does not depend on the residual."""
@@ -115,18 +140,16 @@ class StudentT(LocationScale):
         Raises
         ------
         UnsupportedModelError
-            If nu or sigma differ from row to row.
+            If nu differs from row to row, or sigma does, and not as data do.
         ValueError
             If one is a number that is not positive and finite.
         """
         parameters = rv.owner.op.dist_params(rv.owner)
         if isinstance(rv.owner.op, CauchyRV):
             mu, beta = parameters
-            scalars = [pt.ones(()), scalar_parameter(beta, "beta", rv)]
-        else:
-            nu, mu, sigma = parameters
-            scalars = [scalar_parameter(nu, "nu", rv), scalar_parameter(sigma, "sigma", rv)]
-        return RowParameters(self, mu, [pt.log(scalar) for scalar in scalars])
+            return self.in_units(mu, [pt.ones(())], beta, "beta", rv)
+        nu, mu, sigma = parameters
+        return self.in_units(mu, [scalar_parameter(nu, "nu", rv)], sigma, "sigma", rv)
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
         """Graph of the part of the log density that does not depend on the residual."""
@@ -195,7 +218,7 @@ class AsymmetricLaplace(LocationScale):
         Raises
         ------
         UnsupportedModelError
-            If kappa, q or b differ from row to row.
+            If kappa or q differ from row to row, or b does, and not as data do.
         ValueError
             If one is a number that is not possible.
         """
@@ -203,13 +226,12 @@ class AsymmetricLaplace(LocationScale):
         mu: Any
         if isinstance(rv.owner.op, LaplaceRV):
             mu, scale = rv.owner.op.dist_params(rv.owner)
-            log_scale = pt.log(scalar_parameter(scale, "b", rv))
         else:
             rate, kappa, mu = rv.owner.op.dist_params(rv.owner)
-            log_scale = -pt.log(scalar_parameter(rate, "b", rv))
+            scale = pt.reciprocal(rate)
         expected = "positive and finite; it is sqrt(q / (1 - q)) for a q between 0 and 1"
         kappa = scalar_parameter(kappa, "kappa", rv, expected)
-        return RowParameters(self, mu, [pt.log(kappa), log_scale])
+        return self.in_units(mu, [kappa], scale, "b", rv)
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:
         """Graph of the part of the log density that does not depend on the residual."""

@@ -11,20 +11,17 @@ from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.basic import NegBinomialRV
 from pytensor.tensor.variable import TensorVariable
-from scipy.special import expit, gammaln
+from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.gammas import log_rising
 from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods.base import Family, RowParameters
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.checks import check_counts, check_parameter, scalar_parameter
 from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
 
-__all__ = ["NegativeBinomialFree", "NegativeBinomialLog", "log_gamma_of_more", "log_rising"]
-
-# Stirling's series: log Gamma(a) = (a - 1/2) log a - a + const + sum_k _STIRLING[k] / a^(2k + 1).
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
-_SHIFT = 8
+__all__ = ["NegativeBinomialFree", "NegativeBinomialLog"]
 
 
 class _NegativeBinomial(Family):
@@ -103,40 +100,6 @@ class NegativeBinomialFree(_NegativeBinomial):
         psi, log_alpha = arguments
         alpha = pt.exp(log_alpha)
         return y * psi - (y + alpha) * pt.softplus(psi) + log_rising(alpha, y)
-
-
-def log_rising(alpha: Any, y: Any) -> Any:
-    """Graph of ``log Gamma(alpha + y) - log Gamma(alpha)`` in elementary functions.
-
-    By Stirling's series, written as a difference at alpha + 8, so that nothing is lost for large
-    alpha; and its derivatives need no polygamma functions.
-    """
-    a = alpha + _SHIFT
-    b = a + y
-    ratio: Any = 1.0
-    for j in range(_SHIFT):
-        ratio = ratio * ((alpha + y + j) / (alpha + j))
-    series: Any = 0.0
-    for c in reversed(_STIRLING):
-        series = series / pt.sqr(b) + c
-    correction: Any = 0.0
-    for c in reversed(_STIRLING):
-        correction = correction / pt.sqr(a) + c
-    main = y * pt.log(a) + (b - 0.5) * pt.log1p(y / a) - y
-    return main + series / b - correction / a - pt.log(ratio)
-
-
-def log_gamma_of_more(x: Any) -> Any:
-    """Graph of ``log Gamma(1 + x)``, x >= 0, in elementary functions, as `log_rising`."""
-    b = x + _SHIFT
-    product: Any = 1.0
-    for j in range(1, _SHIFT):
-        product = product * (1.0 + x / j)
-    series: Any = 0.0
-    for c in reversed(_STIRLING):
-        series = series / pt.sqr(b) + c
-    start = 0.5 * np.log(2.0 * np.pi) - gammaln(float(_SHIFT))
-    return (b - 0.5) * pt.log(b) - b + series / b + start - pt.log(product)
 
 
 def _read(rv: TensorVariable) -> tuple[Any, Any]:

@@ -12,9 +12,9 @@ from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graphs.tools import first_equals
+from pymc_flymc.graphs.tools import first_equals, free_inputs
 
-__all__ = ["simplified"]
+__all__ = ["number_times_data", "simplified"]
 
 
 def simplified(v: TensorVariable, signs: bool = True) -> Any:
@@ -47,6 +47,20 @@ def simplified(v: TensorVariable, signs: bool = True) -> Any:
         elif power:
             product = product * (u if power == 1.0 else u**power)
     return product
+
+
+def number_times_data(v: TensorVariable) -> tuple[Any, Any] | None:
+    """Return a number for all rows and data with one for each whose product v is, or None."""
+    number: Any = pt.constant(1.0)
+    data: Any = pt.constant(1.0)
+    for u, power in _powers(v, first_equals(v)).items():
+        if all(u.type.broadcastable):
+            number = number * (u.squeeze() if u.ndim else u) ** power
+        elif free_inputs([u]):
+            return None
+        else:
+            data = data * u**power
+    return number, data
 
 
 def _powers(v: TensorVariable, first: dict[Any, Any]) -> dict[Any, float]:

@@ -14,9 +14,9 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods import RowParameters
 
-__all__ = ["check_form", "check_missing", "observed_graph", "size_of", "with_row_data"]
+__all__ = ["check_form", "check_missing", "observed_graph", "outcomes_of", "size_of"]
 
 
 def size_of(model: Model, rv: TensorVariable) -> int:
@@ -66,26 +66,35 @@ def observed_graph(model: Model, rv: TensorVariable) -> TensorVariable:
     return value
 
 
-def with_row_data(
-    values: np.ndarray,
-    row_data: list[TensorVariable],
-    likelihood: Likelihood,
+def outcomes_of(
+    parameters: RowParameters,
+    observed: np.ndarray,
     name: str,
     of: Mapping[Variable, np.ndarray] | None = None,
 ) -> np.ndarray:
-    """Return observed values with a column for each constant that rows have beside them.
+    """Return observed values as the family has them, shape (N,), or (N, 1 + R) with row data.
 
     Parameters
     ----------
     of : mapping, optional
         Values of shared variables other than their own.
+
+    Raises
+    ------
+    ValueError
+        If values are impossible, or row data are not one for each.
     """
-    columns = [values]
-    for what, graph in zip(likelihood.row_data, row_data, strict=True):
+    likelihood = parameters.likelihood
+
+    def of_rows(graph: TensorVariable, what: str) -> np.ndarray:
         column = np.squeeze(evaluate(graph if of is None else freeze(graph, {}, of)))
-        if column.shape not in ((), values.shape):
+        if column.shape not in ((), observed.shape):
             raise ValueError(
-                f"{what} of {name!r} has {column.size} values for {len(values)} observed ones"
+                f"{what} of {name!r} has {column.size} values for {len(observed)} observed ones"
             )
-        columns.append(np.broadcast_to(column, values.shape))
-    return np.stack(columns, axis=1) if row_data else values
+        return np.broadcast_to(column, observed.shape)
+
+    pairs = zip(parameters.row_data, likelihood.row_data, strict=True)
+    columns = [observed, *(of_rows(graph, what) for graph, what in pairs)]
+    y = likelihood.read_observed(np.stack(columns, axis=1) if columns[1:] else observed, name)
+    return y if parameters.unit is None else y / of_rows(parameters.unit, "the scale")

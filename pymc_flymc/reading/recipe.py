@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import evaluate, freeze
 from pymc_flymc.likelihoods import RowParameters
-from pymc_flymc.reading.observed import with_row_data
+from pymc_flymc.reading.observed import outcomes_of
 from pymc_flymc.reading.predictor import split_predictor
 from pymc_flymc.regression.design import Design
 from pymc_flymc.sources.source import Values
@@ -73,7 +73,7 @@ class GraphRecipe:
                 f"the rows of {self.name!r} have other columns, {columns_of(design)}, than those "
                 f"of the model, {self.like}; please report this model"
             )
-        return design, self.parameters.likelihood.read_observed(observed, self.name)
+        return design, outcomes_of(self.parameters, observed, self.name, values)
 
     def values(self, rows: Values) -> dict[Variable, np.ndarray]:
         """Return rows by containers, in the types that these have.
@@ -91,10 +91,8 @@ class GraphRecipe:
         return found
 
     def observations(self, values: Mapping[Variable, np.ndarray]) -> np.ndarray:
-        """Return observed values with columns of row data."""
-        observed = evaluate(freeze(self.observed, {}, values))
-        row_data, likelihood = self.parameters.row_data, self.parameters.likelihood
-        return with_row_data(observed, row_data, likelihood, self.name, values)
+        """Return observed values as they are."""
+        return evaluate(freeze(self.observed, {}, values))
 
 
 def columns_of(design: Design) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from pymc_flymc.reading.hurdles import (
     zeros_together,
 )
 from pymc_flymc.reading.levels import read_levels
-from pymc_flymc.reading.observed import check_form, observed_graph, with_row_data
+from pymc_flymc.reading.observed import check_form, observed_graph, outcomes_of
 from pymc_flymc.reading.predictor import read_parameters
 from pymc_flymc.reading.rest import read_rest
 from pymc_flymc.reading.variables import names
@@ -109,17 +109,16 @@ def _regress(
     kept: np.ndarray | None = None,
 ) -> tuple[tuple[Regression, TensorVariable], TensorVariable]:
     """Return the regression of observed values, or of some of them, its coefficients, and rest."""
-    likelihood = parameters.likelihood
-    values = with_row_data(observed, parameters.row_data, likelihood, name)
-    y = likelihood.read_observed(values, name)  # first: a design may be made of them
-    predictor = read_parameters(parameters, len(values), name, shapes)
-    regression = Regression(name, predictor.design, y, likelihood)
+    y = outcomes_of(parameters, observed, name)  # first: a design may be made of them
+    n_rows = len(y)
+    predictor = read_parameters(parameters, n_rows, name, shapes)
+    regression = Regression(name, predictor.design, y, parameters.likelihood)
     check_sizes(regression, name)
     if kept is None:
-        rest = read_rest(parameters, len(values), name, shapes, weights)
+        rest = read_rest(parameters, n_rows, name, shapes, weights)
         return (with_weights(regression, weights), predictor.coefficients), rest
     of_kept = kept * (1.0 if weights is None else weights)
-    rest = read_rest(parameters, len(values), name, shapes, of_kept)
+    rest = read_rest(parameters, n_rows, name, shapes, of_kept)
     rows = np.flatnonzero(kept)
     regression = replace(regression, design=predictor.design.rows(rows), y=y[rows])
     weights = None if weights is None else weights[rows]
@@ -152,7 +151,7 @@ def parameters_of(
     """
     check_form(model, rv)
     parameters = _read_parameters(inner)
-    optional = {"cutpoints": parameters.cutpoints, "rest": parameters.rest}
+    optional = {name: getattr(parameters, name) for name in ("cutpoints", "rest", "unit")}
     further = {name: graph for name, graph in optional.items() if graph is not None}
     graphs: Any = [parameters.predictors, *parameters.nuisances, *further.values()]
     observed: dict[Any, Any] = {inner: model.rvs_to_values[rv] if values is None else values}

@@ -11,8 +11,8 @@ from scipy import stats
 from scipy.special import digamma
 
 from pymc_flymc import FreeJaakkolaJordan, JaakkolaJordan, Taylor, UnsupportedModelError
+from pymc_flymc.graphs.gammas import log_rising
 from pymc_flymc.likelihoods import NegativeBinomialFree, NegativeBinomialLog
-from pymc_flymc.likelihoods.negative_binomial import log_rising
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.data import exposed_rows

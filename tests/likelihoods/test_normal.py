@@ -11,12 +11,15 @@ from pymc_flymc import FireflyMH, FireflySlice, Tangent, UnsupportedModelError
 from pymc_flymc.bounds import row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.likelihoods import Normal
+from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.readings import check_density
 from tests.support.steps import drive
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([np.ones(50), RNG.normal(size=50)])
 Y = X @ [0.5, 1.0] + 0.7 * RNG.normal(size=50)
+UNITS = np.linspace(0.5, 2.0, 50)
 
 
 def model_of(y, X, distribution=pm.Normal):
@@ -70,14 +73,16 @@ def test_posterior_by_quadrature(kind, logarithms):
     assert np.all(drawn["n_bright"] == 0)
 
 
-def test_known_sigma_is_conjugate():
+@pytest.mark.parametrize("sigma", [0.7, 0.7 * UNITS], ids=["one", "of rows"])
+def test_known_sigma_is_conjugate(sigma):
     """N(0, 4) coefficients: the posterior is normal, and known."""
     with pm.Model() as model:
         beta = pm.Normal("beta", 0.0, 2.0, shape=2)
-        pm.Normal("y", mu=X @ beta, sigma=0.7, observed=Y)
+        pm.Normal("y", mu=X @ beta, sigma=sigma, observed=Y)
         step = FireflyMH()
-    precision = X.T @ X / 0.49 + np.eye(2) / 4.0
-    mean = np.linalg.solve(precision, X.T @ Y / 0.49)
+    rows, y = X / np.reshape(sigma, (-1, 1)), Y / sigma
+    precision = rows.T @ rows + np.eye(2) / 4.0
+    mean = np.linalg.solve(precision, rows.T @ y)
     exact = np.random.default_rng(5).multivariate_normal(
         mean, np.linalg.inv(precision), size=(4, 50_000)
     )
@@ -106,6 +111,38 @@ def test_what_is_refused():
             FireflyMH()
     with pm.Model():
         beta = pm.Normal("beta", 0.0, 2.0, shape=2)
-        pm.Normal("y", mu=X @ beta, sigma=np.linspace(1.0, 2.0, 50), observed=Y)
-        with pytest.raises(UnsupportedModelError, match="sigma of the observed variable 'y'"):
+        pm.Normal("y", mu=X @ beta, sigma=pm.math.exp(X @ beta), observed=Y)
+        with pytest.raises(UnsupportedModelError, match=r"for each row; .*times data"):
             FireflyMH()
+    with pm.Model():
+        beta = pm.Normal("beta", 0.0, 2.0, shape=2)
+        pm.Normal("y", mu=X @ beta, sigma=np.append(0.0, UNITS[1:]), observed=Y)
+        with pytest.raises(ValueError, match=r"sigma of .* 'y' is 0\.0 in row 0"):
+            FireflyMH()
+
+
+#: Scales that are a number times data.
+WRITTEN = {
+    "free": lambda mu: pm.Normal("y", mu, sigma=pm.HalfNormal("s") * UNITS, observed=Y),
+    "of weights": lambda mu: pm.Normal(
+        "y", mu, sigma=pm.HalfNormal("s") / pm.math.sqrt(pm.Data("w", UNITS)), observed=Y
+    ),
+    "known": lambda mu: pm.Normal("y", mu, sigma=UNITS, observed=Y),
+    "logarithms": lambda mu: pm.LogNormal("y", mu, sigma=0.5 * UNITS, observed=np.exp(Y)),
+    "intercept": lambda mu: pm.Normal("y", pm.Normal("a"), sigma=UNITS, observed=Y),
+    "t": lambda mu: pm.StudentT("y", 4.0, mu, sigma=pm.HalfNormal("s") * UNITS, observed=Y),
+    "cauchy": lambda mu: pm.Cauchy("y", mu, beta=UNITS, observed=Y),
+    "laplace": lambda mu: pm.Laplace("y", mu, b=UNITS, observed=Y),
+    "quantile": lambda mu: pm.AsymmetricLaplace("y", q=0.9, mu=mu, b=3.0 * UNITS, observed=Y),
+    "logistic": lambda mu: pm.Logistic("y", mu, s=UNITS, observed=Y),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_scales_that_are_known_up_to_a_number(name):
+    with pm.Model() as model:
+        WRITTEN[name](X @ pm.Normal("beta", 0.0, 2.0, shape=2))
+    reading = read_model(model)
+    rows = reading.regressions[0].design.X
+    assert len(np.unique(rows[:, 0])) == 50  # each in units of its own
+    check_density(model, reading)

@@ -175,7 +175,7 @@ def test_settings_and_data_are_checked():
             step_of(model_of(X, y), bound=bound)
     with pm.Model() as model:
         beta = pm.Normal("beta", 0.0, 2.0, shape=2)
-        pm.StudentT("y", nu=3, mu=X @ beta, sigma=np.ones(50), observed=y)
+        pm.StudentT("y", nu=3, mu=X @ beta, sigma=pm.math.exp(X @ beta), observed=y)
     with pytest.raises(UnsupportedModelError, match="sigma of the observed variable 'y'"):
         step_of(model)
     with pytest.raises(ValueError, match="y has NaN or infinite values in 1 rows, first in row 7"):
