@@ -10,6 +10,8 @@ __all__ = ["diagonal_geometry", "isotropic_geometry", "learn_geometry"]
 
 #: A few draws say little about a variance: as if so many more had confirmed the old coordinates.
 CONFIRMING = 5.0
+#: Parts of a chain whose covariances are compared.
+PARTS = 5
 
 
 def diagonal_geometry(geometry: Geometry) -> Geometry:
@@ -54,15 +56,25 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
 
 
 def _shrunk_covariance(draws: np.ndarray) -> np.ndarray:
-    """Covariance of n centred draws, shape (n, m), shrunk towards the identity's shape.
+    """Covariance of n centred draws, shape (n, m), shrunk towards that of the old coordinates.
 
-    The oracle approximating estimator of Chen, Wiesel, Eldar & Hero (2010, equation 23): the less
-    the draws contradict the old coordinates, the more it stays with them.
+    By as much as the noise in it says (Ledoit & Wolf 2004, section 3.3), which is seen from parts
+    of the chain: neighbouring draws depend on each other, and say less than so many others would.
+    The old one is scaled by the median of the variances: a few that are large, as of the scales of
+    a horseshoe, would make trajectories too long for all others.
     """
     n, m = draws.shape
-    sample = draws.T @ draws / n
-    squared, trace = float(np.sum(sample**2)), float(np.trace(sample))
-    spread = squared - trace**2 / m
-    numerator = (1.0 - 2.0 / m) * squared + trace**2
-    weight = min(1.0, numerator / ((n + 1.0 - 2.0 / m) * spread)) if spread > 0.0 else 1.0
-    return (1.0 - weight) * sample + weight * trace / m * np.eye(m)
+    sample, total, squares = draws.T @ draws / n, np.zeros((m, m)), 0.0
+    size = n // PARTS
+    if size < 2:
+        return np.eye(m)
+    before = np.median(np.diag(sample)) * np.eye(m)
+    for i in range(PARTS):
+        part = draws[i * size : (i + 1) * size]
+        each = part.T @ part / size
+        total += each
+        squares += float(np.sum(each**2))
+    noise = (squares - float(np.sum(total**2)) / PARTS) / (PARTS * (PARTS - 1))
+    change = float(np.sum((sample - before) ** 2))
+    weight = min(1.0, noise / change) if change > 0.0 else 1.0
+    return (1.0 - weight) * sample + weight * before

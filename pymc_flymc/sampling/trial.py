@@ -176,7 +176,7 @@ def try_chain(
     if not chain.start_dispersed(rng, 1.0):
         return ChainTrial(np.inf, np.inf)
     chain.take_queries()
-    tuner.started(chain)
+    tuner.started(chain, rng)
     tuning = Tuning(TUNING, tuner.first_transitions, tuner.fewest, tuner.most, True)
     draws = np.empty((TUNING + DRAWS, len(chain.state.v)))
     costs, gradients = np.zeros(len(draws)), np.zeros(len(draws))

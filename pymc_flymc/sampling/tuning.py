@@ -80,7 +80,7 @@ class Tuning:
         wanted = -time * np.log(TARGET_AUTOCORRELATION)
         # One window's estimate is rough: at most a factor of five up or down.
         low, high = self.transitions / 5.0, self.transitions * 5.0
-        return int(np.clip(np.ceil(np.clip(wanted, low, high)), self.fewest, self.most))
+        return int(np.clip(np.round(np.clip(wanted, low, high)), self.fewest, self.most))
 
 
 def slowest_autocorrelation(draws: np.ndarray) -> float:

@@ -187,7 +187,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         chain.set_others(self._others_layout.ravel(point))
         if not chain.started:
             self._start(chain, theta)
-            self.tuner.started(chain)
+            self.tuner.started(chain, self.rng)
         elif not np.array_equal(theta, self._layout.round(chain.state.theta)):
             # Somebody else moved our variables: z must be drawn again from its conditional law.
             chain.start_at(self.rng, theta)
@@ -252,7 +252,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         moved.set_others(chain.others)
         moved.start_at(self.rng, chain.state.theta)
         moved.scratch.queries[0] += chain.take_queries()
-        self.tuner.started(moved)
+        self.tuner.started(moved, self.rng)
         self._chain, self.tuning = moved, self._new_tuning(tuning.steps - tuning.step)
         return moved, np.stack([moved.whiten(theta) for theta in draws_theta])
 

@@ -33,7 +33,7 @@ class Tuner(ABC):
         """Return a chain over a target, whose anchor may not be the step's first."""
         return FireflyChain(target, brightness, self.begin(target), anchor)
 
-    def started(self, chain: FireflyChain) -> None:
+    def started(self, chain: FireflyChain, rng: np.random.Generator) -> None:
         """Go on from a chain's first state."""
 
     def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:

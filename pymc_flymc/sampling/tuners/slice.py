@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pymc_flymc.kernels.slice import new_slices
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.metric import isotropic_geometry
@@ -26,7 +28,7 @@ class SliceTuner(Tuner):
         """Return `kernels.slice.Slices`."""
         return new_slices(len(target.geometry.centre), self.random)
 
-    def started(self, chain: FireflyChain) -> None:
+    def started(self, chain: FireflyChain, rng: np.random.Generator) -> None:
         """Leave out all that is known of the posterior's shape, if so asked."""
         if self.isotropic:
             chain.set_geometry(isotropic_geometry(chain.geometry))

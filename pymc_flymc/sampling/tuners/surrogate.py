@@ -20,6 +20,9 @@ __all__ = ["SurrogateTuner"]
 LENGTH, TARGET_ACCEPT = 3.0, 0.8
 #: Trajectories in a proposal.
 REPEATS = 3
+#: Proposals at most to come in from a start, which is far if so many times more rows than expected
+#: are bright there.
+APPROACH, FAR = 100, 20.0
 
 
 class SurrogateTuner(Tuner):
@@ -35,6 +38,19 @@ class SurrogateTuner(Tuner):
         moves = new_surrogate_moves(d, target.n_slopes, LENGTH, TARGET_ACCEPT)
         moves.repeats[:] = REPEATS
         return moves
+
+    def started(self, chain: FireflyChain, rng: np.random.Generator) -> None:
+        """Follow the surrogate alone to where its mass is, if the chain starts far from there.
+
+        A state whose rows are nearly all bright has a weight that no proposal can compete with, and
+        each of them would begin there. This is before the first draw: it is the start that moves.
+        """
+        expected = sum(part.expected_bright for part in chain.target.parts)
+        for _ in range(APPROACH):
+            if chain.n_bright <= FAR * (expected + 1.0):
+                break
+            chain.state.log_weight[0] = -np.inf  # whatever comes is accepted
+            chain.advance(rng, 1, 1.0)
 
     def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
         """Learn the metric."""
