@@ -13,6 +13,7 @@ from pymc_flymc.likelihoods.base import (
 )
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.beta import Beta
+from pymc_flymc.likelihoods.beta_binomial import BetaBinomial
 from pymc_flymc.likelihoods.binary_links import BernoulliCloglog, BernoulliProbit
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.durations import Durations, GammaFree, WeibullFree
@@ -46,6 +47,7 @@ LIKELIHOODS: list[Likelihood] = [
     WeibullFree(),
     GammaFree(),
     Beta(),
+    BetaBinomial(),
     OrderedLogit(),
     Softmax(),
     Normal(),
@@ -82,6 +84,7 @@ __all__ = [
     "BernoulliLogit",
     "BernoulliProbit",
     "Beta",
+    "BetaBinomial",
     "BinomialLogit",
     "Durations",
     "ExplicitLikelihood",

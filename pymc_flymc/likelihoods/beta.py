@@ -25,7 +25,7 @@ from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.checks import check_parameter, check_values
 from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
 
-__all__ = ["Beta"]
+__all__ = ["Beta", "mean_and_size"]
 
 _LOGISTIC = BernoulliLogit()
 
@@ -52,17 +52,11 @@ class Beta(Family):
         ValueError
             If a constant nu is not positive and finite.
         """
-        found = shapes_of(*rv.owner.op.dist_params(rv.owner))
-        if found is not None:
-            eta, nu = found
-            check_parameter(nu, "nu", rv)
-            known = nu.ndim == 0 or not free_inputs([nu])
-            # PyTensor keeps short Python floats in single precision.
-            tau: Any = pt.log(nu.astype("float64")) if known else find_log_mean(nu, rv)
-            if tau is not None:
-                eta, tau = pt.broadcast_arrays(pt.atleast_1d(eta), pt.atleast_1d(tau))
-                return RowParameters(self, pt.stack([eta, tau], axis=1))
-        raise unreadable(rv, "mu", "logistic", f"{self.usage}, one nu for all rows")
+        a, b = rv.owner.op.dist_params(rv.owner)
+        predictors = mean_and_size(a, b, "nu", rv)
+        if predictors is None:
+            raise unreadable(rv, "mu", "logistic", f"{self.usage}, one nu for all rows")
+        return RowParameters(self, predictors)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Return shares as float64.
@@ -139,6 +133,29 @@ class Beta(Family):
         """
         tau = eta[1]
         return np.asarray(_anywhere(np.exp(tau), np.abs(tau), y) * spread.sum(axis=0) ** 3)
+
+
+def mean_and_size(
+    a: TensorVariable, b: TensorVariable, name: str, rv: TensorVariable
+) -> TensorVariable | None:
+    """Return eta and log nu, shape (N, 2), of the shapes `shapes_of` understands, or None.
+
+    Raises
+    ------
+    ValueError
+        If a constant nu is not positive and finite; `name` is what the message calls it.
+    """
+    found = shapes_of(a, b)
+    if found is None:
+        return None
+    eta, nu = found
+    check_parameter(nu, name, rv)
+    known = nu.ndim == 0 or not free_inputs([nu])
+    # PyTensor keeps short Python floats in single precision.
+    tau: Any = pt.log(nu.astype("float64")) if known else find_log_mean(nu, rv)
+    if tau is None:
+        return None
+    return pt.stack(pt.broadcast_arrays(pt.atleast_1d(eta), pt.atleast_1d(tau)), axis=1)
 
 
 def shapes_of(a: TensorVariable, b: TensorVariable) -> tuple[Any, Any] | None:

@@ -17,7 +17,7 @@ from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.checks import check_parameter
 from pymc_flymc.likelihoods.links import find_predictor, unreadable
 
-__all__ = ["BinomialLogit"]
+__all__ = ["BinomialLogit", "check_trials"]
 
 
 class BinomialLogit(Family):
@@ -40,13 +40,7 @@ class BinomialLogit(Family):
             If n has negative values.
         """
         n, p = rv.owner.op.dist_params(rv.owner)
-        if free_inputs([n]):
-            raise UnsupportedModelError(
-                f"n of the observed variable {rv.name!r} depends on other variables; Firefly needs "
-                "numbers of trials that are data: a constant or pm.Data"
-            )
-        expected = "zero or more, and not missing (PyMC makes such an integer of NaN)"
-        check_parameter(n, "n", rv, expected, lambda values: values >= 0)
+        check_trials(n, rv)
         eta = find_predictor(p, expit)
         if eta is None:
             usage = f"{self.usage} or p=pm.math.sigmoid(eta), without clipping or mixtures"
@@ -84,3 +78,22 @@ class BinomialLogit(Family):
         """Return ``y eta - n log(1 + exp(eta))``: all of it but a term that depends on y alone."""
         (eta,), (successes, trials) = arguments, y
         return successes * eta - trials * pt.softplus(eta)
+
+
+def check_trials(n: TensorVariable, rv: TensorVariable) -> None:
+    """Refuse numbers of trials that are not data, or that are negative.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If they depend on other variables.
+    ValueError
+        If there are negative ones.
+    """
+    if free_inputs([n]):
+        raise UnsupportedModelError(
+            f"n of the observed variable {rv.name!r} depends on other variables; Firefly needs "
+            "numbers of trials that are data: a constant or pm.Data"
+        )
+    expected = "zero or more, and not missing (PyMC makes such an integer of NaN)"
+    check_parameter(n, "n", rv, expected, lambda values: values >= 0)

@@ -21,7 +21,6 @@ __all__ = ["ALTERNATIVES", "distribution_name", "is_ordered", "nothing_supported
 
 _POSITIVE = "pm.LogNormal, pm.Gamma with a log link, or pm.StudentT for np.log(y)"
 _TRIALS = "pm.Categorical(logit_p=eta), with a row for each trial"
-_OVERDISPERSED = "pm.Binomial(n=n, logit_p=eta + a[group]), whose groups vary beyond the binomial"
 
 #: The nearest that is supported, by words of `distribution_name`.
 ALTERNATIVES = {
@@ -40,7 +39,6 @@ ALTERNATIVES = {
     "TruncatedNormal": "pm.Normal, if next to nothing is cut off",
     "Geometric": "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=1) for y - 1 is geometric, with "
     "p = 1 / (1 + mu)",
-    "BetaBinomial": _OVERDISPERSED,
     "Multinomial": _TRIALS,
     "DirichletMultinomial": _TRIALS,
 }

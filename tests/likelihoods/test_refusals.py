@@ -28,10 +28,6 @@ UNSUPPORTED = {
         lambda e: pm.InverseGamma("y", alpha=2, beta=exp(e), observed=Z**2),
         "np.log(y)",
     ),
-    "pm.BetaBinomial": (
-        lambda e: pm.BetaBinomial("y", alpha=exp(e), beta=2, n=5, observed=Y),
-        "pm.Binomial",
-    ),
     "pm.Multinomial": (
         lambda e: pm.Multinomial(
             "y", n=5, p=pm.math.softmax(e[:, None] * np.ones(2), axis=-1), observed=[[2, 3]] * N

@@ -12,7 +12,7 @@ from pymc_flymc import FireflyMH, UnsupportedModelError
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.data import log_sigmoid
-from tests.support.readings import value_of
+from tests.support.readings import check_density, value_of
 
 bambi = pytest.importorskip("bambi")
 
@@ -32,6 +32,8 @@ def frame(n, seed=0):
         "weight": rng.integers(0, 3, n),
         "trials": np.full(n, 9),
         "successes": rng.binomial(9, 1.0 / (1.0 + np.exp(-eta))),
+        "share": rng.beta(6.0 / (1.0 + np.exp(-eta)), 6.0 / (1.0 + np.exp(eta))),
+        "loss": rng.gamma(2.0, 0.5 * np.exp(eta)) * (rng.random(n) < 0.7),
     }
     return pd.DataFrame({"a": a, "b": b, "group": group, **outcomes})
 
@@ -117,6 +119,22 @@ def test_durations(family, name, width):
         built("amount ~ a + group", family, data, link="log").backend.model
     ).regressions
     assert (part.likelihood.name, part.design.width) == (name, width)
+
+
+@pytest.mark.filterwarnings("ignore:the Deterministic variables")
+@pytest.mark.parametrize(
+    ("formula", "family", "name"),
+    [
+        ("share ~ a + group", "beta", "beta"),
+        ("p(successes, trials) ~ a + group", "beta_binomial", "beta-binomial"),
+        ("loss ~ a + group", "hurdle_gamma", "gamma-free"),
+    ],
+)
+def test_shares_and_amounts(formula, family, name):
+    model = built(formula, family, frame(60)).backend.model
+    reading = read_model(model)
+    assert [part.likelihood.name for part in reading.regressions] == [name]
+    check_density(model, reading)
 
 
 @pytest.mark.filterwarnings("ignore:The intercept is omitted")
@@ -210,9 +228,13 @@ def test_fit():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the Deterministic variables")
 @pytest.mark.parametrize(
     ("formula", "family"),
     [
+        ("share ~ a + group", "beta"),
+        ("p(successes, trials) ~ a + group", "beta_binomial"),
+        ("loss ~ a + group", "hurdle_gamma"),
         ("choice ~ a + b + group", "categorical"),
         ("amount ~ a + b + group", "t"),
         ("count ~ a + b + group", "poisson"),
