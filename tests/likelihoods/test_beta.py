@@ -11,7 +11,8 @@ from scipy.special import polygamma
 from pymc_flymc import Taylor, UnsupportedModelError, check_bound
 from pymc_flymc.likelihoods import Beta
 from pymc_flymc.reading.model import read_model
-from tests.support.comparison import assert_matches, quadrature
+from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.data import load_data, standardised
 from tests.support.readings import check_density
 from tests.support.steps import drive, step_of
 
@@ -136,3 +137,26 @@ def test_posterior_by_quadrature(n):
     step = step_of(model, transitions=30)
     draws, _ = drive(step, model.initial_point(), tune=300, draws=3000, chains=2)
     assert_matches(draws, quadrature(log_density, [-2.0, -4.0], [6.0, 4.0]))
+
+
+@pytest.mark.slow
+def test_real_data_against_nuts():
+    """Of the rooms of Californian districts the bedrooms, nu with a regression of its own."""
+    houses = load_data("california_housing")
+    names = list(houses["feature_names"])
+    bedrooms, rooms = (names.index(name) for name in ("total_bedrooms", "total_rooms"))
+    rows = houses["X"][houses["X"][:, bedrooms] < houses["X"][:, rooms]]
+    rows = rows[np.random.default_rng(0).choice(len(rows), 1000, replace=False)]
+    columns = [names.index(name) for name in ("median_income", "housing_median_age", "latitude")]
+    x = standardised(rows[:, columns])
+    with pm.Model() as model:
+        b, g = (pm.Normal(name, 0.0, 2.0, shape=x.shape[1]) for name in "bg")
+        pm.Beta("y", mu=sigmoid(x @ b), nu=exp(x @ g), observed=rows[:, bedrooms] / rows[:, rooms])
+    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
+
+    def draws(idata):
+        return np.concatenate([idata.posterior[name].to_numpy() for name in "bg"], axis=2)
+
+    theirs = pm.sample(tune=1000, draws=3000, nuts_sampler="pymc", **options)
+    ours = pm.sample(step=step_of(model), tune=1000, draws=10_000, **options)
+    assert_matches(draws(ours), reference_from_draws(draws(theirs)))

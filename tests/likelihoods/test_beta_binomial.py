@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from pymc_flymc import FireflyHMC, FireflyMH, Taylor, UnsupportedModelError, check_bound, weighted
+from pymc_flymc import Taylor, UnsupportedModelError, check_bound, weighted
 from pymc_flymc.likelihoods import BetaBinomial
 from pymc_flymc.likelihoods.beta_binomial import _limits
 from pymc_flymc.reading.model import read_model
@@ -241,7 +241,8 @@ def routes():
 @pytest.mark.slow
 def test_real_data_against_nuts():
     """Late flights of a carrier to a place in a month."""
-    rows, trials, late = routes()
+    chosen = np.random.default_rng(0).choice(4000, 1000, replace=False)
+    rows, trials, late = (each[chosen] for each in routes())
     with pm.Model() as model:
         b, nu = pm.Normal("b", 0.0, 1.0, shape=rows.shape[1]), pm.Exponential("nu", 0.1)
         pm.BetaBinomial("y", **shapes(rows @ b, nu, n=trials), observed=late)
@@ -251,8 +252,6 @@ def test_real_data_against_nuts():
         parts = [idata.posterior[name].to_numpy() for name in ("b", "nu")]
         return np.concatenate([parts[0], parts[1][..., None]], axis=2)
 
-    theirs = pm.sample(tune=1000, draws=4000, nuts_sampler="pymc", **options)
-    reference = reference_from_draws(draws(theirs))
-    for kind in (FireflyMH, FireflyHMC):
-        ours = pm.sample(step=step_of(model, kind), tune=1000, draws=10_000, **options)
-        assert_matches(draws(ours), reference)
+    theirs = pm.sample(tune=1000, draws=3000, nuts_sampler="pymc", **options)
+    ours = pm.sample(step=step_of(model), tune=1000, draws=10_000, **options)
+    assert_matches(draws(ours), reference_from_draws(draws(theirs)))

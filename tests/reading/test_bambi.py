@@ -228,13 +228,9 @@ def test_fit():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:the Deterministic variables")
 @pytest.mark.parametrize(
     ("formula", "family"),
     [
-        ("share ~ a + group", "beta"),
-        ("p(successes, trials) ~ a + group", "beta_binomial"),
-        ("loss ~ a + group", "hurdle_gamma"),
         ("choice ~ a + b + group", "categorical"),
         ("amount ~ a + b + group", "t"),
         ("count ~ a + b + group", "poisson"),
