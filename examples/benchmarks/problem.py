@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 LIKELIHOODS = (
     "logistic",
@@ -22,6 +23,11 @@ LIKELIHOODS = (
     "quantile",
     "poisson",
     "negative-binomial",
+    "zero-inflated",
+    "hurdle",
+    "hurdle-negative-binomial",
+    "beta",
+    "beta-binomial",
     "groups",
     "groups-poisson",
     "groups-probit",
@@ -33,6 +39,18 @@ CLASSES = 3
 CUTPOINTS = (-1.5, -0.5, 0.5, 1.5)
 #: Shape of durations, known or free, and the time at which they are censored.
 SHAPE, END = 1.5, 2.0
+#: Chance of a count that is not a zero for a reason of its own; alpha of counts behind a hurdle.
+PSI, ALPHA = 0.6, 2.0
+#: nu of shares.
+NU = 8.0
+#: Those whose effects have a total variance of 1/4.
+COUNTS = (
+    "poisson",
+    "negative-binomial",
+    "zero-inflated",
+    "hurdle",
+    "hurdle-negative-binomial",
+)
 #: Trials of a row in a binomial regression; groups in one with random intercepts, by default.
 TRIALS, GROUPS = 10, 1000
 
@@ -116,6 +134,20 @@ class Problem:
                 alpha = pm.Gamma("alpha", 2, 0.5)
                 mu = pm.math.exp(self.X @ beta)
                 pm.NegativeBinomial("y", mu=mu, alpha=alpha, observed=self.y)
+            elif self.likelihood in ("zero-inflated", "hurdle", "hurdle-negative-binomial"):
+                psi, mu = pm.Beta("psi", 1, 1), pm.math.exp(self.X @ beta)
+                if self.likelihood == "zero-inflated":
+                    pm.ZeroInflatedPoisson("y", psi, mu, observed=self.y)
+                elif self.likelihood == "hurdle":
+                    pm.HurdlePoisson("y", psi, mu, observed=self.y)
+                else:
+                    pm.HurdleNegativeBinomial("y", psi, mu=mu, alpha=ALPHA, observed=self.y)
+            elif self.likelihood == "beta":
+                nu, mu = pm.Exponential("nu", 0.1), pm.math.sigmoid(self.X @ beta)
+                pm.Beta("y", mu=mu, nu=nu, observed=self.y)
+            elif self.likelihood == "beta-binomial":
+                nu, mu = pm.Exponential("nu", 0.1), pm.math.sigmoid(self.X @ beta)
+                pm.BetaBinomial("y", n=TRIALS, alpha=nu * mu, beta=nu * (1 - mu), observed=self.y)
             elif self.likelihood == "binomial":
                 pm.Binomial("y", n=TRIALS, logit_p=self.X @ beta, observed=self.y)
             elif self.likelihood == "probit":
@@ -169,8 +201,8 @@ def synthetic(
         eta = X @ (rng.normal(size=(n_columns, classes)) * 2 / np.sqrt(n_columns))
         y = np.argmax(eta + rng.gumbel(size=eta.shape), axis=1).astype(np.int8)
         return Problem(X, y, likelihood)
-    sd = {"logistic": 3.0, "poisson": 0.5, "negative-binomial": 0.5}.get(likelihood, 1.0)
-    eta = X @ (rng.normal(size=n_columns) * sd / np.sqrt(n_columns))
+    sd = {"logistic": 3.0} | dict.fromkeys(COUNTS, 0.5)
+    eta = X @ (rng.normal(size=n_columns) * sd.get(likelihood, 1.0) / np.sqrt(n_columns))
     group = None
     if likelihood in ("robust", "quantile"):
         y = eta + 0.7 * rng.standard_t(4, size=n_rows)
@@ -184,6 +216,19 @@ def synthetic(
         y = rng.poisson(np.exp(eta))
     elif likelihood == "negative-binomial":
         y = rng.poisson(np.exp(eta) * rng.gamma(2.0, 0.5, size=n_rows))
+    elif likelihood == "zero-inflated":
+        y = rng.poisson(np.exp(eta)) * (rng.random(n_rows) < PSI)
+    elif likelihood.startswith("hurdle"):
+        mu = np.exp(eta)
+        plain = likelihood == "hurdle"
+        law = stats.poisson(mu) if plain else stats.nbinom(ALPHA, ALPHA / (ALPHA + mu))
+        # Counts above zero are quantiles above those of zero.
+        y = law.isf(law.sf(0) * rng.random(n_rows)).astype(int) * (rng.random(n_rows) < PSI)
+    elif likelihood in ("beta", "beta-binomial"):
+        mean = 1 / (1 + np.exp(-eta))
+        # A share so near to one that it is rounded to it has no density.
+        y = np.clip(rng.beta(NU * mean, NU * (1 - mean)), 1e-6, 1 - 1e-6)
+        y = rng.binomial(TRIALS, y) if likelihood == "beta-binomial" else y
     elif likelihood == "binomial":
         y = rng.binomial(TRIALS, 1 / (1 + np.exp(-eta)))
     elif likelihood == "probit":
