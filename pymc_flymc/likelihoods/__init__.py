@@ -17,6 +17,10 @@ from pymc_flymc.likelihoods.beta_binomial import BetaBinomial
 from pymc_flymc.likelihoods.binary_links import BernoulliCloglog, BernoulliProbit
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.durations import Durations, GammaFree, WeibullFree
+from pymc_flymc.likelihoods.free_alpha import (
+    ZeroInflatedNegativeBinomialFree,
+    ZeroTruncatedNegativeBinomialFree,
+)
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, StudentT
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
@@ -41,8 +45,10 @@ LIKELIHOODS: list[Likelihood] = [
     PoissonLog(),
     ZeroInflatedPoisson(),
     ZeroInflatedTrials(),
+    ZeroInflatedNegativeBinomialFree(),
     ZeroTruncatedPoisson(),
     ZeroTruncatedNegativeBinomial(),
+    ZeroTruncatedNegativeBinomialFree(),
     Durations(),
     WeibullFree(),
     GammaFree(),
@@ -104,9 +110,11 @@ __all__ = [
     "Softmax",
     "StudentT",
     "WeibullFree",
+    "ZeroInflatedNegativeBinomialFree",
     "ZeroInflatedPoisson",
     "ZeroInflatedTrials",
     "ZeroTruncatedNegativeBinomial",
+    "ZeroTruncatedNegativeBinomialFree",
     "ZeroTruncatedPoisson",
     "find_predictor",
     "is_likelihood",

@@ -20,7 +20,7 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import first_equals, free_inputs, plain_function
 from pymc_flymc.likelihoods.checks import check_parameter
 
-__all__ = ["find_log_mean", "find_predictor", "unreadable"]
+__all__ = ["as_columns", "find_log_mean", "find_predictor", "unreadable"]
 
 # How the parameter may depend on the variable found: inverse_link(slope * v).
 _SLOPES = (1, -1, 2, -2)
@@ -103,6 +103,11 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
         return None
     eta = eta if sign == 1 else -eta
     return eta if offset is None else eta + offset
+
+
+def as_columns(*predictors: TensorVariable) -> TensorVariable:
+    """Return predictors, scalars or vectors, as the columns of one matrix."""
+    return pt.stack(pt.broadcast_arrays(*map(pt.atleast_1d, predictors)), axis=1)
 
 
 def _factors(v: TensorVariable) -> tuple[int, ...] | None:

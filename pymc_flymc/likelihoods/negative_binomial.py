@@ -21,7 +21,7 @@ from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.checks import check_counts, check_parameter, scalar_parameter
 from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
 
-__all__ = ["NegativeBinomialFree", "NegativeBinomialLog"]
+__all__ = ["NegativeBinomialFree", "NegativeBinomialLog", "read_negative_binomial"]
 
 
 class _NegativeBinomial(Family):
@@ -52,7 +52,7 @@ class NegativeBinomialLog(_NegativeBinomial, BinomialLogit):
         ValueError
             If alpha or an exposure is not positive and finite.
         """
-        psi, alpha = _read(rv)
+        _, psi, alpha = read_negative_binomial(rv)
         if free_inputs([alpha]):
             raise UnsupportedModelError(f"alpha of the observed variable {rv.name!r} is free")
         check_parameter(alpha, "alpha", rv)
@@ -88,7 +88,7 @@ class NegativeBinomialFree(_NegativeBinomial):
         UnsupportedModelError
             If the mean is of another form, or alpha differs from row to row.
         """
-        psi, alpha = _read(rv)
+        _, psi, alpha = read_negative_binomial(rv)
         return RowParameters(self, psi, [pt.log(scalar_parameter(alpha, "alpha", rv))])
 
     read_observed = staticmethod(check_counts)
@@ -102,17 +102,25 @@ class NegativeBinomialFree(_NegativeBinomial):
         return y * psi - (y + alpha) * pt.softplus(psi) + log_rising(alpha, y)
 
 
-def _read(rv: TensorVariable) -> tuple[Any, Any]:
-    """Return psi = log(mean / alpha), the log odds of 1 - p, and alpha."""
+def read_negative_binomial(rv: TensorVariable) -> tuple[Any, Any, Any]:
+    """Return the log mean, psi = log(mean / alpha), which are the log odds of 1 - p, and alpha.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the mean is not the exponential function of a predictor, times exposures.
+    ValueError
+        If an exposure is not positive and finite.
+    """
     alpha, p = rv.owner.op.dist_params(rv.owner)
     minus_psi = find_predictor(p, expit)
     if minus_psi is not None:
         logs = _logs_of_a_ratio(minus_psi)
         if logs is None:
-            return -minus_psi, alpha
+            return pt.log(alpha) - minus_psi, -minus_psi, alpha
         eta = find_log_mean(logs[1], rv)
         if eta is not None:
-            return eta - pt.log(logs[0]), alpha
+            return eta, eta - pt.log(logs[0]), alpha
     usage = f"{_NegativeBinomial.usage}, or mu=exposure * pm.math.exp(eta)"
     raise unreadable(rv, "mu", "exponential", usage)
 

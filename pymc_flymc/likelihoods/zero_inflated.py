@@ -18,31 +18,31 @@ from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
 
-from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods.base import Family, Likelihood, RowParameters, outcome
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.binomial import BinomialLogit
-from pymc_flymc.likelihoods.links import find_predictor, unreadable
+from pymc_flymc.likelihoods.links import as_columns, find_predictor, unreadable
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
+from pymc_flymc.likelihoods.zero_limits import (
+    LARGE,
+    SECOND,
+    THIRD,
+    third_of_zero,
+    third_of_zero_anywhere,
+)
 from pymc_flymc.likelihoods.zeros import parts_of_inflated
 
-__all__ = ["ZeroInflatedPoisson", "ZeroInflatedTrials"]
+__all__ = ["ZeroInflated", "ZeroInflatedPoisson", "ZeroInflatedTrials"]
 
-#: Beyond it a Poisson variable is never zero, and powers of its mean would overflow.
-_LARGE = 200.0
 _LOGISTIC, _NEGATIVE_BINOMIAL = BernoulliLogit(), NegativeBinomialLog()
-#: The largest derivatives of log(1 + e^v): the second, and the third.
-_SECOND, _THIRD = 0.25, 1.0 / (6.0 * np.sqrt(3.0))
 
 
-class _ZeroInflated(Family):
-    """What the families have in common; eta and a are the predictors."""
+class ZeroInflated(Family):
+    """What the families have in common; a is the last of the predictors, after the counts' own."""
 
     base: Any
     usage: str
-    n_predictors = 2
     growth: float
     #: Zeros that are well above what the variable has are not concave in its predictor.
     log_concave = False
@@ -55,6 +55,48 @@ class _ZeroInflated(Family):
             and parts[1].owner is not None
             and isinstance(parts[1].owner.op, self.distributions)
         )
+
+    def log_odds(self, psi: Any, rv: TensorVariable) -> Any:
+        """Return the predictor a.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If psi is neither the same for all rows nor the logistic function of a part of its
+            graph.
+        """
+        a: Any = pt.log(psi) - pt.log1p(-psi) if psi.ndim == 0 else find_predictor(psi, expit)
+        if a is None:
+            usage = f"{self.usage}, psi=pm.math.sigmoid(a), or one psi for all rows"
+            raise unreadable(rv, "psi", "logistic", usage)
+        return a
+
+    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Check counts as their own family does."""
+        return np.asarray(self.base.read_observed(values, name))
+
+    def log_likelihood(self, arguments: Sequence[TensorVariable], y: Any) -> TensorVariable:
+        """Return the log-likelihood; branches that are not taken get arguments near zero."""
+        *predictors, a = arguments
+        columns = list(y) if self.row_data else [y]
+        zero = columns[0] < 0.5
+        own = self.base.log_likelihood(
+            [pt.switch(zero, 0.0, eta) for eta in predictors], outcome(self.base, columns)
+        ) - pt.softplus(-a)
+        s = self.exponent([pt.switch(zero, eta, 0.0) for eta in predictors], columns)
+        return pt.switch(zero, pt.softplus(a - s) - pt.softplus(a), own)
+
+    def exponent(
+        self, predictors: Sequence[TensorVariable], columns: Sequence[TensorVariable]
+    ) -> TensorVariable:
+        """Return the graph of s, from the counts' own predictors."""
+        raise NotImplementedError
+
+
+class _OfOnePredictor(ZeroInflated):
+    """Families of counts that have one predictor, eta."""
+
+    n_predictors = 2
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the predictors, and row data as the family of the counts has them.
@@ -72,35 +114,12 @@ class _ZeroInflated(Family):
         psi, counts = parts
         base = _base_of(counts)
         own = base.read(counts)
-        a: Any = pt.log(psi) - pt.log1p(-psi) if psi.ndim == 0 else find_predictor(psi, expit)
-        if a is None:
-            usage = f"{self.usage}, psi=pm.math.sigmoid(a), or one psi for all rows"
-            raise unreadable(rv, "psi", "logistic", usage)
-        eta, a = pt.broadcast_arrays(pt.atleast_1d(own.predictors), pt.atleast_1d(a))
-        return replace(own, likelihood=self.of(base), predictors=pt.stack([eta, a], axis=1))
+        predictors = as_columns(own.predictors, self.log_odds(psi, rv))
+        return replace(own, likelihood=self.of(base), predictors=predictors)
 
     def of(self, base: Likelihood) -> Likelihood:
         """Return the family for counts of one kind."""
         return self
-
-    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check counts as their own family does."""
-        return np.asarray(self.base.read_observed(values, name))
-
-    def log_likelihood(self, arguments: Sequence[TensorVariable], y: Any) -> TensorVariable:
-        """Return the log-likelihood; branches that are not taken get arguments near zero."""
-        eta, a = arguments
-        columns = list(y) if self.row_data else [y]
-        zero = columns[0] < 0.5
-        own = self.base.log_likelihood(
-            [pt.switch(zero, 0.0, eta)], outcome(self.base, columns)
-        ) - pt.softplus(-a)
-        s = self.exponent(pt.switch(zero, eta, 0.0), columns)
-        return pt.switch(zero, pt.softplus(a - s) - pt.softplus(a), own)
-
-    def exponent(self, eta: TensorVariable, columns: Sequence[TensorVariable]) -> TensorVariable:
-        """Return the graph of s."""
-        raise NotImplementedError
 
     def exponents(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return s, shape (n,)."""
@@ -115,30 +134,19 @@ class _ZeroInflated(Family):
     ) -> np.ndarray:
         r"""Return a limit on third derivatives near eta, along directions within the spread.
 
-        That of a zero is of two functions :math:`f(v) = \log(1 + e^v)`. With :math:`v = a - s` and
-        dots for derivatives along the direction, the first of them has
-        :math:`f''' \dot v^3 + 3 f'' \dot v \ddot v + f' \dddot v`.
+        That of a zero is of two functions :math:`f(v) = \log(1 + e^v)`, of :math:`a - s` and of a.
         """
         (low, a_low), (high, a_high) = eta - reach, eta + reach
         c, c_a = spread
         count = y[:, 0] if y.ndim > 1 else y
-        v_low = a_low - self.exponents(high, y)
-        v_high = a_high - self.exponents(low, y)
-        first, second, third = self.slopes(low, high, y)
-        nearest = np.maximum(np.maximum(v_low, -v_high), 0.0)
-        curvature = expit(nearest) * expit(-nearest)
-        speed = c_a + first * c
-        zero = (
-            _LOGISTIC.derivative_bound(3, v_low, v_high, count) * speed**3
-            + 3.0 * curvature * speed * second * c**2
-            + expit(v_high) * third * c**3
-        )
+        v = a_low - self.exponents(high, y), a_high - self.exponents(low, y)
+        zero = third_of_zero(*v, self.slopes(low, high, y), c, c_a)
         other = self.base.derivative_bound(3, low, high, y) * c**3
         own = _LOGISTIC.derivative_bound(3, a_low, a_high, count) * c_a**3
         return np.asarray(np.where(count == 0, zero, other) + own)
 
 
-class ZeroInflatedPoisson(_ZeroInflated):
+class ZeroInflatedPoisson(_OfOnePredictor):
     """Observed counts of a Poisson variable with mean ``exp(eta_n)``, and further zeros."""
 
     name = "zero-inflated-poisson"
@@ -147,43 +155,30 @@ class ZeroInflatedPoisson(_ZeroInflated):
     distributions: Any = PoissonRV
     growth = 3.0
 
-    def exponent(self, eta: TensorVariable, columns: Sequence[TensorVariable]) -> TensorVariable:
+    def exponent(
+        self, predictors: Sequence[TensorVariable], columns: Sequence[TensorVariable]
+    ) -> TensorVariable:
         """Return the graph of the mean."""
-        return pt.exp(pt.minimum(eta, _LARGE))
+        (eta,) = predictors
+        return pt.exp(pt.minimum(eta, LARGE))
 
     def exponents(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the mean."""
-        return np.exp(np.minimum(eta, _LARGE))
+        return np.exp(np.minimum(eta, LARGE))
 
     def slopes(self, low: np.ndarray, high: np.ndarray, y: np.ndarray) -> Sequence[np.ndarray]:
         """Return the mean, which is its own derivative."""
-        return (np.exp(np.minimum(high, _LARGE)),) * 3
+        return (np.exp(np.minimum(high, LARGE)),) * 3
 
     def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-        r"""Return a limit on third derivatives which grows with the distance d like ``exp(3 d)``.
-
-        Where a row is zero its derivatives have factors :math:`p (1 - p) t^k \le e^{-|a - t|} t^k`
-        and :math:`p\, t`, with t the mean and p the logistic function of a - t. Let m be the larger
-        of a and one. Whatever t is, in :math:`t = m + x` the former are at most
-        :math:`m^k (1 + x)^k e^{-x} \le m^k k^k e^{1 - k}`, and the latter m. Powers of m grow no
-        faster than those of t.
-        """
+        """Return a limit on third derivatives which grows with the distance d like ``exp(3 d)``."""
         (eta, a), (c, c_a) = eta, spread
-        t, m = np.exp(np.minimum(eta, _LARGE)), np.maximum(a, 1.0)
-        at = [
-            np.minimum(_SECOND * t**k, most * m**k) for k, most in ((1, 1.0), (2, 1.48), (3, 3.7))
-        ]
-        zero = (
-            _THIRD * c_a**3
-            + 3.0 * c_a**2 * c * at[0]
-            + 3.0 * c_a * c**2 * (at[0] + at[1])
-            + c**3 * (np.minimum(t, m) + 3.0 * at[1] + at[2])
-        )
-        return np.asarray(np.where(y == 0, zero, np.exp(eta) * c**3) + _THIRD * c_a**3)
+        zero = third_of_zero_anywhere(np.exp(np.minimum(eta, LARGE)), a, c, c_a)
+        return np.asarray(np.where(y == 0, zero, np.exp(eta) * c**3) + THIRD * c_a**3)
 
 
 @dataclass(frozen=True)
-class ZeroInflatedTrials(_ZeroInflated):
+class ZeroInflatedTrials(_OfOnePredictor):
     r"""Observed counts of a binomial or a negative binomial variable, and further zeros.
 
     Both are successes in m trials with the log odds :math:`\eta_n`, m being n or y + alpha; zero
@@ -197,7 +192,7 @@ class ZeroInflatedTrials(_ZeroInflated):
 
     base: Any = _NEGATIVE_BINOMIAL
     distributions = NegBinomialRV | BinomialRV
-    usage = "pm.ZeroInflatedNegativeBinomial(psi=psi, mu=pm.math.exp(eta), alpha=2.0)"
+    usage = "pm.ZeroInflatedNegativeBinomial(psi=psi, mu=pm.math.exp(eta), alpha=alpha)"
     growth = 0.0
 
     @property
@@ -214,8 +209,11 @@ class ZeroInflatedTrials(_ZeroInflated):
         """Return the family for counts of one kind."""
         return replace(self, base=base)
 
-    def exponent(self, eta: TensorVariable, columns: Sequence[TensorVariable]) -> TensorVariable:
+    def exponent(
+        self, predictors: Sequence[TensorVariable], columns: Sequence[TensorVariable]
+    ) -> TensorVariable:
         """Return the graph of ``m log(1 + exp(eta))``."""
+        (eta,) = predictors
         return columns[1] * pt.softplus(eta)
 
     def exponents(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -232,8 +230,8 @@ class ZeroInflatedTrials(_ZeroInflated):
         """Return a limit on third derivatives anywhere."""
         (c, c_a), m = spread, y[:, 1]
         speed = c_a + m * c
-        zero = _THIRD * speed**3 + 3.0 * _SECOND**2 * speed * m * c**2 + _THIRD * m * c**3
-        return np.asarray(np.where(y[:, 0] == 0, zero, _THIRD * m * c**3) + _THIRD * c_a**3)
+        zero = THIRD * speed**3 + 3.0 * SECOND**2 * speed * m * c**2 + THIRD * m * c**3
+        return np.asarray(np.where(y[:, 0] == 0, zero, THIRD * m * c**3) + THIRD * c_a**3)
 
 
 def _base_of(counts: TensorVariable) -> Any:
@@ -243,10 +241,4 @@ def _base_of(counts: TensorVariable) -> Any:
         return PoissonLog()
     if isinstance(op, BinomialRV):
         return BinomialLogit()
-    if free_inputs([op.dist_params(counts.owner)[0]]):
-        raise UnsupportedModelError(
-            f"alpha of the observed variable {counts.name!r} is free; Firefly samples "
-            "zero-inflated negative binomial counts of a known alpha: give a number, such as the "
-            "estimate of pm.NegativeBinomial with a free alpha, which allows for many zeros itself"
-        )
     return _NEGATIVE_BINOMIAL

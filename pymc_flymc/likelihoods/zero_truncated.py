@@ -11,9 +11,7 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.random.basic import NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
-from scipy.special import expit
 
-from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import evaluate, free_inputs
 from pymc_flymc.likelihoods.base import Family, RowParameters
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
@@ -21,14 +19,21 @@ from pymc_flymc.likelihoods.binary_links import log_positive
 from pymc_flymc.likelihoods.checks import check_counts, check_values
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
+from pymc_flymc.likelihoods.zero_limits import limits_of_log_of_log, limits_of_log_positive
 
-__all__ = ["ZeroTruncatedNegativeBinomial", "ZeroTruncatedPoisson"]
+__all__ = [
+    "ZeroTruncated",
+    "ZeroTruncatedNegativeBinomial",
+    "ZeroTruncatedPoisson",
+    "check_positive_counts",
+    "untruncated",
+]
 
 _TRUNCATED: Any = pm.Truncated.rv_type
 
 
-class _ZeroTruncated(Family):
-    """What the two families have in common."""
+class ZeroTruncated(Family):
+    """What such families have in common."""
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a variable is one of the family's distributions, from 1 on."""
@@ -42,7 +47,7 @@ class _ZeroTruncated(Family):
         )
 
 
-class ZeroTruncatedPoisson(_ZeroTruncated):
+class ZeroTruncatedPoisson(ZeroTruncated):
     r"""Observed counts from 1 on, of a Poisson variable with mean ``t = exp(eta_n)``.
 
     Up to a constant the log-likelihood is :math:`y \eta - \log(e^t - 1)`. The derivatives of its
@@ -57,7 +62,7 @@ class ZeroTruncatedPoisson(_ZeroTruncated):
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the log mean of the variable that is not truncated, as `PoissonLog.read`."""
-        return replace(PoissonLog().read(_untruncated(rv)), likelihood=self)
+        return replace(PoissonLog().read(untruncated(rv)), likelihood=self)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Return observed counts as float64.
@@ -67,7 +72,7 @@ class ZeroTruncatedPoisson(_ZeroTruncated):
         ValueError
             If there are other values, zero included.
         """
-        return _check_positive_counts(values, name)
+        return check_positive_counts(values, name)
 
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
@@ -91,7 +96,7 @@ class ZeroTruncatedPoisson(_ZeroTruncated):
         return y * eta - pt.exp(eta) - log_positive(eta)
 
 
-class ZeroTruncatedNegativeBinomial(_ZeroTruncated):
+class ZeroTruncatedNegativeBinomial(ZeroTruncated):
     r"""Observed counts from 1 on, of a negative binomial variable with a known alpha.
 
     In :math:`\psi = \eta - \log\alpha` zero has the probability :math:`e^{-s}`, where
@@ -100,7 +105,7 @@ class ZeroTruncatedNegativeBinomial(_ZeroTruncated):
     """
 
     name = "zero-truncated-negative-binomial"
-    usage = "pm.HurdleNegativeBinomial(psi=psi, mu=pm.math.exp(eta), alpha=2.0)"
+    usage = "pm.HurdleNegativeBinomial(psi=psi, mu=pm.math.exp(eta), alpha=alpha)"
     distributions: Any = NegBinomialRV
     row_data: tuple[str, ...] = ("alpha",)
     growth = 0.0
@@ -117,14 +122,7 @@ class ZeroTruncatedNegativeBinomial(_ZeroTruncated):
         ValueError
             If alpha or an exposure is not positive and finite.
         """
-        whole = _untruncated(rv)
-        if free_inputs([whole.owner.op.dist_params(whole.owner)[0]]):
-            raise UnsupportedModelError(
-                f"alpha of the observed variable {rv.name!r} is free; Firefly samples negative "
-                "binomial counts without zeros, as behind a hurdle, of a known alpha: give a "
-                "number, such as the estimate of pm.NegativeBinomial with a free alpha"
-            )
-        return replace(NegativeBinomialLog().read(whole), likelihood=self)
+        return replace(NegativeBinomialLog().read(untruncated(rv)), likelihood=self)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check counts, the first column of (N, 2), and return them with alpha.
@@ -134,7 +132,7 @@ class ZeroTruncatedNegativeBinomial(_ZeroTruncated):
         ValueError
             If they are not counts, or zero.
         """
-        return np.column_stack([_check_positive_counts(values[:, 0], name), values[:, 1]])
+        return np.column_stack([check_positive_counts(values[:, 0], name), values[:, 1]])
 
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
@@ -142,25 +140,15 @@ class ZeroTruncatedNegativeBinomial(_ZeroTruncated):
         r"""Return a limit of ``|d^order log L / d psi^order|`` for psi between low and high.
 
         Of the first part it is that of y + alpha Bernoulli variables. The second part is
-        :math:`g(x) = \log(1 - \exp(-e^x))` at :math:`x = \log s`. Its derivatives are at most s/2
-        and a multiple of exp(-s/2), but for the first, which is at most exp(-s/2); the first
-        derivative of x decreases from one on, and the others are at most :math:`e^\psi/2`. All
-        these have largest values, here rounded up, and the chain rule puts them together.
+        :math:`g(x) = \log(1 - \exp(-e^x))` at :math:`x = \log s`; the chain rule puts limits of
+        their derivatives together.
         """
         count, alpha = y.T
         part = (count + alpha) * BernoulliLogit().derivative_bound(order, low, high, count)
         low, high = (np.asarray(edge, dtype=np.float64) for edge in (low, high))
         s_low, s_high = (alpha * np.logaddexp(0.0, edge) for edge in (low, high))
-        fall = np.exp(-0.5 * s_low)
-        g1 = fall
-        g2, g3, g4 = (
-            np.minimum(np.minimum(0.5 * s_high, most), multiple * fall)
-            for most, multiple in ((0.4126, 1.706), (0.4261, 6.170), (0.6982, 31.62))
-        )
-        x1 = np.minimum(1.0, expit(low) / np.maximum(np.logaddexp(0.0, low), 1e-300))
-        x1 = np.where(low < -600.0, 1.0, x1)
-        small = 0.5 * np.exp(np.minimum(high, 0.0))
-        x2, x3, x4 = (np.minimum(most, small) for most in (0.1671, 0.0610, 0.0615))
+        g1, g2, g3, g4 = limits_of_log_positive(s_low, s_high)
+        x1, x2, x3, x4 = limits_of_log_of_log(low, high)
         if order == 3:
             return np.asarray(part + g3 * x1**3 + 3.0 * g2 * x1 * x2 + g1 * x3)
         chain = g4 * x1**4 + 6.0 * g3 * x1**2 * x2 + g2 * (3.0 * x2**2 + 4.0 * x1 * x3) + g1 * x4
@@ -175,13 +163,21 @@ class ZeroTruncatedNegativeBinomial(_ZeroTruncated):
         return value
 
 
-def _untruncated(rv: TensorVariable) -> TensorVariable:
+def untruncated(rv: TensorVariable) -> TensorVariable:
+    """Return the variable of which a truncated one is a part."""
     whole = rv.owner.op.base_rv_op.make_node(*rv.owner.inputs[:-2]).default_output()
     whole.name = rv.name
     return whole
 
 
-def _check_positive_counts(values: np.ndarray, name: str) -> np.ndarray:
+def check_positive_counts(values: np.ndarray, name: str) -> np.ndarray:
+    """Return observed counts as float64.
+
+    Raises
+    ------
+    ValueError
+        If there are other values, zero included.
+    """
     values = check_counts(values, name)
     check_values(values > 0, values, name, "counts from 1 on")
     return values

@@ -113,9 +113,6 @@ def test_bad_models():
         "its mu is not the exponential": lambda e: pm.ZeroInflatedPoisson(
             "y", chance(), pm.math.sqr(e), observed=Y
         ),
-        "alpha of the observed variable 'y' is free": lambda e: pm.ZeroInflatedNegativeBinomial(
-            "y", chance(), mu=exp(e), alpha=pm.HalfNormal("alpha"), observed=Y
-        ),
     }
     for message, write in cases.items():
         with pm.Model() as model:

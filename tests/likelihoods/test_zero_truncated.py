@@ -65,10 +65,6 @@ def test_reading(i):
 def test_bad_models():
     with pytest.raises(UnsupportedModelError, match="its mu is not the exponential function"):
         read_model(model_of(lambda eta: pm.Poisson.dist(mu=pm.math.sqr(eta))))
-    with pytest.raises(UnsupportedModelError, match="alpha of the observed variable 'y' is free"):
-        read_model(
-            model_of(lambda eta: pm.NegativeBinomial.dist(mu=exp(eta), alpha=pm.HalfNormal("a")))
-        )
     for limits in ({"lower": 2}, {"upper": 9}):
         with pytest.raises(UnsupportedModelError, match=r"Instead of pm.Truncated\(pm.Poisson\)"):
             read_model(model_of(DISTRIBUTIONS[0], **limits))

@@ -238,9 +238,6 @@ def test_what_is_refused():
         "its mu is not the exponential": lambda: pm.HurdlePoisson(
             "y", chance(), pm.math.sqr(coefficients()), observed=Y
         ),
-        "alpha of the observed variable 'y' is free": lambda: pm.HurdleNegativeBinomial(
-            "y", 0.3, mu=exp(coefficients()), alpha=pm.HalfNormal("alpha"), observed=Y
-        ),
     }
     for message, write in cases.items():
         with pm.Model() as model:
