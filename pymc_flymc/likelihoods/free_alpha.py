@@ -53,23 +53,6 @@ _LOGISTIC = BernoulliLogit()
 _POISSON = 40.0
 
 
-class _Counts:
-    """Counts of the negative binomial variable itself, above zero."""
-
-    row_data: tuple[str, ...] = ()
-
-    read_observed = staticmethod(check_counts)
-
-    @staticmethod
-    def log_likelihood(arguments: Sequence[TensorVariable], y: TensorVariable) -> TensorVariable:
-        """Return the log-likelihood but for ``log y!``; the first factor of R is alpha."""
-        eta, tau = arguments
-        near = pt.minimum(tau, _POISSON)
-        rising = tau + (y - 1.0) * (tau - near) + log_rising(1.0 + pt.exp(near), y - 1.0)
-        value: Any = rising - y * pt.softplus(tau - eta) - pt.exp(_log_exponent(eta, tau))
-        return value
-
-
 class ZeroTruncatedNegativeBinomialFree(ZeroTruncated):
     r"""Observed counts from 1 on, of such a variable: less :math:`\log(1 - e^{-s})`."""
 
@@ -99,7 +82,10 @@ class ZeroTruncatedNegativeBinomialFree(ZeroTruncated):
         self, arguments: Sequence[TensorVariable], y: TensorVariable
     ) -> TensorVariable:
         """Return the log-likelihood but for ``log y!``."""
-        return _Counts.log_likelihood(arguments, y) - log_positive(_log_exponent(*arguments))
+        eta, tau = arguments
+        log_s = _log_exponent(eta, tau)
+        value: Any = _apart_from_s(eta, tau, y) - pt.exp(log_s) - log_positive(log_s)
+        return value
 
     def third_bound(
         self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
@@ -128,7 +114,6 @@ class ZeroInflatedNegativeBinomialFree(ZeroInflated):
     distributions: Any = NegBinomialRV
     n_predictors = 3
     growth = 3.0
-    base = _Counts()
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return eta, tau and a.
@@ -146,11 +131,17 @@ class ZeroInflatedNegativeBinomialFree(ZeroInflated):
         psi, counts = mixture
         return RowParameters(self, as_columns(*_read(counts), self.log_odds(psi, rv)))
 
-    def exponent(
-        self, predictors: Sequence[TensorVariable], columns: Sequence[TensorVariable]
+    read_observed = staticmethod(check_counts)
+
+    def log_likelihood(
+        self, arguments: Sequence[TensorVariable], y: TensorVariable
     ) -> TensorVariable:
-        """Return the graph of s."""
-        return pt.exp(pt.minimum(_log_exponent(*predictors), LARGE))
+        """Return the log-likelihood but for ``log y!``; both branches are finite everywhere."""
+        eta, tau, a = arguments
+        log_s = _log_exponent(eta, tau)
+        s = pt.exp(pt.switch(log_s > LARGE, LARGE, log_s))
+        count = _apart_from_s(eta, tau, y) - s - pt.softplus(-a)
+        return pt.switch(y < 0.5, pt.softplus(a - s) - pt.softplus(a), count)
 
     def third_bound(
         self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
@@ -190,8 +181,15 @@ def _read(rv: TensorVariable) -> tuple[Any, Any]:
     return eta, tau
 
 
+def _apart_from_s(eta: Any, tau: Any, y: Any) -> Any:
+    """Graph of ``y log p + R`` of counts above zero; the first factor of R is alpha."""
+    near, more = pt.switch(tau > _POISSON, _POISSON, tau), pt.maximum(y - 1.0, 0.0)
+    rising = tau + more * (tau - near) + log_rising(1.0 + pt.exp(near), more)
+    return rising - y * pt.softplus(tau - eta)
+
+
 def _log_exponent(eta: Any, tau: Any) -> Any:
     """Graph of log s, which is eta where psi is small."""
     psi = eta - tau
-    near = tau + pt.log(pt.softplus(pt.maximum(psi, -_POISSON)))
-    return pt.switch(psi < -_POISSON, eta, near)
+    small = psi < -_POISSON
+    return pt.switch(small, eta, tau + pt.log(pt.softplus(pt.switch(small, 0.0, psi))))

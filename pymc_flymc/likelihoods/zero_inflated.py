@@ -41,7 +41,6 @@ _LOGISTIC, _NEGATIVE_BINOMIAL = BernoulliLogit(), NegativeBinomialLog()
 class ZeroInflated(Family):
     """What the families have in common; a is the last of the predictors, after the counts' own."""
 
-    base: Any
     usage: str
     growth: float
     #: Zeros that are well above what the variable has are not concave in its predictor.
@@ -71,31 +70,11 @@ class ZeroInflated(Family):
             raise unreadable(rv, "psi", "logistic", usage)
         return a
 
-    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check counts as their own family does."""
-        return np.asarray(self.base.read_observed(values, name))
-
-    def log_likelihood(self, arguments: Sequence[TensorVariable], y: Any) -> TensorVariable:
-        """Return the log-likelihood; branches that are not taken get arguments near zero."""
-        *predictors, a = arguments
-        columns = list(y) if self.row_data else [y]
-        zero = columns[0] < 0.5
-        own = self.base.log_likelihood(
-            [pt.switch(zero, 0.0, eta) for eta in predictors], outcome(self.base, columns)
-        ) - pt.softplus(-a)
-        s = self.exponent([pt.switch(zero, eta, 0.0) for eta in predictors], columns)
-        return pt.switch(zero, pt.softplus(a - s) - pt.softplus(a), own)
-
-    def exponent(
-        self, predictors: Sequence[TensorVariable], columns: Sequence[TensorVariable]
-    ) -> TensorVariable:
-        """Return the graph of s, from the counts' own predictors."""
-        raise NotImplementedError
-
 
 class _OfOnePredictor(ZeroInflated):
     """Families of counts that have one predictor, eta."""
 
+    base: Any
     n_predictors = 2
 
     def read(self, rv: TensorVariable) -> RowParameters:
@@ -120,6 +99,25 @@ class _OfOnePredictor(ZeroInflated):
     def of(self, base: Likelihood) -> Likelihood:
         """Return the family for counts of one kind."""
         return self
+
+    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Check counts as their own family does."""
+        return np.asarray(self.base.read_observed(values, name))
+
+    def log_likelihood(self, arguments: Sequence[TensorVariable], y: Any) -> TensorVariable:
+        """Return the log-likelihood; branches that are not taken get arguments near zero."""
+        eta, a = arguments
+        columns = list(y) if self.row_data else [y]
+        zero = columns[0] < 0.5
+        own = self.base.log_likelihood(
+            [pt.switch(zero, 0.0, eta)], outcome(self.base, columns)
+        ) - pt.softplus(-a)
+        s = self.exponent(pt.switch(zero, eta, 0.0), columns)
+        return pt.switch(zero, pt.softplus(a - s) - pt.softplus(a), own)
+
+    def exponent(self, eta: TensorVariable, columns: Sequence[TensorVariable]) -> TensorVariable:
+        """Return the graph of s."""
+        raise NotImplementedError
 
     def exponents(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return s, shape (n,)."""
@@ -155,11 +153,8 @@ class ZeroInflatedPoisson(_OfOnePredictor):
     distributions: Any = PoissonRV
     growth = 3.0
 
-    def exponent(
-        self, predictors: Sequence[TensorVariable], columns: Sequence[TensorVariable]
-    ) -> TensorVariable:
+    def exponent(self, eta: TensorVariable, columns: Sequence[TensorVariable]) -> TensorVariable:
         """Return the graph of the mean."""
-        (eta,) = predictors
         return pt.exp(pt.minimum(eta, LARGE))
 
     def exponents(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -209,11 +204,8 @@ class ZeroInflatedTrials(_OfOnePredictor):
         """Return the family for counts of one kind."""
         return replace(self, base=base)
 
-    def exponent(
-        self, predictors: Sequence[TensorVariable], columns: Sequence[TensorVariable]
-    ) -> TensorVariable:
+    def exponent(self, eta: TensorVariable, columns: Sequence[TensorVariable]) -> TensorVariable:
         """Return the graph of ``m log(1 + exp(eta))``."""
-        (eta,) = predictors
         return columns[1] * pt.softplus(eta)
 
     def exponents(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:

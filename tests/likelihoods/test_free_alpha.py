@@ -201,7 +201,7 @@ def test_bound(i):
 # --- exactness ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [60, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [150, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("i", [0, 1], ids=NAMES)
 def test_posterior_by_quadrature(i, n):
     """The logarithm of alpha, and an intercept: of psi as well, where zeros are added."""
@@ -225,7 +225,7 @@ def test_posterior_by_quadrature(i, n):
             chance = np.where(y == 0, 1.0, p.pmf(y) / p.sf(0))
         return np.log(chance).sum(axis=1) + (2.0 * tau - alpha - 0.5 * b**2).ravel()
 
-    step = step_of(model, transitions=30 if n > 100 else 60)
+    step = step_of(model, transitions=60)
     draws, _ = drive(step, model.initial_point(), tune=300, draws=3000, chains=2)
     assert_matches(draws, quadrature(log_density, [-4.0, -4.0], [4.0, 4.0]))
 
