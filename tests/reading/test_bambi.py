@@ -96,6 +96,11 @@ def test_reading(formula, family, options, name, width):
     [
         ("p(successes, trials) ~ a + group", "binomial", "binomial-logit"),
         ("count ~ a + group", "negativebinomial", "negative-binomial-free"),
+        (
+            "count ~ a + group",
+            "zero_inflated_negativebinomial",
+            "zero-inflated-negative-binomial-free",
+        ),
         ("amount ~ a + group", "laplace", "asymmetric-laplace"),
         ("amount ~ a + group", "asymmetriclaplace", "asymmetric-laplace"),
         ("binary ~ bs(amount, df=3)", "bernoulli", "bernoulli-logit"),
