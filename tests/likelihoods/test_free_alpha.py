@@ -16,7 +16,6 @@ from pymc_flymc.likelihoods import (
 from pymc_flymc.likelihoods.free_alpha_limits import Box, third_of_count
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
-from tests.support.data import late_flights
 from tests.support.readings import check_density
 from tests.support.steps import drive, step_of
 
@@ -249,19 +248,21 @@ def test_posterior_by_quadrature(i, n):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("i", [0, 1], ids=NAMES)
-def test_real_data_against_nuts(i):
-    """Quarters of an hour by which flights are late, most of which are not."""
-    rows, y = late_flights(4000)
+def test_against_nuts(i):
+    """Three coefficients, psi and alpha."""
+    rng = np.random.default_rng(5)
+    rows = np.column_stack([np.ones(2000), rng.normal(size=(2000, 2))])
+    mean = np.exp(rows @ [1.0, 0.3, -0.2])
+    y = rng.negative_binomial(1.5, 1.5 / (1.5 + mean)) * (rng.random(2000) < 0.7)
     with pm.Model() as model:
-        b, g = (pm.Normal(name, 0.0, 1.0, shape=rows.shape[1]) for name in "bg")
-        alpha = pm.Gamma("alpha", 2.0, 1.0)
-        KINDS[i]("y", sigmoid(rows @ g), mu=exp(rows @ b), alpha=alpha, observed=y)
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
+        b = pm.Normal("b", 0.0, 1.0, shape=3)
+        KINDS[i]("y", chance(), mu=exp(rows @ b), alpha=free(), observed=y)
+    options = dict(model=model, chains=2, cores=1, progressbar=False, random_seed=4)
 
     def draws(idata):
-        parts = [idata.posterior[name].to_numpy() for name in "bg"]
-        return np.concatenate([*parts, idata.posterior["alpha"].to_numpy()[..., None]], axis=2)
+        scalars = [idata.posterior[name].to_numpy()[..., None] for name in ("psi", "alpha")]
+        return np.concatenate([idata.posterior["b"].to_numpy(), *scalars], axis=2)
 
-    theirs = pm.sample(tune=1000, draws=4000, nuts_sampler="pymc", **options)
-    ours = pm.sample(step=step_of(model), tune=1000, draws=10_000, **options)
+    theirs = pm.sample(tune=500, draws=3000, nuts_sampler="pymc", **options)
+    ours = pm.sample(step=step_of(model), tune=500, draws=10_000, **options)
     assert_matches(draws(ours), reference_from_draws(draws(theirs)))
