@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem, check_slack
 from pymc_flymc.bounds.jaakkola_jordan import curvature, log_2cosh_half
 from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
-from pymc_flymc.graphs.gammas import log_rising
+from pymc_flymc.graphs.rising import log_rising_of_exp
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, NegativeBinomialFree
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
@@ -99,7 +99,7 @@ class FreeJaakkolaJordan(TightenedBound):
         n_counts = statistics[start - 1].astype("int64")
         counts = statistics[start : start + n_counts]
         times = statistics[start + n_counts : start + 2 * n_counts]
-        gammas = pt.sum(times * log_rising(alpha, counts))
+        gammas = pt.sum(times * log_rising_of_exp(w[width], counts))
         return by_count + alpha * by_alpha + gammas, pt.zeros((0,))
 
     def gap(

@@ -18,6 +18,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import NegBinomialRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.graphs.rising import log_rising_of_exp
 from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.binary_links import log_positive
@@ -30,7 +31,7 @@ from pymc_flymc.likelihoods.free_alpha_limits import (
     third_of_truncation,
 )
 from pymc_flymc.likelihoods.links import as_columns, find_log_mean, unreadable
-from pymc_flymc.likelihoods.negative_binomial import log_rising, read_negative_binomial
+from pymc_flymc.likelihoods.negative_binomial import read_negative_binomial
 from pymc_flymc.likelihoods.zero_inflated import ZeroInflated, ZeroInflatedTrials
 from pymc_flymc.likelihoods.zero_limits import (
     LARGE,
@@ -182,10 +183,8 @@ def _read(rv: TensorVariable) -> tuple[Any, Any]:
 
 
 def _apart_from_s(eta: Any, tau: Any, y: Any) -> Any:
-    """Graph of ``y log p + R`` of counts above zero; the first factor of R is alpha."""
-    near, more = pt.switch(tau > _POISSON, _POISSON, tau), pt.maximum(y - 1.0, 0.0)
-    rising = tau + more * (tau - near) + log_rising(1.0 + pt.exp(near), more)
-    return rising - y * pt.softplus(tau - eta)
+    """Graph of ``y log p + R``."""
+    return log_rising_of_exp(tau, y) - y * pt.softplus(tau - eta)
 
 
 def _log_exponent(eta: Any, tau: Any) -> Any:

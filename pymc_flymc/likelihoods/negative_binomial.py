@@ -14,7 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.gammas import log_rising
+from pymc_flymc.graphs.rising import log_rising_of_exp
 from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods.base import Family, RowParameters
 from pymc_flymc.likelihoods.binomial import BinomialLogit
@@ -99,7 +99,7 @@ class NegativeBinomialFree(_NegativeBinomial):
         """Return the log-likelihood but for ``log y!``."""
         psi, log_alpha = arguments
         alpha = pt.exp(log_alpha)
-        return y * psi - (y + alpha) * pt.softplus(psi) + log_rising(alpha, y)
+        return y * psi - (y + alpha) * pt.softplus(psi) + log_rising_of_exp(log_alpha, y)
 
 
 def read_negative_binomial(rv: TensorVariable) -> tuple[Any, Any, Any]:
