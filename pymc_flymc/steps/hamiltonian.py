@@ -42,7 +42,7 @@ class FireflyHMC(FireflyStep):
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled; by default
         ``ImplicitResampling(ratio=1.0, sweeps=2)``.
-    path_length : float, default 4
+    path_length : float, default 3
         Largest length of a trajectory, in posterior standard deviations. Each has a length drawn
         uniformly up to it. With pi, successive draws from a normal law would be uncorrelated;
         bright rows hold the parameters back, and somewhat more pays.
@@ -91,7 +91,7 @@ class FireflyHMC(FireflyStep):
         *,
         bound: BoundSetting = "auto",
         brightness: Resampling | None = None,
-        path_length: float = 4.0,
+        path_length: float = 3.0,
         target_accept: float = 0.75,
         metric: Literal["auto", "dense", "diagonal", "isotropic"] = "auto",
         transitions: int | None = None,

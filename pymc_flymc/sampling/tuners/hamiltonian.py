@@ -29,7 +29,7 @@ class HamiltonianTuner(Tuner):
     """
 
     def __init__(
-        self, length: float = 4.0, target_accept: float = 0.75, metric: str = "auto"
+        self, length: float = 3.0, target_accept: float = 0.75, metric: str = "auto"
     ) -> None:
         self.length, self.target_accept, self.metric = length, target_accept, metric
         self.first_transitions = 5 if length else 20
