@@ -30,7 +30,7 @@ SETTINGS = {
     "path_length": (2.0, 3.0, 4.0, 6.0, 8.0),
 }
 #: Those of the step; the slack is the bound's own.
-DEFAULTS = {"ratio": 1.0, "sweeps": 2, "path_length": 4.0}
+DEFAULTS = {"ratio": 1.0, "sweeps": 2, "path_length": 3.0}
 N_ROWS, N_CHAINS, N_TUNE, N_DRAWS = 50_000, 4, 400, 3000
 
 

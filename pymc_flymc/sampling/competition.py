@@ -243,8 +243,8 @@ class Competition:
     def _with_all_rows(self) -> tuple[Target, Tuner]:
         target = self._build([AllRows()] * len(self.problems), "hamiltonian")
         log.info(
-            f"all {self.n_rows:,} rows are read in every step, for no subset pays: no faster than "
-            "pm.sample() is to be expected"
+            f"all {self.n_rows:,} rows are read in every step, for no subset pays: little is to be "
+            "gained over pm.sample()"
         )
         return target, tuner_of("hamiltonian")
 

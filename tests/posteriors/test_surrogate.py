@@ -9,6 +9,7 @@ import pytest
 from pymc_flymc import FireflyMH, Taylor
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.tuners import SurrogateTuner
+from pymc_flymc.sampling.tuners.surrogate import FAR
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.setup import read
 from pymc_flymc.target.resampling import ImplicitResampling
@@ -84,6 +85,23 @@ def started(target, seed, repeats=2):
     rng = np.random.default_rng(seed)
     assert chain.start_dispersed(rng)
     return chain, rng
+
+
+def test_start_comes_in():
+    """From where all rows are bright, with a weight that no proposal from there can match."""
+    reading, _ = problem_of(regular)
+    target = target_of(reading, 0)
+    chain, rng = started(target, 1)
+    chain.start(rng, np.full(2, 40.0))
+    far = chain.n_bright
+    expected = sum(part.expected_bright for part in target.parts)
+    assert far > FAR * (expected + 1.0)
+    SurrogateTuner().started(chain, rng)
+    assert chain.n_bright <= FAR * (expected + 1.0)
+    # One that is there already stays where it is.
+    theta = chain.state.theta.copy()
+    SurrogateTuner().started(chain, rng)
+    np.testing.assert_array_equal(chain.state.theta, theta)
 
 
 def sample(target, seed, each, tune=300, draws=4000):

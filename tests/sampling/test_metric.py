@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.sampling.metric import CONFIRMING, diagonal_geometry, learn_geometry
 from tests.support.comparison import N_ERRORS
 from tests.support.native import jacobian_of
@@ -40,3 +41,15 @@ def test_few_draws_hardly_change_the_geometry(geometry, n):
     total = max(n, n * np.sum(np.var(draws, axis=0)))
     assert np.all(variances > CONFIRMING / (n + CONFIRMING) * (1.0 - 1e-12))
     assert np.all(variances < (total + CONFIRMING) / (n + CONFIRMING) * (1.0 + 1e-12))
+
+
+def test_dependent_draws_say_less():
+    """As if they were fewer: what they seem to say of forty independent variables is noise."""
+    rng, n, m, correlation = np.random.default_rng(5), 150, 40, 0.7
+    draws = rng.standard_normal((n, m))
+    for i in range(1, n):
+        draws[i] = correlation * draws[i - 1] + np.sqrt(1.0 - correlation**2) * draws[i]
+    geometry = dense_geometry(np.zeros(m), np.eye(m))
+    factor = learn_geometry(geometry, draws).factor
+    error = np.linalg.norm(factor @ factor.T - np.eye(m))
+    assert error < 0.25 * np.linalg.norm(np.cov(draws.T) - np.eye(m))
