@@ -226,6 +226,7 @@ def test_few_rows_are_bright_and_as_many_as_expected():
     assert 0.5 < stats["n_bright"].mean() / part.expected_bright < 1.5
 
 
+@pytest.mark.slow
 def test_radius_is_that_of_the_posterior():
     """Over the Laplace approximation, intercept and effects' mean included, which are a ridge.
 

@@ -59,7 +59,7 @@ KERNELS = {
         pytest.param("gamma", "slices", marks=pytest.mark.slow),
         pytest.param("gamma", "all rows", marks=pytest.mark.slow),
         ("weibull", "joint"),
-        ("weibull", "trajectories"),
+        pytest.param("weibull", "trajectories", marks=pytest.mark.slow),
         pytest.param("weibull", "surrogate", marks=pytest.mark.slow),
         pytest.param("weibull", "given z", marks=pytest.mark.slow),
     ],

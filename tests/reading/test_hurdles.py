@@ -196,7 +196,7 @@ def with_coefficients(n):
         (with_coefficients, FireflyMH, {}, 30),
         pytest.param(with_coefficients, FireflyMH, {"bound": Taylor()}, 30, marks=pytest.mark.slow),
         (with_coefficients, FireflyMH, {"bound": {"y > 0": JaakkolaJordan(slack=4)}}, 30),
-        (with_coefficients, FireflyHMC, {}, 8),
+        pytest.param(with_coefficients, FireflyHMC, {}, 8, marks=pytest.mark.slow),
         (with_coefficients, FireflySlice, {}, 10),
     ],
 )
