@@ -175,8 +175,8 @@ def try_chain(
     chain.set_others(others)
     if not chain.start_dispersed(rng, 1.0):
         return ChainTrial(np.inf, np.inf)
-    chain.take_queries()
     tuner.started(chain, rng)
+    chain.take_queries(), tuner.gradients(chain)  # what a start costs is no part of a draw
     tuning = Tuning(TUNING, tuner.first_transitions, tuner.fewest, tuner.most, True)
     draws = np.empty((TUNING + DRAWS, len(chain.state.v)))
     costs, gradients = np.zeros(len(draws)), np.zeros(len(draws))
