@@ -265,6 +265,7 @@ def test_likelihoods_that_are_not_log_concave_are_refused(cls):
             cls()
 
 
+@pytest.mark.slow
 def test_form_follows_the_design():
     """A radius for each part where there are effects, and moves are made given z."""
     with intercepts(320, 4000, "poisson"):

@@ -113,6 +113,7 @@ def test_limits_on_the_derivatives(third):
     assert np.all(found <= far * (1 + 1e-9) + rounding)
 
 
+@pytest.mark.slow
 def test_bound():
     check_bound(Taylor(), Beta(), RNG.beta(2.0, 3.0, 200))
 

@@ -204,7 +204,8 @@ def test_limits_on_the_derivatives(graphs, i):
 BOTH = [pytest.param(0, marks=pytest.mark.slow, id=NAMES[0]), pytest.param(1, id=NAMES[1])]
 
 
-@pytest.mark.parametrize("i", BOTH)
+@pytest.mark.slow
+@pytest.mark.parametrize("i", [0, 1], ids=NAMES)
 def test_bound(i):
     y = RNG.negative_binomial(1.0, 0.2, 200)
     check_bound(Taylor(), FAMILIES[i], np.maximum(y, 1 - i))

@@ -147,7 +147,7 @@ BOUNDS = [
     "auto",
     Bohning(slack=0.0),
     pytest.param(Bohning(tuned=False), marks=pytest.mark.slow),
-    JebaraChoromanska(),
+    pytest.param(JebaraChoromanska(), marks=pytest.mark.slow),
     pytest.param(JebaraChoromanska(slack=0.0), marks=pytest.mark.slow),
     pytest.param(JebaraChoromanska(tuned=False), marks=pytest.mark.slow),
     Taylor(),

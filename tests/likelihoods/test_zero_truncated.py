@@ -161,7 +161,7 @@ def _cumulant(order, t):
     return central - 3 * (raw[1] - m**2) ** 2
 
 
-@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("order", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("i", [0, 1], ids=NAMES)
 def test_bound(i, order):
     rng = np.random.default_rng(0)

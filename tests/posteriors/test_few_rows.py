@@ -43,7 +43,8 @@ def weighted_bright(X, y, geometry, xi, n=6000):
     return mean, error, bright.mean(), bright.std() / np.sqrt(n)
 
 
-@pytest.mark.parametrize("xi", [None, pytest.param(1.5, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("xi", [None, 1.5])
 def test_few_rows_on_mnist(data, xi):
     transitions, tune, draws = (100, 200, 1500) if xi is None else (20, 100, 300)
     bound = JaakkolaJordan(xi=xi, slack=0.0)

@@ -11,8 +11,9 @@ from tests.support.models import smooth, smooth_rows
 from tests.support.steps import drive
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the Deterministic variables")
-@pytest.mark.parametrize("step", [pytest.param(FireflyMH, marks=pytest.mark.slow), FireflyHMC])
+@pytest.mark.parametrize("step", [FireflyMH, FireflyHMC])
 def test_gaussian_process_by_quadrature(step):
     """A process of one basis function: its scale and a coefficient."""
     x, y = smooth_rows(40)

@@ -68,6 +68,7 @@ def test_joint_law_is_kept():
     assert min(p_values) > LEVEL / len(p_values)
 
 
+@pytest.mark.slow
 def test_joint_test_has_power():
     """A slope that is a little off is found out: the level above leaves power."""
     p_values = p_values_of(tilt=0.6)

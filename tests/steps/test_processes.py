@@ -45,7 +45,8 @@ def test_chains_are_independent_of_earlier_ones(shared, scheme):
         np.testing.assert_array_equal(alone[1][key], after[1][key])
 
 
-@pytest.mark.parametrize("method", ["forkserver", pytest.param("spawn", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
 def test_start_methods(method, tmp_path):
     """Workers that share nothing make the same draws as one process; no file stays behind.
 
