@@ -14,10 +14,11 @@ import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from scipy.special import gammaln
 
+from pymc_flymc.graphs.rising import SERIES
+
 __all__ = ["log_gamma_of_more"]
 
-# Stirling's series: log Gamma(a) = (a - 1/2) log a - a + const + sum_k STIRLING[k] / a^(2k + 1).
-STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
+#: Stirling's series is taken so far on.
 SHIFT = 8
 
 
@@ -37,7 +38,7 @@ def _log_gamma(x: Any) -> Any:
         product = product * (1.0 + x / j)
     start = 0.5 * np.log(2.0 * np.pi) - gammaln(float(SHIFT))
     series: Any = 0.0
-    for c in reversed(STIRLING):
+    for c in reversed(SERIES[0]):
         series = series / pt.sqr(b) + c
     return (b - 0.5) * pt.log(b) - b + series / b + start - pt.log(product)
 
@@ -45,7 +46,7 @@ def _log_gamma(x: Any) -> Any:
 def _digamma(x: Any) -> Any:
     b = x + SHIFT
     series: Any = 0.0
-    for k, c in reversed(list(enumerate(STIRLING))):
-        series = series / pt.sqr(b) - (2 * k + 1) * c
+    for c in reversed(SERIES[1]):
+        series = series / pt.sqr(b) - c
     steps = sum(1.0 / (x + j) for j in range(1, SHIFT))
     return pt.log(b) - 0.5 / b + series / pt.sqr(b) - steps

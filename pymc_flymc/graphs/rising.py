@@ -18,13 +18,13 @@ from pytensor.scalar.basic import BinaryScalarOp, upgrade_to_float_no_complex
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
-__all__ = ["log_rising_of_exp"]
+__all__ = ["SERIES", "log_rising_of_exp"]
 
 #: So many factors are taken one by one.
 FIRST = 12
-#: Stirling's series: log Gamma(b) = (b - 1/2) log b - b + const + sum_i _SERIES[0][i] / b^(2i + 1);
+#: Stirling's series: log Gamma(b) = (b - 1/2) log b - b + const + sum_i SERIES[0][i] / b^(2i + 1);
 #: then its derivatives, but for the sign. At `FIRST` the first term left out is 1e-15 of them.
-_SERIES = (
+SERIES = (
     (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360),
     (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760),
     (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730),
@@ -75,7 +75,7 @@ def _evaluator(order: int, compiled: Callable[..., Any]) -> Callable[[float, flo
     def series(t: Any, i: Any) -> Any:
         total = 0.0
         for j in range(6):
-            total = total * t * t + _SERIES[i][5 - j]
+            total = total * t * t + SERIES[i][5 - j]
         return total * t ** (i + 1)
 
     @compiled

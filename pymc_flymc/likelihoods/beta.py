@@ -23,7 +23,7 @@ from pymc_flymc.graphs.tools import first_equals, free_inputs
 from pymc_flymc.likelihoods.base import Family, RowParameters
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.checks import check_parameter, check_values
-from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
+from pymc_flymc.likelihoods.links import as_columns, find_log_mean, find_predictor, unreadable
 
 __all__ = ["Beta", "mean_and_size"]
 
@@ -155,7 +155,7 @@ def mean_and_size(
     tau: Any = pt.log(nu.astype("float64")) if known else find_log_mean(nu, rv)
     if tau is None:
         return None
-    return pt.stack(pt.broadcast_arrays(pt.atleast_1d(eta), pt.atleast_1d(tau)), axis=1)
+    return as_columns(eta, tau)
 
 
 def shapes_of(a: TensorVariable, b: TensorVariable) -> tuple[Any, Any] | None:

@@ -22,11 +22,10 @@ from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.beta import mean_and_size
 from pymc_flymc.likelihoods.binomial import BinomialLogit, check_trials
 from pymc_flymc.likelihoods.links import unreadable
+from pymc_flymc.likelihoods.zero_limits import SECOND, THIRD
 
 __all__ = ["BetaBinomial"]
 
-#: The largest second and third derivative of log(1 + e^v).
-_SECOND, _THIRD = 0.25, 1.0 / (6.0 * np.sqrt(3.0))
 _LOGISTIC, _BINOMIAL = BernoulliLogit(), BinomialLogit()
 
 
@@ -130,6 +129,6 @@ def _limits(
     t = k / x
     area = x * (np.log1p(t) - t / (1.0 + t))
     second = np.minimum(of_more(x), 0.5 * t * more)
-    second = np.minimum(second, _SECOND * (more > 0.0) + area)
+    second = np.minimum(second, SECOND * (more > 0.0) + area)
     second = second * np.exp(np.minimum(np.maximum(high - a, a - low), 700.0))
-    return first, np.minimum(second, _SECOND * more), np.minimum(second, _THIRD * more)
+    return first, np.minimum(second, SECOND * more), np.minimum(second, THIRD * more)

@@ -51,6 +51,13 @@ class LocationScale(Family):
         """Return location, log nuisances, and the log of a scale, by the name that PyMC gives it.
 
         Where the scale is a number times data, these are the units of the location.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If the scale has a value for each row that is no such product.
+        ValueError
+            If it has numbers that are not positive and finite.
         """
         unit = None
         if not all(scale.type.broadcastable):
@@ -228,6 +235,7 @@ class AsymmetricLaplace(LocationScale):
             mu, scale = rv.owner.op.dist_params(rv.owner)
         else:
             rate, kappa, mu = rv.owner.op.dist_params(rv.owner)
+            check_parameter(rate, "b", rv)
             scale = pt.reciprocal(rate)
         expected = "positive and finite; it is sqrt(q / (1 - q)) for a q between 0 and 1"
         kappa = scalar_parameter(kappa, "kappa", rv, expected)

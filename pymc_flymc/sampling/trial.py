@@ -176,7 +176,9 @@ def try_chain(
     if not chain.start_dispersed(rng, 1.0):
         return ChainTrial(np.inf, np.inf)
     tuner.started(chain, rng)
-    chain.take_queries(), tuner.gradients(chain)  # what a start costs is no part of a draw
+    # What a start costs is no part of a draw.
+    chain.take_queries()
+    tuner.gradients(chain)
     tuning = Tuning(TUNING, tuner.first_transitions, tuner.fewest, tuner.most, True)
     draws = np.empty((TUNING + DRAWS, len(chain.state.v)))
     costs, gradients = np.zeros(len(draws)), np.zeros(len(draws))

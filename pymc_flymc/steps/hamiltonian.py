@@ -44,8 +44,7 @@ class FireflyHMC(FireflyStep):
         ``ImplicitResampling(ratio=1.0, sweeps=2)``.
     path_length : float, default 3
         Largest length of a trajectory, in posterior standard deviations. Each has a length drawn
-        uniformly up to it. With pi, successive draws from a normal law would be uncorrelated;
-        bright rows hold the parameters back, and somewhat more pays.
+        uniformly up to it. With pi, successive draws from a normal law would be uncorrelated.
     target_accept : float, default 0.75
         Mean acceptance probability that the step size is tuned to, by dual averaging.
     metric : {"auto", "dense", "diagonal", "isotropic"}
