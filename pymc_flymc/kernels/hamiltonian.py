@@ -1,6 +1,6 @@
 """Hamiltonian updates of theta given z, then z given theta.
 
-A single leapfrog step is the Metropolis-adjusted Langevin algorithm.
+A single step on a straight line is the Metropolis-adjusted Langevin algorithm.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.posterior import accept_given_z, posterior_type, run_type
-from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
+from pymc_flymc.kernels.posterior import accept_given_z, copy, posterior_type, run_type
+from pymc_flymc.kernels.sweeps import NONE, begin, plan_type, sweep
 from pymc_flymc.kernels.trajectory import (
     density_and_gradient,
     density_and_gradient_at,
@@ -54,23 +54,33 @@ def log_density_given_z(posterior, dynamics, chain, bright, scratch):
     return log_density + bright_force(posterior, at, dynamics, chain, bright, scratch)
 
 
+@kernel_part
+def take_force(posterior, dynamics, chain, bright, scratch):
+    """Write the force at the chain's parameters, given z, to `dynamics.kept`.
+
+    Needs `dynamics.gradient` there.
+    """
+    at = chain.theta, chain.w, dynamics.gradient
+    bright_force(posterior, at, dynamics, chain, bright, scratch)
+    copy(dynamics.force, dynamics.kept)
+
+
 @kernel_part(inline="always")
 def update_theta(rng, posterior, dynamics, chain, bright, scratch):
     """One Hamiltonian update of theta given z. Returns its acceptance probability.
 
-    Needs `dynamics.gradient` at the chain's parameters, and leaves it there.
+    Needs `dynamics.gradient` and `dynamics.kept` at the chain's parameters, and leaves them there.
     """
-    # z has changed since the last update, and the force with it.
-    at = chain.theta, chain.w, dynamics.gradient
-    log_odds = bright_force(posterior, at, dynamics, chain, bright, scratch)
+    copy(dynamics.kept, dynamics.force)
+    log_density = chain.log_density[0]
+    for i in range(bright.count[0]):
+        log_density += bright.log_odds[i]
     arguments = (posterior, dynamics, chain, bright, scratch)
-    log_ratio = simulate(
-        rng, log_density_given_z, arguments, chain.log_density[0] + log_odds, dynamics, chain
-    )
+    log_ratio = simulate(rng, log_density_given_z, arguments, log_density, dynamics, chain)
     if -rng.standard_exponential() < log_ratio:
         accept_given_z(chain, dynamics.log_density_new[0], bright)
-        for j in range(chain.v.shape[0]):
-            dynamics.gradient[j] = dynamics.gradient_new[j]
+        copy(dynamics.gradient_new, dynamics.gradient)
+        copy(dynamics.force, dynamics.kept)
     return np.exp(min(0.0, log_ratio))
 
 
@@ -91,7 +101,10 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
         total = 0.0
         # Whoever called may have changed parameters or statistics since the last run.
         density_and_gradient(posterior, chain.theta, chain.w, dynamics.gradient)
-        for _i in range(n):
+        for i in range(n):
+            # Sweeps change z, and the force with it. Where all rows are read it stays as it is.
+            if i == 0 or plan.scheme != NONE:
+                take_force(posterior, dynamics, chain, bright, scratch)
             total += update_theta(rng, posterior, dynamics, chain, bright, scratch)
             for _j in range(plan.sweeps):
                 sweep(rng, plan, posterior.rows, posterior.log_factor, chain.w, bright, scratch)

@@ -103,8 +103,8 @@ class SurrogateMoves(NamedTuple):
         Log of the random walk's scale.
     tally : ndarray, shape (4,)
         Joint proposals made, sum of their acceptance probabilities, trajectories, sum of theirs.
-    force, kept : ndarray, shape (D,)
-        Buffers: force at the walker's parameters, and at the chain's.
+    kept : ndarray, shape (D,)
+        Buffer: force at the chain's parameters; that at the walker's is kept by the dynamics.
     dynamics : Dynamics
     """
 
@@ -113,7 +113,6 @@ class SurrogateMoves(NamedTuple):
     walks: np.ndarray
     log_scale: np.ndarray
     tally: np.ndarray
-    force: np.ndarray
     kept: np.ndarray
     dynamics: Dynamics
 
@@ -129,7 +128,6 @@ def new_surrogate_moves(
         walks=np.full(1, WALKS),
         log_scale=np.log([2.38 / np.sqrt(d)]),
         tally=np.zeros(4),
-        force=np.zeros(d),
         kept=np.zeros(d),
         dynamics=new_dynamics(d, n_coefficients, length, target),
     )
@@ -182,7 +180,7 @@ def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
 def update_walker(rng, posterior, surrogate, moves, scratch):
     """One Hamiltonian update of the walker, reversible for q."""
     walker, dynamics = surrogate.walker, moves.dynamics
-    copy(moves.force, dynamics.force)
+    copy(dynamics.kept, dynamics.force)
     arguments = (posterior, surrogate, dynamics, walker, scratch)
     before = walker.log_density[0]
     log_ratio = simulate(rng, log_surrogate, arguments, before, dynamics, walker)
@@ -190,7 +188,7 @@ def update_walker(rng, posterior, surrogate, moves, scratch):
     moves.tally[3] += np.exp(min(0.0, log_ratio))
     if -rng.standard_exponential() < log_ratio:
         accept_theta(walker, dynamics.log_density_new[0])
-        copy(dynamics.force, moves.force)
+        copy(dynamics.force, dynamics.kept)
 
 
 @kernel_part
@@ -238,7 +236,7 @@ def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, 
         count = bright.count[0]
         chain.log_weight[0] = log_weight_of_z(rows, shared, bright.index, bright.log_odds, count)
     copy_state(chain, walker)
-    copy(moves.kept, moves.force)
+    copy(moves.kept, moves.dynamics.kept)
     for _i in range(repeats):
         update_walker(rng, posterior, surrogate, moves, scratch)
     count, of_z = draw_z(rng, tables, posterior, walker.w, chain.log_odds_new, scratch)
@@ -249,7 +247,7 @@ def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, 
     accept = np.exp(min(0.0, log_ratio)) if log_ratio > -np.inf else 0.0
     if -rng.standard_exponential() < log_ratio:
         copy_state(walker, chain)
-        copy(moves.force, moves.kept)
+        copy(moves.dynamics.kept, moves.kept)
         chain.log_weight[0] = weight
         accept_z(tables, chain.log_odds_new, count, bright)
     if walks:

@@ -1,4 +1,8 @@
-"""Hamiltonian trajectories in whitened coordinates, through whatever density a kernel follows."""
+"""Hamiltonian trajectories in whitened coordinates, through whatever density a kernel follows.
+
+Shahbaba, B., Lan, S., Johnson, W. O. and Neal, R. M. (2014). Split Hamiltonian Monte Carlo.
+Statistics and Computing 24, 339-349.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ __all__ = [
     "simulate",
 ]
 
-#: Leapfrog steps in a trajectory, at most: reached only while the step size is far from tuned.
+#: Steps in a trajectory, at most: reached only while the step size is far from tuned.
 MAX_STEPS = 256
 
 
@@ -35,17 +39,18 @@ class Dynamics(NamedTuple):
     ----------
     step_size : StepSize
     length : ndarray, shape (1,)
-        Largest length of a trajectory; zero for single steps.
+        Largest length of a trajectory; zero for single leapfrog steps.
     gain : ndarray, shape (1,)
         Whether the step size is being adapted (0 or 1).
     tally : ndarray, shape (1,)
-        Leapfrog steps made.
+        Steps made.
     log_density_new : ndarray, shape (1,)
         Log density at the end of the trajectory, without rows.
-    momentum, slope, gradient, gradient_new, total_gradient, force : ndarray
+    momentum, slope, gradient, gradient_new, total_gradient, force, kept : ndarray
         Buffers, of shape (P,) if the slope in coefficients, else (D,). The gradients are those of
         the log density without rows at the chain's parameters and at the end of the trajectory,
-        and that with rows; the force is the latter's in whitened coordinates.
+        and that with rows; the force is the latter's in whitened coordinates, and what is kept that
+        at the parameters that a trajectory begins with.
     """
 
     step_size: StepSize
@@ -59,6 +64,7 @@ class Dynamics(NamedTuple):
     gradient_new: np.ndarray
     total_gradient: np.ndarray
     force: np.ndarray
+    kept: np.ndarray
 
 
 def new_dynamics(n_parameters: int, n_coefficients: int, length: float, target: float) -> Dynamics:
@@ -76,6 +82,7 @@ def new_dynamics(n_parameters: int, n_coefficients: int, length: float, target: 
         gradient_new=np.zeros(d),
         total_gradient=np.zeros(d),
         force=np.zeros(d),
+        kept=np.zeros(d),
     )
 
 
@@ -147,17 +154,21 @@ def kinetic_energy(momentum):
 
 
 @kernel_part
-def draw_length(rng, dynamics):
-    """Draw the number of leapfrog steps.
+def draw_steps(rng, dynamics):
+    """Draw the number of steps, and their size, which is at most that of `dynamics`.
 
-    It is random, against trajectories that return to where they began. It may not depend on the
+    The length is random, against trajectories that return to where they began, and between half
+    the largest and that: of shorter ones each would cost a gradient, too. It may not depend on the
     state: the way back must be as probable as the way there.
     """
-    if dynamics.length[0] > 0.0:
-        step = np.exp(dynamics.step_size.log_step[0])
-        length = rng.random() * dynamics.length[0]
-        return MAX_STEPS if length >= MAX_STEPS * step else max(int(np.ceil(length / step)), 1)
-    return 1
+    step = np.exp(dynamics.step_size.log_step[0])
+    if dynamics.length[0] == 0.0:
+        return 1, step
+    length = (0.5 + 0.5 * rng.random()) * dynamics.length[0]
+    if length >= MAX_STEPS * step:
+        return MAX_STEPS, step
+    n_steps = max(int(np.ceil(length / step)), 1)
+    return n_steps, length / n_steps
 
 
 @kernel_part(inline="always")
@@ -172,9 +183,13 @@ def simulate(rng, log_density_at, arguments, log_density, dynamics, chain):
     log_density : float
         At chain.v, where `dynamics.force` is to begin with.
     """
-    n_steps = draw_length(rng, dynamics)
-    step = np.exp(dynamics.step_size.log_step[0])
+    n_steps, step = draw_steps(rng, dynamics)
     momentum, force = dynamics.momentum, dynamics.force
+    # Between kicks a trajectory follows N(0, I) exactly, which is a rotation, and kicks come from
+    # what the density has beyond it (Shahbaba et al. 2014): reversible, and volume is kept, as with
+    # a leapfrog's straight lines, which Langevin moves follow.
+    pull = 1.0 if dynamics.length[0] > 0.0 else 0.0
+    cosine, sine = (np.cos(step), np.sin(step)) if pull > 0.0 else (1.0, step)
     for j in range(momentum.shape[0]):
         momentum[j] = rng.standard_normal()
         chain.v_new[j] = chain.v[j]
@@ -182,8 +197,10 @@ def simulate(rng, log_density_at, arguments, log_density, dynamics, chain):
     log_ratio = -np.inf
     for i in range(n_steps):
         for j in range(momentum.shape[0]):
-            momentum[j] += 0.5 * step * force[j]
-            chain.v_new[j] += step * momentum[j]
+            x = chain.v_new[j]
+            p = momentum[j] + 0.5 * step * (force[j] + pull * x)
+            chain.v_new[j] = cosine * x + sine * p
+            momentum[j] = cosine * p - pull * sine * x
         after = log_density_at(*arguments)
         # Outside the support, or NaN: rejected. The way back would meet the same point, so that
         # stopping here keeps the reversibility (a limit on the energy error would not).
@@ -191,7 +208,7 @@ def simulate(rng, log_density_at, arguments, log_density, dynamics, chain):
             break
         dynamics.tally[0] += 1.0
         for j in range(momentum.shape[0]):
-            momentum[j] += 0.5 * step * force[j]
+            momentum[j] += 0.5 * step * (force[j] + pull * chain.v_new[j])
         if i == n_steps - 1:
             log_ratio = known(after - kinetic_energy(momentum) - before)
     if dynamics.gain[0] > 0.0:

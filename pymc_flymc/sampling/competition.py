@@ -36,9 +36,9 @@ __all__ = ["Competition"]
 CONDITIONAL_TRANSITIONS = 1.5
 #: Gradients for an effective draw: the fewest given z, in a surrogate's trajectory, and of
 #: Hamiltonian Monte Carlo on all rows where no trial of trajectories says better.
-GIVEN_Z, TRAJECTORY, ALL_ROWS = 5.0, 2.0, 12.0
-#: Of the gradients that trajectories given z take, those through a surrogate take this share at
-#: least: z, which is given, holds the former back.
+GIVEN_Z, TRAJECTORY, ALL_ROWS = 5.0, 1.0, 5.0
+#: Of the gradients that trajectories given z take, those through a surrogate, or on all rows, take
+#: this share at least: z, which is given, holds the former back.
 FEWER = 0.5
 #: What an effective draw must be expected to save before another kernel is compiled and tried, in
 #: seconds: over 4,000 of them, the time that this takes.
@@ -119,14 +119,16 @@ class Competition:
         self.others = others
         self.n_rows = sum(problem.design.n_rows for problem in problems)
         self.each = evaluation_cost(problems)
-        self.gradients = ALL_ROWS
+        self.least_gradients, self.found_gradients = ALL_ROWS, np.inf
         self.row = row_seconds(problems)
         self.worthwhile = WORTHWHILE / self.row
 
     @property
     def all_rows(self) -> float:
         """Cost of an effective draw of Hamiltonian Monte Carlo on all rows."""
-        return self.gradients * (self.n_rows + GRADIENT * self.each)
+        found = np.isfinite(self.found_gradients)
+        gradients = self.found_gradients if found else self.least_gradients
+        return gradients * (self.n_rows + GRADIENT * self.each)
 
     def winner(self) -> tuple[Target, Tuner]:
         """Return the target and the tuner of the best moves."""
@@ -144,8 +146,7 @@ class Competition:
                 break
             if candidate.least > self.all_rows:
                 break
-            known = self.all_rows if best is None else min(best.cost, self.all_rows)
-            self._try(candidate, known, left)
+            self._try(candidate, best, left)
             better = best is None or candidate.cost < best.cost
             best, loser = (candidate, best) if better else (best, candidate)
             if loser is not None:
@@ -165,7 +166,7 @@ class Competition:
         best = candidates[0]
         for candidate in candidates:
             if candidate.least < best.cost:
-                self._try(candidate, min(best.cost, self.all_rows), [])
+                self._try(candidate, best, [])
                 best = min(best, candidate, key=lambda each: each.cost)
         self._say(best, "by trial")
         return best.built(), tuner_of("surrogate")
@@ -217,8 +218,9 @@ class Competition:
         settings = tuner_of(kernel).brightness, len(self.others), kernel, n_exact
         return build_target(self.graph, self.problems, bounds, *settings)
 
-    def _try(self, candidate: Candidate, known: float, left: Sequence[Candidate]) -> None:
-        """Estimate a candidate's cost, given that of something else, and learn of those left."""
+    def _try(self, candidate: Candidate, best: Candidate | None, left: Sequence[Candidate]) -> None:
+        """Estimate a candidate's cost, given that of the best so far, and learn of those left."""
+        known = self.all_rows if best is None else min(best.cost, self.all_rows)
         target, tuner = candidate.built(), tuner_of(candidate.kernel)
         limit = PASSES * self.n_rows + max(SECONDS / self.row, DRAWS * known)
         if candidate.kernel == "joint":
@@ -230,12 +232,18 @@ class Competition:
                     if other.kernel == "surrogate" and other.rows > 0.5 * rows:
                         other.rows = np.inf
             return
+        if candidate.kernel == "surrogate" and self.found_gradients == np.inf:
+            # What all rows cost is not known: just this says how many gradients that takes.
+            known = np.inf if best is None else best.cost
         trial = try_chain(target, tuner, self.others, self.each, known, limit)
         candidate.cost = trial.cost * (WALKS if candidate.kernel == "metropolis" else 1.0)
         if candidate.kernel == "surrogate":
-            # Trajectories through a surrogate are what those through the posterior would be.
-            self.gradients = min(self.gradients, trial.gradients)
-        elif np.isfinite(trial.gradients):
+            # Trajectories through a surrogate are what those through the posterior would be, but
+            # that these are not weighed.
+            unweighed = trial.gradients * trial.accept / (2.0 - trial.accept)
+            self.found_gradients = min(self.found_gradients, unweighed)
+        elif trial.ended:
+            self.least_gradients = max(self.least_gradients, FEWER * trial.gradients)
             for other in left:
                 if other.kernel == "surrogate":
                     other.gradients = max(other.gradients, FEWER * trial.gradients)

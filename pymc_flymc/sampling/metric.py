@@ -12,6 +12,9 @@ __all__ = ["diagonal_geometry", "isotropic_geometry", "learn_geometry"]
 CONFIRMING = 5.0
 #: Parts of a chain whose covariances are compared.
 PARTS = 5
+#: How much more noise there is than their differences show, which depend on each other, too. Where
+#: the old coordinates are good, what is learnt can but spoil them.
+DOUBT = 2.0
 
 
 def diagonal_geometry(geometry: Geometry) -> Geometry:
@@ -42,10 +45,12 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
     draws : ndarray, shape (n, D)
         A chain's whitened parameters while it tuned.
     """
-    draws = draws - draws.mean(axis=0)
+    n, mean = len(draws), draws.mean(axis=0)
+    draws = draws - mean
     dense, variance = draws[:, geometry.dense], np.mean(draws[:, geometry.wide] ** 2, axis=0)
-    n = len(draws)
-    geometry = geometry.rescaled(np.sqrt((n * variance + CONFIRMING) / (n + CONFIRMING)))
+    centre = geometry.unwhiten(n / (n + CONFIRMING) * mean)
+    change = np.sqrt((n * variance + CONFIRMING) / (n + CONFIRMING))
+    geometry = geometry._replace(centre=centre).rescaled(change)
     if not dense.shape[1]:
         return geometry
     covariance = (n * _shrunk_covariance(dense) + CONFIRMING * np.eye(dense.shape[1])) / (
@@ -76,5 +81,5 @@ def _shrunk_covariance(draws: np.ndarray) -> np.ndarray:
         squares += float(np.sum(each**2))
     noise = (squares - float(np.sum(total**2)) / PARTS) / (PARTS * (PARTS - 1))
     change = float(np.sum((sample - before) ** 2))
-    weight = min(1.0, noise / change) if change > 0.0 else 1.0
+    weight = min(1.0, DOUBT * noise / change) if change > 0.0 else 1.0
     return (1.0 - weight) * sample + weight * before

@@ -143,11 +143,17 @@ class ChainTrial:
     cost : float
         Of an effective draw of the slowest parameter, in units of a row that is read.
     gradients : float
-        Evaluations of the gradient for an effective draw; infinite if the chain was stopped.
+        Evaluations of the gradient for an effective draw.
+    accept : float
+        Mean acceptance probability.
+    ended : bool
+        Whether the chain was long enough to tell; else cost and gradients are those of three draws.
     """
 
     cost: float
     gradients: float
+    accept: float
+    ended: bool
 
 
 @doing("trying other moves")
@@ -174,26 +180,27 @@ def try_chain(
     chain = FireflyChain(target, tuner.brightness, tuner.begin(target))
     chain.set_others(others)
     if not chain.start_dispersed(rng, 1.0):
-        return ChainTrial(np.inf, np.inf)
+        return ChainTrial(np.inf, np.inf, 0.0, False)
     tuner.started(chain, rng)
     # What a start costs is no part of a draw.
     chain.take_queries()
     tuner.gradients(chain)
-    tuning = Tuning(TUNING, tuner.first_transitions, tuner.fewest, tuner.most, True)
+    tuning = Tuning(TUNING, tuner.first_transitions(target), tuner.fewest, tuner.most, True)
     draws = np.empty((TUNING + DRAWS, len(chain.state.v)))
-    costs, gradients = np.zeros(len(draws)), np.zeros(len(draws))
+    costs, gradients, accept = np.zeros((3, len(draws)))
     for i in range(len(draws)):
-        chain.advance(rng, tuning.transitions, tuning.gain())
+        accept[i] = chain.advance(rng, tuning.transitions, tuning.gain())
         gradients[i] = tuner.gradients(chain)
         evaluations = tuning.transitions + GRADIENT * gradients[i]
         costs[i] = evaluations * each + chain.take_queries()
         draws[i] = chain.state.v
         # Of the latest draws alone: while step sizes are far from tuned, trajectories are long.
-        mean = costs[max(0, i + 1 - LATEST) : i + 1].mean()
-        if (i >= EARLIEST and mean > known) or costs.sum() > limit:
+        latest = slice(max(0, i + 1 - LATEST), i + 1)
+        mean = [float(each[latest].mean()) for each in (costs, gradients, accept)]
+        if (i >= EARLIEST and mean[0] > known) or costs.sum() > limit:
             # Dearer than what is known even if each draw were independent, or too dear to be known:
             # as if every third one were.
-            return ChainTrial(3.0 * float(mean), np.inf)
+            return ChainTrial(3.0 * mean[0], 3.0 * mean[1], mean[2], False)
         if i < TUNING:
             window = tuning.record(chain.state.v, chain.n_bright)
             if window is not None:
@@ -203,5 +210,8 @@ def try_chain(
     slowest = slowest_autocorrelation(draws[TUNING:])
     effective = DRAWS * (1.0 - slowest) / (1.0 + slowest)
     return ChainTrial(
-        float(costs[TUNING:].sum()) / effective, float(gradients[TUNING:].sum()) / effective
+        float(costs[TUNING:].sum()) / effective,
+        float(gradients[TUNING:].sum()) / effective,
+        float(accept[TUNING:].mean()),
+        True,
     )

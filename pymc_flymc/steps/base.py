@@ -163,7 +163,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     def _new_tuning(self, steps: int) -> Tuning:
         return Tuning(
             steps=steps,
-            transitions=self._transitions or self.tuner.first_transitions,
+            transitions=self._transitions or self.tuner.first_transitions(self.target),
             fewest=self.tuner.fewest,
             most=self.tuner.most,
             adapt_transitions=self._transitions is None,

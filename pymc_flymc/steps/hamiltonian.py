@@ -42,9 +42,10 @@ class FireflyHMC(FireflyStep):
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled; by default
         ``ImplicitResampling(ratio=1.0, sweeps=2)``.
-    path_length : float, default 3
+    path_length : float, default 2.5
         Largest length of a trajectory, in posterior standard deviations. Each has a length drawn
-        uniformly up to it. With pi, successive draws from a normal law would be uncorrelated.
+        uniformly between half of it and that. With a length of pi/2, successive draws from a normal
+        law would be independent.
     target_accept : float, default 0.75
         Mean acceptance probability that the step size is tuned to, by dual averaging.
     metric : {"auto", "dense", "diagonal", "isotropic"}
@@ -64,7 +65,7 @@ class FireflyHMC(FireflyStep):
     -----
     Statistics of each draw: ``n_bright``, ``likelihood_queries`` and ``transitions`` as in
     `FireflyMH`; ``accept``, mean acceptance probability; ``step_size``, in posterior standard
-    deviations; ``n_steps``, leapfrog steps made.
+    deviations; ``n_steps``, steps made, each with a gradient.
 
     References
     ----------
@@ -90,7 +91,7 @@ class FireflyHMC(FireflyStep):
         *,
         bound: BoundSetting = "auto",
         brightness: Resampling | None = None,
-        path_length: float = 3.0,
+        path_length: float = 2.5,
         target_accept: float = 0.75,
         metric: Literal["auto", "dense", "diagonal", "isotropic"] = "auto",
         transitions: int | None = None,

@@ -81,14 +81,27 @@ def gradient_of(function, x, step=1e-5):
 
 
 def hamiltonian_reference(rng, log_p, v, step, length):
-    n_steps = max(1, int(np.ceil(rng.random() * length / step))) if length else 1
+    n_steps = 1
+    if length:
+        total = (0.5 + 0.5 * rng.random()) * length
+        n_steps = max(1, int(np.ceil(total / step)))
+        step = total / n_steps
     p = rng.standard_normal(len(v))
     start = log_p(v) - 0.5 * p @ p
     new = v.copy()
+
+    def kick(v, p):
+        # What there is beyond the law whose motion is followed exactly: none, or N(0, I).
+        return p + 0.5 * step * (gradient_of(log_p, v) + (v if length else 0.0))
+
     for _ in range(n_steps):
-        p = p + 0.5 * step * gradient_of(log_p, new)
-        new = new + step * p
-        p = p + 0.5 * step * gradient_of(log_p, new)
+        p = kick(new, p)
+        if length:
+            turned = (new + 1j * -p) * np.exp(1j * step)
+            new, p = turned.real, -turned.imag
+        else:
+            new = new + step * p
+        p = kick(new, p)
     accept = min(1.0, np.exp(log_p(new) - 0.5 * p @ p - start))
     return (new if rng.standard_exponential() > -np.log(accept) else v), accept
 
@@ -202,6 +215,7 @@ def compare(kernel, seed):
             slice.update_theta(ours, target, slices, chain, bright, scratch)
             v, expected = slice_reference(theirs, log_p, v, slices.width, random)
         else:
+            hamiltonian.take_force(target, dynamics, chain, bright, scratch)
             accept = hamiltonian.update_theta(ours, target, dynamics, chain, bright, scratch)
             step = np.exp(dynamics.step_size.log_step[0])
             v, expected = hamiltonian_reference(theirs, log_p, v, step, length)

@@ -18,12 +18,14 @@ __all__ = ["Tuner"]
 class Tuner(ABC):
     """How a kernel's settings begin, what they learn while a chain tunes, and what they report."""
 
-    #: Transitions in a draw before tuning has had its say, and the fewest and the most that it may
-    #: choose.
-    first_transitions = 5
+    #: The fewest transitions in a draw that tuning may choose, and the most.
     fewest, most = 1, 2000
     #: How brightness is resampled, unless the user says otherwise.
     brightness: Resampling = ImplicitResampling()
+
+    def first_transitions(self, target: Any) -> int:
+        """Return the transitions in a draw before tuning has had its say."""
+        return 5
 
     @abstractmethod
     def begin(self, target: Target) -> Any:

@@ -29,12 +29,17 @@ class HamiltonianTuner(Tuner):
     """
 
     def __init__(
-        self, length: float = 3.0, target_accept: float = 0.75, metric: str = "auto"
+        self, length: float = 2.5, target_accept: float = 0.75, metric: str = "auto"
     ) -> None:
         self.length, self.target_accept, self.metric = length, target_accept, metric
-        self.first_transitions = 5 if length else 20
         # A trajectory costs several gradients: sweeps are cheap beside it, and z must keep up.
         self.brightness = ImplicitResampling(ratio=1.0, sweeps=2 if length else 1)
+
+    def first_transitions(self, target: Target) -> int:
+        """Return fewer where trajectories are long, or where there is no z to keep up with."""
+        if not self.length:
+            return 20
+        return 5 if target.subsamples else 1
 
     def begin(self, target: Target) -> Any:
         """Return `kernels.trajectory.Dynamics`."""
@@ -61,11 +66,11 @@ class HamiltonianTuner(Tuner):
         freeze_step(chain.moves.step_size)
 
     def statistics(self, chain: FireflyChain) -> dict[str, Any]:
-        """Step size, and leapfrog steps made."""
+        """Step size, and steps made."""
         n_steps = int(chain.moves.tally[0])
         chain.moves.tally[0] = 0.0
         return {"step_size": float(np.exp(chain.moves.step_size.log_step[0])), "n_steps": n_steps}
 
     def gradients(self, chain: FireflyChain) -> float:
-        """Return the leapfrog steps."""
+        """Return the steps of trajectories."""
         return float(self.statistics(chain)["n_steps"])

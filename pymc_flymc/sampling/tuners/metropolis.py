@@ -51,8 +51,11 @@ class MetropolisTuner(Tuner):
             )
         self.mixture, self.adapt = mixtures[proposal], proposal == "auto"
         self.isotropic = proposal == "isotropic"
-        self.first_transitions = 2 if joint else 20
         self.fewest = 2 if joint else 1
+
+    def first_transitions(self, target: Target) -> int:
+        """Return a few of joint moves, and more of those that creep."""
+        return 2 if target.is_joint else 20
 
     def begin(self, target: Target) -> Any:
         """Return `kernels.metropolis.Moves`."""

@@ -15,22 +15,25 @@ from pymc_flymc.target.target import Target
 
 __all__ = ["SurrogateTuner"]
 
-#: Largest length of a trajectory, in posterior standard deviations, and its acceptance rate. No
-#: bright rows hold it back: with a length of pi, draws from a normal law would be uncorrelated.
-LENGTH, TARGET_ACCEPT = 3.0, 0.8
+#: Largest length of a trajectory, in posterior standard deviations, and its acceptance rate: high,
+#: for a step is cheap, and what only short steps enter is entered.
+LENGTH, TARGET_ACCEPT = 2.5, 0.9
 #: Trajectories in a proposal.
-REPEATS = 3
-#: Proposals at most to come in from a start, which is far if so many times more rows than expected
-#: are bright there.
-APPROACH, FAR = 100, 20.0
+REPEATS = 2
+#: Proposals to come in from a start, at least and at most; it is far as long as so many times more
+#: rows than expected are bright.
+FEWEST, APPROACH, FAR = 2, 100, 20.0
 
 
 class SurrogateTuner(Tuner):
     """Joint moves whose parameters come by trajectories through a surrogate."""
 
-    first_transitions = 1
     # Of each several trajectories: where these mix slowly, draws may be dependent.
     most = 10
+
+    def first_transitions(self, target: Target) -> int:
+        """Return one: each has several trajectories."""
+        return 1
 
     def begin(self, target: Target) -> Any:
         """Return `kernels.surrogate.SurrogateMoves`."""
@@ -46,8 +49,8 @@ class SurrogateTuner(Tuner):
         each of them would begin there. This is before the first draw: it is the start that moves.
         """
         expected = sum(part.expected_bright for part in chain.target.parts)
-        for _ in range(APPROACH):
-            if chain.n_bright <= FAR * (expected + 1.0):
+        for i in range(APPROACH):
+            if i >= FEWEST and chain.n_bright <= FAR * (expected + 1.0):
                 break
             chain.state.log_weight[0] = -np.inf  # whatever comes is accepted
             chain.advance(rng, 1, 1.0)
@@ -63,7 +66,7 @@ class SurrogateTuner(Tuner):
         freeze_step(chain.moves.dynamics.step_size)
 
     def statistics(self, chain: FireflyChain) -> dict[str, Any]:
-        """Step size, leapfrog steps made, and the random walk's scale."""
+        """Step size, steps made, and the random walk's scale."""
         dynamics = chain.moves.dynamics
         n_steps = int(dynamics.tally[0])
         dynamics.tally[0] = 0.0
@@ -74,5 +77,5 @@ class SurrogateTuner(Tuner):
         }
 
     def gradients(self, chain: FireflyChain) -> float:
-        """Return the leapfrog steps."""
+        """Return the steps of trajectories."""
         return float(self.statistics(chain)["n_steps"])
