@@ -66,11 +66,14 @@ def take_force(posterior, dynamics, chain, bright, scratch):
 
 
 @kernel_part(inline="always")
-def update_theta(rng, posterior, dynamics, chain, bright, scratch):
+def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
     """One Hamiltonian update of theta given z. Returns its acceptance probability.
 
-    Needs `dynamics.gradient` and `dynamics.kept` at the chain's parameters, and leaves them there.
+    Needs `dynamics.gradient` at the chain's parameters, and `dynamics.kept` if that is not stale;
+    leaves both there.
     """
+    if stale:
+        take_force(posterior, dynamics, chain, bright, scratch)
     copy(dynamics.kept, dynamics.force)
     log_density = chain.log_density[0]
     for i in range(bright.count[0]):
@@ -103,9 +106,8 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
         density_and_gradient(posterior, chain.theta, chain.w, dynamics.gradient)
         for i in range(n):
             # Sweeps change z, and the force with it. Where all rows are read it stays as it is.
-            if i == 0 or plan.scheme != NONE:
-                take_force(posterior, dynamics, chain, bright, scratch)
-            total += update_theta(rng, posterior, dynamics, chain, bright, scratch)
+            stale = i == 0 or plan.scheme != NONE
+            total += update_theta(rng, stale, posterior, dynamics, chain, bright, scratch)
             for _j in range(plan.sweeps):
                 sweep(rng, plan, posterior.rows, posterior.log_factor, chain.w, bright, scratch)
         return total / n

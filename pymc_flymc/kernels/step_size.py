@@ -20,9 +20,6 @@ __all__ = [
 
 #: Constants of dual averaging (Hoffman & Gelman 2014, section 3.2.1).
 GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
-#: Log of the largest step size, in posterior standard deviations. Of a normal posterior any is
-#: accepted: without a limit it would grow for ever.
-LARGEST = np.log(4.0)
 
 
 class StepSize(NamedTuple):
@@ -69,11 +66,11 @@ def step_size_type() -> types.Type:
 
 
 @kernel_part
-def adapt_step(size, accept):
+def adapt_step(size, accept, log_largest):
     """Take note of a trajectory's acceptance probability (Hoffman & Gelman 2014, equation 6)."""
     state = size.averaging
     state[1] += 1.0
     weight = 1.0 / (state[1] + T0)
     state[2] += weight * (size.target[0] - accept - state[2])
-    size.log_step[0] = min(state[0] - np.sqrt(state[1]) / GAMMA * state[2], LARGEST)
+    size.log_step[0] = min(state[0] - np.sqrt(state[1]) / GAMMA * state[2], log_largest)
     state[3] += state[1] ** -KAPPA * (size.log_step[0] - state[3])

@@ -30,6 +30,10 @@ __all__ = [
 
 #: Steps in a trajectory, at most: reached only while the step size is far from tuned.
 MAX_STEPS = 256
+#: Largest step size, in posterior standard deviations, where the normal law is followed exactly: of
+#: a normal posterior any would be accepted. In a skewed one, proposals from the tail may be
+#: accepted so rarely, and others so often, that the mean says nothing; two kicks are safer.
+LARGEST = 1.25
 
 
 class Dynamics(NamedTuple):
@@ -212,5 +216,6 @@ def simulate(rng, log_density_at, arguments, log_density, dynamics, chain):
         if i == n_steps - 1:
             log_ratio = known(after - kinetic_energy(momentum) - before)
     if dynamics.gain[0] > 0.0:
-        adapt_step(dynamics.step_size, np.exp(min(0.0, log_ratio)))
+        log_largest = np.log(LARGEST) if pull > 0.0 else np.inf
+        adapt_step(dynamics.step_size, np.exp(min(0.0, log_ratio)), log_largest)
     return log_ratio

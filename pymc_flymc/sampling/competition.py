@@ -37,8 +37,8 @@ CONDITIONAL_TRANSITIONS = 1.5
 #: Gradients for an effective draw: the fewest given z, in a surrogate's trajectory, and of
 #: Hamiltonian Monte Carlo on all rows where no trial of trajectories says better.
 GIVEN_Z, TRAJECTORY, ALL_ROWS = 5.0, 1.0, 5.0
-#: Of the gradients that trajectories given z take, those through a surrogate, or on all rows, take
-#: this share at least: z, which is given, holds the former back.
+#: Of the gradients that some trajectories take, others take this share at least: z, which is given,
+#: holds some of them back, and weights others.
 FEWER = 0.5
 #: What an effective draw must be expected to save before another kernel is compiled and tried, in
 #: seconds: over 4,000 of them, the time that this takes.
@@ -47,7 +47,7 @@ WORTHWHILE = 1e-3
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
 #: What a trial may read: so many times all rows, and as many rows as take a second, or as so many
 #: effective draws by what is known.
-PASSES, SECONDS, DRAWS = 40.0, 1.0, 20.0
+PASSES, SECONDS, DRAWS = 40.0, 1.0, 50.0
 #: Joint moves that cost so much more than their thetas alone would are held back by their rows.
 ROWS_AT_FAULT = 10.0
 #: By how much joint proposals are distrusted whose weights have heavy tails, and walks, whose slow
@@ -237,16 +237,18 @@ class Competition:
             known = np.inf if best is None else best.cost
         trial = try_chain(target, tuner, self.others, self.each, known, limit)
         candidate.cost = trial.cost * (WALKS if candidate.kernel == "metropolis" else 1.0)
+        gradients = trial.gradients
         if candidate.kernel == "surrogate":
             # Trajectories through a surrogate are what those through the posterior would be, but
             # that these are not weighed.
-            unweighed = trial.gradients * trial.accept / (2.0 - trial.accept)
-            self.found_gradients = min(self.found_gradients, unweighed)
+            gradients *= trial.accept / (2.0 - trial.accept)
+            self.found_gradients = min(self.found_gradients, gradients)
         elif trial.ended:
-            self.least_gradients = max(self.least_gradients, FEWER * trial.gradients)
+            self.least_gradients = max(self.least_gradients, FEWER * gradients)
+        if trial.ended and candidate.kernel != "metropolis":
             for other in left:
-                if other.kernel == "surrogate":
-                    other.gradients = max(other.gradients, FEWER * trial.gradients)
+                if other.gradients > 0.0:
+                    other.gradients = max(other.gradients, FEWER * gradients)
 
     def _with_all_rows(self) -> tuple[Target, Tuner]:
         target = self._build([AllRows()] * len(self.problems), "hamiltonian")

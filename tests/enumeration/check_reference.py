@@ -215,8 +215,7 @@ def compare(kernel, seed):
             slice.update_theta(ours, target, slices, chain, bright, scratch)
             v, expected = slice_reference(theirs, log_p, v, slices.width, random)
         else:
-            hamiltonian.take_force(target, dynamics, chain, bright, scratch)
-            accept = hamiltonian.update_theta(ours, target, dynamics, chain, bright, scratch)
+            accept = hamiltonian.update_theta(ours, True, target, dynamics, chain, bright, scratch)
             step = np.exp(dynamics.step_size.log_step[0])
             v, expected = hamiltonian_reference(theirs, log_p, v, step, length)
         moved += np.any(v != before)

@@ -171,8 +171,14 @@ MUTANTS = {
     ),
     "half a momentum update left out": (
         "kernels/trajectory.py",
-        "momentum[j] += 0.5 * step * force[j]\n        if i",
-        "momentum[j] += 0.0\n        if i",
+        "momentum[j] += 0.5 * step * (",
+        "momentum[j] += 0.0 * (",
+        "hamiltonian",
+    ),
+    "normal law followed, and not taken off the force": (
+        "kernels/trajectory.py",
+        "force[j] + pull * chain.v_new[j]",
+        "force[j]",
         "hamiltonian",
     ),
     "kinetic energy left out at the end": (
@@ -189,13 +195,13 @@ MUTANTS = {
     ),
     "force of an earlier z": (
         "kernels/hamiltonian.py",
-        "log_odds = bright_force(posterior, at, dynamics, chain, bright, scratch)",
-        "log_odds = np.sum(bright.log_odds[: bright.count[0]])",
+        "if stale:",
+        "if False:",
         "langevin",
     ),
     "gradient of an earlier theta": (
         "kernels/hamiltonian.py",
-        "dynamics.gradient[j] = dynamics.gradient_new[j]",
+        "copy(dynamics.gradient_new, dynamics.gradient)",
         "pass",
         "langevin",
     ),

@@ -93,3 +93,18 @@ def test_force_is_the_gradient_of_the_joint_density(steps, name):
         # Sums have a rounding error for each term.
         rounding = abs(log_joint(v)) * np.finfo(float).eps * len(index) / e.max()
         assert abs(dynamics.force[j] - slope) < abs(slope - rougher) + rounding
+
+
+@pytest.mark.parametrize("name", ["logistic", "no bound"])
+def test_no_force_is_stale(steps, name):
+    """Transitions made together are those made one by one, each of which begins anew."""
+    step, ends = steps[name], []
+    for runs in ([3], [1, 1, 1]):
+        rng = np.random.default_rng(7)
+        step.setup_chain(rng, 0, 1)
+        chain = step.chain
+        chain.start(rng, rng.standard_normal(len(chain.state.v)))
+        for n in runs:
+            chain.advance(rng, n, 0.0)
+        ends.append(chain.state.theta.copy())
+    np.testing.assert_array_equal(*ends)

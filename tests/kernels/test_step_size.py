@@ -1,22 +1,24 @@
 """Step sizes are learnt by dual averaging."""
 
 import numpy as np
+import pytest
 
 from pymc_flymc.kernels.step_size import freeze_step, new_step_size
 from tests.support.native import adapt_step
 
 
-def test_dual_averaging():
-    """The recursion of Hoffman & Gelman (2014, section 3.2.1), written as there."""
+@pytest.mark.parametrize("largest", [np.inf, 0.5])
+def test_dual_averaging(largest):
+    """The recursion of Hoffman & Gelman (2014, section 3.2.1), written as there, with a limit."""
     gamma, t0, kappa, target = 0.05, 10.0, 0.75, 0.8
     size = new_step_size(3, target)
     mu = np.log(2.0) + size.log_step[0]
     mean_error, log_average = 0.0, size.log_step[0]
     for t, accept in enumerate(np.random.default_rng(7).random(50), start=1):
         mean_error = (1.0 - 1.0 / (t + t0)) * mean_error + (target - accept) / (t + t0)
-        log_step = mu - np.sqrt(t) / gamma * mean_error
+        log_step = min(mu - np.sqrt(t) / gamma * mean_error, np.log(largest))
         log_average = t**-kappa * log_step + (1.0 - t**-kappa) * log_average
-        adapt_step(size, accept)
+        adapt_step(size, accept, np.log(largest))
         np.testing.assert_allclose(size.log_step[0], log_step, rtol=1e-12)
     freeze_step(size)
     np.testing.assert_allclose(size.log_step[0], log_average, rtol=1e-12)

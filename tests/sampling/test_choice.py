@@ -101,7 +101,7 @@ def test_surrogates_are_tried_where_they_can_help(competition, monkeypatch, faul
     left = competition._surrogates(Taylor(), rows)
     before = [each.rows for each in left]
     assert before[0] == rows and before[-1] == 0.0
-    competition._try(joint, np.inf, left)
+    competition._try(joint, None, left)
     assert joint.cost > competition.all_rows
     expected = [np.inf if fault == "rows" and each > 0.5 * rows else each for each in before]
     assert [each.rows for each in left] == expected
