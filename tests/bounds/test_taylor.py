@@ -50,7 +50,7 @@ def gaps(step, X, y, theta):
     return log_likelihood - log_bound, log_bound, rounding, log_density, kappa.sum() * power, rate
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow)])
 def prepared(request):
     X, y = logistic_rows(500, 4)
     return logistic_step(X, y, bound=Taylor(request.param))[1], X, y

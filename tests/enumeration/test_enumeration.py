@@ -405,8 +405,10 @@ MUTANTS = {
 SLOW = {
     "dense part beyond its limit left out of the sum",
     "effects beyond their limits left out of rows",
+    "effects beyond their limits left out of the sum",
     "growth of derivatives left out",
     "limits that set in too late",
+    "sizes of a row's numbers left out of the sum",
     "reach of the dense part left out of the sum",
     "signs of a row's numbers kept",
     "weights of the parts left out of the remainder",

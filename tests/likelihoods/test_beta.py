@@ -118,7 +118,8 @@ def test_bound():
     check_bound(Taylor(), Beta(), RNG.beta(2.0, 3.0, 200))
 
 
-@pytest.mark.parametrize("n", [60, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [60, 400])
 def test_posterior_by_quadrature(n):
     """An intercept, and the logarithm of nu."""
     rng = np.random.default_rng(n)

@@ -238,7 +238,8 @@ def problem(i, n):
     return model, quadrature(log_density, [-4.0, -4.0], [4.0, 4.0], size=201)
 
 
-@pytest.mark.parametrize("n", [200, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [200, 2000])
 @pytest.mark.parametrize("i", BOTH)
 def test_posterior_by_quadrature(i, n):
     model, reference = problem(i, n)

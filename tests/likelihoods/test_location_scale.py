@@ -164,7 +164,8 @@ def test_posterior_by_quadrature(name):
     assert np.all(drawn["n_bright"] <= 25)
 
 
-@pytest.mark.parametrize("parameter", ["kappa", pytest.param("q", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("parameter", ["kappa", "q"])
 def test_free_asymmetry_by_quadrature(parameter):
     y = np.random.default_rng(3).laplace(0.5, 1.0, size=25)
     with pm.Model() as model:

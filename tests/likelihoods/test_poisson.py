@@ -126,7 +126,12 @@ def poisson_posterior(X, y, exposure, prior_sd):
 
 @pytest.mark.parametrize(
     ("n", "settings"),
-    [(30, {}), (30, {"bound": Taylor(3)}), (30, {"bound": None}), (1000, {})],
+    [
+        (30, {}),
+        (30, {"bound": Taylor(3)}),
+        (30, {"bound": None}),
+        pytest.param(1000, {}, marks=pytest.mark.slow),
+    ],
 )
 def test_posterior_by_quadrature(n, settings):
     x, exposure, y = simulated(n, 2, seed=3)

@@ -203,7 +203,7 @@ def test_limits_on_the_derivatives(graphs, i, seed, log_alpha, size):
     assert np.all(third <= beyond * np.exp(family.growth * distance) * (1.0 + 1e-9) + 1e-12)
 
 
-@pytest.mark.parametrize("alpha", [None, 0.01, 2.0, 1e3])
+@pytest.mark.parametrize("alpha", [pytest.param(None, marks=pytest.mark.slow), 0.01, 2.0, 1e3])
 def test_bound(alpha):
     """Below the likelihood, and collapsing, as far out as 100 posterior sds."""
     rng = np.random.default_rng(0)
@@ -255,7 +255,7 @@ def problem(i, n, scalar):
 
 @pytest.mark.parametrize("n", [60, pytest.param(400, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("i", "scalar"), [(0, False), (1, True), pytest.param(0, True, marks=pytest.mark.slow)]
+    ("i", "scalar"), [(0, False), *[pytest.param(i, True, marks=pytest.mark.slow) for i in (0, 1)]]
 )
 def test_posterior_by_quadrature(i, scalar, n):
     model, reference = problem(i, n, scalar)
@@ -264,6 +264,7 @@ def test_posterior_by_quadrature(i, scalar, n):
     assert_matches(draws, reference)
 
 
+@pytest.mark.slow
 def test_few_rows_are_read():
     rng, truth = np.random.default_rng(2), np.array([0.5, 0.3, -0.2, 0.1])
     rows = np.column_stack([np.ones(30_000), rng.normal(size=(30_000, 3))])

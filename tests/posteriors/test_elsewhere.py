@@ -27,7 +27,9 @@ def draws_of(model, step, draws=6000, **settings):
     return drive(step, model.initial_point(), tune=10, draws=draws, chains=2, **settings)
 
 
-@pytest.mark.parametrize(("n", "order"), [(30, 2), (30, 3), (300, 2)])
+@pytest.mark.parametrize(
+    ("n", "order"), [(30, 2), pytest.param(30, 3, marks=pytest.mark.slow), (300, 2)]
+)
 def test_few_rows_against_quadrature(n, order, monkeypatch):
     # Of 30 rows many are bright in each proposal, and the posterior is skew.
     monkeypatch.setattr(sources, "SINGLE", 20)

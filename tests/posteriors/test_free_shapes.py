@@ -54,11 +54,11 @@ KERNELS = {
     [
         ("gamma", "joint"),
         pytest.param("gamma", "surrogate", marks=pytest.mark.slow),
-        ("gamma", "given z"),
+        pytest.param("gamma", "given z", marks=pytest.mark.slow),
         pytest.param("gamma", "trajectories", marks=pytest.mark.slow),
         pytest.param("gamma", "slices", marks=pytest.mark.slow),
         pytest.param("gamma", "all rows", marks=pytest.mark.slow),
-        ("weibull", "joint"),
+        pytest.param("weibull", "joint", marks=pytest.mark.slow),
         pytest.param("weibull", "trajectories", marks=pytest.mark.slow),
         pytest.param("weibull", "surrogate", marks=pytest.mark.slow),
         pytest.param("weibull", "given z", marks=pytest.mark.slow),

@@ -77,8 +77,15 @@ def intercepts_reference(group, y, family="logistic", sure=False):
     return [quadrature(make(k), [-12.0, -8.0], [2.0, 8.0]) for k in range(n_groups)]
 
 
-@pytest.mark.parametrize("many", [False, True])
-@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize(
+    ("centred", "many"),
+    [
+        pytest.param(True, False, marks=pytest.mark.slow),
+        pytest.param(False, False, marks=pytest.mark.slow),
+        pytest.param(False, True, marks=pytest.mark.slow),
+        (True, True),
+    ],
+)
 def test_random_intercepts_by_quadrature(centred, many, request):
     """Free scale; with the group effects in one dense factor, and wide."""
     if many:
@@ -96,7 +103,7 @@ def test_random_intercepts_by_quadrature(centred, many, request):
 
 
 @pytest.mark.parametrize("many", [pytest.param(False, marks=pytest.mark.slow), True])
-@pytest.mark.parametrize("family", ["poisson", "probit"])
+@pytest.mark.parametrize("family", ["poisson", pytest.param("probit", marks=pytest.mark.slow)])
 def test_a_radius_for_each_part_by_quadrature(family, many, request):
     """The Taylor bound of effects, for few rows: under a Poisson likelihood many are bright.
 

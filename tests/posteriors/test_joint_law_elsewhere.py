@@ -63,6 +63,7 @@ def as_asked(monkeypatch):
         monkeypatch.setattr(module, "UNIT", 16)
 
 
+@pytest.mark.slow
 def test_joint_law_is_kept():
     p_values = p_values_of()
     assert min(p_values) > LEVEL / len(p_values)

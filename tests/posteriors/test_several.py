@@ -71,7 +71,7 @@ def problems():
             "two regressions",
             {"transitions": 50, "brightness": ExplicitResampling(0.1, "cycle")},
         ),
-        (FireflyHMC, "two regressions", {"transitions": 4}),
+        pytest.param(FireflyHMC, "two regressions", {"transitions": 4}, marks=pytest.mark.slow),
         pytest.param(FireflyHMC, "counts and noise", {"transitions": 6}, marks=pytest.mark.slow),
         (FireflySlice, "two regressions", {"transitions": 6}),
     ],

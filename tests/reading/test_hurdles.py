@@ -189,7 +189,7 @@ def with_coefficients(n):
 @pytest.mark.parametrize(
     ("problem", "kind", "settings", "transitions"),
     [
-        (with_a_scalar, FireflyMH, {}, 30),
+        pytest.param(with_a_scalar, FireflyMH, {}, 30, marks=pytest.mark.slow),
         pytest.param(
             with_a_scalar, FireflyMH, {"bound": Taylor(order=3)}, 30, marks=pytest.mark.slow
         ),
@@ -208,6 +208,7 @@ def test_posterior_by_quadrature(problem, kind, settings, transitions, n):
     assert_matches(draws, reference)
 
 
+@pytest.mark.slow
 def test_few_rows_are_read():
     rng = np.random.default_rng(2)
     rows = np.column_stack([np.ones(30_000), rng.normal(size=(30_000, 3))])
