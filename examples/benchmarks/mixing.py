@@ -27,10 +27,10 @@ SETTINGS = {
     "slack": (0.5, 1.0, 2.0, 4.0, 8.0, 16.0),
     "ratio": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0),
     "sweeps": (1, 2, 4, 8, 16),
-    "path_length": (2.0, 3.0, 4.0, 6.0, 8.0),
+    "path_length": (1.5, 2.0, 2.5, 3.0, 4.0, 6.0),
 }
 #: Those of the step; the slack is the bound's own.
-DEFAULTS = {"ratio": 1.0, "sweeps": 2, "path_length": 3.0}
+DEFAULTS = {"ratio": 1.0, "sweeps": 2, "path_length": 2.5}
 N_ROWS, N_CHAINS, N_TUNE, N_DRAWS = 50_000, 4, 400, 3000
 
 

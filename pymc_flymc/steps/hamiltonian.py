@@ -71,6 +71,8 @@ class FireflyHMC(FireflyStep):
     ----------
     Neal, R. M. (2011). MCMC using Hamiltonian dynamics. Handbook of Markov Chain Monte Carlo.
     Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. JMLR 15, 1593-1623.
+    Shahbaba, B., Lan, S., Johnson, W. O. and Neal, R. M. (2014). Split Hamiltonian Monte Carlo.
+    Statistics and Computing 24, 339-349.
 
     Examples
     --------

@@ -77,6 +77,21 @@ def test_law_of_a_known_density(kernel, log_density):
     assert_matches(draws, reference_of(log_density))
 
 
+def test_a_normal_law_is_followed_exactly():
+    """In coordinates that whiten it no energy is lost, whatever the size of the steps."""
+    covariance = np.array([[1.0, 1.6], [1.6, 4.0]])
+    geometry = dense_geometry(np.zeros(2), np.linalg.cholesky(covariance))
+    target, rng = target_of(gaussian, 2, "hamiltonian", geometry), np.random.default_rng(14)
+    for step in (0.1, 1.2, 3.0):
+        chain = FireflyChain(target, ImplicitResampling(), new_dynamics(2, 2, 3.0, 0.8))
+        chain.moves.step_size.log_step[:] = np.log(step)
+        chain.start_at(rng, np.ones(2))
+        assert chain.advance(rng, 100, 0.0) == pytest.approx(1.0, abs=1e-12)
+        # A trajectory has the length that was drawn, between half the largest and that.
+        steps = chain.moves.tally[0] / 100
+        assert np.ceil(1.5 / step) <= steps <= np.ceil(3.0 / step)
+
+
 # --- what cannot be evaluated ---------------------------------------------------------------------
 
 

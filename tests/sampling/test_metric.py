@@ -32,6 +32,15 @@ def test_learnt_geometry_whitens(geometry):
     assert np.max(np.abs(np.cov(again.T) - np.eye(5))) < error
 
 
+def test_learnt_geometry_is_centred(geometry):
+    """At the draws' mean, which the old centre holds back like CONFIRMING draws."""
+    rng, n = np.random.default_rng(6), 100
+    draws = 0.5 + rng.standard_normal((n, 5))
+    mean = np.mean([geometry.unwhiten(v) for v in draws], axis=0)
+    expected = geometry.centre + n / (n + CONFIRMING) * (mean - geometry.centre)
+    np.testing.assert_allclose(learn_geometry(geometry, draws).centre, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("n", [1, 2, 10])
 def test_few_draws_hardly_change_the_geometry(geometry, n):
     """The old coordinates count like CONFIRMING draws, whatever the new ones are."""
