@@ -83,11 +83,12 @@ def test_adaptation_ends_with_tuning(built, kind):
             np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("kind", ["hmc", "mala"])
-def test_step_size_is_tuned_to_the_acceptance_asked_for(small, kind):
+# Of so few rows the largest steps of trajectories are accepted in nine of ten cases.
+@pytest.mark.parametrize(("kind", "targets"), [("hmc", (0.94, 0.99)), ("mala", (0.6, 0.9))])
+def test_step_size_is_tuned_to_the_acceptance_asked_for(small, kind, targets):
     """Higher acceptance comes from shorter steps, in every chain; the recursion has a test."""
     steps, rates = [], []
-    for target in (0.6, 0.9):
+    for target in targets:
         step = step_of_kind(kind, small, target_accept=target, transitions=20)
         _, drawn = drive(step, small.initial_point(), tune=400, draws=300, chains=4)
         steps.append(drawn["step_size"].reshape(4, -1)[:, -1])
