@@ -28,6 +28,9 @@ class Tuning:
         Least and largest number of transitions.
     adapt_transitions : bool
         Whether the number of transitions is learnt.
+    sparing : bool
+        Whether what is learnt of it waits for the end: draws need not be independent before, if
+        nothing else is learnt from them.
     """
 
     steps: int
@@ -35,10 +38,15 @@ class Tuning:
     fewest: int
     most: int
     adapt_transitions: bool
+    sparing: bool = False
     step: int = 0
     transitions_done: int = 0
     window: list[np.ndarray] = field(default_factory=list)
     bright: list[int] = field(default_factory=list)
+    chosen: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.chosen = self.transitions
 
     def gain(self) -> float:
         """Robbins-Monro gain for the transitions of the next step; zero once tuning is over."""
@@ -70,7 +78,9 @@ class Tuning:
         draws, self.window = np.asarray(self.window), []
         bright, self.bright = float(np.mean(self.bright)), []
         if self.adapt_transitions and len(draws) >= 20:
-            self.transitions = self._choose_transitions(draws)
+            self.chosen = self._choose_transitions(draws)
+        if self.is_over or not self.sparing:
+            self.transitions = self.chosen
         return draws, bright
 
     def _choose_transitions(self, draws: np.ndarray) -> int:
@@ -79,7 +89,7 @@ class Tuning:
         time = -self.transitions / np.log(max(slowest, 0.02))
         wanted = -time * np.log(TARGET_AUTOCORRELATION)
         # One window's estimate is rough: at most a factor of five up or down.
-        low, high = self.transitions / 5.0, self.transitions * 5.0
+        low, high = self.chosen / 5.0, self.chosen * 5.0
         return int(np.clip(np.round(np.clip(wanted, low, high)), self.fewest, self.most))
 
 

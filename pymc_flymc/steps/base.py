@@ -167,6 +167,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             fewest=self.tuner.fewest,
             most=self.tuner.most,
             adapt_transitions=self._transitions is None,
+            sparing=self.tuner.sparing and self._transitions is None,
         )
 
     def _new_chain(

@@ -20,6 +20,8 @@ class Tuner(ABC):
 
     #: The fewest transitions in a draw that tuning may choose, and the most.
     fewest, most = 1, 2000
+    #: Whether draws of tuning teach how dependent they are, and nothing else.
+    sparing = False
     #: How brightness is resampled, unless the user says otherwise.
     brightness: Resampling = ImplicitResampling()
 

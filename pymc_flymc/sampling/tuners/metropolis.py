@@ -51,7 +51,7 @@ class MetropolisTuner(Tuner):
             )
         self.mixture, self.adapt = mixtures[proposal], proposal == "auto"
         self.isotropic = proposal == "isotropic"
-        self.fewest = 2 if joint else 1
+        self.fewest, self.sparing = (2, True) if joint else (1, False)
 
     def first_transitions(self, target: Target) -> int:
         """Return a few of joint moves, and more of those that creep."""
