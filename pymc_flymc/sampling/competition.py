@@ -242,6 +242,8 @@ class Competition:
             # Trajectories through a surrogate are what those through the posterior would be, but
             # that these are not weighed.
             gradients *= trial.accept / (2.0 - trial.accept)
+            # A chain that is stuck says nothing of them: never fewer than the fewest.
+            gradients = max(self.least_gradients, gradients)
             self.found_gradients = min(self.found_gradients, gradients)
         elif trial.ended:
             self.least_gradients = max(self.least_gradients, FEWER * gradients)

@@ -230,9 +230,10 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         """Move the anchor to the mean of a window's draws, whitened, shape (n, D), if that pays.
 
         Tuning starts again for the steps that are left of it: what has been learnt at the old
-        anchor, where other rows were bright, says little. The parameters stay where they are and z
-        is drawn afresh from its law given them, as the augmented density is another one. Neither
-        affects exactness: once tuning is over, nothing moves.
+        anchor, where other rows were bright, says little. The parameters stay where they are, but
+        for a tuner that lets chains come in, and z is drawn afresh from its law given them, as the
+        augmented density is another one. None of this affects exactness: once tuning is over,
+        nothing moves.
 
         Returns
         -------

@@ -9,7 +9,7 @@ import pymc_flymc.steps.metropolis
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
 from pymc_flymc.sampling import competition as competitions
 from pymc_flymc.sampling.competition import Competition
-from pymc_flymc.sampling.trial import Independence
+from pymc_flymc.sampling.trial import ChainTrial, Independence
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import drive, logistic_step
@@ -141,3 +141,14 @@ def test_kernels_that_need_a_bound_take_it_by_name():
     for kernel in ("joint", "surrogate"):
         target = logistic_step(X, y, kernel=kernel, bound={"y": Taylor()})[1].target
         assert target.kernel == kernel
+
+
+def test_a_stuck_surrogate_does_not_make_all_rows_cheap(competition, monkeypatch):
+    """Where nothing is accepted, what its trajectories took divided by that says nothing."""
+    stuck = ChainTrial(1e6, 100.0, 0.0, True)
+    monkeypatch.setattr(competitions, "try_chain", lambda *_: stuck)
+    candidate = competition._surrogates(Taylor(), 50.0)[0]
+    candidate.target = object()
+    before = competition.all_rows
+    competition._try(candidate, None, [])
+    assert competition.all_rows >= before

@@ -20,7 +20,7 @@ def test_transitions_are_chosen_by_how_dependent_draws_are(sparing):
         v = correlation * v + np.sqrt(1.0 - correlation**2) * rng.standard_normal(1)
         tuning.record(v, 0)
     wanted = np.log(TARGET_AUTOCORRELATION) / np.log(CORRELATION)
-    # The last window's estimate has an error of (1 - r^2) / n on the square of the correlation r.
+    # Of n draws the estimate of a correlation r has the variance (1 - r^2) / n: four of its sds.
     n = 0.4 * steps
     r = CORRELATION ** made[-1]
     error = 4.0 * np.sqrt((1.0 - r**2) / n) / r / -np.log(r)

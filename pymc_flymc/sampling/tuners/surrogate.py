@@ -43,10 +43,11 @@ class SurrogateTuner(Tuner):
         return moves
 
     def started(self, chain: FireflyChain, rng: np.random.Generator) -> None:
-        """Follow the surrogate alone to where its mass is, if the chain starts far from there.
+        """Follow the surrogate alone for a few proposals, and to where its mass is.
 
-        A state whose rows are nearly all bright has a weight that no proposal can compete with, and
-        each of them would begin there. This is before the first draw: it is the start that moves.
+        A state far out, where nearly all rows are bright, has a weight that no proposal can compete
+        with, and each of them would begin there. This is before the first draw, or in tuning: it is
+        the start that moves, also one that a user has given.
         """
         expected = sum(part.expected_bright for part in chain.target.parts)
         for i in range(APPROACH):
