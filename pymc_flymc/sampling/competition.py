@@ -224,9 +224,10 @@ class Competition:
         target, tuner = candidate.built(), tuner_of(candidate.kernel)
         limit = PASSES * self.n_rows + max(SECONDS / self.row, DRAWS * known)
         if candidate.kernel == "joint":
-            weighed, rows = try_joint_moves(target, tuner.brightness, self.others, limit)
+            hopeless = max(self.all_rows, ROWS_AT_FAULT * candidate.least)
+            weighed, rows = try_joint_moves(target, tuner.brightness, self.others, limit, hopeless)
             candidate.cost = _cost(weighed, self.each + rows)
-            if candidate.cost > max(self.all_rows, ROWS_AT_FAULT * candidate.least):
+            if candidate.cost > hopeless:
                 # Not the law of theta makes the weights vary: exact rows must be most of those.
                 for other in left:
                     if other.kernel == "surrogate" and other.rows > 0.5 * rows:

@@ -37,6 +37,8 @@ EARLIEST, LATEST = 60, 20
 #: Joint proposals that are weighed, and draws of the approximation that they come from; at least so
 #: many proposals, too.
 PROPOSALS, APPROXIMATE = 1000, 200
+#: After how many it is looked whether their weights vary too much already.
+EACH = 50
 #: Tail index of weights beyond which their variance is not finite, and how many times the average
 #: one of them must be for that to be a cause for concern.
 LARGEST_TAIL_INDEX = 0.5
@@ -114,11 +116,12 @@ def weigh_approximation(
 
 @doing("trying joint moves")
 def try_joint_moves(
-    target: Target, resampling: Resampling, others: np.ndarray, limit: float
+    target: Target, resampling: Resampling, others: np.ndarray, limit: float, hopeless: float
 ) -> tuple[Independence, float]:
     """Weigh independent proposals of (theta, z), and count the rows that one reads.
 
-    They are fewer if they read more rows than the limit.
+    They are fewer if they read more rows than the limit, or if they vary so much that an effective
+    draw reads more rows than what is hopeless: few weights make that less than it is.
     """
     rng = np.random.default_rng(SEED)
     n_parameters = len(target.geometry.centre)
@@ -129,9 +132,13 @@ def try_joint_moves(
         if np.isfinite(chain.start(rng, rng.standard_normal(n_parameters))):
             log_weights[i] = chain.state.log_weight[0]
         rows += chain.take_queries()
-        if rows > limit and i + 1 >= APPROXIMATE:
-            break
-    return Independence.of(log_weights[: i + 1]), rows / (i + 1)
+        n = i + 1
+        weighed = n == PROPOSALS or (rows > limit and n >= APPROXIMATE)
+        if weighed or n % EACH == 0:
+            found, each = Independence.of(log_weights[:n]), rows / n
+            if weighed or found.autocorrelation_time * each > hopeless:
+                break
+    return found, each
 
 
 @dataclass(frozen=True)
@@ -181,7 +188,7 @@ def try_chain(
     chain.set_others(others)
     if not chain.start_dispersed(rng, 1.0):
         return ChainTrial(np.inf, np.inf, 0.0, False)
-    tuner.started(chain, rng)
+    tuner.started(chain, rng, dispersed=True)
     # What a start costs is no part of a draw.
     chain.take_queries()
     tuner.gradients(chain)

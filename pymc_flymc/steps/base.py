@@ -187,8 +187,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         theta = self._layout.ravel(point)
         chain.set_others(self._others_layout.ravel(point))
         if not chain.started:
-            self._start(chain, theta)
-            self.tuner.started(chain, self.rng)
+            self.tuner.started(chain, self.rng, dispersed=self._start(chain, theta))
         elif not np.array_equal(theta, self._layout.round(chain.state.theta)):
             # Somebody else moved our variables: z must be drawn again from its conditional law.
             chain.start_at(self.rng, theta)
@@ -213,15 +212,17 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         # All keys, in their order; never in place: the point may be memory shared with PyMC.
         return {**point, **self._layout.unravel(chain.state.theta)}, [stats]
 
-    def _start(self, chain: FireflyChain, theta: np.ndarray) -> None:
+    def _start(self, chain: FireflyChain, theta: np.ndarray) -> bool:
+        """Start a chain at parameters that were given, or else around the anchor: whether so."""
         name = type(self).__name__
         if not np.array_equal(theta, self._default_theta):
             check_start(theta, self._layout)
             if not np.isfinite(chain.start_at(self.rng, theta)):
                 raise ValueError(f"{name}: the model's log density is not finite at initvals")
-            return
+            return False
         if not chain.start_dispersed(self.rng):
             raise ValueError(f"{name}: found no starting point of finite density around the anchor")
+        return True
 
     @reported
     def _reanchor(
@@ -231,9 +232,9 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
 
         Tuning starts again for the steps that are left of it: what has been learnt at the old
         anchor, where other rows were bright, says little. The parameters stay where they are, but
-        for a tuner that lets chains come in, and z is drawn afresh from its law given them, as the
-        augmented density is another one. None of this affects exactness: once tuning is over,
-        nothing moves.
+        for a tuner that lets chains come in from far, and z is drawn afresh from its law given
+        them, as the augmented density is another one. None of this affects exactness: once tuning
+        is over, nothing moves.
 
         Returns
         -------
@@ -254,7 +255,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         moved.set_others(chain.others)
         moved.start_at(self.rng, chain.state.theta)
         moved.scratch.queries[0] += chain.take_queries()
-        self.tuner.started(moved, self.rng)
+        self.tuner.started(moved, self.rng, dispersed=False)
         self._chain, self.tuning = moved, self._new_tuning(tuning.steps - tuning.step)
         return moved, np.stack([moved.whiten(theta) for theta in draws_theta])
 

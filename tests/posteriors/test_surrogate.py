@@ -96,8 +96,19 @@ def test_start_comes_in():
     far = chain.n_bright
     expected = sum(part.expected_bright for part in target.parts)
     assert far > FAR * (expected + 1.0)
-    SurrogateTuner().started(chain, rng)
+    SurrogateTuner().started(chain, rng, dispersed=False)
     assert chain.n_bright <= FAR * (expected + 1.0)
+
+
+def test_given_start_stays():
+    """One that was drawn is led on, for a few proposals; but not what somebody chose."""
+    reading, _ = problem_of(regular)
+    chain, rng = started(target_of(reading, 0), 1)
+    at = chain.state.v.copy()
+    SurrogateTuner().started(chain, rng, dispersed=False)
+    np.testing.assert_array_equal(chain.state.v, at)
+    SurrogateTuner().started(chain, rng, dispersed=True)
+    assert np.all(chain.state.v != at)
 
 
 def sample(target, seed, each, tune=300, draws=4000):

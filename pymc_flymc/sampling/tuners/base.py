@@ -37,8 +37,8 @@ class Tuner(ABC):
         """Return a chain over a target, whose anchor may not be the step's first."""
         return FireflyChain(target, brightness, self.begin(target), anchor)
 
-    def started(self, chain: FireflyChain, rng: np.random.Generator) -> None:
-        """Go on from a chain's first state."""
+    def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
+        """Go on from a chain's first state, which was drawn around the anchor or has been given."""
 
     def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
         """Learn from a tuning window's draws, whitened, shape (n, D)."""

@@ -46,7 +46,7 @@ class HamiltonianTuner(Tuner):
         d = len(target.geometry.centre)
         return new_dynamics(d, target.n_slopes, self.length, self.target_accept)
 
-    def started(self, chain: FireflyChain, rng: np.random.Generator) -> None:
+    def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
         """Leave out correlations, or all that is known of the posterior's shape, if so asked."""
         if self.metric == "diagonal":
             chain.set_geometry(diagonal_geometry(chain.geometry))

@@ -61,7 +61,7 @@ class MetropolisTuner(Tuner):
         """Return `kernels.metropolis.Moves`."""
         return new_moves(len(target.geometry.centre), np.array(self.mixture))
 
-    def started(self, chain: FireflyChain, rng: np.random.Generator) -> None:
+    def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
         """Leave out all that is known of the posterior's shape, if so asked."""
         if self.isotropic:
             chain.set_geometry(isotropic_geometry(chain.geometry))

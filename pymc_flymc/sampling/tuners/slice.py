@@ -28,7 +28,7 @@ class SliceTuner(Tuner):
         """Return `kernels.slice.Slices`."""
         return new_slices(len(target.geometry.centre), self.random)
 
-    def started(self, chain: FireflyChain, rng: np.random.Generator) -> None:
+    def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
         """Leave out all that is known of the posterior's shape, if so asked."""
         if self.isotropic:
             chain.set_geometry(isotropic_geometry(chain.geometry))

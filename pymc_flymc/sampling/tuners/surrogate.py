@@ -20,8 +20,8 @@ __all__ = ["SurrogateTuner"]
 LENGTH, TARGET_ACCEPT = 2.5, 0.9
 #: Trajectories in a proposal.
 REPEATS = 2
-#: Proposals to come in from a start, at least and at most; it is far as long as so many times more
-#: rows than expected are bright.
+#: Proposals to come in from a start, at least where it was drawn, and at most; it is far as long as
+#: so many times more rows than expected are bright.
 FEWEST, APPROACH, FAR = 2, 100, 20.0
 
 
@@ -42,16 +42,18 @@ class SurrogateTuner(Tuner):
         moves.repeats[:] = REPEATS
         return moves
 
-    def started(self, chain: FireflyChain, rng: np.random.Generator) -> None:
-        """Follow the surrogate alone for a few proposals, and to where its mass is.
+    def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
+        """Follow the surrogate alone to where its mass is, and for a few proposals in any case.
 
         A state far out, where nearly all rows are bright, has a weight that no proposal can compete
         with, and each of them would begin there. This is before the first draw, or in tuning: it is
-        the start that moves, also one that a user has given.
+        the start that moves. One that a user has given, or that a chain has come to, moves only if
+        it is so far out.
         """
         expected = sum(part.expected_bright for part in chain.target.parts)
+        fewest = FEWEST if dispersed else 0
         for i in range(APPROACH):
-            if i >= FEWEST and chain.n_bright <= FAR * (expected + 1.0):
+            if i >= fewest and chain.n_bright <= FAR * (expected + 1.0):
                 break
             chain.state.log_weight[0] = -np.inf  # whatever comes is accepted
             chain.advance(rng, 1, 1.0)
