@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
+from pymc_flymc.anchor.climb import TOLERANCE, Summit, climb
 from pymc_flymc.anchor.effects import moving
 from pymc_flymc.anchor.kinks import has_kinks, sharpened
 from pymc_flymc.anchor.landscape import Landscape
-from pymc_flymc.anchor.objective import Objective
 from pymc_flymc.anchor.proper import check_bounded, check_proper
 from pymc_flymc.anchor.surrogate import Surrogate
 from pymc_flymc.anchor.trust_region import NEAR, maximise
@@ -24,9 +24,6 @@ from pymc_flymc.reporting import doing, log
 
 __all__ = ["AnchorSearch"]
 
-#: The search ends when one more step would gain less than this in log density: then the anchor is
-#: within sqrt(2 * 1e-3) of a posterior standard deviation of the mode.
-TOLERANCE = 1e-3
 #: After subsamples a pass over all rows is worth more than that: this much for each parameter, and
 #: in all, so that bounds touch within one sd of the mode, and the mean square of the draws'
 #: distance from there is larger by one per cent. The step is still made, without a pass, to the
@@ -38,7 +35,6 @@ SUBSAMPLE_TOLERANCE = 0.25
 GROWTH = 12
 #: Rows of a sample of those that lie elsewhere.
 SAMPLE = 1 << 18
-MAX_STEPS = 100
 #: Coefficients beyond which the time that their matrices take is worth a warning.
 MANY_COEFFICIENTS = 1000
 #: Columns that stand for the Laplace covariance of many coefficients: variances come out to a
@@ -67,10 +63,6 @@ class AnchorSearch:
     def find(self, start: np.ndarray) -> Anchor:
         """Find the mode by damped Newton steps, on a subsample first.
 
-        Each step expands the log-likelihoods in w to second order (one pass), maximises this
-        quadratic plus the exact rest of the model over theta (no pass), and is shortened until the
-        true log density rises.
-
         Parameters
         ----------
         start : ndarray, shape (D,)
@@ -87,7 +79,7 @@ class AnchorSearch:
         passes, stages = 0.0, _strides(landscape.regressions)
         for i, strides in enumerate(stages):
             tolerance = _tolerance(len(theta), i, max(strides) == 1)
-            found = _climb(landscape, theta, strides, tolerance, passes)
+            found = climb(landscape, theta, start, strides, tolerance, passes)
             check_bounded(landscape, found.theta, found.expansion)
             # Unbounded, as where the common scale of some coefficients goes to zero with them:
             # begin again, with all coefficients that have no part in others' scales integrated out.
@@ -95,7 +87,7 @@ class AnchorSearch:
                 free = moving(landscape.surrogate, found.theta)
                 effects = replace(landscape.effects, integrated_out=free)
                 landscape = replace(landscape, effects=effects)
-                found = _climb(landscape, start, strides, tolerance, found.passes)
+                found = climb(landscape, start, start, strides, tolerance, found.passes)
             theta, passes = found.centre, found.passes
             if i == len(stages) - 2 and has_kinks(landscape.regressions):
                 landscape = _sharpened(landscape, _anchor(landscape, found))
@@ -117,7 +109,7 @@ class AnchorSearch:
             expansion = landscape.expand(theta)
             check_proper(landscape, theta, expansion, None)
             centre, objective = maximise(landscape.objective(expansion.concave()), theta)
-            return _anchor(landscape, _Summit(theta, centre, objective, expansion, None, 1.0))
+            return _anchor(landscape, Summit(theta, centre, objective, expansion, None, 1.0))
 
         return self._with_kinks(made)
 
@@ -140,7 +132,7 @@ class AnchorSearch:
                 )
             )
             objective = landscape.objective(level).joint()
-            anchor = _anchor(landscape, _Summit(theta, theta, objective, level, None, 1.0))
+            anchor = _anchor(landscape, Summit(theta, theta, objective, level, None, 1.0))
             touching = zip(anchor.parts, expansion.parts, strict=True)
             parts = tuple(replace(part, expansion=around) for part, around in touching)
             return replace(anchor, parts=parts)
@@ -155,93 +147,7 @@ class AnchorSearch:
         return made(_sharpened(self._landscape, anchor))
 
 
-@dataclass(frozen=True)
-class _Summit:
-    """Where Newton steps have ended.
-
-    Attributes
-    ----------
-    theta, centre : ndarray, shape (D,)
-        Where the rows were expanded last, and a last step on from there, which takes no pass.
-    objective : Objective
-        What the last step maximised.
-    expansion, previous : JointExpansion
-        The log-likelihoods around theta, and around the last point but one, if there is one.
-    passes : float
-        Passes over the data that the search has taken so far.
-    """
-
-    theta: np.ndarray
-    centre: np.ndarray
-    objective: Objective
-    expansion: JointExpansion
-    previous: JointExpansion | None
-    passes: float
-
-    @property
-    def promise(self) -> float:
-        """Gain that one more Newton step promises."""
-        return 0.5 * self.objective.newton_decrement(self.theta) ** 2
-
-
-def _climb(
-    landscape: Landscape,
-    theta: np.ndarray,
-    strides: Sequence[int],
-    tolerance: float,
-    passes: float,
-) -> _Summit:
-    """Climb from theta to the mode of the density with every so-many-th row of each regression.
-
-    Up to a step that would gain less than the tolerance: it leads to the summit's centre.
-    """
-    n_rows = np.array([each.design.n_rows for each in landscape.regressions])
-    share = float(np.sum(n_rows / strides) / np.sum(n_rows))
-    expansion, previous = landscape.expand(theta, strides), None
-    passes += share
-    height = landscape.surrogate(theta, expansion.pack())[0]
-    if not np.isfinite(height):
-        raise ValueError(
-            f"the log density of the model with likelihood {landscape.names} is {height} at the "
-            "start of the anchor search; give FireflyMH an anchor=, or the variables other initial "
-            "values"
-        )
-    near = not len(landscape.effects.integrated_out)
-    for _ in range(MAX_STEPS):
-        proposal, objective = maximise(landscape.objective(expansion.concave(), near), theta)
-        value, gradient = objective(theta)
-        predicted = objective(proposal)[0] - value
-        if not near and predicted < NEAR:
-            near = True
-            continue
-        if predicted < tolerance:
-            centre = proposal if TOLERANCE < tolerance and predicted > 0.0 else theta
-            return _Summit(theta, centre, objective, expansion, previous, passes)
-        slope = gradient @ (proposal - theta)
-        step = 1.0
-        while True:
-            candidate = theta + step * (proposal - theta)
-            new_expansion = landscape.expand(candidate, strides)
-            new_value = objective.with_statistics(new_expansion.pack())(candidate)[0]
-            passes += share
-            if new_value > value:
-                break
-            # To the top of the parabola through what is known, within limits.
-            shortfall = slope * step - (new_value - value) if np.isfinite(new_value) else np.inf
-            step *= np.clip(0.5 * slope * step / shortfall, 0.05, 0.5)
-            if step < 1e-6:  # rounding: no further progress is possible
-                return _Summit(theta, theta, objective, expansion, previous, passes)
-        theta, expansion, previous = candidate, new_expansion, expansion
-    runaway = int(np.argmax(np.abs(theta)))
-    raise ValueError(
-        f"no posterior mode found in {passes:.0f} passes over {landscape.names}: "
-        f"{landscape.layout.describe(runaway)} has reached {theta[runaway]:.3g}. If the predictors "
-        "separate the outcomes, the likelihood alone does not pin the coefficients down: give them "
-        "a proper prior, or give FireflyMH an anchor="
-    )
-
-
-def _anchor(landscape: Landscape, summit: _Summit) -> Anchor:
+def _anchor(landscape: Landscape, summit: Summit) -> Anchor:
     """Make an anchor, with the Laplace approximation of the objective at a summit's centre."""
     surrogate, expansion = landscape.surrogate, summit.expansion
     geometry = summit.objective.with_statistics(expansion.pack()).geometry(summit.centre)

@@ -14,12 +14,17 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.tensor.variable import TensorVariable
+from scipy.sparse import csr_array
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.compilation import OUTSIDE
 from pymc_flymc.graphs.once import once
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
+from pymc_flymc.regression.quadratic import (
+    collapsed_quadratic,
+    dense_curvatures,
+    quadratic_size,
+)
 from pymc_flymc.reporting import doing
 
 __all__ = ["Surrogate", "surrogate_of"]
@@ -28,6 +33,8 @@ __all__ = ["Surrogate", "surrogate_of"]
 MERGE = RewriteDatabaseQuery(include=["merge"])
 #: Coefficients from which on it pays to treat them as long vectors.
 MANY = 1000
+#: Share of a Jacobian that is not zero, up to which products with it are made of sparse matrices.
+SPARSE = 0.1
 #: Central differences in unconstrained parameters of size 1: their error and that of rounding are
 #: about its square.
 STEP = float(np.cbrt(np.finfo(np.float64).eps))
@@ -68,7 +75,8 @@ class Surrogate:
             logp = logp + collapsed_quadratic(w, own, n)
             own = own[quadratic_size(own, n) :]
         known: dict[Any, Any] = {graph.others: pt.constant(others)}
-        value: Any = graph_replace([logp], known, strict=False)[0]
+        values: Any = graph_replace([logp, graph.rest], known, strict=False)
+        value, self._rest = values
         try:
             gradient: Any = pytensor.grad(value, graph.theta, disconnected_inputs="ignore")
         except (NotImplementedError, TypeError) as error:
@@ -78,7 +86,7 @@ class Surrogate:
             ) from error
         # What the quadratic says of its gradient, written out, or else PyTensor cannot vectorise.
         gradient = rewrite_graph(gradient, include=("inline_ofg_expansion",))
-        self.n_coefficients = graph.n_coefficients
+        self.n_coefficients, self._sizes = graph.n_coefficients, graph.sizes
         self._graphs = graph.theta, statistics, gradient
         self._w, self._constant = pt.join(0, *graph.coefficients), graph.jacobian
         self._function = self._compile([graph.theta, statistics], [value, gradient])
@@ -98,9 +106,30 @@ class Surrogate:
         theta, statistics, gradient = self._graphs
         graph = _if_there(lambda: _jacobian(gradient, theta))
         if graph is not None:
-            # Where effects are integrated out, there are hundreds of calls.
-            return self._compile([theta, statistics], graph, self._constant is not None)
+            return self._compile([theta, statistics], graph)
         return lambda t, known: np.stack([self._change(t, known, v) for v in np.eye(len(t))])
+
+    @cached_property
+    def _hessian_of_rest(self) -> Any:
+        """Function of theta: Hessian without the quadratics, or None where there is no graph."""
+        theta = self._graphs[0]
+
+        def graph() -> Any:
+            gradient: Any = pytensor.grad(self._rest, theta, disconnected_inputs="ignore")
+            return _jacobian(gradient, theta)
+
+        found = _if_there(graph)
+        return None if found is None else self._compile([theta], found, few_calls=True)
+
+    @cached_property
+    def _jacobians(self) -> list[Any]:
+        """Jacobians of each likelihood's coefficients, which are affine."""
+        assert self._constant is not None
+        parts = np.split(self._constant, np.cumsum(self._sizes)[:-1])
+        return [
+            csr_array(part) if np.count_nonzero(part) < SPARSE * part.size else part
+            for part in parts
+        ]
 
     @cached_property
     def _hessian_times(self) -> Any:
@@ -152,8 +181,17 @@ class Surrogate:
 
     def hessian(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Hessian, shape (D, D)."""
+        matrices = None
+        if self._constant is not None and self._hessian_of_rest is not None:
+            matrices = dense_curvatures(statistics, self._sizes)
+        if matrices is not None:
+            # Of affine coefficients a quadratic's Hessian is a product of matrices: as a graph it
+            # would be made of operations on vectors, a row of it for each parameter.
+            hessian = np.array(self._hessian_of_rest(theta))
+            for matrix, jacobian in zip(matrices, self._jacobians, strict=True):
+                hessian -= 2.0 * (jacobian.T @ (jacobian.T @ matrix).T)
         # With many coefficients one column after the other: all at once they take O(D P) memory.
-        if self.n_coefficients > MANY:
+        elif self.n_coefficients > MANY:
             hessian = np.stack(
                 [self.hessian_times(theta, statistics, v) for v in np.eye(len(theta))]
             )

@@ -23,7 +23,7 @@ from pymc_flymc.graphs.tools import plain_function
 __all__ = ["constant_jacobian"]
 
 #: Jacobians of more elements for as many outputs as inputs are left to graphs.
-LARGE = 1 << 20
+LARGE = 1 << 22
 
 #: Ops that put the elements of their first input elsewhere.
 _MOVES = (

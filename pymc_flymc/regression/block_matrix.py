@@ -102,6 +102,14 @@ class BlockMatrix:
         out.sparse = factor * self.sparse
         return out
 
+    def __add__(self, other: BlockMatrix) -> BlockMatrix:
+        """Return the sum with a matrix of the same blocks."""
+        out = object.__new__(BlockMatrix)
+        out.start = self.start
+        out.dense, out.cross = self.dense + other.dense, self.cross + other.cross
+        out.sparse = self.sparse + other.sparse
+        return out
+
     def pack(self) -> np.ndarray:
         """Return all numbers as one vector, which `kernels.quadratic` reads.
 

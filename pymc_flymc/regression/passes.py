@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -199,8 +200,19 @@ class LikelihoodExpansion:
         """
         if isinstance(self.information, BlockMatrix) or not np.all(np.isfinite(self.information)):
             return self
+        with suppress(np.linalg.LinAlgError):
+            np.linalg.cholesky(self.information)  # a hundred times as quick as what is below
+            return self
         values, vectors = np.linalg.eigh(self.information)
         return replace(self, information=(vectors * np.abs(values)) @ vectors.T)
+
+    def damped(self, factor: float, other: LikelihoodExpansion) -> LikelihoodExpansion:
+        """Return the expansion with another one's curvature, times a factor, added to its own."""
+        if isinstance(self.information, BlockMatrix):
+            more: Any = other.information.scaled(factor)
+        else:
+            more = factor * other.information
+        return replace(self, information=self.information + more)
 
     def without_rows(self) -> LikelihoodExpansion:
         """Return the expansion of a constant."""
@@ -238,15 +250,11 @@ def likelihood_pass(
         for i, a in enumerate(spans):
             information[a, k * width :] = -(x.T @ of.mixed[i].T)
             for j in range(i + 1, k):
-                information[a, spans[j]] = -(x.T @ (x * of.second[i, j][:, None]))
-            # Rows that are all but certain underflow to subnormal numbers, on which products
-            # crawl. The same array twice: BLAS computes one triangle only.
+                information[a, spans[j]] = -_weighted_squares(x, of.second[i, j])
             curvature = -of.second[i, i]
-            root = x * np.sqrt(np.where(curvature > 1e-200, curvature, 0.0))[:, None]
-            information[a, a] = root.T @ root
-            if not derivatives.log_concave:
-                rising = x * np.sqrt(np.maximum(-curvature, 0.0))[:, None]
-                information[a, a] -= rising.T @ rising
+            if derivatives.log_concave:
+                curvature = np.maximum(curvature, 0.0)
+            information[a, a] = _weighted_squares(x, curvature)
         return len(y), float(of.value.sum()), gradient, information
 
     n_read, value, gradient, information = sum_rows(design, y, w, expand, stride)
@@ -254,6 +262,18 @@ def likelihood_pass(
     upper = np.triu(information)
     information = scale * (upper + np.triu(information, 1).T)
     return LikelihoodExpansion(value * scale, gradient * scale, information, w)
+
+
+def _weighted_squares(x: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """Return sum_n a_n x_n x_n'."""
+    # Rows that are all but certain underflow to subnormal numbers, on which products crawl.
+    a = np.where(np.abs(a) > 1e-200, a, 0.0)
+    for sign in (1.0, -1.0):
+        if np.all(sign * a >= 0.0):
+            # The same array twice: BLAS computes one triangle only.
+            root = x * np.sqrt(sign * a)[:, None]
+            return np.asarray(sign * (root.T @ root))
+    return np.asarray(x.T @ (x * a[:, None]))
 
 
 def _structured_pass(

@@ -12,7 +12,13 @@ from pymc_flymc.graphs.quadratic import Quadratic
 from pymc_flymc.regression.block_matrix import BlockMatrix, block_size, pack_dense
 from pymc_flymc.regression.design import STRUCTURED
 
-__all__ = ["QuadraticStatistics", "collapsed_quadratic", "quadratic_size", "quadratic_terms"]
+__all__ = [
+    "QuadraticStatistics",
+    "collapsed_quadratic",
+    "dense_curvatures",
+    "quadratic_size",
+    "quadratic_terms",
+]
 
 
 @dataclass
@@ -98,6 +104,28 @@ class QuadraticStatistics:
         else:
             curvature = self.curvature.ravel()
         return np.concatenate([[self.constant], self.centre, self.linear, curvature])
+
+
+def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray] | None:
+    """Return the matrices of quadratics packed one after the other; None if columns are sparse.
+
+    Parameters
+    ----------
+    statistics : ndarray
+        As packed by `QuadraticStatistics.pack`; what follows is not read.
+    sizes : tuple of int
+        Numbers of coefficients.
+    """
+    found, place = [], 0
+    for p in sizes:
+        place += 1 + 2 * p
+        if p > STRUCTURED:
+            if statistics[place + 1]:
+                return None
+            place += 3
+        found.append(statistics[place : place + p * p].reshape(p, p))
+        place += p * p
+    return found
 
 
 def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:

@@ -76,6 +76,11 @@ class JointExpansion:
         """Return the sum of expansions made concave."""
         return JointExpansion(tuple(part.concave() for part in self.parts))
 
+    def damped(self, factor: float, other: JointExpansion) -> JointExpansion:
+        """Return the sum with another one's curvature, times a factor, added to its own."""
+        pairs = zip(self.parts, other.parts, strict=True)
+        return JointExpansion(tuple(part.damped(factor, others) for part, others in pairs))
+
     def without(self, flat: Sequence[bool]) -> JointExpansion:
         """Return the sum with some of its parts made constant."""
         return JointExpansion(

@@ -5,7 +5,8 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyMH
-from pymc_flymc.anchor.search import LARGEST_TOLERANCE, TALL_TOLERANCE, TOLERANCE
+from pymc_flymc.anchor.climb import TOLERANCE
+from pymc_flymc.anchor.search import LARGEST_TOLERANCE, TALL_TOLERANCE
 from tests.support.data import log_sigmoid, logistic_rows, standardised
 from tests.support.models import logistic_model
 
@@ -73,6 +74,24 @@ def test_subsample_saves_passes(searches):
     many, few = (searches(logistic_model(*case(name))) for name in ("many-rows", "easy"))
     assert many.passes < few.passes
     assert many.passes != int(many.passes)  # parts of passes count as such
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_rows_unlike_those_of_the_subsample(searches, seed):
+    """They are predicted badly, and with certainty: a Newton step leads far beyond their reach.
+
+    Steps that were only shortened took 49 and 24 passes.
+    """
+    n, rng = 150_000, np.random.default_rng(seed)
+    rare = (rng.random((n, 4)) < 1e-4) * rng.lognormal(0.0, 2.0, size=(n, 4))
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, 4)), rare])
+    X[:, 1:] /= X[:, 1:].std(axis=0)
+    beta = np.concatenate([[0.5], 4.0 * rng.normal(size=4), rng.normal(size=4)])
+    y = (np.log(rng.random(n)) < log_sigmoid(X @ beta)).astype(int)
+    anchor = searches(logistic_model(X, y, 1.0))
+    distance, _ = distance_to_mode(X, y, anchor.theta)
+    assert distance < np.sqrt(2 * TALL_TOLERANCE * X.shape[1]) * 1.05
+    assert anchor.passes < 20
 
 
 def test_passes_are_counted(searches, rows_read):

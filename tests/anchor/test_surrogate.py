@@ -11,6 +11,8 @@ from pymc_flymc import UnsupportedModelError
 from pymc_flymc.anchor.surrogate import Surrogate
 from pymc_flymc.reading.flat import Layout, flatten_model
 from pymc_flymc.reading.model import read_model
+from pymc_flymc.regression.block_matrix import pack_dense
+from pymc_flymc.regression.design import STRUCTURED
 from tests.support.models import smooth, smooth_rows
 
 
@@ -25,7 +27,9 @@ def surrogate_of(model):
     )
     rng = np.random.default_rng(0)
     root = rng.normal(size=(p, 2 * p))
-    statistics = np.concatenate([[0.0], rng.normal(size=2 * p), (root @ root.T).ravel()])
+    curvature = root @ root.T
+    packed = pack_dense(curvature) if p > STRUCTURED else curvature.ravel()
+    statistics = np.concatenate([[0.0], rng.normal(size=2 * p), packed])
     return Surrogate(graph, np.empty(0)), 0.3 * rng.normal(size=layout.size), statistics
 
 
@@ -74,6 +78,28 @@ def test_differences_take_the_place_of_second_derivatives():
             error = 100.0 * np.finfo(float).eps ** (2.0 / 3.0) * np.abs(wanted).max()
             np.testing.assert_allclose(getattr(other, name)(*arguments), wanted, atol=error)
         theta = theta + 0.3 * v
+
+
+def affine(mixed, n_columns=4):
+    x = np.random.default_rng(3).normal(size=(30, n_columns))
+    mixing = 0.1 * np.arange(n_columns**2).reshape(2 * (n_columns,)) if mixed else np.eye(n_columns)
+    with pm.Model() as model:
+        beta = pm.StudentT("beta", 3.0, sigma=2.0, shape=n_columns)
+        pm.Bernoulli("y", logit_p=x @ (mixing @ beta), observed=np.arange(30) < 9)
+    return model
+
+
+@pytest.mark.parametrize(
+    "model", [affine(False), affine(True), affine(False, STRUCTURED + 1)], ids=["", "mixed", "many"]
+)
+def test_hessian_of_affine_coefficients(model):
+    """It is made of matrices, and the same as products with the graph's, which has all in it."""
+    surrogate, theta, statistics = surrogate_of(model)
+    assert surrogate._constant is not None
+    found = surrogate.hessian(theta, statistics)
+    for v in np.random.default_rng(2).normal(size=(3, len(theta))):
+        wanted = surrogate.hessian_times(theta, statistics, v)
+        np.testing.assert_allclose(found @ v, wanted, rtol=1e-10, atol=1e-10 * np.abs(wanted).max())
 
 
 def test_no_gradient_is_explained():
