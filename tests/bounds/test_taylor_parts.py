@@ -128,7 +128,8 @@ def test_bound_is_tried_within_and_beyond_limits(built):
     np.testing.assert_allclose(gap, 0.0, atol=1e-6)  # it touches at the anchor
 
 
-@pytest.mark.parametrize("family", ["poisson", pytest.param("probit", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["poisson", "probit"])
 def test_force_is_the_gradient_of_the_joint_density(family):
     """In whitened coordinates, all rows bright: of the radii, effects and sums of rows."""
     built, rng = Built(family, FireflyHMC), np.random.default_rng(6)

@@ -100,7 +100,7 @@ def test_limits_on_the_derivatives(graphs, i, y, order):
         assert np.all(largest <= limit * (1 + 1e-9) + 1e-9)
 
 
-@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("order", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", FAMILIES, ids=["probit", "cloglog"])
 def test_posterior_by_quadrature(family, order):
     rng = np.random.default_rng(5)

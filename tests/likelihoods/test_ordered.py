@@ -149,6 +149,7 @@ def test_cutpoints_that_do_not_increase_have_no_density():
 # --- exactness ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_few_rows_are_read():
     rng = np.random.default_rng(2)
     rows = rng.normal(size=(30_000, 4))

@@ -50,6 +50,7 @@ def test_joint_moves_are_not_isotropic(logistic):
         step_of(logistic[0], bound=Taylor(), proposal="isotropic")
 
 
+@pytest.mark.slow
 def test_untuned_tangent_by_quadrature():
     """It touches at no residual: outliers are bright, and all else is mostly dark."""
     model, log_density = student_t()

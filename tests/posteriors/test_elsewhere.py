@@ -114,14 +114,8 @@ def varying_intercepts(data):
     pm.Bernoulli("y_obs", logit_p=a[data["g"]] + data["X"][:, 1] * a.sum(), observed=data["y"])
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        poisson,
-        pytest.param(softmax, marks=pytest.mark.slow),
-        pytest.param(varying_intercepts, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("build", [poisson, softmax, varying_intercepts])
 def test_other_families_and_priors(build):
     n = 5000
     rng = np.random.default_rng(6)

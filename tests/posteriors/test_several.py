@@ -63,7 +63,7 @@ def problems():
 @pytest.mark.parametrize(
     ("kind", "problem", "settings"),
     [
-        (FireflyMH, "two regressions", {"transitions": 25}),
+        pytest.param(FireflyMH, "two regressions", {"transitions": 25}, marks=pytest.mark.slow),
         (FireflyMH, "counts and noise", {"transitions": 40}),
         (FireflyMH, "two regressions", {"transitions": 15, "bound": None}),
         (
