@@ -67,6 +67,8 @@ def cell(found: dict[str, Any] | None, limit: float) -> str:
     """One method's seconds, marked if extrapolated, and what was chosen."""
     if found is None:
         return f"> {limit:.0f}"
+    if "refused" in found:
+        return ""
     text = three_digits(found["seconds"]) + "*" * found.get("extrapolated", False)
     return f"{text} ({found['kernel']})" if "kernel" in found else text
 
@@ -80,7 +82,7 @@ def draw(
         points = [
             (found["seconds"], i)
             for i, line in enumerate(table.values())
-            if (found := line[method]) is not None
+            if (found := line[method]) is not None and "seconds" in found
         ]
         axes.plot(*zip(*points, strict=True), "o", label=method, alpha=0.8)
     axes.set_yticks(range(len(table)), list(table))
