@@ -103,6 +103,7 @@ def climb(
             "values"
         )
     near = not len(landscape.effects.integrated_out)
+    # Where the search does not begin here, that takes a pass, if it is needed.
     damping, at_start = 0.0, expansion.concave() if theta is start else None
     for _ in range(MAX_STEPS):
         concave = expansion.concave()
@@ -140,12 +141,12 @@ def climb(
             damping = 2.0 ** (failures - 1) * RAISE * damping if damping > 0.0 else FIRST
             if damping > LARGEST:
                 return Summit(theta, theta, objective, expansion, previous, passes)
-        gained = (new_value - value) / (objective(candidate)[0] - value)
+        gained, promised = new_value - value, objective(candidate)[0] - value
         if damping == 0.0:
             damping = FIRST if step < SHORT else 0.0
-        elif gained > GOOD:
+        elif gained > GOOD * promised:
             damping = damping / RAISE if damping > LEAST else 0.0
-        elif gained < BAD:
+        elif gained < BAD * promised:
             damping *= RAISE
         theta, expansion, previous = candidate, new_expansion, expansion
     runaway = int(np.argmax(np.abs(theta)))

@@ -181,10 +181,9 @@ class Surrogate:
 
     def hessian(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Hessian, shape (D, D)."""
-        matrices = None
-        if self._constant is not None and self._hessian_of_rest is not None:
-            matrices = dense_curvatures(statistics, self._sizes)
-        if matrices is not None:
+        affine = self._constant is not None
+        matrices = dense_curvatures(statistics, self._sizes) if affine else None
+        if matrices is not None and self._hessian_of_rest is not None:
             # Of affine coefficients a quadratic's Hessian is a product of matrices: as a graph it
             # would be made of operations on vectors, a row of it for each parameter.
             hessian = np.array(self._hessian_of_rest(theta))
