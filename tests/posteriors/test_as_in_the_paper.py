@@ -42,7 +42,8 @@ def test_isotropic_proposals_by_quadrature(logistic, kind):
     draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
     assert_matches(draws, reference)
     jacobian = jacobian_of(step.chain.geometry)
-    np.testing.assert_array_equal(jacobian, jacobian[0, 0] * np.eye(2))
+    # Differences of coordinates: the last bit is that of the centre's.
+    np.testing.assert_allclose(jacobian, jacobian[0, 0] * np.eye(2), rtol=4 * np.finfo(float).eps)
 
 
 def test_joint_moves_are_not_isotropic(logistic):
