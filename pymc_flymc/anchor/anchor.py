@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.regression.passes import LikelihoodExpansion
+from pymc_flymc.regression.expansion import LikelihoodExpansion
 
 __all__ = ["Anchor", "AnchorPart"]
 

@@ -81,10 +81,14 @@ def climb(
 
     Parameters
     ----------
-    start : ndarray, shape (D,)
-        Of the search as a whole.
+    theta, start : ndarray, shape (D,)
+        Where to begin, and where the search as a whole began: the same object in its first stage.
+    strides : sequence of int
+        For each regression: its rows are those with numbers 0, stride, 2 stride and so on.
+    tolerance : float
+        In units of the log density.
     passes : float
-        Taken so far.
+        Over all rows, taken so far.
 
     Raises
     ------

@@ -11,7 +11,8 @@ import numpy as np
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.design import Design
-from pymc_flymc.regression.passes import LikelihoodExpansion, likelihood_pass
+from pymc_flymc.regression.expansion import LikelihoodExpansion
+from pymc_flymc.regression.passes import likelihood_pass
 
 __all__ = ["JointExpansion", "Regression", "expand", "names_of", "spans_of"]
 

@@ -122,6 +122,11 @@ def try_joint_moves(
 
     They are fewer if they read more rows than the limit, or if they vary so much that an effective
     draw reads more rows than what is hopeless: few weights make that less than it is.
+
+    Parameters
+    ----------
+    limit, hopeless : float
+        In rows: of all proposals together, and for an effective draw.
     """
     rng = np.random.default_rng(SEED)
     n_parameters = len(target.geometry.centre)

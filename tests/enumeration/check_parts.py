@@ -31,7 +31,7 @@ from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.sweeps import sweep
 from pymc_flymc.likelihoods import PoissonLog
 from pymc_flymc.regression.design import Design
-from pymc_flymc.regression.passes import LikelihoodExpansion
+from pymc_flymc.regression.expansion import LikelihoodExpansion
 from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, make_plan
 

@@ -32,7 +32,7 @@ def test_block_matrix():
     function = pytensor.function(
         [u, packed], [*graphs, pytensor.grad(graphs[0], u)], mode="FAST_COMPILE"
     )
-    numbers, at = matrix.scaled(0.5).pack(), RNG.normal(size=9)
+    numbers, at = (matrix.scaled(0.2) + matrix.scaled(0.3)).pack(), RNG.normal(size=9)
     value, size, slope = function(at, np.append(numbers, [1.0, 2.0]))
     np.testing.assert_allclose(value, 0.5 * at @ expected @ at, rtol=1e-12)
     np.testing.assert_allclose(slope, expected @ at, rtol=1e-11)
