@@ -65,21 +65,33 @@ def _shrunk_covariance(draws: np.ndarray) -> np.ndarray:
 
     By as much as the noise in it says (Ledoit & Wolf 2004, section 3.3), which is seen from parts
     of the chain: neighbouring draws depend on each other, and say less than so many others would.
-    The old one is scaled by the median of the variances: a few that are large, as of the scales of
-    a horseshoe, would make trajectories too long for all others.
+    Variances are shrunk apart from correlations, of which a window of fewer draws than parameters
+    says nothing; towards their median: a few that are large, as of the scales of a horseshoe, would
+    make trajectories too long for all others.
     """
     n, m = draws.shape
-    sample, total, squares = draws.T @ draws / n, np.zeros((m, m)), 0.0
+    sample, total, squares = draws.T @ draws / n, np.zeros((m, m)), np.zeros((m, m))
     size = n // PARTS
     if size < 2:
         return np.eye(m)
-    before = np.median(np.diag(sample)) * np.eye(m)
     for i in range(PARTS):
         part = draws[i * size : (i + 1) * size]
         each = part.T @ part / size
         total += each
-        squares += float(np.sum(each**2))
-    noise = (squares - float(np.sum(total**2)) / PARTS) / (PARTS * (PARTS - 1))
-    change = float(np.sum((sample - before) ** 2))
-    weight = min(1.0, DOUBT * noise / change) if change > 0.0 else 1.0
-    return (1.0 - weight) * sample + weight * before
+        squares += each**2
+    noise = (squares - total**2 / PARTS) / (PARTS * (PARTS - 1))
+    variances = np.diag(sample)
+    before = np.full(m, np.median(variances))
+    own = _weight(np.diag(noise), variances - before)
+    np.fill_diagonal(noise, 0.0)
+    # No smaller than that of variances: what is returned stays positive definite.
+    weight = max(own, _weight(noise, sample - np.diag(variances)))
+    covariance = (1.0 - weight) * sample
+    np.fill_diagonal(covariance, (1.0 - own) * variances + own * before)
+    return covariance
+
+
+def _weight(noise: np.ndarray, change: np.ndarray) -> float:
+    """Return the weight of what was believed before, for estimates with some noise."""
+    squares = float(np.sum(change**2))
+    return min(1.0, DOUBT * float(np.sum(noise)) / squares) if squares > 0.0 else 1.0

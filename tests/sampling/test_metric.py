@@ -64,3 +64,16 @@ def test_dependent_draws_say_less():
     # What parts cannot see is dependence across their ends.
     unseen = (1.0 + correlation) / (1.0 - correlation) / (n / PARTS)
     assert error < unseen * np.linalg.norm(np.cov(draws.T) - np.eye(m))
+
+
+def test_variances_are_learnt_from_fewer_draws_than_parameters():
+    """A few wide directions, as of a prior where data say little; correlations stay unknown."""
+    rng, n, m = np.random.default_rng(7), 100, 300
+    variances = np.where(np.arange(m) < m // 10, 9.0, 1.0)
+    draws = np.sqrt(variances) * rng.standard_normal((n, m))
+    factor = learn_geometry(dense_geometry(np.zeros(m), np.eye(m)), draws).factor
+    learnt = factor @ factor.T
+    # Nearer to what they are than to what they were believed to be.
+    assert np.mean(np.diag(learnt)[variances > 1.0]) > 0.5 * (9.0 + 1.0)
+    before, after = (np.linalg.norm(s - np.diag(variances)) for s in (np.cov(draws.T), learnt))
+    assert after < 0.5 * before
