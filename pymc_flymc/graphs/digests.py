@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from hashlib import blake2b
+import functools
+from collections.abc import Callable, Iterator
+from hashlib import blake2b, shake_128
+from math import gcd
 from typing import Any
 
 import numpy as np
+from numba import types
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from scipy.sparse import issparse
+
+from pymc_flymc.kernels.native import kernel, read_only
 
 __all__ = ["arrays_of", "digest_of", "owner_of"]
 
@@ -17,7 +22,7 @@ __all__ = ["arrays_of", "digest_of", "owner_of"]
 HASHED = 1 << 24
 #: Bytes of a block.
 BLOCK = 1 << 13
-#: Bytes that are summed at a time.
+#: Bytes of an array with gaps that are copied at a time.
 CHUNK = 1 << 26
 #: Rows of a memory-mapped array that are looked at.
 SAMPLE = 1000
@@ -37,7 +42,12 @@ def arrays_of(leaf: Variable) -> Iterator[np.ndarray]:
 
 
 def digest_of(array: np.ndarray) -> bytes:
-    """Hash of an array's shape, type and content."""
+    """Hash of an array's shape, type and content.
+
+    Content of more than 16 MB is summed up in blocks first, at the speed of memory, see
+    `_block_sums`: a change of one value is always seen, any other change but for a probability of
+    about 2^-32. Of a memory map of a file a sample of rows is hashed.
+    """
     found = blake2b(repr((array.shape, array.dtype.str)).encode(), digest_size=16)
     if isinstance(owner_of(array), np.memmap):
         step = max(1, len(array) // SAMPLE) if array.ndim else 1
@@ -45,22 +55,63 @@ def digest_of(array: np.ndarray) -> bytes:
     elif array.nbytes <= HASHED:
         found.update(np.ascontiguousarray(array))
     else:
-        for words, rest in _pieces(array):
-            found.update(np.add.reduce(words.reshape(-1, BLOCK // 8), axis=1))
-            found.update(rest)
+        # In the order of memory, so that only an array with gaps is copied, a piece at a time.
+        by_columns = array.flags.f_contiguous and not array.flags.c_contiguous
+        found.update(b"by columns" if by_columns else b"by rows")
+        for octets in _pieces(array.T if by_columns else array):
+            whole = len(octets) // BLOCK * BLOCK
+            # (A part of an array need not begin where a word does.)
+            words = np.require(octets[:whole].view(np.uint64), requirements=["ALIGNED"])
+            sums = np.empty((whole // BLOCK, 2), np.uint64)
+            _block_sums()(read_only(words), KEYS, sums)
+            found.update(sums)
+            found.update(octets[whole:])
     return found.digest()
 
 
-def _pieces(array: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Cut an array into vectors of whole blocks of uint64, each with the bytes that are left."""
-    # In the order of memory, so that only an array with gaps is copied, a piece at a time.
-    if array.flags.f_contiguous:
-        array = array.T
-    step = max(1, CHUNK * len(array) // array.nbytes)
+def _pieces(array: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield an array's bytes in consecutive pieces, in the order of rows, of whole blocks."""
+    step = len(array)
+    if not array.flags.c_contiguous:
+        row = array.nbytes // len(array)
+        whole = BLOCK // gcd(BLOCK, row)
+        step = max(1, CHUNK // (whole * row)) * whole
     for start in range(0, len(array), step):
-        octets = np.ascontiguousarray(array[start : start + step]).reshape(-1).view(np.uint8)
-        whole = len(octets) // BLOCK * BLOCK
-        yield octets[:whole].view(np.uint64), octets[whole:]
+        yield np.ascontiguousarray(array[start : start + step]).reshape(-1).view(np.uint8)
+
+
+#: A random number for each word of a block, the same in each process.
+KEYS = read_only(np.frombuffer(shake_128(b"block sums").digest(BLOCK), dtype=np.uint64))
+
+
+@functools.cache
+def _block_sums() -> Callable[..., None]:
+    """Compiled ``block_sums(words, keys, sums)``: two sums modulo 2^64 for each block of words.
+
+    The first is that of the words. It sees each change of a single word, and no change of places.
+    The second is that of products of the halves of words, after a word's key has been added. Two
+    different blocks have the same one with a probability of about 2^-32 over the keys, as in the
+    hash function NH (Black, Halevi, Krawczyk, Krovetz and Rogaway 1999, UMAC). A sum of words times
+    random weights would not do: it is blind to two numbers of opposite sign that change places,
+    whose difference is 2^63 modulo 2^64, if weights are odd, and to a single sign if one is even.
+    """
+    given = types.Array(types.uint64, 1, "C", readonly=True)
+
+    @kernel(types.void(given, given, types.Array(types.uint64, 2, "C")))
+    def block_sums(words, keys, sums):  # type: ignore[no-untyped-def]
+        half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+        for b in range(sums.shape[0]):
+            plain = keyed = np.uint64(0)
+            first = b * keys.shape[0]
+            for i in range(keys.shape[0]):
+                word = words[first + i]
+                mixed = word + keys[i]
+                plain += word
+                keyed += (mixed >> half) * (mixed & low)
+            sums[b, 0] = plain
+            sums[b, 1] = keyed
+
+    return block_sums  # type: ignore[no-any-return]
 
 
 def owner_of(array: np.ndarray) -> Any:

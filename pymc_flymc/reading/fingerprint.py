@@ -24,10 +24,8 @@ class Fingerprint:
     """A model's variables and the data that their graphs hold: constants and shared variables.
 
     Data count as changed if other memory has come in their place, as ``pm.set_data`` does it, or
-    if their content has changed in place. The latter is told by a hash, for arrays beyond 16 MB by
-    sums of 8 kB each, so that a pass at the speed of memory tells. It is blind to values that
-    change their places within 8 kB of such an array. Of arrays that are memory maps of files a
-    sample of rows is looked at.
+    if their content has changed in place. The latter is told by `digest_of`, in a pass at the speed
+    of memory; of arrays that are memory maps of files it looks at a sample of rows.
 
     Attributes
     ----------
@@ -77,7 +75,9 @@ class Fingerprint:
     @property
     def digest(self) -> str:
         """A name of the data's content, the same in each process."""
-        digests = sorted(digest for parts in self.data.values() for _, digest in parts)
+        # In the order in which the graph comes to them, which is the same in each process: two
+        # containers that change places are other data.
+        digests = [digest for parts in self.data.values() for _, digest in parts]
         return blake2b(b"".join(digests), digest_size=16).hexdigest()
 
 

@@ -2,16 +2,29 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pymc_flymc.graphs import digests
 from pymc_flymc.graphs.digests import digest_of
 
+#: Values of few different bits, by types.
+FEW = {
+    "float64": [0.0, -0.0, 1.0, -1.0, 2.0, np.nan, -np.nan, np.inf],
+    "float32": [0.0, -0.0, 1.0, -1.0, 2.0, np.nan, -np.nan, np.inf],
+    "int64": [0, 1, -1, 2, -(2**63)],
+    "int8": [0, 1, -128],
+    "bool": [False, True],
+}
 
-@pytest.fixture
-def tall(monkeypatch):
-    """Arrays count as large from 64 kB on, and are read in pieces of three blocks."""
-    monkeypatch.setattr(digests, "HASHED", 1 << 16)
-    monkeypatch.setattr(digests, "CHUNK", 3 * digests.BLOCK)
+
+@pytest.fixture(scope="module")
+def tall():
+    """Arrays count as large from 16 kB on, and those with gaps are read in pieces of few blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digests, "HASHED", 1 << 14)
+        patch.setattr(digests, "CHUNK", 3 * digests.BLOCK)
+        yield
 
 
 @pytest.mark.parametrize("n_rows", [5, 20_011], ids=["hashed", "summed"])
@@ -41,6 +54,52 @@ def test_values_that_change_places_are_seen(tall, n):
     before = digest_of(y)
     np.random.default_rng(1).shuffle(y)
     assert digest_of(y) != before
+
+
+@given(st.sampled_from(sorted(FEW)), st.integers(1, 7), st.sampled_from("CF"), st.randoms())
+def test_unequal_parts_that_change_places_are_seen(tall, dtype, n_columns, order, random):
+    """Values, rows, and runs of them such as blocks, near each other and far apart."""
+    rng = np.random.default_rng(random.getrandbits(32))
+    n_rows = 3 * (1 << 14) // n_columns
+    values = np.array(FEW[dtype], dtype)
+    array = np.asarray(values[rng.integers(len(values), size=(n_rows, n_columns))], order=order)
+    before = digest_of(array)
+    for length in (0, 1, 2, 5, 1024):  # (of rows; the first one is a value's)
+        i, j = rng.integers(n_rows - length, size=2)
+        if rng.random() < 0.5:
+            j = min(i + rng.integers(1, 9), n_rows - max(length, 1))
+        column = slice(0, 1) if length == 0 else slice(None)
+        one, other = (array[k : k + max(length, 1), column] for k in (i, j))
+        changed = array.copy(order="K")
+        changed[j : j + len(one), column], changed[i : i + len(one), column] = one, other
+        same = changed.tobytes() == array.tobytes()
+        assert (digest_of(changed) == before) is same
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_opposite_numbers_that_change_places_are_seen(tall, dtype):
+    """Differences of their bits are zero modulo small powers of two."""
+    rng = np.random.default_rng(0)
+    array = rng.normal(size=(4096, 2)).astype(dtype)
+    for i, j in rng.integers([0, 2048], [2048, 4096], size=(200, 2)):
+        array[i] = -array[j]
+        before = digest_of(array)
+        array[[i, j]] = array[[j, i]]
+        assert digest_of(array) != before
+
+
+def test_shapes_types_and_orders_are_seen(tall):
+    array = np.arange(128.0 * 128.0).reshape(128, 128)
+    others = [array.T, array.reshape(64, 256), array.view(np.int64), array.astype(">f8")]
+    assert len({digest_of(each) for each in [array, *others]}) == 5
+    padded = np.zeros((128, 256))
+    padded[:, ::2] = array
+    assert digest_of(padded[:, ::2]) == digest_of(array)
+    shifted = np.zeros(array.nbytes + 1, np.uint8)[1:].view(float).reshape(128, 128)
+    shifted[:] = array
+    assert not shifted.flags.aligned and digest_of(shifted) == digest_of(array)
+    array.flags.writeable = False
+    assert digest_of(array) == digest_of(array.copy())
 
 
 def test_a_sample_of_rows_of_a_file_is_looked_at(tmp_path):

@@ -42,6 +42,18 @@ def test_data_containers_constants_and_variables():
     assert not taken.matches(in_place=False)
 
 
+def test_containers_that_change_places():
+    def digest(dose, weight):
+        with pm.Model() as model:
+            beta = pm.Normal("beta")
+            eta = beta * pm.Data("dose", dose) + pm.Data("weight", weight)
+            pm.Bernoulli("y", logit_p=eta, observed=np.zeros(6))
+        return Fingerprint.of(model).digest
+
+    one, other = np.arange(6.0), np.ones(6)
+    assert digest(one, other) == digest(one, other) != digest(other, one)
+
+
 def test_a_sparse_constant_that_is_written_into():
     model = model_of(np.ones((6, 3)), np.zeros(6, dtype=int))
     taken = Fingerprint.of(model)
