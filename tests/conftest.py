@@ -6,7 +6,7 @@ from collections import OrderedDict
 import numpy as np
 import pytensor
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 import pymc_flymc.reading.model
 import pymc_flymc.steps.metropolis
@@ -20,8 +20,26 @@ from pymc_flymc.target.target import KERNELS
 from tests.support.data import load_data
 
 # Time is no criterion: the first example may compile.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("same examples", deadline=None, derandomize=True)
+settings.register_profile("new examples", deadline=None)
+
+
+def seeks_examples(config):
+    """Whether this is the slow suite, in which tests of properties seek new examples."""
+    return config.option.markexpr == "slow"
+
+
+def pytest_configure(config):
+    """Take the same examples everywhere in the quick suite (before any test takes settings)."""
+    settings.load_profile("new examples" if seeks_examples(config) else "same examples")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Let tests of properties belong to the slow suite as well."""
+    for item in items:
+        if seeks_examples(config) and is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker("slow")
 
 
 def pytest_sessionstart(session):
