@@ -10,7 +10,7 @@ from pymc.model.core import Model
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import graph_inputs
+from pytensor.graph.traversal import graph_inputs, toposort
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
@@ -18,7 +18,8 @@ from pymc_flymc.graphs.tools import evaluate
 from pymc_flymc.likelihoods import JointlySmoothLikelihood, RowParameters, SmoothLikelihood
 from pymc_flymc.reading.predictor import read_parameters
 from pymc_flymc.reading.recipe import Containers, GraphRecipe, columns_of
-from pymc_flymc.regression.design import STRUCTURED, Design
+from pymc_flymc.reading.row_axes import check_rows_alone
+from pymc_flymc.regression.design import STRUCTURED
 from pymc_flymc.regression.elsewhere import TallDesign
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import log
@@ -119,7 +120,7 @@ def check_rest(graphs: Sequence[TensorVariable], containers: Containers) -> None
 
 
 def read_elsewhere(
-    name: str,
+    rv: TensorVariable,
     parameters: RowParameters,
     observed: TensorVariable,
     shapes: Mapping[Variable, tuple[int, ...]],
@@ -127,6 +128,20 @@ def read_elsewhere(
     source: RowSource,
 ) -> tuple[Regression, TensorVariable]:
     """Read an observed variable whose rows are those of a source, from the first of them.
+
+    Parameters
+    ----------
+    rv : TensorVariable
+        The observed random variable.
+    parameters : RowParameters
+        Its parameters, as graphs of value variables and containers.
+    observed : TensorVariable
+        Graph of its values.
+    shapes : mapping
+        Of the value variables.
+    containers : mapping
+        That the source has rows of, by name.
+    source : RowSource
 
     Returns
     -------
@@ -138,6 +153,7 @@ def read_elsewhere(
     UnsupportedModelError
         If the predictor cannot be read, or if rows depend on other rows.
     """
+    name = str(rv.name)
     if parameters.cutpoints is not None:
         raise UnsupportedModelError(
             f"rows given by data= are one row each of a regression, and the ordered levels "
@@ -155,6 +171,9 @@ def read_elsewhere(
             f"without nuisance parameters, and {name!r} is of the family "
             f"{parameters.likelihood.name}. Put the rows into the model, without data="
         )
+    of_rows = [parameters.predictors, *parameters.row_data, observed]
+    of_rows += [] if parameters.unit is None else [parameters.unit]
+    check_rows_alone(of_rows, parameters.nuisances, containers, name, rv)
     recipe = GraphRecipe(name, parameters, observed, containers, shapes)
     head = {each: np.asarray(v.get_value(borrow=True)) for each, v in containers.items()}
     _check_lengths(head)
@@ -168,9 +187,13 @@ def read_elsewhere(
             f"columns; for rows given by data= there may be {STRUCTURED}. Put the rows into the "
             "model, without data="
         )
-    narrow = tuple(each for each, v in containers.items() if _is_same(design.X, values[v]))
+    narrow = tuple(
+        each
+        for each, v in containers.items()
+        if _is_same(design.X, values[v]) and _n_uses(v, of_rows) == 1
+    )
     recipe = replace(recipe, like=columns_of(design), narrow=narrow)
-    y = _check_rows_alone(recipe, head)
+    y = recipe(head)[1]
     log.info(
         f"of {name!r} all {source.n_rows:,} rows of data= are sampled; observed_data and "
         f"constant_data of the result hold the {n_rows:,} that the model is written on"
@@ -194,6 +217,10 @@ def _is_same(a: np.ndarray, b: np.ndarray) -> bool:
     return a.shape == b.shape and a.__array_interface__["data"] == b.__array_interface__["data"]
 
 
+def _n_uses(container: Variable, graphs: Sequence[Variable]) -> int:
+    return sum(container in node.inputs for node in toposort(list(graphs)))
+
+
 def _check_lengths(head: Values) -> None:
     lengths = {name: len(values) for name, values in head.items()}
     if len(set(lengths.values())) > 1 or min(lengths.values()) < FEWEST:
@@ -202,34 +229,3 @@ def _check_lengths(head: Values) -> None:
             f"the model is written on {listed}: put the same rows into all containers that data= "
             f"names, at least {FEWEST} of them"
         )
-
-
-def _check_rows_alone(recipe: GraphRecipe, head: Values) -> np.ndarray:
-    """Refuse predictors in which a row depends on others, by reading every other row alone.
-
-    Returns the observed values of the model's own rows.
-    """
-    design, y = recipe(head)
-    some = slice(1, None, 2)
-    try:
-        alone, y_alone = recipe({name: values[some] for name, values in head.items()})
-    except ValueError as error:
-        raise UnsupportedModelError(
-            f"the predictor of {recipe.name!r} has rows that data= does not name: {error}. Put all "
-            "that has a value for each row into pm.Data containers, and give them to data="
-        ) from None
-    kept = design.rows(some)
-    same = [np.allclose(kept.X, alone.X), np.array_equal(y[some], y_alone)]
-    same.append(np.allclose(_offset(kept), _offset(alone)))
-    if kept.sparse is not None and alone.sparse is not None:
-        same.append(abs(kept.sparse - alone.sparse).max() < 1e-9 if kept.sparse.nnz else True)
-    if not all(same):
-        raise UnsupportedModelError(
-            f"the rows of {recipe.name!r} depend on each other, as where a column is centred by "
-            "its mean in the model; compute such columns of all rows before the model"
-        )
-    return y
-
-
-def _offset(design: Design) -> np.ndarray:
-    return design.offset if design.offset.size else np.zeros((1, design.n_predictors))

@@ -168,10 +168,10 @@ def _read_elsewhere(model: Model, owned: list[TensorVariable], source: RowSource
     parameters = parameters_of(model, rv, inner, owned)
     warn_of_other_steps(model, owned, source.n_rows)
     observed = observed_graph(model, rv)
-    regression, w = read_elsewhere(name, parameters, observed, shapes, containers, source)
+    regression, w = read_elsewhere(rv, parameters, observed, shapes, containers, source)
     check_sizes(regression, name)
     terms = _terms(model, [rv])
-    check_rest([*terms.values(), w], containers)
+    check_rest([*terms.values()], containers)
     return ModelReading((regression,), (w,), variadic_add(*terms.values()), owned, (), {})
 
 

@@ -40,8 +40,9 @@ class GraphRecipe:
         Columns of the design as it was read of the model's own rows: dense, with an intercept or
         not, sparse.
     narrow : tuple of str
-        Containers that are the dense columns as they are: nothing is computed of them, so that
-        float32 values stand for exact numbers and need not be converted before they are multiplied.
+        Containers that are the dense columns as they are, and nothing else: nothing is computed of
+        them, so that float32 values stand for exact numbers and need not be converted before they
+        are multiplied.
     """
 
     name: str

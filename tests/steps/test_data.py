@@ -3,6 +3,7 @@
 import cloudpickle
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan
@@ -110,7 +111,7 @@ def spoiled(name, row, value):
         ({"X": np.ones((1500, 4)), "y": rows()["y"]}, r"'X' has the shape \(3,\) in the model"),
         ({"X": rows()["X"].astype(str), "y": rows()["y"]}, "'X' is of dtype"),
         ({"X": rows()["X"]}, "no observed variable is made of the containers"),
-        ({"y": rows()["y"]}, "rows that data= does not name"),
+        ({"y": rows()["y"]}, "a value for each row that no container of data= holds"),
     ],
 )
 def test_data_are_refused_with_the_place(data, message):
@@ -130,16 +131,26 @@ def test_a_group_without_a_coefficient():
         step_elsewhere(written_on_head({"X": data["X"], **data}, build), data)
 
 
-def centred(data):
-    beta = pm.Normal("beta", 0.0, 1.0, shape=3)
-    X = data["X"] - data["X"].mean(axis=0)
-    pm.Bernoulli("y_obs", logit_p=X @ beta, observed=data["y"])
+def on_predictor(predictor):
+    """Logistic regression whose predictor is a function of data, coefficients and a scalar."""
+
+    def build(data):
+        beta, a = pm.Normal("beta", 0.0, 1.0, shape=3), pm.Normal("a", 0.0, 1.0)
+        pm.Bernoulli("y_obs", logit_p=predictor(data["X"], data["y"], beta, a), observed=data["y"])
+
+    return build
 
 
 def with_rows_of_its_own(data):
     beta = pm.Normal("beta", 0.0, 1.0, shape=3)
     offset = np.arange(40.0)
     pm.Bernoulli("y_obs", logit_p=data["X"] @ beta + offset, observed=data["y"])
+
+
+def with_a_shape_of_rows(data):
+    beta = pm.Normal("beta", 0.0, 1.0, shape=3)
+    time = data["y"] + 0.5
+    pm.Weibull("y_obs", alpha=data["X"].max(), beta=pm.math.exp(data["X"] @ beta), observed=time)
 
 
 def with_a_potential(data):
@@ -150,8 +161,16 @@ def with_a_potential(data):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (centred, "depend on each other"),
-        (with_rows_of_its_own, "rows that data= does not name"),
+        (on_predictor(lambda X, y, b, a: a + (X - X.mean(axis=0)) @ b), "a sum, mean or variance"),
+        (on_predictor(lambda X, y, b, a: a + X @ (b / X.std(axis=0))), "a sum, mean or variance"),
+        (on_predictor(lambda X, y, b, a: a + X @ b / X.max()), "a maximum or minimum"),
+        (on_predictor(lambda X, y, b, a: X @ b + a * X.shape[0]), "the number of rows"),
+        (on_predictor(lambda X, y, b, a: X @ b + a + y.mean()), "'y'.*a sum, mean or variance"),
+        (on_predictor(lambda X, y, b, a: X @ b + a * (y > y.mean())), "a sum, mean or variance"),
+        (on_predictor(lambda X, y, b, a: a + (X @ b)[::-1]), "in another order"),
+        (on_predictor(lambda X, y, b, a: a + pt.cumsum(X, axis=0) @ b), "Cumsum.* along rows"),
+        (with_rows_of_its_own, "a value for each row"),
+        (with_a_shape_of_rows, "a maximum or minimum"),
         (with_a_potential, "'X' in more than the rows"),
     ],
 )
