@@ -12,6 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import evaluate, freeze
 from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.reading.casts import cast_rows
 from pymc_flymc.reading.observed import outcomes_of
 from pymc_flymc.reading.predictor import split_predictor
 from pymc_flymc.regression.design import Design
@@ -79,16 +80,18 @@ class GraphRecipe:
     def values(self, rows: Values) -> dict[Variable, np.ndarray]:
         """Return rows by containers, in the types that these have.
 
-        Where the model has whole numbers and the rows have not, they stay as they are: a check of
-        outcomes is to see 0.5.
+        Raises
+        ------
+        ValueError
+            If a value is none of its container's type.
         """
         found: dict[Variable, np.ndarray] = {}
         for name, container in self.containers.items():
             array, dtype = rows[name], np.dtype(container.type.dtype)
-            keep = array.dtype.kind == "f" and dtype.kind in "iu"
-            keep = keep or (name in self.narrow and array.dtype == np.float32)
+            if not (name in self.narrow and array.dtype == np.float32):
+                array = cast_rows(array, dtype, name)
             # What came over a network may lie between the bytes.
-            found[container] = np.require(array, None if keep else dtype, ["C", "A"])
+            found[container] = np.require(array, None, ["C", "A"])
         return found
 
     def observations(self, values: Mapping[Variable, np.ndarray]) -> np.ndarray:

@@ -106,7 +106,11 @@ def spoiled(name, row, value):
         (spoiled("X", 3, np.inf), r"row 3, in partition 0: the data of 'X' have NaN"),
         (spoiled("y", 801, np.nan), r"row 801, in partition 2: the data of 'y' have NaN"),
         (spoiled("y", 801, 2.0), r"row 801, in partition 2: y_obs has values other than 0 and 1"),
-        (spoiled("y", 700, 0.5), r"row 700, in partition 1: y_obs has values other than 0 and 1"),
+        (spoiled("y", 700, 0.5), r"row 700, in partition 1: the data of 'y' hold 0.5, .* of int32"),
+        (
+            spoiled("y", 700, 2.0**32 + 1),
+            r"row 700, in partition 1: the data of 'y' hold 429",
+        ),
         ({**rows(), "Z": np.ones(1500)}, "'Z', which is no data container of the model"),
         ({"X": np.ones((1500, 4)), "y": rows()["y"]}, r"'X' has the shape \(3,\) in the model"),
         ({"X": rows()["X"].astype(str), "y": rows()["y"]}, "'X' is of dtype"),
@@ -117,6 +121,23 @@ def spoiled(name, row, value):
 def test_data_are_refused_with_the_place(data, message):
     model = written_on_head(rows(), logistic)
     with pytest.raises(ValueError, match=message):
+        step_elsewhere(model, data)
+
+
+@pytest.mark.parametrize(
+    ("head", "later", "dtype"), [(1, 300, "uint8"), (1, 2**31, "int64"), (True, 2, "bool")]
+)
+def test_values_that_containers_cannot_hold(head, later, dtype):
+    """Of types of the head that later rows do not have."""
+    data = rows() | {"k": np.full(1500, head, np.int64)}
+    data["k"][1307] = later
+
+    def build(data):
+        b = pm.Normal("b", 0, 1)
+        pm.Bernoulli("y_obs", logit_p=b * data["k"] + data["X"][:, 0], observed=data["y"])
+
+    model = written_on_head(data | {"k": data["k"].astype(dtype)}, build)
+    with pytest.raises(ValueError, match=rf"row 1,307, in partition 3: .* 'k' hold {later}"):
         step_elsewhere(model, data)
 
 

@@ -1,0 +1,44 @@
+"""Casts of rows to the types of the model's containers, which must not change a value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["cast_rows"]
+
+
+def cast_rows(array: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
+    """Return rows in the type of the container that the model is written on.
+
+    A float becomes a shorter float by rounding, as in a container of PyMC. No other value changes.
+
+    Parameters
+    ----------
+    array : ndarray, shape (n, ...)
+        Finite numbers.
+    dtype : dtype
+        The container's.
+    name : str
+        The container's.
+
+    Raises
+    ------
+    ValueError
+        If a value is none of the type; it names the value and says what to do.
+    """
+    if array.dtype == dtype:
+        return array
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = array.astype(dtype)
+        if array.dtype.kind == dtype.kind == "f":
+            good = np.isfinite(found)
+        else:
+            # Back and forth an integer can wrap around twice, but not with its sign.
+            good = (found.astype(array.dtype) == array) & ((found < 0) == (array < 0))
+    if not good.all():
+        raise ValueError(
+            f"the data of {name!r} hold {array[~good].flat[0]}, which is no value of the model's "
+            f"container, of {dtype}: write the model on rows in a type that holds all values "
+            f'(as floats: pm.Data("{name}", rows.astype("float64"))), or number groups from 0'
+        )
+    return found

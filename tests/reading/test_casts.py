@@ -1,0 +1,51 @@
+"""Rows keep their values in the types of the model's containers, or are refused."""
+
+import numpy as np
+import pytest
+
+from pymc_flymc.reading.casts import cast_rows
+
+TYPES = ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]
+TYPES += ["float16", "float32", "float64", ">i4", ">f8"]
+
+
+@pytest.mark.parametrize("of", TYPES)
+@pytest.mark.parametrize("to", TYPES)
+def test_small_numbers_have_all_types(of, to):
+    values = np.array([[0, 1], [1, 0]]).astype(of)
+    found = cast_rows(values, np.dtype(to), "x")
+    assert found.dtype == to
+    np.testing.assert_array_equal(found, [[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("value", "of", "to"),
+    [
+        (2**31, "int64", "int32"),
+        (2**32 + 1, "int64", "int32"),
+        (10**10, "float64", "int32"),
+        (-1, "int64", "uint8"),
+        (-1, "int64", "uint64"),
+        (2**64 - 1, "uint64", "int32"),
+        (300, "int32", "uint8"),
+        (2, "int32", "bool"),
+        (0.5, "float64", "bool"),
+        (0.5, "float64", "int32"),
+        (2**53 + 1, "int64", "float64"),
+        (2**64 - 1, "uint64", "float64"),
+        (2**24 + 1, "int32", "float32"),
+        (1e300, "float64", "float32"),
+    ],
+)
+def test_values_that_a_type_does_not_have(value, of, to):
+    values = np.ones(5, of)
+    values[3] = value
+    with pytest.raises(ValueError, match=rf"'x' hold .*, which is no value .* of {to}"):
+        cast_rows(values, np.dtype(to), "x")
+    # What is left is good.
+    cast_rows(values[:3], np.dtype(to), "x")
+
+
+def test_floats_are_rounded_as_in_a_container():
+    values = np.array([0.1, 1e-300])
+    np.testing.assert_array_equal(cast_rows(values, np.dtype("f4"), "x"), values.astype("f4"))
