@@ -238,6 +238,8 @@ class Competition:
             known = np.inf if best is None else best.cost
         trial = try_chain(target, tuner, self.others, self.each, known, limit)
         candidate.cost = trial.cost * (WALKS if candidate.kernel == "metropolis" else 1.0)
+        if candidate.cost == np.inf:  # a chain that never moved says nothing of others
+            return
         gradients = trial.gradients
         if candidate.kernel == "surrogate":
             # Trajectories through a surrogate are what those through the posterior would be, but

@@ -153,9 +153,10 @@ class ChainTrial:
     Attributes
     ----------
     cost : float
-        Of an effective draw of the slowest parameter, in units of a row that is read.
+        Of an effective draw of the slowest parameter, in units of a row that is read; infinite if
+        the chain found no start, or never moved.
     gradients : float
-        Evaluations of the gradient for an effective draw.
+        Evaluations of the gradient for an effective draw; infinite with the cost.
     accept : float
         Mean acceptance probability.
     ended : bool
@@ -191,35 +192,41 @@ def try_chain(
     rng = np.random.default_rng(SEED)
     chain = FireflyChain(target, tuner.brightness, tuner.begin(target))
     chain.set_others(others)
+    nothing = ChainTrial(np.inf, np.inf, 0.0, False)
     if not chain.start_dispersed(rng, 1.0):
-        return ChainTrial(np.inf, np.inf, 0.0, False)
+        return nothing
     tuner.started(chain, rng, dispersed=True)
     # What a start costs is no part of a draw.
     chain.take_queries()
     tuner.gradients(chain)
     tuning = Tuning(TUNING, tuner.first_transitions(target), tuner.fewest, tuner.most, True)
-    draws = np.empty((TUNING + DRAWS, len(chain.state.v)))
-    costs, gradients, accept = np.zeros((3, len(draws)))
-    for i in range(len(draws)):
+    # The first one is where the chain begins.
+    draws = np.empty((1 + TUNING + DRAWS, len(chain.state.v)))
+    draws[0] = chain.state.v
+    costs, gradients, accept = np.zeros((3, TUNING + DRAWS))
+    for i in range(TUNING + DRAWS):
         accept[i] = chain.advance(rng, tuning.transitions, tuning.gain())
         gradients[i] = tuner.gradients(chain)
         evaluations = tuning.transitions + GRADIENT * gradients[i]
         costs[i] = evaluations * each + chain.take_queries()
-        draws[i] = chain.state.v
+        draws[i + 1] = chain.state.v
         # Of the latest draws alone: while step sizes are far from tuned, trajectories are long.
         latest = slice(max(0, i + 1 - LATEST), i + 1)
         mean = [float(each[latest].mean()) for each in (costs, gradients, accept)]
         if (i >= EARLIEST and mean[0] > known) or costs.sum() > limit:
             # Dearer than what is known even if each draw were independent, or too dear to be known:
             # as if every third one were.
-            return ChainTrial(3.0 * mean[0], 3.0 * mean[1], mean[2], False)
+            stuck = _never_moved(draws[latest.start : i + 2])
+            return nothing if stuck else ChainTrial(3.0 * mean[0], 3.0 * mean[1], mean[2], False)
         if i < TUNING:
             window = tuning.record(chain.state.v, chain.n_bright)
             if window is not None:
                 tuner.end_window(chain, window[0], tuning.is_over)
             if tuning.is_over:
                 tuner.end_tuning(chain)
-    slowest = slowest_autocorrelation(draws[TUNING:])
+    if _never_moved(draws[TUNING:]):
+        return nothing
+    slowest = slowest_autocorrelation(draws[1 + TUNING :])
     effective = DRAWS * (1.0 - slowest) / (1.0 + slowest)
     return ChainTrial(
         float(costs[TUNING:].sum()) / effective,
@@ -227,3 +234,8 @@ def try_chain(
         float(accept[TUNING:].mean()),
         True,
     )
+
+
+def _never_moved(draws: np.ndarray) -> bool:
+    """Whether all draws, shape (n, D), are the same."""
+    return bool(np.all(draws == draws[0]))

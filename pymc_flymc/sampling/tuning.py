@@ -94,11 +94,16 @@ class Tuning:
 
 
 def slowest_autocorrelation(draws: np.ndarray) -> float:
-    """Autocorrelation of neighbouring draws, shape (n, D), in the slowest coordinate."""
+    """Autocorrelation of neighbouring draws, shape (n, D), in the slowest coordinate.
+
+    One that never moved is the slowest there can be.
+    """
+    stuck = np.all(draws == draws[0], axis=0)
     draws = draws - draws.mean(axis=0)
     power = np.sum(draws[1:] ** 2, axis=0) + np.sum(draws[:-1] ** 2, axis=0)
     power = np.maximum(power, np.finfo(float).tiny)
-    lag_one = 2.0 * np.sum(draws[1:] * draws[:-1], axis=0) / power
+    # (Of equal draws their mean leaves zeros, or what rounding makes of it.)
+    lag_one = np.where(stuck, 1.0, 2.0 * np.sum(draws[1:] * draws[:-1], axis=0) / power)
     # Less the noise that the largest of many estimates carries.
     noise = np.sqrt(2.0 * np.log(len(lag_one) + 1.0) / len(draws))
     return float(np.clip(np.max(lag_one) - noise, np.mean(lag_one), 0.98))

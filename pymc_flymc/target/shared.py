@@ -23,13 +23,13 @@ __all__ = ["SharedArray"]
 class SharedArray:
     """A read-only array whose pickle refers to one file on disk.
 
-    The file is written when the first pickle is made, and removed with the object that made it. An
-    array that is a memory map of a file already travels as that file.
+    The file is written when the first pickle is made, and removed with the object that made it. A
+    C-contiguous array that is a memory map of a file already travels as that file.
 
     Parameters
     ----------
     array : ndarray
-        C-contiguous.
+        One that is not C-contiguous comes back as a C-contiguous copy.
     """
 
     def __init__(self, array: np.ndarray) -> None:
@@ -52,6 +52,9 @@ def _file_behind(array: np.ndarray) -> tuple[str, int] | None:
     root = owner_of(array)
     # A copy-on-write map ("c") may differ from its file.
     if not isinstance(root, np.memmap) or root.filename is None or root.mode == "c":
+        return None
+    # The other end reads consecutive numbers, in the order of rows.
+    if not array.flags.c_contiguous:
         return None
     return os.fspath(root.filename), int(root.offset) + _address(array) - _address(root)
 

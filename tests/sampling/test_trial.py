@@ -5,10 +5,13 @@ import pymc as pm
 import pytest
 from scipy import integrate, stats
 
+from pymc_flymc import JaakkolaJordan
 from pymc_flymc.anchor.surrogate import surrogate_of
-from pymc_flymc.sampling.trial import Independence, try_approximation
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.trial import Independence, try_approximation, try_chain
 from pymc_flymc.steps.setup import read
 from tests.support.data import logistic_rows
+from tests.support.steps import logistic_step
 
 
 def test_equal_weights_are_independent_draws():
@@ -49,3 +52,16 @@ def test_the_approximation_is_weighed_without_rows(scale_is_free):
     (problem,) = found.problems
     weighed = try_approximation(surrogate_of(found.graph, found.others), problem)
     assert (weighed.autocorrelation_time > 1.01) == scale_is_free
+
+
+@pytest.mark.parametrize("limit", [np.inf, 0.0], ids=["whole", "dear"])
+def test_a_chain_that_never_moves_scores_nothing(monkeypatch, limit):
+    _, step = logistic_step(*logistic_rows(400), bound=JaakkolaJordan(xi=1.5, slack=0.0))
+
+    def trial():
+        return try_chain(step.target, step.tuner, np.empty(0), 1.0, np.inf, limit)
+
+    assert np.isfinite(trial().cost) or limit == 0.0  # a first draw may have stayed
+    monkeypatch.setattr(FireflyChain, "advance", lambda *_: 0.0)
+    found = trial()
+    assert (found.cost, found.gradients, found.ended) == (np.inf, np.inf, False)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION, Tuning
+from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION, Tuning, slowest_autocorrelation
 
 CORRELATION = 0.9
 
@@ -28,3 +28,14 @@ def test_transitions_are_chosen_by_how_dependent_draws_are(sparing):
     assert abs(tuning.transitions / wanted - 1.0) < error + noise + 0.5 / wanted
     # Until tuning is over they cost as little as may be, if nothing else is learnt from draws.
     assert (set(made) == {first}) == sparing
+
+
+def test_what_never_moves_is_the_slowest():
+    """Whatever rounding makes of the mean of equal draws."""
+    rng = np.random.default_rng(0)
+    moving = rng.normal(size=(120, 2))
+    for value in rng.normal(size=(100, 1)):
+        constant = np.repeat(value[None], 120, axis=0)
+        assert slowest_autocorrelation(constant) == 0.98
+        assert slowest_autocorrelation(np.hstack([moving, constant])) > 0.6
+    assert slowest_autocorrelation(moving) < 0.2
