@@ -9,7 +9,7 @@ import numpy as np
 
 from pymc_flymc.anchor.landscape import Landscape
 from pymc_flymc.anchor.objective import Objective
-from pymc_flymc.anchor.trust_region import NEAR, maximise
+from pymc_flymc.anchor.trust_region import NEAR
 from pymc_flymc.regression.regression import JointExpansion
 
 __all__ = ["TOLERANCE", "Summit", "climb"]
@@ -93,13 +93,14 @@ def climb(
     Raises
     ------
     ValueError
-        If the log density is not finite at theta, or if no mode is found.
+        If the log density is not finite at theta, or if no mode is found. What the model's own
+        graph raises at theta is raised as it is.
     """
     n_rows = np.array([each.design.n_rows for each in landscape.regressions])
     share = float(np.sum(n_rows / strides) / np.sum(n_rows))
     expansion, previous = landscape.expand(theta, strides), None
     passes += share
-    height = landscape.surrogate(theta, expansion.pack())[0]
+    height = landscape.height(theta, expansion)
     if not np.isfinite(height):
         raise ValueError(
             f"the log density of the model with likelihood {landscape.names} is {height} at the "
@@ -111,7 +112,7 @@ def climb(
     damping, at_start = 0.0, expansion.concave() if theta is start else None
     for _ in range(MAX_STEPS):
         concave = expansion.concave()
-        proposal, objective = maximise(landscape.objective(concave, near), theta)
+        proposal, objective = landscape.maximise(landscape.objective(concave, near), theta)
         value, gradient = objective(theta)
         predicted = objective(proposal)[0] - value
         if not near and predicted < NEAR:
@@ -127,7 +128,7 @@ def climb(
                     at_start = landscape.expand(start, strides).concave()
                     passes += share
                 damped = landscape.objective(concave.damped(damping, at_start), near)
-                candidate, _ = maximise(damped, theta)
+                candidate, _ = landscape.maximise(damped, theta)
             else:
                 candidate = theta + step * (proposal - theta)
             new_expansion = landscape.expand(candidate, strides)

@@ -84,7 +84,10 @@ class Objective:
         precision = self._precisions(theta)
         points = self._points(theta, precision)
         gradients = [self._surrogate(t, self._statistics)[1] for t in points]
-        return value - 0.5 * float(np.sum(np.log(precision))), np.mean(gradients, axis=0)
+        gradient = np.mean(gradients, axis=0)
+        if not np.all(np.isfinite(gradient)):  # as where the model's graph raises
+            return -np.inf, gradient
+        return value - 0.5 * float(np.sum(np.log(precision))), gradient
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """Hessian, shape (D, D)."""

@@ -15,7 +15,7 @@ from pymc_flymc.anchor.kinks import has_kinks, sharpened
 from pymc_flymc.anchor.landscape import Landscape
 from pymc_flymc.anchor.proper import check_bounded, check_proper
 from pymc_flymc.anchor.surrogate import Surrogate
-from pymc_flymc.anchor.trust_region import NEAR, maximise
+from pymc_flymc.anchor.trust_region import NEAR
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.elsewhere import TallDesign
 from pymc_flymc.regression.passes import BLOCK
@@ -107,8 +107,9 @@ class AnchorSearch:
 
         def made(landscape: Landscape) -> Anchor:
             expansion = landscape.expand(theta)
+            landscape.height(theta, expansion)
             check_proper(landscape, theta, expansion, None)
-            centre, objective = maximise(landscape.objective(expansion.concave()), theta)
+            centre, objective = landscape.maximise(landscape.objective(expansion.concave()), theta)
             return _anchor(landscape, Summit(theta, centre, objective, expansion, None, 1.0))
 
         return self._with_kinks(made)

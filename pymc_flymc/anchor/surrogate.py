@@ -17,7 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.sparse import csr_array
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.compilation import OUTSIDE
+from pymc_flymc.graphs.compilation import OUTSIDE, REPLACE_CHECKS
 from pymc_flymc.graphs.once import once
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.quadratic import (
@@ -64,6 +64,10 @@ class Surrogate:
     Where PyTensor has no second derivatives of the model, differences of gradients take their
     place. They say where the anchor is and how proposals are shaped, which no draw depends on in
     law: they need not be exact.
+
+    Where the model's graph raises, by an ``Assert`` say, its value is -inf and all else NaN: the
+    points at which the set-up looks are no draws. `error` is what the last evaluation of the value
+    raised, if it did.
     """
 
     @doing("differentiating the model")
@@ -90,15 +94,20 @@ class Surrogate:
         self._graphs = graph.theta, statistics, gradient
         self._w, self._constant = pt.join(0, *graph.coefficients), graph.jacobian
         self._function = self._compile([graph.theta, statistics], [value, gradient])
+        self.error: Exception | None = None
         self._coefficients = self._compile([graph.theta], self._w)
 
     def _compile(self, inputs: list[Any], outputs: Any, few_calls: bool = False) -> Any:
         # Few rewrites are made quickest. For long vectors it pays to make those that remove the
         # broadcasts which gradients consist of, and not to fuse: fused loops are Python's own here.
-        optimizer: Any = MERGE if few_calls else "fast_compile"
+        optimizer: Any = "fast_compile"
         if self.n_coefficients > MANY:
             optimizer = OPT_FAST_RUN.excluding("fusion", "inplace")
-        mode = Mode(linker="py", optimizer=optimizer).including(OUTSIDE)
+        elif few_calls:
+            optimizer = MERGE
+        mode = Mode(linker="py", optimizer=optimizer)
+        # Among others that are made the rewrite has its place; alone it would not be found.
+        mode = mode.register((REPLACE_CHECKS, 0)) if few_calls else mode.including(OUTSIDE)
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
 
     @cached_property
@@ -162,22 +171,27 @@ class Surrogate:
 
     def __call__(self, theta: np.ndarray, statistics: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, shape (D,)."""
-        value, gradient = self._function(theta, statistics)
+        self.error = None
+        try:
+            value, gradient = self._function(theta, statistics)
+        except Exception as error:  # of a user's own type
+            self.error = error
+            return -np.inf, np.full(len(theta), np.nan)
         return float(value), gradient
 
     def coefficients(self, theta: np.ndarray) -> np.ndarray:
         """w(theta), shape (P,)."""
-        return np.array(self._coefficients(theta))
+        return _array(self._coefficients, (self.n_coefficients,), theta)
 
     def pushforward(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the derivative of w along v, shape (P,)."""
         if self._constant is not None:
             return np.asarray(self._constant @ v)
-        return np.array(self._pushforward(theta, v))
+        return _array(self._pushforward, (self.n_coefficients,), theta, v)
 
     def hessian_times(self, theta: np.ndarray, statistics: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Product of the Hessian with a vector, shape (D,)."""
-        return np.array(self._hessian_times(theta, statistics, v))
+        return _array(self._hessian_times, v.shape, theta, statistics, v)
 
     def hessian(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Hessian, shape (D, D)."""
@@ -186,7 +200,7 @@ class Surrogate:
         if matrices is not None and self._hessian_of_rest is not None:
             # Of affine coefficients a quadratic's Hessian is a product of matrices: as a graph it
             # would be made of operations on vectors, a row of it for each parameter.
-            hessian = np.array(self._hessian_of_rest(theta))
+            hessian = _array(self._hessian_of_rest, 2 * theta.shape, theta)
             for matrix, jacobian in zip(matrices, self._jacobians, strict=True):
                 hessian -= 2.0 * (jacobian.T @ (jacobian.T @ matrix).T)
         # With many coefficients one column after the other: all at once they take O(D P) memory.
@@ -195,7 +209,7 @@ class Surrogate:
                 [self.hessian_times(theta, statistics, v) for v in np.eye(len(theta))]
             )
         else:
-            hessian = np.array(self._hessian(theta, statistics))
+            hessian = _array(self._hessian, 2 * theta.shape, theta, statistics)
         return 0.5 * (hessian + hessian.T)
 
     def jacobian(self, theta: np.ndarray) -> np.ndarray:
@@ -204,7 +218,7 @@ class Surrogate:
             return self._constant
         if self.n_coefficients > MANY:
             return np.stack([self.pushforward(theta, v) for v in np.eye(len(theta))], axis=1)
-        return np.array(self._jacobian(theta))
+        return _array(self._jacobian, (self.n_coefficients, len(theta)), theta)
 
 
 def surrogate_of(graph: DensityGraph, others: np.ndarray) -> Surrogate:
@@ -212,6 +226,14 @@ def surrogate_of(graph: DensityGraph, others: np.ndarray) -> Surrogate:
     inputs, outputs = (graph.theta, graph.others), (graph.rest, *graph.coefficients)
     also = graph.sizes, others.tobytes()
     return once(Surrogate, graph, others, inputs=inputs, outputs=outputs, also=also)
+
+
+def _array(function: Any, shape: tuple[int, ...], *arguments: np.ndarray) -> np.ndarray:
+    """Return a function's value, of a known shape, or NaN where it raises."""
+    try:
+        return np.array(function(*arguments))
+    except Exception:  # of a user's own type
+        return np.full(shape, np.nan)
 
 
 def _jacobian(of: TensorVariable, wrt: TensorVariable) -> Any:

@@ -7,14 +7,33 @@ from scipy.optimize import minimize
 
 from pymc_flymc.anchor.objective import Objective
 
-__all__ = ["NEAR", "maximise"]
+__all__ = ["NEAR", "WithoutLimitError", "maximise"]
 
 #: Once a step would gain less, the search takes account of all that the objective's curvature has.
 NEAR = 10.0
 
 
+class WithoutLimitError(Exception):
+    """An objective grows without limit, as far as can be seen.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (D,)
+        The highest point that was seen.
+    """
+
+    def __init__(self, theta: np.ndarray) -> None:
+        super().__init__(theta)
+        self.theta = theta
+
+
 def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objective]:
-    """Maximise an objective from theta, and return what was maximised; no pass over the data."""
+    """Maximise an objective from theta, and return what was maximised; no pass over the data.
+
+    Raises
+    ------
+    WithoutLimitError
+    """
     effects = objective.effects
     # No matrix of all parameters: conjugate gradients, in coordinates in which few are needed.
     found = _by_products(objective, theta) if len(effects.wide) else _by_matrices(objective, theta)
@@ -34,18 +53,28 @@ def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
         found = -objective.hessian(t)
         return found if np.all(np.isfinite(found)) else np.eye(len(t))
 
+    highest, most = theta, -np.inf
+
     def height(t: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal highest, most
         value, gradient = objective(t)
+        if value > most:
+            highest, most = t, value
         return (-value if np.isfinite(value) else np.inf), -gradient
 
-    result = minimize(
-        height,
-        theta,
-        jac=True,
-        hess=curvature,
-        method="trust-exact",
-        options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
-    )
+    try:
+        result = minimize(
+            height,
+            theta,
+            jac=True,
+            hess=curvature,
+            method="trust-exact",
+            options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
+        )
+    except UnboundLocalError as error:
+        # So ends SciPy's search for the damping of a step that finds none: curvatures are too large
+        # for it where a density grows without limit, as towards a covariance that is singular.
+        raise WithoutLimitError(highest) from error
     stuck = not result.success and np.array_equal(result.x, theta)
     return None if stuck else np.asarray(result.x)
 

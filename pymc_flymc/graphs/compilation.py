@@ -7,12 +7,13 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, NamedTuple
 
-import pymc  # noqa: F401 (registers the rewrite below)
 import pytensor
 import pytensor.tensor as pt
 from numba.np.unsafe.ndarray import to_fixed_tuple
+from pymc.logprob.utils import local_check_parameter_to_ninf_switch
 from pytensor import scalar as ps
 from pytensor.compile.mode import get_mode
+from pytensor.graph.rewriting.basic import in2out
 from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
 from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.tensor.variable import TensorVariable
@@ -37,9 +38,11 @@ __all__ = [
 ]
 
 
-#: PyMC's rewrite of its checks of parameters: where a scale has underflowed to zero, the density is
-#: zero. The exception that a check raises is lost in native code, and the value with it.
+#: PyMC's rewrite of its checks of parameters, which its own compiled densities go through: where a
+#: scale has underflowed to zero, the density is zero. Other exceptions are raised, as there.
 OUTSIDE = "local_check_parameter_to_ninf_switch"
+#: The same for a mode that has no other rewrites.
+REPLACE_CHECKS = in2out(local_check_parameter_to_ninf_switch)
 #: Rewrites of PyTensor that graphs of rows do without. The first two turn products of exponentials
 #: into exponentials of sums: in a gradient each of K classes meets each other. The others flatten
 #: sums and products: as written, a recursion over classes has a few terms for each of them, and

@@ -15,7 +15,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.config import DISABLE_JIT  # type: ignore[attr-defined]
@@ -74,7 +73,7 @@ class NativeFunction:
     Attributes
     ----------
     address : int
-        Of a function in the C calling convention.
+        See `address_of`.
     """
 
     def __init__(self, function: Callable[..., Any], signature: Any, cached: bool = False) -> None:
@@ -87,13 +86,18 @@ class NativeFunction:
 
 
 def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, types.Type | None]:
-    """Compile for some types of arguments; return the C function's address and its return type."""
+    """Compile for some types of arguments; return the function's address and its return type.
+
+    The function is the one in numba's own calling convention, which returns a status. The C wrapper
+    around it prints an exception, forgets it, and returns zeros: a log density of zero, or arrays
+    at null pointers.
+    """
     if DISABLE_JIT:  # tests that enumerate a kernel's random choices run it as Python
         return function, None
     _, _, folded, _ = function.get_call_template(arguments, {})  # compiles, or loads
     result = function.overloads[tuple(folded)]
-    wrapper = result.fndesc.llvm_cfunc_wrapper_name
-    return result.library.get_pointer_to_function(wrapper), result.signature.return_type
+    address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+    return address, result.signature.return_type
 
 
 def entry_point(kernel: Any) -> Callable[..., Any]:
@@ -114,7 +118,8 @@ def native_caller(
     """Make ``call(address, *args)``, usable in native code, for functions of given types.
 
     The functions of PyTensor's numba linker are of the form ``f(*args)``: in machine code, they
-    take one tuple.
+    take one tuple. An exception that the function raises goes on to whoever calls the kernel, as
+    that of any function of numba's.
     """
     if DISABLE_JIT:
         return lambda function, *args: function(*args)
@@ -122,8 +127,14 @@ def native_caller(
     def codegen(context, builder, sig, args):
         address, packed = args
         values = [packed] if as_tuple else cgutils.unpack_tuple(builder, packed)
-        function = ir.FunctionType(context.get_value_type(returned), [v.type for v in values])
-        return builder.call(builder.inttoptr(address, function.as_pointer()), values)
+        kinds = (sig.args[1],) if as_tuple else arguments
+        convention = context.call_conv
+        pointer = convention.get_function_type(returned, kinds).as_pointer()
+        function = builder.inttoptr(address, pointer)
+        status, value = convention.call_function(builder, function, returned, kinds, values)
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return value
 
     @intrinsic
     def call(typingctx, address, *arguments_):

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.mode import get_mode
 
+from pymc_flymc.graphs.compilation import OUTSIDE
 from pymc_flymc.graphs.once import once
 from pymc_flymc.graphs.trigamma import with_native_trigammas
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
@@ -144,7 +146,8 @@ def _compile_derivatives(inputs: list[Any], value: Any, k: int, s: int) -> Any:
     outputs += [second(i, j) for i in range(k) for j in range(i, k)]
     outputs += [second(k + j, i) for i in range(k) for j in range(s)]
     outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
-    return pytensor.function(inputs, with_native_trigammas(outputs), mode="NUMBA", trust_input=True)
+    mode = get_mode("NUMBA").including(OUTSIDE)
+    return pytensor.function(inputs, with_native_trigammas(outputs), mode=mode, trust_input=True)
 
 
 def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:
@@ -152,7 +155,7 @@ def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:
     derivative = value
     for _ in range(3):
         derivative = pytensor.grad(derivative.sum(), inputs[0])
-    return pytensor.function(inputs, derivative, mode="NUMBA")
+    return pytensor.function(inputs, derivative, mode=get_mode("NUMBA").including(OUTSIDE))
 
 
 def _columns(y: np.ndarray) -> list[np.ndarray]:

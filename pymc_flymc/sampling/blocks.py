@@ -78,6 +78,7 @@ class BlockChain:
         """Begin at whitened parameters v, with fresh brightness; return the log weight."""
         self.key = tuple(int(n) for n in rng.integers(0, 2**63, 2))
         self.next = 0
+        self.started = False  # until it has: the model's graph may raise
         self._waiting.clear()
         self._now = None
         log_weight, bright = self.target.weigh(self.key, v[None])
@@ -138,9 +139,10 @@ class BlockChain:
             units = range(last, last + self._units)
             self._waiting.append((units, self.target.begin_round(self.key, units)))
             last = units.stop
-        units, wait = self._waiting.popleft()
+        units, wait = self._waiting[0]
         began = time.perf_counter()
         log_weight, bright = wait()
+        self._waiting.popleft()  # not before: the model's graph may have raised
         # Of the time nothing depends but how many units come together.
         if time.perf_counter() - began < 0.5 * SECONDS:
             self._units = min(2 * self._units, MOST_UNITS)

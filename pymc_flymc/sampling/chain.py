@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,7 @@ class FireflyChain:
         float
             Log density (prior and collapsed bounds) at v; -inf outside the support.
         """
+        self.started = False  # until it has: the model's graph may raise
         self.state.v[:] = v
         self._run(rng, 0, *self._arguments())
         self.started = True
@@ -104,13 +106,17 @@ class FireflyChain:
         return log_density
 
     def start_dispersed(self, rng: np.random.Generator, spread: float = OVERDISPERSION) -> bool:
-        """As `start`, from a point drawn around the anchor; False if none is in the support."""
+        """As `start`, from a point drawn around the anchor; False if none is in the support.
+
+        Points at which the model's graph raises are left for others, too: no draw needs them.
+        """
         for _ in range(50):
             v = rng.standard_normal(len(self.state.v))
             v[self.geometry.dense] *= spread
-            if np.isfinite(self.log_density_at(v)):
-                self.start(rng, v)
-                return True
+            with suppress(Exception):  # of a user's own type
+                if np.isfinite(self.log_density_at(v)):
+                    self.start(rng, v)
+                    return True
             spread *= 0.8  # beyond the support of a bounded variable
         return False
 
@@ -130,17 +136,14 @@ class FireflyChain:
     def set_others(self, others: np.ndarray) -> None:
         """Take over values of variables that belong to other step methods, if they changed."""
         if self.others.size and not np.array_equal(others, self.others):
-            self.others[:] = others
-            self.statistics[self._n_collapsed :] = others
-            if self.started:
-                state = self.state
-                before = state.log_density[0]
-                state.log_density[0] = self.target.density(
-                    state.theta, self.statistics, state.w_new
-                )
+            state, before = self.state, self.state.log_density[0]
+            statistics = np.concatenate([self.statistics[: self._n_collapsed], others])
+            if self.started:  # first, for it may raise: then nothing has been taken over
+                state.log_density[0] = self.target.density(state.theta, statistics, state.w_new)
                 # Of a surrogate's moves the weight is the rows' alone.
                 if self.target.kernel == "joint":
                     state.log_weight[0] += state.log_density[0] - before
+            self.others[:], self.statistics[:] = others, statistics
 
     def advance(self, rng: np.random.Generator, n: int, gain: float) -> float:
         """Make n transitions; return the mean acceptance probability.

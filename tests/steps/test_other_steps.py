@@ -42,7 +42,7 @@ def test_prior_only_variable_of_another_step(bound):
 
 @pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC])
 def test_scales_that_underflow_are_outside_the_support(cls):
-    """PyMC's check of sigma > 0 raises an exception, which native code cannot pass on."""
+    """PyMC replaces its check of sigma > 0 in what it compiles: the density is zero there."""
     X, y = logistic_rows(40, [-0.5])
     with pm.Model():
         tau = pm.HalfNormal("tau", 1.0)

@@ -1,0 +1,62 @@
+"""Functions that are called by their address."""
+
+import numba
+import numpy as np
+import pytest
+from numba import types
+
+from pymc_flymc.kernels.native import LOG_FACTOR, NativeFunction, address_of, native_caller, vector
+
+call_log_factor = native_caller(LOG_FACTOR.args, LOG_FACTOR.return_type)
+PAIR = types.Tuple([vector(), types.float64])(vector(), vector())
+call_pair = native_caller(PAIR.args, PAIR.return_type, as_tuple=True)
+
+
+class TooLargeError(ValueError):
+    """An exception of a user's own."""
+
+
+def log_factor(eta, constants, shared, out):
+    for i in range(out.shape[0]):
+        if eta[i, 0] > shared[0]:
+            raise TooLargeError("eta is too large")
+        out[i] = eta[i, 0] + constants[i, 0]
+
+
+@numba.njit
+def pair(*arguments):
+    x, y = arguments
+    if x[0] > y[0]:
+        raise TooLargeError("x is larger by", x[0] - y[0])
+    return x + y, x[0]
+
+
+@numba.njit
+def outer(address, eta, constants, shared, out):
+    call_log_factor(address, eta, constants, shared, out)
+    return out.sum()
+
+
+def test_what_a_function_raises_is_raised_by_whoever_called_its_caller():
+    function = NativeFunction(log_factor, LOG_FACTOR)
+    eta, constants, out = np.array([[1.0], [2.0]]), np.ones((2, 1)), np.zeros(2)
+    assert outer(function.address, eta, constants, np.array([2.0]), out) == 5.0
+    for _ in range(2):
+        with pytest.raises(TooLargeError, match=r"^eta is too large$"):
+            outer(function.address, eta, constants, np.array([1.5]), out)
+    assert outer(function.address, eta, constants, np.array([3.0]), out) == 5.0
+
+
+def test_exceptions_with_arguments_known_when_they_are_raised():
+    address, returned = address_of(pair, PAIR.args)
+    assert returned == PAIR.return_type
+
+    @numba.njit
+    def caller(address, x, y):
+        total, first = call_pair(address, x, y)
+        return total[0] * first
+
+    assert caller(address, np.array([2.0]), np.array([3.0])) == 10.0
+    with pytest.raises(TooLargeError) as raised:
+        caller(address, np.array([2.0]), np.array([0.5]))
+    assert raised.value.args == ("x is larger by", 1.5)
