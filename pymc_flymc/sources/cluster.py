@@ -19,6 +19,7 @@ import cloudpickle
 import numpy as np
 
 from pymc_flymc.reporting import reading
+from pymc_flymc.sources.checks import check_block
 from pymc_flymc.sources.columns import ArrayColumn
 from pymc_flymc.sources.source import Partition
 
@@ -60,13 +61,15 @@ class Shared:
             return _loaded[self.token]
 
 
-def _load(number: int, first: int, names: Sequence[str], *blocks: np.ndarray) -> Partition:
+def _load(
+    number: int, rows: range, shapes: Mapping[str, tuple[int, ...]], *blocks: np.ndarray
+) -> Partition:
     """Put blocks of the same rows together."""
-    columns = {
-        name: ArrayColumn(np.ascontiguousarray(block))
-        for name, block in zip(names, blocks, strict=True)
-    }
-    return Partition(number, first, len(blocks[0]), columns)
+    columns = {}
+    for (name, row), block in zip(shapes.items(), blocks, strict=True):
+        checked = check_block(block, name, (len(rows), *row), f"partition {number}")
+        columns[name] = ArrayColumn(np.ascontiguousarray(checked))
+    return Partition(number, rows.start, len(rows), columns)
 
 
 def _run(partition: Partition, shared: Shared, by_stretch: bool) -> Any:
@@ -136,10 +139,10 @@ class ClusterSource:
         tasks: list[Any] = []
         for i, blocks in enumerate(zip(*pieces, strict=True)):
             if bounds[i + 1] > bounds[i]:
-                first, number = int(bounds[i]), len(named)
+                rows, number = range(bounds[i], bounds[i + 1]), len(named)
                 named.append(f"pymc-flymc-rows-{self.token}-{number}")
                 load = delayed(_load, pure=False)
-                tasks.append(load(number, first, self.names, *blocks, dask_key_name=named[-1]))
+                tasks.append(load(number, rows, self.shapes, *blocks, dask_key_name=named[-1]))
         client = self._connected()
         with client.as_current():
             futures = client.compute(tasks)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.sparse import issparse
 
+from pymc_flymc.sources.checks import check_block
+from pymc_flymc.sources.dask_arrays import is_dask, with_checked_blocks
 from pymc_flymc.sources.files import FileColumn
+from pymc_flymc.sources.frames import array_of_frame, is_frame
 
-__all__ = ["ArrayColumn", "Column", "as_column", "is_dask"]
+__all__ = ["ArrayColumn", "Column", "as_column"]
 
 
 class Column(Protocol):
@@ -66,30 +70,35 @@ class ArrayColumn:
         )
 
 
-def as_column(values: Any) -> Column | None:
-    """Return what a user gives for a container as a column, None if it is nothing of the kind."""
-    if isinstance(values, ArrayColumn | FileColumn):
-        return values
-    if hasattr(values, "to_dask_array"):  # a data frame of Dask or one of its columns
-        values = values.to_dask_array(lengths=True)
-    elif hasattr(values, "to_numpy"):  # of pandas
-        values = values.to_numpy()
+def as_column(name: str, values: Any) -> Column | None:
+    """Return what a user gives for a container as a column, None if it is nothing of the kind.
+
+    Parameters
+    ----------
+    name : str
+        Of the container, for messages.
+    values : array or data frame
+
+    Raises
+    ------
+    ValueError
+        If it holds no numbers, or missing ones.
+    """
+    if is_frame(values):
+        values = array_of_frame(name, values)
     elif isinstance(values, list | tuple):
         values = np.asarray(values)
+    if isinstance(values, np.ma.MaskedArray):
+        values = check_block(values, name, values.shape, "the array")
+    if issparse(values):
+        raise ValueError(f"data= of {name!r} is a sparse matrix: make it dense, by .toarray()")
     if not (hasattr(values, "shape") and hasattr(values, "dtype") and len(values.shape)):
         return None
+    if values.dtype.kind not in "fiub":
+        raise ValueError(
+            f"data= of {name!r} is of dtype {values.dtype}, not numbers: number the groups from 0, "
+            "or make a column of zeros and ones for each category"
+        )
     if is_dask(values):
-        values = _with_known_rows(values)
+        values = with_checked_blocks(name, values)
     return FileColumn(values) if FileColumn.can_be(values) else ArrayColumn(values)
-
-
-def is_dask(values: Any) -> bool:
-    """Return whether this is an array of Dask, which need not be installed."""
-    return hasattr(values, "__dask_graph__") and hasattr(values, "chunks")
-
-
-def _with_known_rows(values: Any) -> Any:
-    """Return a Dask array whose chunks are of known lengths, and hold whole rows."""
-    if any(np.isnan(n) for n in values.shape):
-        values = values.compute_chunk_sizes()
-    return values.rechunk({axis: -1 for axis in range(1, values.ndim)})

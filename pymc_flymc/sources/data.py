@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.settings import check
-from pymc_flymc.sources.columns import ArrayColumn, Column, as_column, is_dask
+from pymc_flymc.sources.columns import ArrayColumn, Column, as_column
+from pymc_flymc.sources.dask_arrays import is_dask
 from pymc_flymc.sources.source import PARTITION, LocalSource, RowSource
 
 __all__ = ["source_of"]
@@ -105,12 +106,7 @@ def _as_dask(column: Column, chunks: tuple[int, ...]) -> Any:
 
 
 def _column(name: str, values: Any) -> Column:
-    column = as_column(values)
+    column = as_column(name, values)
     check(column is not None, f"data= of {name!r}", KINDS, values)
     assert column is not None
-    if column.dtype.kind not in "fiub":
-        raise ValueError(
-            f"data= of {name!r} is of dtype {column.dtype}, not numbers: number the groups from 0, "
-            "or make a column of zeros and ones for each category"
-        )
     return column

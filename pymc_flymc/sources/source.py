@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pymc_flymc.reporting import reading
+from pymc_flymc.sources.checks import check_block
 from pymc_flymc.sources.columns import Column
 from pymc_flymc.sources.threads import in_order
 
@@ -50,13 +51,24 @@ class Partition:
     start: int = 0
 
     def read(self, rows: slice | np.ndarray) -> Values:
-        """Return rows by their numbers in the partition: a slice, or a sorted array of them."""
+        """Return rows by their numbers in the partition: a slice, or a sorted array of them.
+
+        Raises
+        ------
+        ValueError
+            If a container has fewer rows there than it should, or others than numbers.
+        """
         if isinstance(rows, slice):
             start, stop, step = rows.indices(self.n_rows)
             at: Any = slice(self.start + start, self.start + stop, step)
+            n = len(range(start, stop, step))
         else:
-            at = self.start + rows
-        return {name: column.read(at) for name, column in self.columns.items()}
+            at, n = self.start + rows, len(rows)
+        what = f"what was read in partition {self.number}"
+        return {
+            name: check_block(column.read(at), name, (n, *column.shape[1:]), what)
+            for name, column in self.columns.items()
+        }
 
     def stretches(self) -> list[slice]:
         """Cut the partition into pieces that are read at a time, whole chunks where possible."""

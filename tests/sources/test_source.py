@@ -49,7 +49,7 @@ def stored(kind, values, folder):
 @pytest.mark.parametrize("shape", [(500,), (500, 3)])
 def test_rows_are_those_of_the_array(kind, shape, tmp_path):
     values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    column = as_column(stored(kind, values, tmp_path))
+    column = as_column("a", stored(kind, values, tmp_path))
     assert column.shape == shape and column.dtype == np.float32
     for rows in (slice(0, 500), slice(13, 402), slice(7, 450, 9), np.array([0, 69, 70, 71, 499])):
         np.testing.assert_array_equal(column.read(rows), values[rows])
@@ -59,14 +59,14 @@ def test_maps_travel_as_files(tmp_path):
     values = np.random.default_rng(0).normal(size=(50_000, 3))
     mapped = stored("memmap", values, tmp_path)
     for each in (mapped, mapped[100:]):
-        pickled = pickle.dumps(as_column(each))
+        pickled = pickle.dumps(as_column("a", each))
         np.testing.assert_array_equal(pickle.loads(pickled).read(slice(0, 60)), each[:60])
-    assert len(pickle.dumps(as_column(mapped[100:]))) < 1000
+    assert len(pickle.dumps(as_column("a", mapped[100:]))) < 1000
 
 
 def test_maps_do_not_stay_in_memory(tmp_path):
     np.save(tmp_path / "values.npy", np.ones((20_000_000,)))
-    column = as_column(np.load(tmp_path / "values.npy", mmap_mode="r"))
+    column = as_column("a", np.load(tmp_path / "values.npy", mmap_mode="r"))
     assert column.read(np.arange(0, 20_000_000, 1000)).sum() == 20_000
     before = resident()
     for start in range(0, 20_000_000, 1_000_000):
@@ -92,7 +92,7 @@ def test_partitions_are_all_rows(n_rows, chunk):
 def test_stretches_of_partitions_are_all_rows(monkeypatch):
     monkeypatch.setattr(sources, "STRETCH", 64)
     values = np.arange(1000)
-    source = LocalSource({"a": as_column(values)}, [0, 130, 131, 1000])
+    source = LocalSource({"a": as_column("a", values)}, [0, 130, 131, 1000])
     found = [p.read(each)["a"] for p in source.partitions for each in p.stretches()]
     np.testing.assert_array_equal(np.concatenate(found), values)
     again = [p.read(np.arange(p.n_rows))["a"] for p in source.partitions]

@@ -1,0 +1,70 @@
+"""Columns of data frames are numbers, or are refused by name."""
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from pymc_flymc.sources.columns import as_column
+
+pandas = pytest.importorskip("pandas")
+
+N = 6
+GOOD = {
+    "Int64": lambda: pandas.array(range(N), "Int64"),
+    "Float64": lambda: pandas.array(np.arange(N) / 2, "Float64"),
+    "boolean": lambda: pandas.array(np.arange(N) % 2 > 0, "boolean"),
+    "UInt8": lambda: pandas.array(range(N), "UInt8"),
+    "float16": lambda: np.arange(N, dtype=np.float16),
+    "bool": lambda: np.arange(N) % 2 > 0,
+}
+BAD = {
+    "pd.NA": (lambda: pandas.array([1, None, *range(N - 2)], "Int64"), "'c'.* 1 missing values"),
+    "category": (lambda: pandas.Categorical(list("abcabc")), "'c' is of dtype category.*from 0"),
+    "string": (lambda: list("abcabc"), "'c' is of dtype .*, not numbers: number the groups"),
+    "zones": (lambda: pandas.date_range("2020", periods=N, tz="UTC"), "'c' is of .*days since"),
+    "dates": (lambda: pandas.date_range("2020", periods=N), "'c' is of dtype datetime.*days since"),
+    "Decimal": (lambda: [Decimal(i) for i in range(N)], "'c' is of dtype (object.*astype|string)"),
+    "sparse": (lambda: pandas.arrays.SparseArray([0] * N), "'c' is of .*to_dense"),
+    "complex": (lambda: np.ones(N, complex), "'c' is of dtype complex"),
+}
+
+
+def kinds_of(frame):
+    """The same as frames of pandas and Dask, where that is installed."""
+    yield frame
+    try:
+        import dask.dataframe
+    except ImportError:
+        return
+    yield dask.dataframe.from_pandas(frame, npartitions=2)
+
+
+@pytest.mark.parametrize("make", GOOD.values(), ids=GOOD.keys())
+def test_columns_that_are_numbers(make):
+    frame = pandas.DataFrame({"c": make(), "d": np.arange(N)})
+    for each in kinds_of(frame):
+        column = as_column("a", each["c"])
+        expected = np.asarray(make())
+        np.testing.assert_array_equal(column.read(slice(0, N)), expected.astype(column.dtype))
+        assert column.dtype.name == make().dtype.name.lower().replace("boolean", "bool")
+        both = as_column("a", each[["d", "c"]]).read(slice(1, N))
+        np.testing.assert_array_equal(both[:, 1], expected[1:].astype(both.dtype))
+        np.testing.assert_array_equal(both[:, 0], np.arange(1, N))
+
+
+@pytest.mark.parametrize(("make", "message"), BAD.values(), ids=BAD.keys())
+def test_columns_that_are_not(make, message):
+    frame = pandas.DataFrame({"d": np.arange(N), "c": make()})
+    for each in kinds_of(frame):
+        for some in (each["c"], each[["d", "c"]]):
+            with pytest.raises(ValueError, match=f"data= of 'a': the column {message}"):
+                as_column("a", some).read(slice(0, N))
+
+
+def test_large_integers_beside_floats():
+    frame = pandas.DataFrame({"x": np.ones(N), "id": np.full(N, 2**53 + 2)})
+    for each in kinds_of(frame):
+        with pytest.raises(ValueError, match="'id' holds integers beyond"):
+            as_column("a", each).read(slice(0, N))
+        assert as_column("a", each["id"]).read(slice(0, N))[0] == 2**53 + 2
