@@ -22,6 +22,9 @@ __all__ = ["Objective"]
 
 #: Probes of the curvature of wide elements at least, where they are not exact.
 PROBES = 8
+#: Thetas whose precisions are kept: a step is tried, and the search goes on from there or from
+#: where it was.
+KEPT = 3
 #: How close probes come to each other, relatively, where they are exact.
 SAME = 1e-9
 #: Least eigenvalue of a correlation matrix, that of a group's effects: else they go without.
@@ -104,7 +107,8 @@ class Objective:
     def _precisions(self, theta: np.ndarray) -> np.ndarray:
         """Conditional precision of each effect, given all other parameters.
 
-        Many products with the Hessian are asked for at the same theta: they are found once.
+        Many products with the Hessian are asked for at the same theta: they are found once, and
+        kept for the last few thetas, each as long as there are effects.
         """
         at = theta.tobytes()
         if at not in self._found:
@@ -113,6 +117,8 @@ class Objective:
                 curvature = self._probe(theta)
             else:
                 curvature = -np.diag(self._surrogate.hessian(theta, self._statistics))
+            while len(self._found) >= KEPT:
+                del self._found[next(iter(self._found))]
             self._found[at] = np.maximum(curvature[effects.integrated_out], 1e-8)
         return self._found[at]
 

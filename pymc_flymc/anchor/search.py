@@ -155,8 +155,10 @@ def _anchor(landscape: Landscape, summit: Summit) -> Anchor:
     if len(geometry.wide):
         rng = np.random.default_rng(20141104)
         draws = rng.standard_normal((SKETCH, len(summit.centre))) / np.sqrt(SKETCH)
-        columns = [surrogate.pushforward(summit.centre, geometry.spread(v)) for v in draws]
-        w_factor = np.stack(columns, axis=1)
+        # Filled column by column: with effects by the hundred thousand a copy of it is large.
+        w_factor = np.empty((surrogate.n_coefficients, SKETCH))
+        for i, v in enumerate(draws):
+            w_factor[:, i] = surrogate.pushforward(summit.centre, geometry.spread(v))
     else:
         w_factor = surrogate.jacobian(summit.centre) @ geometry.factor
     spans = spans_of(landscape.regressions)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.regression.block_matrix import BlockMatrix
-from pymc_flymc.regression.quadratic import QuadraticStatistics
+from pymc_flymc.regression.quadratic import pack_quadratic
 
 __all__ = ["LikelihoodExpansion"]
 
@@ -35,14 +35,11 @@ class LikelihoodExpansion:
 
     def pack(self) -> np.ndarray:
         """Return the expansion as the statistics of a collapsed quadratic."""
-        statistics = QuadraticStatistics(self.w)
-        statistics.constant = self.value
-        statistics.linear = self.gradient
         if isinstance(self.information, BlockMatrix):
-            statistics.curvature = self.information.scaled(0.5)
+            curvature: Any = self.information.scaled(0.5)
         else:
-            statistics.curvature = 0.5 * self.information
-        return statistics.pack()
+            curvature = 0.5 * self.information
+        return pack_quadratic(self.value, self.w, self.gradient, curvature)
 
     def concave(self) -> LikelihoodExpansion:
         """Return the expansion with the curvature's sign changed where it is not concave.

@@ -16,6 +16,7 @@ __all__ = [
     "QuadraticStatistics",
     "collapsed_quadratic",
     "dense_curvatures",
+    "pack_quadratic",
     "quadratic_size",
     "quadratic_terms",
 ]
@@ -97,13 +98,20 @@ class QuadraticStatistics:
 
     def pack(self) -> np.ndarray:
         """All statistics as one float64 vector, the input `statistics` of `collapsed_quadratic`."""
-        if isinstance(self.curvature, BlockMatrix):
-            curvature = self.curvature.pack()
-        elif len(self.centre) > STRUCTURED:
-            curvature = pack_dense(self.curvature)
-        else:
-            curvature = self.curvature.ravel()
-        return np.concatenate([[self.constant], self.centre, self.linear, curvature])
+        return pack_quadratic(self.constant, self.centre, self.linear, self.curvature)
+
+
+def pack_quadratic(
+    constant: float, centre: np.ndarray, linear: np.ndarray, curvature: np.ndarray | BlockMatrix
+) -> np.ndarray:
+    """Pack a quadratic as `QuadraticStatistics.pack` does."""
+    if isinstance(curvature, BlockMatrix):
+        packed = curvature.pack()
+    elif len(centre) > STRUCTURED:
+        packed = pack_dense(curvature)
+    else:
+        packed = curvature.ravel()
+    return np.concatenate([[constant], centre, linear, packed])
 
 
 def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray] | None:

@@ -47,7 +47,9 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
     """
     n, mean = len(draws), draws.mean(axis=0)
     draws = draws - mean
-    dense, variance = draws[:, geometry.dense], np.mean(draws[:, geometry.wide] ** 2, axis=0)
+    dense = draws[:, geometry.dense]
+    # No array of all draws of the wide elements, which are nearly all there are.
+    variance = np.einsum("ij,ij->j", draws, draws)[geometry.wide] / n
     centre = geometry.unwhiten(n / (n + CONFIRMING) * mean)
     change = np.sqrt((n * variance + CONFIRMING) / (n + CONFIRMING))
     geometry = geometry._replace(centre=centre).rescaled(change)

@@ -100,10 +100,12 @@ def slowest_autocorrelation(draws: np.ndarray) -> float:
     """
     stuck = np.all(draws == draws[0], axis=0)
     draws = draws - draws.mean(axis=0)
-    power = np.sum(draws[1:] ** 2, axis=0) + np.sum(draws[:-1] ** 2, axis=0)
+    before, after = draws[:-1], draws[1:]
+    # Without arrays of the draws' own size, which is that of all effects of groups.
+    power = np.einsum("ij,ij->j", after, after) + np.einsum("ij,ij->j", before, before)
     power = np.maximum(power, np.finfo(float).tiny)
     # (Of equal draws their mean leaves zeros, or what rounding makes of it.)
-    lag_one = np.where(stuck, 1.0, 2.0 * np.sum(draws[1:] * draws[:-1], axis=0) / power)
+    lag_one = np.where(stuck, 1.0, 2.0 * np.einsum("ij,ij->j", after, before) / power)
     # Less the noise that the largest of many estimates carries.
     noise = np.sqrt(2.0 * np.log(len(lag_one) + 1.0) / len(draws))
     return float(np.clip(np.max(lag_one) - noise, np.mean(lag_one), 0.98))
