@@ -14,7 +14,9 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.compile.ops import ViewOp
 from pytensor.graph.basic import Apply, Variable
+from pytensor.scalar import basic as ps
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
@@ -92,6 +94,13 @@ def times(a: TensorVariable | None, b: TensorVariable) -> TensorVariable:
 def inputs_of(node: Apply) -> list[TensorVariable]:
     """Return a node's arguments, which are tensors for the operations known here."""
     return cast(list[TensorVariable], list(node.inputs))
+
+
+def below_views(var: Variable) -> Variable:
+    """Return what casts and copies are made of."""
+    while var.owner is not None and kind_of(var.owner) in (ps.Cast, ps.Identity, ViewOp):
+        (var,) = var.owner.inputs
+    return var
 
 
 def as_columns(array: np.ndarray, axis: int) -> tuple[np.ndarray, tuple[int, ...]]:

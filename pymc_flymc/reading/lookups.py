@@ -6,7 +6,7 @@ one of a matrix with a single x in each row: neither is ever written out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs
 from pymc_flymc.reading.items import (
     Item,
     NotReadableError,
+    below_views,
     flat,
     inputs_of,
     only_rows,
@@ -36,10 +37,14 @@ __all__ = ["SPARSE_STEPS", "SparseBlock"]
 
 @dataclass(frozen=True)
 class SparseBlock:
-    """Sparse columns, shape (N, Q), and the graph of their coefficients, shape (Q,)."""
+    """Sparse columns, shape (N, Q), and the graph of their coefficients, shape (Q,).
+
+    Of equal origins, where they are known, matrices are equal whatever the rows.
+    """
 
     matrix: csr_array
     weight: TensorVariable
+    origin: Hashable = None
 
 
 def _lookup(item: Item, node: Apply, name: str, any_rows: bool) -> SparseBlock:
@@ -64,7 +69,7 @@ def _lookup(item: Item, node: Apply, name: str, any_rows: bool) -> SparseBlock:
     if item.weight is not None:
         weight = flat(without_axis(item.weight, item.axis), sizes)
         if free_inputs([weight]):
-            columns, coefficients = _weighted(columns, coefficients, weight)
+            columns, coefficients = _weighted(columns, coefficients, weight, any_rows)
         else:
             numbers = np.broadcast_to(evaluate(weight), columns.shape[1:])
             kept = numbers != 0.0
@@ -77,11 +82,14 @@ def _lookup(item: Item, node: Apply, name: str, any_rows: bool) -> SparseBlock:
         coefficients = coefficients[np.flatnonzero(used)]
         columns = (np.cumsum(used, dtype=np.int32) - np.int32(1))[columns]
     n_each = columns.shape[1]
-    index = np.int32 if columns.size < 2**31 else np.int64
+    whole = np.int32 if columns.size < 2**31 else np.int64
     data = np.ones(columns.size) if values is None else np.asarray(values, np.float64).ravel()
-    indptr = n_each * np.arange(n_rows + 1, dtype=index)
+    indptr = n_each * np.arange(n_rows + 1, dtype=whole)
     shape = (n_rows, int(used.sum()))
-    return SparseBlock(csr_array((data, columns.ravel(), indptr), shape=shape), coefficients)
+    matrix = csr_array((data, columns.ravel(), indptr), shape=shape)
+    plain = item.weight is None and item.scale is None
+    index = (node.op, source.type.shape, item.axis, *(below_views(v) for v in node.inputs[1:]))
+    return SparseBlock(matrix, coefficients, index if plain else None)
 
 
 def _positions(node: Apply, name: str) -> np.ndarray:
@@ -119,16 +127,19 @@ def _names(source: TensorVariable) -> str:
 
 
 def _weighted(
-    columns: np.ndarray, coefficients: Any, weight: TensorVariable
+    columns: np.ndarray, coefficients: Any, weight: TensorVariable, any_rows: bool
 ) -> tuple[np.ndarray, Any]:
-    """Make a weight for each of a row's J elements part of the coefficients."""
+    """Make a weight for each of a row's J elements part of the coefficients.
+
+    Where no element has several weights it has one coefficient. Other rows may differ in that.
+    """
     each = np.arange(columns.shape[1], dtype=np.int32)
     if weight.type.shape == (1,) or columns.shape[1] == 1:
         return columns, coefficients * weight
     (size,) = coefficients.type.shape
     place = np.zeros(size, np.int32)
     place[columns] = each
-    if np.array_equal(place[columns], np.broadcast_to(each, columns.shape)):
+    if not any_rows and np.array_equal(place[columns], np.broadcast_to(each, columns.shape)):
         return columns, coefficients * weight[place]
     # The same element with different weights.
     pairs = coefficients[:, None] * weight[None, :]

@@ -105,7 +105,8 @@ def read_predictor(
     shapes = shapes or {}
     predictor = split_predictor(eta, n_rows, name, shapes, values)
     check_finite(predictor.design, name)
-    check_coefficients(predictor.design, predictor.coefficients, name)
+    if values is None:  # of other rows coefficients are known to hold none
+        check_coefficients(predictor.design, predictor.coefficients, name)
     check_values(predictor.design, predictor.coefficients, eta, name, shapes)
     return predictor
 
@@ -141,11 +142,13 @@ def split_predictor(
 
 def _assemble(walks: list[Walk], name: str) -> LinearPredictor:
     """Gather what was found into one design matrix and one coefficient vector."""
-    merged = [_merge(walk.blocks) for walk in walks]
+    any_rows = walks[0].any_rows
+    merged = [_merge(walk.blocks, any_rows) for walk in walks]
     arrays = {key: block.array for found in merged for key, block in found.items()}
-    matrices, sparse_weights = _merge_sparse([walk.sparse for walk in walks], walks[0].any_rows)
+    matrices, sparse_weights = _merge_sparse([walk.sparse for walk in walks], any_rows)
     sums = [fold_constants(pt.add(0.0, *walk.intercepts)) for walk in walks]
     has_intercept = any(not isinstance(intercept, Constant) for intercept in sums)
+    has_offset = any(walk.offset.size for walk in walks)
     offsets: list[np.ndarray] = []
     coefficients: list[TensorVariable] = []
     for walk, found, intercept, weights in zip(walks, merged, sums, sparse_weights, strict=True):
@@ -157,7 +160,7 @@ def _assemble(walks: list[Walk], name: str) -> LinearPredictor:
             coefficients.append(intercept.dimshuffle("x"))
         elif isinstance(intercept, Constant) and intercept.data != 0:
             # A plain number: no coefficient has to carry it.
-            offset = offset + float(intercept.data)
+            offset, has_offset = offset + float(intercept.data), True
         offsets.append(offset)
         coefficients.extend(weights)
     if not coefficients:
@@ -166,7 +169,8 @@ def _assemble(walks: list[Walk], name: str) -> LinearPredictor:
         )
     w = coefficients[0] if len(coefficients) == 1 else pt.join(0, *coefficients)
     offset = np.stack(offsets, axis=1)
-    if not offset.any():
+    # Of other rows an offset may not be zero, where the model has one.
+    if not (has_offset if any_rows else offset.any()):
         offset = np.empty((0, len(walks)))
     X = gather(list(arrays.values()), walks[0].n_rows)
     design = Design(X, offset, has_intercept, sparse=stack(matrices))
@@ -192,25 +196,28 @@ def _merge_sparse(
         for block in found[0]:
             twins = [i for i, one in enumerate(unique) if _same_graph(one.weight, block.weight)]
             if twins:
-                unique[twins[0]] = SparseBlock(unique[twins[0]].matrix + block.matrix, block.weight)
+                twin = unique[twins[0]]
+                unique[twins[0]] = SparseBlock(twin.matrix + block.matrix, block.weight)
             else:
                 unique.append(block)
         found = [unique]
-    matrices: list[csr_array] = []
+    distinct: list[SparseBlock] = []
     weights: list[list[TensorVariable | None]] = [[] for _ in found]
     for k, blocks in enumerate(found):
         for block in blocks:
             negative = bool(block.matrix.data.size) and block.matrix.data[0] < 0
             if negative and not any_rows:  # of a difference of classes
                 block = SparseBlock(-block.matrix, -block.weight)
-            place = next((i for i, m in enumerate(matrices) if _same_matrix(m, block.matrix)), None)
+            same = _same_origin if any_rows else _same_matrix
+            place = next((i for i, one in enumerate(distinct) if same(one, block)), None)
             if place is None:
-                place = len(matrices)
-                matrices.append(block.matrix)
+                place = len(distinct)
+                distinct.append(block)
                 for each in weights:
                     each.append(None)
             before = weights[k][place]
             weights[k][place] = block.weight if before is None else before + block.weight
+    matrices = [each.matrix for each in distinct]
     filled = [
         [pt.zeros(m.shape[1]) if v is None else v for m, v in zip(matrices, each, strict=True)]
         for each in weights
@@ -222,19 +229,29 @@ def _same_graph(a: TensorVariable, b: TensorVariable) -> bool:
     return a.type.shape == b.type.shape and equal_computations([a], [b])
 
 
-def _same_matrix(a: csr_array, b: csr_array) -> bool:
-    return a.shape == b.shape and all(
-        np.array_equal(getattr(a, part), getattr(b, part)) for part in ("indptr", "indices", "data")
+def _same_matrix(a: SparseBlock, b: SparseBlock) -> bool:
+    return a.matrix.shape == b.matrix.shape and all(
+        np.array_equal(getattr(a.matrix, part), getattr(b.matrix, part))
+        for part in ("indptr", "indices", "data")
     )
 
 
-def _merge(found: list[Block]) -> dict[Hashable, Block]:
-    """Add up the coefficients of blocks that are the same memory: ``X @ a + X @ b``."""
+def _same_origin(a: SparseBlock, b: SparseBlock) -> bool:
+    return a.origin is not None and a.origin == b.origin
+
+
+def _merge(found: list[Block], any_rows: bool) -> dict[Hashable, Block]:
+    """Add up the coefficients of blocks that are the same: ``X @ a + X @ b``.
+
+    They are if they are the same memory, or of the same origin where any rows may come.
+    """
     merged: dict[Hashable, Block] = {}
     for block in found:
         array = block.array
-        key = (array.__array_interface__["data"], array.shape, array.strides, array.dtype)
+        key: Hashable = (array.__array_interface__["data"], array.shape, array.strides, array.dtype)
+        if any_rows:
+            key = id(array) if block.origin is None else block.origin
         if key in merged:
-            block = Block(array, merged[key].weight + block.weight)
+            block = replace(block, weight=merged[key].weight + block.weight)
         merged[key] = block
     return merged

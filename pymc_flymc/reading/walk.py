@@ -5,6 +5,7 @@ The walk ends at constants: these are the design, and their weights are the coef
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,10 +42,14 @@ SUPPORTED = (
 
 @dataclass(frozen=True)
 class Block:
-    """Constant columns, shape (N, P), and the graph of their coefficients, shape (P,)."""
+    """Constant columns, shape (N, P), and the graph of their coefficients, shape (P,).
+
+    Of equal origins, where they are known, columns are equal whatever the rows.
+    """
 
     array: np.ndarray
     weight: TensorVariable
+    origin: Hashable = None
 
 
 class Walk:
@@ -181,7 +186,9 @@ class Walk:
         weight = item.weight
         if weight is None:
             weight = pt.constant(np.ones((1,) * item.var.ndim))
-        self._add_columns(columns, flat(without_axis(weight, item.axis), sizes))
+        plain = item.scale is None and isinstance(item.var, Constant)
+        origin = (item.var, item.axis) if plain else None
+        self._add_columns(columns, flat(without_axis(weight, item.axis), sizes), origin)
 
     def _check_rows(self, n_rows: int) -> None:
         if n_rows != self.n_rows:
@@ -190,12 +197,14 @@ class Walk:
                 f"{self.n_rows} values are observed"
             )
 
-    def _add_columns(self, columns: np.ndarray, weight: TensorVariable) -> None:
+    def _add_columns(
+        self, columns: np.ndarray, weight: TensorVariable, origin: Hashable = None
+    ) -> None:
         """Add ``columns @ weight`` to the blocks, or to the offset if it is a number per row."""
         if columns.dtype.kind not in "fiub":
             raise NotReadableError(f"its data are of dtype {columns.dtype}, not real numbers")
         if free_inputs([weight]):
-            self.blocks.append(Block(columns, weight))
+            self.blocks.append(Block(columns, weight, origin))
             return
         term = columns @ np.asarray(evaluate(weight), dtype=np.float64)
         self.offset = self.offset + term if self.offset.size else term

@@ -89,6 +89,23 @@ def test_offsets_groups_and_row_data():
     assert_as_in_memory(data, build)
 
 
+@pytest.mark.slow
+def test_codes_that_the_first_rows_do_not_have():
+    """Two columns of codes of the same levels, which are apart in the first rows."""
+    rng = np.random.default_rng(5)
+    n = 4000
+    codes = rng.integers(0, 4, (n, 2))
+    codes[:40] = [0, 1]
+    eta = (np.array([1.4, -0.5, 0.4, 0.0])[codes] * [1.0, 0.5]).sum(1)
+    data = {"codes": codes, "y": rng.binomial(1, 1 / (1 + np.exp(-eta)))}
+
+    def build(data):
+        a, w = pm.Normal("a", 0, 1, shape=4), pm.math.stack([1.0, pm.Normal("w", 0.5, 0.3)])
+        pm.Bernoulli("y_obs", logit_p=(a[data["codes"]] * w).sum(axis=1), observed=data["y"])
+
+    assert_as_in_memory(data, build)
+
+
 def assert_as_in_memory(data, build):
     """Compare draws of a model on the head of the data with those of one on all of them."""
     with pm.Model() as whole:
