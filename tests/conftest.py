@@ -1,22 +1,19 @@
 """Fixtures of all tests."""
 
 import gc
-from collections import OrderedDict
 
 import numpy as np
 import pytensor
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-import pymc_flymc.reading.model
 import pymc_flymc.steps.metropolis
 from pymc_flymc import FireflyMH
-from pymc_flymc.anchor import effects, surrogate
 from pymc_flymc.graphs import once
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.regression import design, quadratic
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.target.target import KERNELS
+from tests.support import patches
 from tests.support.data import load_data
 
 # Time is no criterion: the first example may compile.
@@ -132,9 +129,10 @@ def rows_read(monkeypatch):
 
 
 @pytest.fixture
-def any_size(monkeypatch):
+def any_size():
     """Take likelihoods of any number of rows."""
-    monkeypatch.setattr(pymc_flymc.reading.model, "ENOUGH_ROWS", 1)
+    with patches.any_size():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -153,10 +151,7 @@ def geometry():
 
 
 @pytest.fixture
-def structured(monkeypatch):
+def structured():
     """Small problems take the way of large ones."""
-    monkeypatch.setattr(once, "_kept", OrderedDict())  # graphs of the same model differ
-    for module in (design, quadratic, effects):
-        monkeypatch.setattr(module, "STRUCTURED", 1)
-    monkeypatch.setattr(surrogate, "MANY", 1)
-    monkeypatch.setattr(effects, "WIDE", 1)
+    with patches.structured():
+        yield

@@ -1,0 +1,45 @@
+"""Limits of size that are lowered, so that small problems take the way of large ones."""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+import pymc_flymc.reading.model
+from pymc_flymc.anchor import effects, surrogate
+from pymc_flymc.graphs import once
+from pymc_flymc.regression import design, quadratic
+from pymc_flymc.sources import source as sources
+from pymc_flymc.target import blocks
+
+__all__ = ["any_size", "in_partitions", "structured"]
+
+
+@contextmanager
+def any_size() -> Iterator[None]:
+    """Take likelihoods of any number of rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pymc_flymc.reading.model, "ENOUGH_ROWS", 1)
+        yield
+
+
+@contextmanager
+def structured() -> Iterator[None]:
+    """Take any effects of groups for many."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(once, "_kept", OrderedDict())  # graphs of the same model differ
+        for module in (design, quadratic, effects):
+            patch.setattr(module, "STRUCTURED", 1)
+        patch.setattr(surrogate, "MANY", 1)
+        patch.setattr(effects, "WIDE", 1)
+        yield
+
+
+@contextmanager
+def in_partitions() -> Iterator[None]:
+    """Cut few rows that lie elsewhere into several partitions, with tables in many parts."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "SINGLE", 20)
+        patch.setattr(blocks, "ENOUGH", 100)
+        yield

@@ -1,0 +1,274 @@
+"""How models write the families: one entry for each way, by class of the family.
+
+A family that is registered needs an entry here, and is then in the sweep with every form of model,
+bound and kernel that it allows. One that the package does not have is registered for its models.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from pymc_flymc import likelihoods as families
+from tests.sweep.own import VonMises
+
+__all__ = ["FAMILIES", "LONGEST", "Written"]
+
+#: Rows for which the entries have constants.
+LONGEST = 60
+exp, sigmoid = pm.math.exp, pm.math.sigmoid
+
+
+@dataclass(frozen=True)
+class Written:
+    """One way in which a model writes a family.
+
+    Attributes
+    ----------
+    dist : callable
+        From the predictor eta, shape (N,), a second parameter and the constants of rows to an
+        unnamed distribution. The second parameter is a shape, a scale, or what else there is.
+    second : float, optional
+        Value of the second parameter where the model knows it; without one it is always sampled.
+    free : callable, optional
+        From a name to the prior of the second parameter.
+    link : callable, optional
+        Inverse link by which the second parameter may depend on a predictor of its own.
+    rows : mapping
+        Constants of rows by name, shape (LONGEST,).
+    """
+
+    dist: Callable[[Any, Any, Mapping[str, Any]], Any]
+    second: float | None = None
+    free: Callable[[str], Any] | None = None
+    link: Callable[[Any], Any] | None = None
+    rows: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def _positive(name: str) -> Any:
+    return pm.LogNormal(name, 0.3, 0.5)
+
+
+def _share(name: str) -> Any:
+    return pm.Beta(name, 2.0, 2.0)
+
+
+def _number(name: str) -> Any:
+    return pm.Normal(name, 0.0, 1.0)
+
+
+_rng = np.random.default_rng(0)
+TRIALS = {"n": _rng.integers(1, 5, LONGEST)}
+EXPOSURE = {"exposure": np.round(_rng.uniform(0.5, 2.0, LONGEST), 2)}
+#: Where durations end that are not known.
+END = 2.0
+
+
+def _truncated(dist: Any) -> Any:
+    return pm.Truncated.dist(dist, lower=1)
+
+
+def _censored(dist: Any) -> Any:
+    return pm.Censored.dist(dist, lower=None, upper=END)
+
+
+def _classes(eta: Any, second: Any) -> Any:
+    """Predictors of three classes, one of them the reference."""
+    return pt.stack([pt.zeros_like(eta), eta, second + pt.zeros_like(eta)], axis=1)
+
+
+def _negative_binomial(mu: Any, alpha: Any) -> Any:
+    return pm.NegativeBinomial.dist(mu=mu, alpha=alpha)
+
+
+FAMILIES: dict[type, dict[str, Written]] = {
+    families.BernoulliLogit: {
+        "bernoulli-logit": Written(lambda eta, _, rows: pm.Bernoulli.dist(logit_p=eta), 0.0),
+    },
+    families.BernoulliProbit: {
+        "bernoulli-probit": Written(
+            lambda eta, _, rows: pm.Bernoulli.dist(p=pm.math.invprobit(eta)), 0.0
+        ),
+    },
+    families.BernoulliCloglog: {
+        "bernoulli-cloglog": Written(
+            lambda eta, _, rows: pm.Bernoulli.dist(p=1.0 - exp(-exp(eta))), 0.0
+        ),
+    },
+    families.BinomialLogit: {
+        "binomial-logit": Written(
+            lambda eta, _, rows: pm.Binomial.dist(n=rows["n"], logit_p=eta), 0.0, rows=TRIALS
+        ),
+    },
+    families.NegativeBinomialLog: {
+        "negative-binomial": Written(
+            lambda eta, alpha, rows: _negative_binomial(exp(eta), alpha), 1.5
+        ),
+    },
+    families.NegativeBinomialFree: {
+        "negative-binomial-free": Written(
+            lambda eta, alpha, rows: _negative_binomial(exp(eta), alpha), None, _positive
+        ),
+    },
+    families.PoissonLog: {
+        "poisson": Written(
+            lambda eta, _, rows: pm.Poisson.dist(mu=rows["exposure"] * exp(eta)),
+            0.0,
+            rows=EXPOSURE,
+        ),
+    },
+    families.ZeroInflatedPoisson: {
+        "zero-inflated-poisson": Written(
+            lambda eta, psi, rows: pm.ZeroInflatedPoisson.dist(psi=psi, mu=exp(eta)),
+            0.6,
+            _share,
+            sigmoid,
+        ),
+    },
+    families.ZeroInflatedTrials: {
+        "zero-inflated-binomial": Written(
+            lambda eta, psi, rows: pm.ZeroInflatedBinomial.dist(
+                psi=psi, n=rows["n"], p=sigmoid(eta)
+            ),
+            0.7,
+            _share,
+            sigmoid,
+            TRIALS,
+        ),
+        "zero-inflated-negative-binomial": Written(
+            lambda eta, psi, rows: pm.ZeroInflatedNegativeBinomial.dist(
+                psi=psi, mu=exp(eta), alpha=1.5
+            ),
+            0.7,
+            _share,
+            sigmoid,
+        ),
+    },
+    families.ZeroInflatedNegativeBinomialFree: {
+        "zero-inflated-negative-binomial-free": Written(
+            lambda eta, alpha, rows: pm.ZeroInflatedNegativeBinomial.dist(
+                psi=0.7, mu=exp(eta), alpha=alpha
+            ),
+            None,
+            _positive,
+            exp,
+        ),
+    },
+    families.ZeroTruncatedPoisson: {
+        "zero-truncated-poisson": Written(
+            lambda eta, _, rows: _truncated(pm.Poisson.dist(mu=exp(eta))), 0.0
+        ),
+        "hurdle-poisson": Written(
+            lambda eta, psi, rows: pm.HurdlePoisson.dist(psi=psi, mu=exp(eta)),
+            0.7,
+            _share,
+            sigmoid,
+        ),
+    },
+    families.ZeroTruncatedNegativeBinomial: {
+        "zero-truncated-negative-binomial": Written(
+            lambda eta, alpha, rows: _truncated(_negative_binomial(exp(eta), alpha)), 1.5
+        ),
+        "hurdle-negative-binomial": Written(
+            lambda eta, psi, rows: pm.HurdleNegativeBinomial.dist(psi=psi, mu=exp(eta), alpha=1.5),
+            0.7,
+            _share,
+            sigmoid,
+        ),
+    },
+    families.ZeroTruncatedNegativeBinomialFree: {
+        "zero-truncated-negative-binomial-free": Written(
+            lambda eta, alpha, rows: _truncated(_negative_binomial(exp(eta), alpha)),
+            None,
+            _positive,
+            exp,
+        ),
+    },
+    families.Durations: {
+        "exponential": Written(lambda eta, _, rows: pm.Exponential.dist(scale=exp(eta)), 0.0),
+        "gamma": Written(
+            lambda eta, alpha, rows: pm.Gamma.dist(alpha=alpha, beta=alpha / exp(eta)), 2.0
+        ),
+        "weibull-censored": Written(
+            lambda eta, alpha, rows: _censored(pm.Weibull.dist(alpha, exp(eta))), 1.7
+        ),
+    },
+    families.WeibullFree: {
+        "weibull-free": Written(
+            lambda eta, alpha, rows: pm.Weibull.dist(alpha, exp(eta)), None, _positive
+        ),
+        "weibull-free-censored": Written(
+            lambda eta, alpha, rows: _censored(pm.Weibull.dist(alpha, exp(eta))), None, _positive
+        ),
+    },
+    families.GammaFree: {
+        "gamma-free": Written(
+            lambda eta, alpha, rows: pm.Gamma.dist(alpha=alpha, beta=alpha / exp(eta)),
+            None,
+            _positive,
+        ),
+    },
+    families.Beta: {
+        "beta": Written(
+            lambda eta, nu, rows: pm.Beta.dist(mu=sigmoid(eta), nu=nu), 4.0, _positive, exp
+        ),
+    },
+    families.BetaBinomial: {
+        "beta-binomial": Written(
+            lambda eta, nu, rows: pm.BetaBinomial.dist(
+                n=rows["n"], alpha=nu * sigmoid(eta), beta=nu * sigmoid(-eta)
+            ),
+            4.0,
+            _positive,
+            exp,
+            TRIALS,
+        ),
+    },
+    families.OrderedLogit: {
+        "ordered-logit": Written(
+            lambda eta, cut, rows: pm.OrderedLogistic.dist(
+                eta=eta, cutpoints=pt.stack([cut, cut + 1.3])
+            ),
+            -0.5,
+            _number,
+        ),
+    },
+    families.Softmax: {
+        "softmax": Written(
+            lambda eta, second, rows: pm.Categorical.dist(logit_p=_classes(eta, second)),
+            0.4,
+            _number,
+            lambda eta: eta,
+        ),
+    },
+    families.Normal: {
+        "normal": Written(lambda eta, sigma, rows: pm.Normal.dist(eta, sigma), 0.8, _positive),
+        "log-normal": Written(
+            lambda eta, sigma, rows: pm.LogNormal.dist(eta, sigma), 0.8, _positive
+        ),
+    },
+    families.StudentT: {
+        "student-t": Written(
+            lambda eta, sigma, rows: pm.StudentT.dist(nu=3.0, mu=eta, sigma=sigma), 0.8, _positive
+        ),
+        "student-t-of-free-nu": Written(
+            lambda eta, nu, rows: pm.StudentT.dist(nu=nu, mu=eta, sigma=0.8), None, _positive
+        ),
+        "cauchy": Written(lambda eta, beta, rows: pm.Cauchy.dist(eta, beta), 0.8, _positive),
+    },
+    families.Logistic: {
+        "logistic": Written(lambda eta, s, rows: pm.Logistic.dist(eta, s), 0.8, _positive),
+    },
+    families.AsymmetricLaplace: {
+        "laplace": Written(lambda eta, b, rows: pm.Laplace.dist(eta, b), 0.8, _positive),
+        "asymmetric-laplace": Written(
+            lambda eta, b, rows: pm.AsymmetricLaplace.dist(q=0.3, mu=eta, b=b), 0.8, _positive
+        ),
+    },
+    VonMises: {
+        "von-mises": Written(lambda eta, _, rows: pm.VonMises.dist(eta, VonMises.KAPPA), 0.0),
+    },
+}

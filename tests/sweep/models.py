@@ -1,0 +1,194 @@
+"""Tiny models of each family in each form: two or three parameters, a dozen rows."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pymc as pm
+
+from pymc_flymc import register_likelihood, weighted
+from pymc_flymc.likelihoods import LIKELIHOODS
+from tests.support.patches import any_size, in_partitions, structured
+from tests.sweep.families import FAMILIES, LONGEST, Written
+
+__all__ = ["FORMS", "MODELS", "Form", "TinyModel"]
+
+#: Rows of a model, and how many of those that lie elsewhere are in its containers.
+N_ROWS, HEAD = 12, 10
+_rng = np.random.default_rng(1)
+_x = np.round(_rng.normal(size=LONGEST), 2)
+_weights = np.round(_rng.exponential(size=LONGEST), 1)
+_weights[[2, 5]] = 0.0, 2.0
+#: What rows have beside what their family needs.
+COLUMNS = {
+    "X": np.column_stack([np.ones(LONGEST), _x]),
+    "x": _x,
+    "z": 0.6 + 0.5 * _x,
+    "group": np.arange(LONGEST) % 2,
+    "weights": _weights,
+}
+#: Coefficients of X by which outcomes are simulated, and the second parameter where it is free.
+TRUTH, SECOND = (0.2, 0.7), 1.2
+
+Rows = Mapping[str, Any]
+#: From an entry and columns by name to the predictor and the second parameter.
+Predictors = Callable[[Written, Rows], tuple[Any, Any]]
+
+
+def _plain(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    """Two coefficients, or one and the second parameter where no model knows that."""
+    if entry.second is None:
+        return _nuisance(entry, rows)
+    return rows["X"] @ pm.Normal("b", 0.0, 1.0, shape=2), entry.second
+
+
+def _nuisance(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    return 0.2 + rows["z"] * pm.Normal("b", 0.0, 1.0), entry.free("s")
+
+
+def _two_predictors(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    second = entry.link(0.3 + rows["x"] * pm.Normal("c", 0.0, 0.7))
+    return 0.2 + rows["z"] * pm.Normal("b", 0.0, 1.0), second
+
+
+def _groups(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    """Effects of a scale that is sampled, or given where the second parameter is sampled."""
+    known = entry.second is not None
+    scale = pm.LogNormal("t", -0.3, 0.4) if known else 1.0
+    effects = pm.Normal("a", 0.0, scale, shape=2)
+    return effects[rows["group"]], entry.second if known else entry.free("s")
+
+
+def _with_companion(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    """As `_plain`, with a logistic regression that has the last coefficient, too."""
+    eta, second = _plain(entry, rows)
+    outcomes = (np.arange(len(rows["x"])) % 3 == 0).astype(int)
+    slope = pm.modelcontext(None)["b"].flatten()[-1]
+    pm.Bernoulli("bought", logit_p=0.5 - slope * rows["x"][::-1], observed=outcomes)
+    return eta, second
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of model.
+
+    Attributes
+    ----------
+    predictors : callable
+    allows : callable
+        Whether an entry can be written so.
+    weights, elsewhere : bool
+        Whether rows have weights, and whether they lie outside the model.
+    n_rows : int
+    patches : callable
+        Context in which steps are built and run.
+    """
+
+    predictors: Predictors
+    allows: Callable[[Written], bool] = lambda entry: True
+    weights: bool = False
+    elsewhere: bool = False
+    n_rows: int = N_ROWS
+    patches: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+def _both(entry: Written) -> bool:
+    """Whether the second parameter may be given or not: else the plain form has it free."""
+    return entry.second is not None and entry.free is not None
+
+
+FORMS = {
+    "plain": Form(_plain),
+    "nuisance": Form(_nuisance, _both),
+    "predictors": Form(_two_predictors, lambda entry: entry.link is not None),
+    "weights": Form(_plain, weights=True),
+    "groups": Form(_groups),
+    "many-groups": Form(_groups, patches=structured),
+    "several": Form(_with_companion, patches=any_size),
+    "elsewhere": Form(_plain, elsewhere=True, n_rows=LONGEST, patches=in_partitions),
+    "elsewhere-nuisance": Form(
+        _nuisance, _both, elsewhere=True, n_rows=LONGEST, patches=in_partitions
+    ),
+}
+
+
+@dataclass(frozen=True)
+class TinyModel:
+    """A family, an entry of it, and a form.
+
+    Attributes
+    ----------
+    name : str
+    family : type
+    entry : Written
+    form : Form
+    """
+
+    name: str
+    family: type
+    entry: Written
+    form: Form
+
+    @cached_property
+    def columns(self) -> dict[str, np.ndarray]:
+        """All that rows have, by name; what is observed is simulated."""
+        n = self.form.n_rows
+        columns = {key: value[:n] for key, value in {**COLUMNS, **self.entry.rows}.items()}
+        second = SECOND if self.entry.second is None else self.entry.second
+        dist = self.entry.dist(columns["X"] @ np.array(TRUTH), second, columns)
+        columns["observed"] = pm.draw(dist, random_seed=3)
+        return columns
+
+    def write(self, columns: Rows) -> pm.Model:
+        """Return the model of some columns, arrays or containers of data."""
+        with pm.Model() as model:
+            if self.form.elsewhere:
+                columns = {name: pm.Data(name, values) for name, values in columns.items()}
+            eta, second = self.form.predictors(self.entry, columns)
+            dist = self.entry.dist(eta, second, columns)
+            if self.form.weights:
+                weighted("y", dist, columns["weights"], observed=columns["observed"])
+            else:
+                model.register_rv(dist, "y", observed=columns["observed"])
+        return model
+
+    @cached_property
+    def whole(self) -> pm.Model:
+        """The model of all rows."""
+        return self.write(self.columns)
+
+    @cached_property
+    def sampled(self) -> pm.Model:
+        """The model that steps are built for."""
+        if not self.form.elsewhere:
+            return self.whole
+        return self.write({name: values[:HEAD] for name, values in self.columns.items()})
+
+    @contextmanager
+    def patches(self) -> Iterator[None]:
+        """Context in which the model is read and sampled."""
+        before = list(LIKELIHOODS)
+        if self.family not in map(type, before):
+            register_likelihood(self.family())
+        try:
+            with self.form.patches():
+                yield
+        finally:
+            LIKELIHOODS[:] = before
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What a step is told beside its settings: the rows that lie elsewhere."""
+        return {"data": self.columns} if self.form.elsewhere else {}
+
+
+MODELS = {
+    f"{written}/{form}": TinyModel(f"{written}/{form}", family, entry, FORMS[form])
+    for family, ways in FAMILIES.items()
+    for written, entry in ways.items()
+    for form in FORMS
+    if FORMS[form].allows(entry)
+}

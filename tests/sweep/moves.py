@@ -1,0 +1,89 @@
+"""All moves that steps have, by name: kernels with their settings, as the registries list them."""
+
+from dataclasses import dataclass, field
+from typing import Any, get_args, get_type_hints
+
+from pymc_flymc import (
+    ExplicitResampling,
+    FireflyHMC,
+    FireflyMALA,
+    FireflyMH,
+    FireflySlice,
+    ImplicitResampling,
+)
+from pymc_flymc.sampling.choice import KERNELS
+from pymc_flymc.sampling.tuners.metropolis import PROPOSALS, MetropolisTuner
+from pymc_flymc.steps.hamiltonian import METRICS
+from pymc_flymc.steps.slice import DIRECTIONS
+
+__all__ = ["MOVES", "Moves"]
+
+#: Kernels of `FireflyMH` that draw brightness afresh, for bounds that say so.
+FRESH = ("joint", "surrogate")
+#: That of them which is one and the same as `FireflyHMC`.
+SAME_AS_HMC = "hamiltonian"
+
+
+@dataclass(frozen=True)
+class Moves:
+    """A step method and its settings, but for the bound.
+
+    Attributes
+    ----------
+    step : type
+    settings : dict
+    fresh : bool
+        Whether brightness is drawn afresh: for bounds with ``joint`` only.
+    core : bool
+        Whether each bound on each model is sampled with them; the others take turns.
+    """
+
+    step: Any
+    settings: dict[str, Any] = field(default_factory=dict)
+    fresh: bool = False
+    core: bool = False
+
+    def __call__(self, model: Any, **settings: Any) -> Any:
+        """Return a step on a model."""
+        with model:
+            return self.step(**self.settings, **settings)
+
+
+def _proposals(joint: bool) -> list[str]:
+    """Return the proposals that a kernel can have, without its own choice of them."""
+    found = []
+    for proposal in PROPOSALS:
+        try:
+            MetropolisTuner(proposal, joint)
+        except ValueError:
+            continue
+        found.append(proposal)
+    return [proposal for proposal in found if proposal != "auto"]
+
+
+def _moves() -> dict[str, Moves]:
+    found = {}
+    for kernel in KERNELS:
+        if kernel not in ("auto", SAME_AS_HMC):
+            found[kernel] = Moves(FireflyMH, {"kernel": kernel}, kernel in FRESH, core=True)
+    for kernel in ("joint", "metropolis"):
+        for proposal in _proposals(kernel == "joint"):
+            settings = {"kernel": kernel, "proposal": proposal}
+            found[f"{kernel}-{proposal}"] = Moves(FireflyMH, settings, kernel in FRESH)
+    for metric in METRICS:
+        core = metric == "auto"
+        name = "hmc" if core else f"hmc-{metric}"
+        found[name] = Moves(FireflyHMC, {"metric": metric}, core=core)
+    found["mala"] = Moves(FireflyMALA, core=True)
+    for direction in DIRECTIONS:
+        settings = {"direction": direction}
+        found[f"slice-{direction}"] = Moves(FireflySlice, settings, core=direction != "isotropic")
+    schemes: dict[str, Any] = {"single-q": ImplicitResampling(q=0.1)}
+    for scheme in get_args(get_type_hints(ExplicitResampling)["scheme"]):
+        schemes[scheme] = ExplicitResampling(fraction=0.2, scheme=scheme)
+    for name, brightness in schemes.items():
+        found[f"mala-{name}"] = Moves(FireflyMALA, {"brightness": brightness})
+    return found
+
+
+MOVES = _moves()

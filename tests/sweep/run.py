@@ -1,0 +1,201 @@
+"""Sample combinations and compare them, each model in a process that may die."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytensor
+
+from pymc_flymc import UnsupportedModelError
+from tests.sweep.combinations import Combination, combinations_of
+from tests.sweep.comparison import compare
+from tests.sweep.models import MODELS
+from tests.sweep.reference import Posterior, posterior_of
+from tests.sweep.sampling import sample
+
+__all__ = ["Effort", "read_results", "run_combination", "run_model", "run_models"]
+
+#: How many times more transitions there are where a chain crosses into the tails too rarely.
+LONGER = 4
+#: Seconds between looks at the processes.
+LOOK = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """How long a combination is sampled.
+
+    Attributes
+    ----------
+    tune, draws : int
+        Draws of each of two chains, while tuning and after.
+    transitions : int
+        The most transitions of each chain after tuning.
+    share : float
+        Share of the combinations that are run: always the same ones.
+    """
+
+    tune: int = 500
+    draws: int = 200_000
+    transitions: int = 1_000_000
+    share: float = 1.0
+
+    def includes(self, combination: Combination) -> bool:
+        """Whether a combination is among the share."""
+        return combination.seed < self.share * 2**32
+
+
+def run_combination(
+    combination: Combination, posterior: Posterior, effort: Effort
+) -> dict[str, Any]:
+    """Return the scores of one combination, as numbers that JSON can hold."""
+    began = time.process_time()
+    result: dict[str, Any] = {"combination": combination.name}
+    model = combination.model
+    with model.patches():
+        try:
+            step = combination.step()
+        except (UnsupportedModelError, ValueError) as error:
+            return result | {"refused": str(error).splitlines()[0]}
+        result["bounds"] = [bound.name for bound in step.bounds]
+        names = [v.name for v in model.whole.value_vars]
+        assert [v.name for v in step.vars] == names, "another order of variables"
+        start = model.sampled.initial_point()
+        sizes = effort.tune, effort.draws, effort.transitions
+        for longer in (1, LONGER):
+            draws = sample(step, start, combination.seed, *sizes, longer)
+            found = compare(draws, posterior)
+            if found.is_telling:
+                break
+    return result | {
+        "kernel": getattr(step.target, "kernel", "blocks"),
+        "draws": draws.shape[0] * draws.shape[1],
+        "telling": found.is_telling,
+        **dataclasses.asdict(found),
+        "seconds": round(time.process_time() - began, 1),
+    }
+
+
+def run_model(name: str, effort: Effort, folder: Path) -> None:
+    """Run the combinations of a model that have no result yet, writing down what is under way."""
+    pytensor.config.mode = "FAST_COMPILE"  # PyMC's own functions; those of steps are native
+    model, journal = MODELS[name], _journal(folder, name)
+    done = {each["combination"] for each in read_results([journal])}
+    posterior: Posterior | None = None
+
+    def write(line: dict[str, Any]) -> None:
+        with journal.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    write({"started": name})
+    try:
+        combinations = list(combinations_of(model))
+    except UnsupportedModelError as error:
+        write({"combination": name, "refused": str(error).splitlines()[0]})
+        return
+    for combination in combinations:
+        if combination.name in done or not effort.includes(combination):
+            continue
+        write({"started": combination.name})
+        try:
+            if posterior is None:
+                posterior = posterior_of(model.whole)
+            write(run_combination(combination, posterior, effort))
+        except Exception as error:
+            write({"combination": combination.name, "error": f"{type(error).__name__}: {error}"})
+
+
+def run_models(
+    names: Sequence[str],
+    options: Sequence[str],
+    folder: Path,
+    jobs: int,
+    until: float,
+    patience: float,
+) -> None:
+    """Run models in processes of their own; one that dies or hangs is noted, and begun again.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of `MODELS`.
+    options : sequence of str
+        Of the command, for its processes.
+    folder : Path
+        Where results are written, and nowhere else.
+    jobs : int
+        Processes at a time.
+    until : float
+        Time, as of ``time.monotonic``, at which all are ended.
+    patience : float
+        Seconds after which a process that has written nothing hangs.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    waiting, running = list(names), {}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    while (waiting or running) and time.monotonic() < until:
+        while waiting and len(running) < jobs:
+            name = waiting.pop(0)
+            command = [sys.executable, "-m", "tests.sweep", "--only", name, "--out", str(folder)]
+            with _log(folder, name).open("a") as log:
+                process = subprocess.Popen(
+                    [*command, *options], stdout=log, stderr=log, env=environment
+                )
+            running[name] = process, time.monotonic()
+            print(f"{name}, {len(waiting)} models waiting", flush=True)
+        time.sleep(LOOK)
+        for name, (process, began) in list(running.items()):
+            code, journal = process.poll(), _journal(folder, name)
+            if code is None:
+                age = time.time() - journal.stat().st_mtime if journal.exists() else 0.0
+                if min(age, time.monotonic() - began) < patience:
+                    continue
+                process.kill()
+                process.wait()
+                code = f"no result for {patience:.0f} seconds"
+            del running[name]
+            if code != 0 and _note_end(journal, code):
+                waiting.append(name)
+    for process, _ in running.values():
+        process.kill()
+
+
+def _note_end(journal: Path, code: Any) -> bool:
+    """Write down what a process was at when it died; whether there may be more to run."""
+    lines = _lines(journal)
+    if not lines or "started" not in lines[-1]:
+        return False
+    at = lines[-1]["started"]
+    with journal.open("a") as file:
+        file.write(json.dumps({"combination": at, "error": f"the process died: {code}"}) + "\n")
+    return at.count("/") > 1  # else its model cannot be read
+
+
+def read_results(journals: Iterable[Path]) -> list[dict[str, Any]]:
+    """Return the results in journals, the last of each combination."""
+    found = {}
+    for journal in journals:
+        for line in _lines(journal):
+            if "combination" in line:
+                found[line["combination"]] = line
+    return list(found.values())
+
+
+def _lines(journal: Path) -> list[dict[str, Any]]:
+    if not journal.exists():
+        return []
+    return [json.loads(line) for line in journal.read_text().splitlines() if line.endswith("}")]
+
+
+def _journal(folder: Path, name: str) -> Path:
+    return folder / f"{name.replace('/', '.')}.jsonl"
+
+
+def _log(folder: Path, name: str) -> Path:
+    return folder / f"{name.replace('/', '.')}.log"
