@@ -15,6 +15,7 @@ from numba import types
 
 from pymc_flymc.kernels.density import call_density
 from pymc_flymc.kernels.factors import log_factors, scratch_type
+from pymc_flymc.kernels.generators import GENERATOR, generator_at
 from pymc_flymc.kernels.geometry import geometry_type, unwhiten
 from pymc_flymc.kernels.native import (
     borrow,
@@ -117,7 +118,7 @@ def draw_rows_kernel() -> Callable[..., Any]:
 
     @kernel(
         types.int64(
-            types.npy_rng,
+            GENERATOR,
             tables_type(),
             types.Array(types.float64, 2, "A"),
             types.int64,
@@ -137,7 +138,7 @@ def draw_rows_kernel() -> Callable[..., Any]:
         shared : ndarray, shape (K, 3)
             Power of the radius, whether it is beyond its limit, and what is not read here.
         """
-        tables = borrow(tables)
+        rng, tables = generator_at(rng), borrow(tables)
         n_rows, count = tables.near.shape[0], 0
         for k in range(start, shared.shape[0]):
             if drawn.shape[0] - count < n_rows:

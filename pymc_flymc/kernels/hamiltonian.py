@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import accept_given_z, copy, posterior_type, run_type
 from pymc_flymc.kernels.sweeps import NONE, begin, plan_type, sweep
@@ -96,6 +97,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
 
     @kernel(run_type(posterior_type(dtype, n_likelihoods), plan_type(), dynamics_type()))
     def run(rng, n, posterior, plan, dynamics, chain, bright, scratch):
+        rng = generator_at(rng)
         posterior, plan, dynamics = borrow(posterior), borrow(plan), borrow(dynamics)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         if n == 0:

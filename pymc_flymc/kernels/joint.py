@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.metropolis import (
     INDEPENDENT,
     PCN,
@@ -117,6 +118,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
 
     @kernel(run_type(posterior_type(dtype), tables_type(), moves_type()))
     def run(rng, n, posterior, tables, moves, chain, bright, scratch):
+        rng = generator_at(rng)
         posterior, tables, moves = borrow(posterior), borrow(tables), borrow(moves)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         begin = n == 0

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
+from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
@@ -160,6 +161,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
 
     @kernel(run_type(posterior_type(dtype, n_likelihoods), plan_type(), moves_type()))
     def run(rng, n, posterior, plan, moves, chain, bright, scratch):
+        rng = generator_at(rng)
         posterior, plan, moves = borrow(posterior), borrow(plan), borrow(moves)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         if n == 0:

@@ -103,8 +103,8 @@ def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, t
 def entry_point(kernel: Any) -> Callable[..., Any]:
     """Return what numba calls once it has found a compiled kernel for the types of its arguments.
 
-    Finding it takes 20 microseconds a call, some of it for the random generator, and each kernel
-    has a single signature. Arguments of other types would be misread: for those who build them.
+    Finding it takes microseconds per call, and each kernel has a single signature. Arguments of
+    other types would be misread: for those who build them.
     """
     if DISABLE_JIT:
         return kernel  # type: ignore[no-any-return]
@@ -186,7 +186,8 @@ borrow = _borrower()
 def _fingerprint() -> str:
     """Hash of the sources of all native code."""
     sources = [path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py"))]
-    return hashlib.sha256(b"".join(s for s in sources if b"@kernel" in s)).hexdigest()
+    native = [s for s in sources if b"@kernel" in s or b"@intrinsic" in s]
+    return hashlib.sha256(b"".join(native)).hexdigest()
 
 
 #: Hash of the sources of all native code: compiled code is kept for a version of it.

@@ -10,6 +10,7 @@ from numba import types
 from pymc_flymc.kernels.brightness import brightness_type
 from pymc_flymc.kernels.density import Jacobian, call_density, call_density_gradient, jacobian_type
 from pymc_flymc.kernels.factors import log_factors, scratch_type
+from pymc_flymc.kernels.generators import GENERATOR
 from pymc_flymc.kernels.geometry import Geometry, geometry_type, unwhiten
 from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
@@ -122,9 +123,12 @@ def chain_type() -> types.Type:
 
 
 def run_type(posterior: types.Type, *settings: types.Type) -> Any:
-    """Numba signature of ``run(rng, n, posterior, *settings, chain, bright, scratch)``."""
+    """Numba signature of ``run(rng, n, posterior, *settings, chain, bright, scratch)``.
+
+    It is given the generator's address, see ``generators``.
+    """
     state = chain_type(), brightness_type(), scratch_type()
-    return types.float64(types.npy_rng, types.int64, posterior, *settings, *state)
+    return types.float64(GENERATOR, types.int64, posterior, *settings, *state)
 
 
 @kernel_part

@@ -21,6 +21,7 @@ import numpy as np
 from numba import types
 
 from pymc_flymc.kernels.factors import log_factors
+from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.geometry import unwhiten
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.poisson import (
@@ -263,6 +264,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
 
     @kernel(run_type(posterior_type(dtype), surrogate_type(dtype), moves_type()))
     def run(rng, n, posterior, surrogate, moves, chain, bright, scratch):
+        rng = generator_at(rng)
         posterior, surrogate, moves = borrow(posterior), borrow(surrogate), borrow(moves)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         # Whoever called may have changed parameters or statistics since the last run.

@@ -10,6 +10,7 @@ import numpy as np
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.kernels.brightness import make_brightness
 from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native import entry_point
 from pymc_flymc.kernels.poisson import SPARE
@@ -95,7 +96,7 @@ class FireflyChain:
         """
         self.started = False  # until it has: the model's graph may raise
         self.state.v[:] = v
-        self._run(rng, 0, *self._arguments())
+        self._run(address_of_generator(rng), 0, *self._arguments())
         self.started = True
         return float(self.state.log_density[0])
 
@@ -154,7 +155,7 @@ class FireflyChain:
             Robbins-Monro gain of the adaptation of the scales; zero after tuning.
         """
         self.moves.gain[0] = gain
-        return float(self._run(rng, n, *self._arguments()))
+        return float(self._run(address_of_generator(rng), n, *self._arguments()))
 
     @property
     def n_bright(self) -> int:

@@ -28,6 +28,7 @@ from pymc_flymc.sampling.reanchoring import Anchors, same_anchor
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.sources.source import RowSource
+from pymc_flymc.steps.interrupts import Interrupts, interruptible
 from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.progress import BrightRowsProgress
 from pymc_flymc.steps.settings import check_common
@@ -87,10 +88,11 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._transitions = transitions
         self._model: Model | None = modelcontext(model)
         self._asked = vars, anchor, initial_point
-        self._source = source
+        self._source, self._interrupts = source, Interrupts()
         self._fingerprint: Fingerprint | None = None
         self._read()
 
+    @interruptible()
     @reported
     def _read(self) -> None:
         """Read the model with its data of now, find the anchor and build the target."""
@@ -159,6 +161,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._chain = self._new_chain()
         self.tune = tune > 0
         self.tuning = self._new_tuning(tune)
+        self._interrupts.begin(tune + draws)
 
     def _new_tuning(self, steps: int) -> Tuning:
         return Tuning(
@@ -182,6 +185,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         """Make the transitions of one draw."""
         if self._chain is None or self.tuning is None:
             self.setup_chain(self.rng, 0, 1)
+        self._interrupts.check()
         chain, tuning = self._chain, self.tuning
         assert chain is not None and tuning is not None
         theta = self._layout.ravel(point)

@@ -18,6 +18,7 @@ from pymc_flymc.bounds.rates import Rates, prepare_elsewhere, row_constants
 from pymc_flymc.graphs.compilation import compile_density, compile_log_factor
 from pymc_flymc.kernels.blocks import RateTables, densities_kernel, draw_rows_kernel, weigh_kernel
 from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native import read_only
 from pymc_flymc.reading.flat import DensityGraph
@@ -166,10 +167,10 @@ class Proposer:
         waiting: list[tuple[np.ndarray, np.ndarray]] = []
         place = held = 0
         for rng, proposals in units:
-            shared, start = proposals.w[:, -3:], 0
+            address, shared, start = address_of_generator(rng), proposals.w[:, -3:], 0
             ends = np.zeros(len(shared), np.int64)
             while start < len(shared):
-                stop = draw_rows_kernel()(rng, tables, shared, start, ends, drawn)
+                stop = draw_rows_kernel()(address, tables, shared, start, ends, drawn)
                 rows = drawn[: ends[stop - 1]].copy()
                 counts = np.diff(ends[start:stop], prepend=0)
                 waiting.append((np.repeat(np.arange(place + start, place + stop), counts), rows))

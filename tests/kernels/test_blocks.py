@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from pymc_flymc.kernels import blocks
+from pymc_flymc.kernels.generators import address_of_generator
 
 
 def drawn_rows(tables, powers, far=0.0, room=2, seed=1):
@@ -14,7 +15,9 @@ def drawn_rows(tables, powers, far=0.0, room=2, seed=1):
     ends, drawn = np.zeros(len(powers), np.int64), np.empty(room * n, np.int32)
     rng, total, sizes, start = np.random.default_rng(seed), np.zeros(n, int), [], 0
     while start < len(powers):
-        stop = blocks.draw_rows_kernel()(rng, tables, shared, start, ends, drawn)
+        stop = blocks.draw_rows_kernel()(
+            address_of_generator(rng), tables, shared, start, ends, drawn
+        )
         assert stop > start
         for rows in np.split(drawn[: ends[stop - 1]], ends[start : stop - 1]):
             assert np.all(np.diff(rows) > 0)

@@ -1,0 +1,110 @@
+"""Interrupts (Ctrl-C) while a step works: raised where that does no harm, and never lost."""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from llvmlite.binding.executionengine import ExecutionEngine
+from numba.core import serialize
+
+__all__ = ["Interrupts", "interruptible"]
+
+_PRIVATE = (
+    getattr(serialize, "_numba_unpickle", None),
+    getattr(ExecutionEngine, "_raw_object_cache_notify", None),
+    getattr(ExecutionEngine, "_raw_object_cache_getbuffer", None),
+)
+#: Python that native code runs without asking whether it failed. By the first two numba hands over
+#: random generators and arrays: of an interrupt raised there it makes a crash or a `SystemError`.
+#: Kernels run neither, but functions of PyMC do, such as the one that records a draw. By the others
+#: LLVM hands over what it has compiled, which would be lost.
+_UNCHECKED = {function.__code__ for function in (ctypes.cast, *_PRIVATE) if function is not None}
+#: Seconds after which an interrupt that came there is tried again.
+_LATER = 0.001
+
+
+class Interrupts:
+    """What becomes of interrupts, from `begin` to `end`.
+
+    They go to the handler that was there before, which raises `KeyboardInterrupt` unless the user
+    has set another one. Python drops what is raised in finalizers and other callbacks: `check`
+    raises it again. Handlers belong to a process, and only its main thread has a say.
+    """
+
+    def __init__(self) -> None:
+        self._theirs: Callable[[int, FrameType | None], Any] | None = None
+        self._raised: BaseException | None = None
+        self._left = 0
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        """Pickle none of it: handlers stay in their process."""
+        return Interrupts, ()
+
+    def begin(self, checks: int = 0) -> None:
+        """Handle interrupts until `end`, or until the last of so many calls of `check`."""
+        self._raised, self._left = None, checks
+        handler = signal.getsignal(signal.SIGINT)
+        owner = getattr(handler, "__self__", None)
+        if isinstance(owner, Interrupts):  # of a chain that failed, or of another step
+            handler = owner._theirs
+        # What the system handles itself, by ending the process or not at all, raises nothing.
+        if callable(handler) and threading.current_thread() is threading.main_thread():
+            self._theirs = handler
+            signal.signal(signal.SIGINT, self._handle)
+
+    def end(self) -> None:
+        """Let the handler that was there before have interrupts again."""
+        if self._theirs is not None and signal.getsignal(signal.SIGINT) == self._handle:
+            signal.signal(signal.SIGINT, self._theirs)
+
+    def check(self) -> None:
+        """Raise what an interrupt has raised before, if nobody has seen it."""
+        self._left -= 1
+        if self._left == 0:
+            self.end()
+        if self._raised is not None:
+            raised, self._raised = self._raised, None
+            raise raised
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        assert self._theirs is not None
+        if _is_unchecked(frame):
+            again = threading.Timer(_LATER, _thread.interrupt_main)
+            again.daemon = True
+            again.start()
+            return
+        try:
+            self._theirs(number, frame)
+        except BaseException as error:
+            self._raised = error
+            self.end()
+            raise
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Handle interrupts while something is done."""
+    interrupts = Interrupts()
+    interrupts.begin()
+    try:
+        yield
+        interrupts.check()
+    except Exception:
+        interrupts.check()  # of what an interrupt has broken, it is the cause
+        raise
+    finally:
+        interrupts.end()
+
+
+def _is_unchecked(frame: FrameType | None) -> bool:
+    """Return whether native code that does not look waits for what a frame returns."""
+    while frame is not None and frame.f_code not in _UNCHECKED:
+        frame = frame.f_back
+    return frame is not None

@@ -1,0 +1,76 @@
+"""Run by tests: sample in this process, and be interrupted at random moments.
+
+Prints a line for each interrupt: seconds after which it was sent, and what came of it.
+"""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pymc as pm
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+import pymc_flymc
+from tests.support.data import logistic_rows
+from tests.support.models import logistic_model
+
+#: Seconds after an interrupt within which everything must have ended.
+PATIENCE = 10.0
+
+
+def interrupted(model, build, delay):
+    """Sample until an interrupt comes after `delay` seconds; return what came of it."""
+    sender = subprocess.Popen(["sh", "-c", f"sleep {delay}; kill -INT {os.getpid()}"])
+    began = time.monotonic()
+
+    def late(trace, draw):
+        if time.monotonic() - began > delay + PATIENCE:
+            raise TimeoutError
+
+    try:
+        with model:
+            idata = pm.sample(
+                step=build(),
+                draws=10**6,
+                tune=200,
+                chains=1,
+                cores=1,
+                progressbar=False,
+                compute_convergence_checks=False,
+                callback=late,
+            )
+            return "some draws" if idata.posterior.sizes["draw"] else "no draws"
+    except KeyboardInterrupt:
+        return "KeyboardInterrupt"
+    except TimeoutError:
+        return "ignored"
+    except ValueError as error:  # PyMC's own, of an interrupt while it tunes
+        return "tuning" if "Not enough samples" in str(error) else repr(error)
+    finally:
+        sender.wait()
+
+
+def main(name, settings, times, longest, seed):
+    """Interrupt a step `times` times."""
+    # The shell that starts tests in the background ignores interrupts, and so would this process.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    logging.getLogger("pymc").setLevel(logging.ERROR)
+    model = logistic_model(*logistic_rows(2000))
+    rng = np.random.default_rng(seed)
+    cls = getattr(pymc_flymc, name)
+    with model:
+        cls(**settings)  # compiles, or loads
+    for _ in range(times):
+        delay = longest * rng.random() ** 2
+        print(f"{delay:.3f}", interrupted(model, lambda: cls(**settings), delay), flush=True)
+
+
+if __name__ == "__main__":
+    _, name, settings, times, longest, seed = sys.argv
+    main(name, eval(settings, vars(pymc_flymc)), int(times), float(longest), int(seed))
