@@ -87,7 +87,9 @@ def only_rows(item: Item) -> bool:
 
 
 def times(a: TensorVariable | None, b: TensorVariable) -> TensorVariable:
-    """Multiply, where None stands for ones."""
+    """Multiply in floating point, as factors of a float; None stands for ones."""
+    if "float" not in b.type.dtype:
+        b = b.astype("float64")
     return b if a is None else a * b
 
 

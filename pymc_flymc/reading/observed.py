@@ -13,6 +13,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
 
@@ -87,7 +88,9 @@ def outcomes_of(
     likelihood = parameters.likelihood
 
     def of_rows(graph: TensorVariable, what: str) -> np.ndarray:
-        column = np.squeeze(evaluate(graph if of is None else freeze(graph, {}, of)))
+        frozen = freeze(graph, {}, of)
+        check_integers(frozen, f"{what} of {name!r}")
+        column = np.squeeze(evaluate(frozen))
         if column.shape not in ((), observed.shape):
             raise ValueError(
                 f"{what} of {name!r} has {column.size} values for {len(observed)} observed ones"

@@ -103,7 +103,8 @@ def _mul(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
         if not carries(v, item.axis):
             weight = times(weight, v)
         elif v is not main:
-            factor = evaluate(v)
+            # Whatever the types of the data: one by one they are multiplied by a float.
+            factor = evaluate(v).astype(np.float64, copy=False)
             same = factor.take([0], axis=item.axis)
             if not is_fixed.any_rows and np.all(factor == same):
                 # Ones that lend their shape, say: the data stay as they are.
@@ -120,7 +121,7 @@ def _true_div(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
         return [_operand(over, replace(item, weight=weight))]
     if not is_fixed(under):
         raise NotReadableError("it divides by a term that holds data and variables")
-    value = evaluate(under)
+    value = evaluate(under).astype(np.float64, copy=False)
     scale = (1.0 if item.scale is None else item.scale) / value
     return [_operand(over, replace(item, scale=scale))]
 

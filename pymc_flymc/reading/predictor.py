@@ -17,6 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.sparse import csr_array
 
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import fold_constants, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.reading.checks import check_coefficients, check_finite, check_values
@@ -133,6 +134,7 @@ def split_predictor(
             "the model's variables (random numbers, of pm.Minibatch or made with .dist(), are none)"
         )
     frozen = freeze(eta, shapes, values)
+    check_integers(frozen, f"the linear predictor of {name!r}")
     if frozen.ndim > 1 and frozen.type.shape[1] is None:
         raise UnsupportedModelError(f"the number of columns of the predictor of {name!r} is open")
     columns = [frozen[:, k] for k in range(frozen.type.shape[1])] if frozen.ndim > 1 else [frozen]

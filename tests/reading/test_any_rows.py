@@ -20,6 +20,7 @@ def containers():
         "g": np.zeros(N, np.int32),
         "h": np.zeros(N, np.int32),
         "codes": np.zeros((N, 2), np.int32),
+        "u": np.ones(N, np.uint8),
     }
     return {name: pytensor.shared(values, name) for name, values in arrays.items()}
 
@@ -34,13 +35,14 @@ def one_of_any(name):
         "ones": {"x": np.ones(N), "X": np.ones((N, 2))},
         "codes of one level each": {"codes": np.array([[0, 1]] * N)},
         "codes of all": {"codes": rng.integers(0, 3, (N, 2))},
+        "large counts": {"u": np.full(N, 250)},
         "equal columns": {"X": np.repeat(np.arange(N), 2).reshape(N, 2)},
     }
     return every[name]
 
 
 ROWS = ["as read", "one group", "other groups", "an offset", "ones", "codes of one level each"]
-ROWS += ["codes of all", "equal columns"]
+ROWS += ["codes of all", "equal columns", "large counts"]
 
 a, b = (pt.vector(name, shape=(3,)) for name in "ab")
 W, w, c = pt.matrix("W", shape=(3, 2)), pt.vector("w", shape=(2,)), pt.scalar("c")
@@ -51,6 +53,7 @@ PREDICTORS = {
     "codes with weights": lambda d: (a[d["codes"]] * w).sum(1),
     "slopes": lambda d: a[d["g"]] * d["x"] + c * d["x"] + d["x"],
     "two matrices": lambda d: d["X"] @ w + d["X"] @ w[::-1] + c * d["x"],
+    "counts": lambda d: c * d["u"] * d["u"] + c * d["x"] * d["u"],
     "scaled": lambda d: (d["X"] * d["x"][:, None]) @ w + c,
     "classes": lambda d: W[d["g"]] + d["X"] * c,
     "classes of two": lambda d: pt.stack([a[d["g"]], b[d["h"]] + d["x"]], axis=1),
