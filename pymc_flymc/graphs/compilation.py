@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from hashlib import sha256
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -19,9 +20,9 @@ from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.once import once
+from pymc_flymc.kernels.caching import environment, version_of
 from pymc_flymc.kernels.density import DENSITY, GRADIENT, N_SHARED, PULLBACK, NativeGraph
 from pymc_flymc.kernels.native import (
-    FINGERPRINT,
     LOG_FACTOR,
     LOG_FACTOR_GRADIENT,
     NativeFunction,
@@ -110,7 +111,8 @@ def _unwrapped(function: Any) -> Any:
     # Numba's file has the name of the source's, which PyTensor makes up anew in each process.
     code = graph.__code__.replace(co_filename=outer.__code__.co_filename)
     same = FunctionType(code, graph.__globals__, graph.__name__)
-    CACHED_SRC_FUNCTIONS[same] = f"{CACHED_SRC_FUNCTIONS[outer]}_unwrapped"
+    key = f"{CACHED_SRC_FUNCTIONS[outer]}_unwrapped_{environment()}"
+    CACHED_SRC_FUNCTIONS[same] = sha256(key.encode()).hexdigest()
     return numba_njit(same, final_function=True, cache=True)
 
 
@@ -272,7 +274,7 @@ def _for_rows(loop: Any, graph: Any, factor: RowFactor, signature: Any) -> Nativ
     source: Any = getattr(graph, "py_func", None)  # there is none if numba is switched off
     key = CACHED_SRC_FUNCTIONS.get(source) if source is not None else None
     if key is not None:
-        CACHED_SRC_FUNCTIONS[own] = f"{key}_{factor.sizes}_{FINGERPRINT[:16]}"
+        CACHED_SRC_FUNCTIONS[own] = f"{key}_{factor.sizes}_{version_of(__file__)}"
     return NativeFunction(own, signature, cached=key is not None)
 
 

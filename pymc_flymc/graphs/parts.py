@@ -15,7 +15,7 @@ from pytensor.link.numba.dispatch.basic import (
     register_funcify_default_op_cache_key,
 )
 
-from pymc_flymc.kernels.native import FINGERPRINT
+from pymc_flymc.kernels.caching import version_of
 from pymc_flymc.kernels.parts import (
     share_parts,
     share_parts_kernel,
@@ -108,7 +108,7 @@ def _funcify_parts(op: Parts, node: Apply, **_: Any) -> tuple[Any, int]:
         shared = np.empty(size)
         return np.asarray(native(u, packed, shared)), shared
 
-    return evaluate, int(FINGERPRINT[:15], 16)
+    return evaluate, version_of(__file__)
 
 
 @register_funcify_default_op_cache_key(PartsSlope)
@@ -121,4 +121,4 @@ def _funcify_slope(op: PartsSlope, node: Apply, **_: Any) -> tuple[Any, int]:
         native(u, packed, of_total.item(), slope, out)
         return out
 
-    return evaluate, int(FINGERPRINT[:15], 16)
+    return evaluate, version_of(__file__)

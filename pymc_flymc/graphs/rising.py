@@ -18,6 +18,8 @@ from pytensor.scalar.basic import BinaryScalarOp, upgrade_to_float_no_complex
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.kernels.caching import version_of
+
 __all__ = ["SERIES", "log_rising_of_exp"]
 
 #: So many factors are taken one by one.
@@ -129,5 +131,5 @@ def _native(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @register_scalar_funcify(LogRisingOfExp)
 def _funcify(op: LogRisingOfExp, node: Apply, **_: Any) -> tuple[Any, str]:
-    key = scalar_op_cache_key(op, order=op.order, first=FIRST, version=1)
+    key = scalar_op_cache_key(op, order=op.order, version=version_of(__file__))
     return _evaluator(op.order, _native), key

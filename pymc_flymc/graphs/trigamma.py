@@ -19,6 +19,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import with_replaced
+from pymc_flymc.kernels.caching import version_of
 
 __all__ = ["with_native_trigammas"]
 
@@ -47,7 +48,7 @@ def _funcify(op: PositiveTriGamma, node: Apply, **_: Any) -> tuple[Any, str]:
         series = 1.0 / 6.0 + u * (-1.0 / 30.0 + u * (1.0 / 42.0 + u * (-1.0 / 30.0 + u * series)))
         return total + t * (1.0 + 0.5 * t + u * series)
 
-    return trigamma, scalar_op_cache_key(op, far=FAR, version=1)
+    return trigamma, scalar_op_cache_key(op, version=version_of(__file__))
 
 
 _trigamma = Elemwise(PositiveTriGamma(upgrade_to_float_no_complex, name="positive_tri_gamma"))

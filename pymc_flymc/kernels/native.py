@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -20,8 +19,9 @@ from numba.core import cgutils
 from numba.core.config import DISABLE_JIT  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
+from pymc_flymc.kernels.caching import version_of
+
 __all__ = [
-    "FINGERPRINT",
     "LOG_FACTOR",
     "LOG_FACTOR_GRADIENT",
     "NativeFunction",
@@ -183,28 +183,17 @@ def _borrower() -> Callable[..., Any]:
 borrow = _borrower()
 
 
-def _fingerprint() -> str:
-    """Hash of the sources of all native code."""
-    sources = [path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py"))]
-    native = [s for s in sources if b"@kernel" in s or b"@intrinsic" in s]
-    return hashlib.sha256(b"".join(native)).hexdigest()
-
-
-#: Hash of the sources of all native code: compiled code is kept for a version of it.
-FINGERPRINT = _fingerprint()
-
-
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function for a signature, once for each version of the package; kept on disk.
+    """Compile a function for a signature, once for each version of its sources; kept on disk.
 
-    Numba notices a change in the file of a cached function, not in the files of the functions that
-    it inlined: a kernel might be loaded with another version of, say, the brightness moves compiled
-    in. And of another version's cache it reads the types first, which may be gone. Therefore the
-    sources of all native code are part of the name under which a kernel is kept.
+    The version is part of the name under which a kernel is kept, see `version_of`: of another
+    version's cache numba would read the types first, which may be gone. So is the signature: two
+    processes that write kernels of one name at a time may mix them up.
     """
+    arguments = hashlib.sha256(str(signature).encode()).hexdigest()
 
     def compile_for(function: Callable[..., Any]) -> Any:
-        function.__qualname__ += f"_{FINGERPRINT[:16]}"
+        function.__qualname__ += f"_{version_of(function.__code__.co_filename):x}_{arguments[:16]}"
         return numba.njit(signature, cache=True)(function)
 
     return compile_for

@@ -1,0 +1,137 @@
+"""Under which key native code is kept on disk, and where."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import multiprocessing
+import os
+import re
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core.caching import CacheImpl, UserProvidedCacheLocator
+
+from pymc_flymc.reporting import log
+
+__all__ = ["environment", "version_of"]
+
+PACKAGE = Path(__file__).parents[1]
+#: Settings of numba that change what it compiles, and are no part of its own keys.
+FLAGS = (
+    "BOUNDSCHECK",
+    "DEBUGINFO_DEFAULT",
+    "ENABLE_PROFILING",
+    "EXTEND_VARIABLE_LIFETIMES",
+    "LLVM_REFPRUNE_PASS",
+    "LLVM_REFPRUNE_FLAGS",
+    "LOOP_VECTORIZE",
+    "OPT",
+    "SLP_VECTORIZE",
+    "USING_SVML",
+)
+#: (Modules outside the package's folders check and report: nothing of theirs is compiled.)
+_IMPORT = re.compile(rf"^\s*(?:from|import)\s+{PACKAGE.name}\.(\w+(?:\.\w+)*)", re.MULTILINE)
+
+
+@functools.cache
+def environment() -> str:
+    """Return what compiled code depends on beside its sources.
+
+    Numba knows its own version, and the processor.
+    """
+    versions = llvmlite.__version__, np.__version__, version("pytensor")
+    return repr((*versions, *(getattr(numba.config, flag, None) for flag in FLAGS)))
+
+
+@functools.cache
+def version_of(file: str) -> int:
+    """Return a number that stands for all that native code of a file is compiled from.
+
+    Numba notices a change in the file of a cached function, not in those of the functions that it
+    inlined: these come from the files of the package that it imports, and that they import.
+
+    Parameters
+    ----------
+    file : str
+        Path of a module of the package: ``__file__``.
+    """
+    found, new = set(), {Path(file)}
+    while new:
+        found |= new
+        new = {other for path in new for other in _imported(path)} - found
+    digest = hashlib.sha256(environment().encode())
+    for path in sorted(found):
+        digest.update(path.read_bytes() if path.exists() else b"")
+    # Keys of operations are integers of 64 bits.
+    return int(digest.hexdigest()[:15], 16)
+
+
+@functools.cache
+def _imported(path: Path) -> frozenset[Path]:
+    """Return the files of the package from which a file imports something: of a folder, all."""
+    if not path.exists():  # a frozen application: numba looks at the whole
+        return frozenset()
+    found: set[Path] = set()
+    for name in _IMPORT.findall(path.read_text(encoding="utf-8")):
+        place = PACKAGE.joinpath(*name.split("."))
+        file = place.with_suffix(".py")
+        found |= {file} if file.exists() else set(place.rglob("*.py"))
+    return frozenset(file for file in found if file.parent != PACKAGE)
+
+
+class _InTemporaryFolder(UserProvidedCacheLocator):
+    """Keeps the package's code where neither its folder nor a home directory can be written to.
+
+    Numba raises an error there, when a cached function is defined: on import.
+    """
+
+    def __init__(self, py_func: Any, py_file: str) -> None:
+        super().__init__(py_func, py_file)
+        self._cache_path = str(_temporary_folder() / self.get_suitable_cache_subpath(py_file))
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _InTemporaryFolder | None:
+        """Return where a function is kept, None if it is none of the package's."""
+        if not Path(py_file).is_relative_to(PACKAGE):
+            return None
+        locator = cls(py_func, py_file)
+        locator.ensure_cache_path()
+        return locator
+
+
+# The list is private to numba. PyTensor begins it with a locator of its own.
+CacheImpl._locator_classes.append(_InTemporaryFolder)
+
+
+@functools.cache
+def _temporary_folder() -> Path:
+    """Return a folder that only this user can write to, the same one each time, and say so.
+
+    If somebody else has one of that name, it is a new one that goes when Python ends.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else None
+    path = Path(tempfile.gettempdir(), f"pymc-flymc-{user}")
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    found = path.lstat()
+    # What others may write to, they could make this user run.
+    foreign = user is not None and (found.st_uid != user or found.st_mode & 0o022 != 0)
+    if foreign or not stat.S_ISDIR(found.st_mode):
+        path = Path(tempfile.mkdtemp(prefix="pymc-flymc-"))
+        atexit.register(shutil.rmtree, path, ignore_errors=True)
+    if multiprocessing.parent_process() is None:
+        log.warning(
+            f"compiled code is kept in {path}, for neither the package's folder nor one at home "
+            "can be written to; the environment variable NUMBA_CACHE_DIR names another"
+        )
+    return path
