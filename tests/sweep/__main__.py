@@ -22,7 +22,8 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=Effort.draws, help="draws of each chain")
     parser.add_argument("--transitions", type=int, default=Effort.transitions, help="the most")
     parser.add_argument("--share", type=float, default=1.0, help="of the combinations")
-    parser.add_argument("--models", default="", help="a pattern of names")
+    parser.add_argument("--models", default="", help="a pattern of names: family/form")
+    parser.add_argument("--pattern", default="", help="one of family/form/bound/moves")
     parser.add_argument("--shard", default="1/1", help="i/n: every n-th model from the i-th on")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--minutes", type=float, default=1e6, help="end after that time")
@@ -32,17 +33,19 @@ def main() -> int:
     parser.add_argument("--table", type=Path, help="file for the table, in Markdown")
     parser.add_argument("--only", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    effort = Effort(draws=given.draws, transitions=given.transitions, share=given.share)
+    sizes = dict(draws=given.draws, transitions=given.transitions, share=given.share)
+    effort = Effort(**sizes, pattern=given.pattern)
     if given.only:
         run_model(given.only, effort, given.out)
         return 0
     if given.merge is None:
         first, step = map(int, given.shard.split("/"))
         names = [name for name in MODELS if re.search(given.models, name)][first - 1 :: step]
-        options = ["--draws", given.draws, "--transitions", given.transitions]
-        options += ["--share", given.share]
+        options = [
+            f"--{key}={value}" for key, value in (*sizes.items(), ("pattern", given.pattern))
+        ]
         until = time.monotonic() + 60.0 * given.minutes
-        run_models(names, list(map(str, options)), given.out, given.jobs, until, given.patience)
+        run_models(names, options, given.out, given.jobs, until, given.patience)
     folders = given.merge or [given.out]
     results = read_results(sorted(path for each in folders for path in each.glob("*.jsonl")))
     if given.table:

@@ -134,12 +134,16 @@ class TinyModel:
 
     @cached_property
     def columns(self) -> dict[str, np.ndarray]:
-        """All that rows have, by name; what is observed is simulated."""
+        """All that rows have, by name; what is observed is simulated, but for outlying rows."""
         n = self.form.n_rows
         columns = {key: value[:n] for key, value in {**COLUMNS, **self.entry.rows}.items()}
         second = SECOND if self.entry.second is None else self.entry.second
         dist = self.entry.dist(columns["X"] @ np.array(TRUTH), second, columns)
-        columns["observed"] = pm.draw(dist, random_seed=3)
+        observed = pm.draw(dist, random_seed=3)
+        ends = np.array([columns["x"].argmin(), columns["x"].argmax()])
+        if "n" not in columns:  # there may be more successes than the other row has trials
+            observed[ends] = observed[ends[::-1]]
+        columns["observed"] = observed
         return columns
 
     def write(self, columns: Rows) -> pm.Model:

@@ -78,7 +78,10 @@ def _moves() -> dict[str, Moves]:
     for direction in DIRECTIONS:
         settings = {"direction": direction}
         found[f"slice-{direction}"] = Moves(FireflySlice, settings, core=direction != "isotropic")
-    schemes: dict[str, Any] = {"single-q": ImplicitResampling(q=0.1)}
+    schemes: dict[str, Any] = {
+        "single-q": ImplicitResampling(q=0.1),
+        "three-sweeps": ImplicitResampling(ratio=1.0, sweeps=3),
+    }
     for scheme in get_args(get_type_hints(ExplicitResampling)["scheme"]):
         schemes[scheme] = ExplicitResampling(fraction=0.2, scheme=scheme)
     for name, brightness in schemes.items():

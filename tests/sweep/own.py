@@ -15,7 +15,7 @@ __all__ = ["VonMises"]
 class VonMises:
     """Observed angles around a predictor, of the concentration `KAPPA`: not log-concave."""
 
-    KAPPA = 1.5
+    KAPPA = 0.8
     name = "von-mises"
     n_predictors = 1
     nuisances: tuple[str, ...] = ()

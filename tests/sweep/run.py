@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -39,16 +40,21 @@ class Effort:
         The most transitions of each chain after tuning.
     share : float
         Share of the combinations that are run: always the same ones.
+    pattern : str
+        Regular expression that is found in the names of those that are run.
     """
 
     tune: int = 500
     draws: int = 200_000
     transitions: int = 1_000_000
     share: float = 1.0
+    pattern: str = ""
 
     def includes(self, combination: Combination) -> bool:
         """Whether a combination is among the share."""
-        return combination.seed < self.share * 2**32
+        return combination.seed < self.share * 2**32 and bool(
+            re.search(self.pattern, combination.name)
+        )
 
 
 def run_combination(

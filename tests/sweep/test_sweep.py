@@ -21,12 +21,15 @@ from tests.sweep.table import failures, summary, table
 
 #: Models that the quick suite samples, with a combination of each.
 QUICK = {
-    "bernoulli-logit/plain": "JaakkolaJordan/slice-random",
+    "bernoulli-logit/plain": "JaakkolaJordan(slack=0)/hmc-diagonal",
+    "bernoulli-logit/groups": "none/slice-random",
     "binomial-logit/elsewhere": "Taylor/joint",
     "poisson/weights": "Taylor/surrogate",
     "softmax/predictors": "Bohning/hmc",
-    "student-t/nuisance": "Tangent/mala",
+    "student-t/nuisance": "Tangent/mala-single-q",
+    "laplace/plain": "Tangent/slice-random",
     "negative-binomial-free/several": "FreeJaakkolaJordan/metropolis",
+    "zero-inflated-poisson/groups": "Taylor/joint",
 }
 
 
@@ -82,7 +85,7 @@ def test_a_slice_of_the_sweep(name):
     effort = Effort(tune=300, draws=8000, transitions=40_000)
     chosen = combination(name, QUICK[name])
     result = run_combination(chosen, posterior_of(chosen.model.whole), effort)
-    # Of six combinations with eleven scores each: one in 100 runs of exact samplers fails.
+    # Of some hundred scores in all: one in 150 suites of exact samplers fails, whatever the seeds.
     assert np.max(np.abs(list(result["z"].values()))) < 4.0, result
     assert result["n_effective"] > 1000
 
