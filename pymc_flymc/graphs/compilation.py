@@ -275,7 +275,7 @@ def _for_rows(loop: Any, graph: Any, factor: RowFactor, signature: Any) -> Nativ
     key = CACHED_SRC_FUNCTIONS.get(source) if source is not None else None
     if key is not None:
         CACHED_SRC_FUNCTIONS[own] = f"{key}_{factor.sizes}_{version_of(__file__)}"
-    return NativeFunction(own, signature, cached=key is not None)
+    return NativeFunction(own, signature, factor.sizes, cached=key is not None)
 
 
 def _vector(scalars: list[Any]) -> TensorVariable:

@@ -41,6 +41,9 @@ __all__ = [
 #: array would be an allocation.
 N_SHARED = 3
 
+#: What no graph of this package returns: written past its end, memory would be another array's.
+LENGTHS = "a density's coefficients or gradient do not have the length of a chain's"
+
 # What is returned may be a view: it is read by its strides.
 _vector = types.Array(types.float64, 1, "A")
 _numbers = [types.float64] * (1 + N_SHARED)
@@ -68,6 +71,8 @@ def call_density(address, theta, statistics, w_out):
     w, log_density, first, second, third = _density(address, theta, statistics)
     # An array assignment would compile numba's whole shape-mismatch report: three seconds.
     n = w.shape[0]
+    if n > w_out.shape[0]:
+        raise ValueError(LENGTHS)
     for j in range(n):
         w_out[j] = w[j]
     for j in range(n, w_out.shape[0]):
@@ -118,6 +123,8 @@ def add_times(jacobian, slope, out):
 def call_density_gradient(address, jacobian, theta, statistics, w_out, out):
     """As `call_density`, and write the gradient in theta."""
     w, gradient, slope, log_density = _gradient(address, theta, statistics)
+    if w.shape[0] != w_out.shape[0] or gradient.shape[0] != out.shape[0]:
+        raise ValueError(LENGTHS)
     for j in range(w.shape[0]):
         w_out[j] = w[j]
     for j in range(out.shape[0]):
@@ -134,6 +141,8 @@ def call_pullback(address, jacobian, theta, statistics, slope, out):
         add_times(jacobian, slope, out)
         return
     (gradient,) = _pullback(address, theta, statistics, slope)
+    if gradient.shape[0] != out.shape[0]:
+        raise ValueError(LENGTHS)
     for j in range(out.shape[0]):
         out[j] += gradient[j]
 

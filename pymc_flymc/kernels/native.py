@@ -67,6 +67,8 @@ class NativeFunction:
         To be compiled.
     signature
         One of those above.
+    widths : tuple of int, optional
+        Lengths of rows of the first two arguments, and of the third, if it reads that many.
     cached : bool
         Whether numba may keep it on disk.
 
@@ -76,12 +78,31 @@ class NativeFunction:
         See `address_of`.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: Any, cached: bool = False) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signature: Any,
+        widths: tuple[int, ...] = (),
+        cached: bool = False,
+    ) -> None:
         self.function = numba.njit(function, cache=cached)
         self.address, _ = address_of(self.function, signature.args)
+        self._widths = widths
 
     def __call__(self, *args: Any) -> Any:
-        """Call the function from Python."""
+        """Call the function from Python.
+
+        Raises
+        ------
+        ValueError
+            If arguments do not have the widths that it reads.
+        """
+        found = tuple(arg.shape[-1] for arg, _ in zip(args, self._widths, strict=False))
+        if found != self._widths:
+            raise ValueError(
+                f"a row's log factor reads {self._widths} predictors, constants and shared "
+                f"numbers, and is given {found}"
+            )
         return self.function(*args)
 
 

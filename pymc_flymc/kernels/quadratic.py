@@ -32,6 +32,8 @@ def quadratic(u, statistics, structured, out):
         n_pairs = int(statistics[place + 2])
         place += 3
     m, stop = n - n_sparse, start + n_sparse
+    if place + m * m + (m + 1) * n_sparse + 3 * n_pairs > statistics.shape[0]:
+        raise ValueError("the statistics of a quadratic are shorter than its coefficients need")
     for j in range(n):
         out[j] = 0.0
     # Row by row, each times a number: such sums are vectorised in the order in which they stand.

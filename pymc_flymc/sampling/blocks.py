@@ -95,11 +95,17 @@ class BlockChain:
         return log_weight
 
     def start_dispersed(self, rng: np.random.Generator, spread: float = 2.0) -> bool:
-        """As `start`, from a point drawn around the anchor; False if none is in the support."""
+        """As `start`, from a point drawn around the anchor; see `FireflyChain`."""
+        raised: Exception | None = None
         for _ in range(50):
-            if np.isfinite(self.start(rng, spread * rng.standard_normal(len(self.state.v)))):
-                return True
+            try:
+                if np.isfinite(self.start(rng, spread * rng.standard_normal(len(self.state.v)))):
+                    return True
+            except Exception as error:  # of a user's own type
+                raised = error
             spread *= 0.8
+        if raised is not None:
+            raise raised
         return False
 
     def set_others(self, others: np.ndarray) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -110,15 +109,21 @@ class FireflyChain:
         """As `start`, from a point drawn around the anchor; False if none is in the support.
 
         Points at which the model's graph raises are left for others, too: no draw needs them.
+        Where there are no others, what it raised last is raised.
         """
+        raised: Exception | None = None
         for _ in range(50):
             v = rng.standard_normal(len(self.state.v))
             v[self.geometry.dense] *= spread
-            with suppress(Exception):  # of a user's own type
+            try:
                 if np.isfinite(self.log_density_at(v)):
                     self.start(rng, v)
                     return True
+            except Exception as error:  # of a user's own type
+                raised = error
             spread *= 0.8  # beyond the support of a bounded variable
+        if raised is not None:
+            raise raised
         return False
 
     def set_geometry(self, geometry: Geometry) -> None:

@@ -222,6 +222,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         if not np.array_equal(theta, self._default_theta):
             check_start(theta, self._layout)
             if not np.isfinite(chain.start_at(self.rng, theta)):
+                chain.started = False  # no chain goes on from here
                 raise ValueError(f"{name}: the model's log density is not finite at initvals")
             return False
         if not chain.start_dispersed(self.rng):

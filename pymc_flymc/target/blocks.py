@@ -28,6 +28,7 @@ from pymc_flymc.sources.source import STRETCH, Partition, RowSource
 from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.density import collapsed_density
 from pymc_flymc.target.target import TargetPart
+from pymc_flymc.target.validation import check_constants
 
 __all__ = ["UNIT", "BlockTarget", "Key", "Proposals", "Weights", "build_block_target", "stream"]
 
@@ -204,6 +205,7 @@ class Proposer:
             index = np.searchsorted(some, rows[here]).astype(np.int32)
             design, y = read_rows(self.recipe, partition, some)
             constants = row_constants(tables, some, design.predictor(self.rates.w), y)
+            check_constants(self.part.bound, self.part.likelihood, constants, len(some))
             native = make_rows(design, constants)
             native = native._replace(X=read_only(native.X.astype(np.float64, copy=False)))
             ends = np.cumsum(np.bincount(which[here], minlength=len(w)))

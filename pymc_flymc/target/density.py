@@ -14,6 +14,7 @@ from pymc_flymc.graphs.compilation import DensityGraphs
 from pymc_flymc.graphs.tools import write_out_dots
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.target.validation import check_collapsed
 
 __all__ = ["collapsed_density"]
 
@@ -61,6 +62,7 @@ def collapsed_density(
         own: Any = statistics[start:] if start else statistics
         collapsed = bound.collapsed if remainder else cast(Taylor, bound).expansion
         log_bound, shared = collapsed(likelihood, w, own, n)
+        check_collapsed(bound, likelihood, log_bound, shared)
         log_bounds = log_bounds + log_bound
         parts += [w, shared]
         start += size

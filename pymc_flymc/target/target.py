@@ -30,6 +30,7 @@ from pymc_flymc.reporting import COMPILING_KERNELS, doing
 from pymc_flymc.target.data import Data, combine_rows, make_alias_tables, make_rows, some_rows
 from pymc_flymc.target.density import collapsed_density
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, Resampling
+from pymc_flymc.target.validation import check_preparation, describe
 
 __all__ = ["Target", "TargetPart", "build_target"]
 
@@ -266,9 +267,15 @@ def _tables(
     """Return the fields of a target that depend on the anchor."""
     parts, rows, bright = [], [], []
     chosen = np.empty(0, np.int64)
-    for problem, bound in zip(problems, bounds, strict=True):
+    for problem, bound, size in zip(problems, bounds, sizes, strict=True):
         log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
-        prepared = bound.prepare(problem, log_factor)
+        try:
+            prepared = bound.prepare(problem, log_factor)
+        except ValueError as error:  # of sizes, say: a bound of a user's own
+            who = describe(bound, problem.likelihood)
+            error.add_note(f"while {who} was prepared for the rows of {problem.name!r}")
+            raise
+        check_preparation(bound, problem, prepared, size, KERNELS[kernel].FRESH)
         if n_exact:
             chosen = np.sort(np.argpartition(-prepared.constants[:, KAPPA], n_exact - 1)[:n_exact])
             cast(Taylor, bound).exempt(prepared, chosen, problem.design.n_coefficients)

@@ -1,0 +1,119 @@
+"""What a bound has prepared, checked where it is handed to kernels: they read as far as it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.bounds import Bound, Preparation, Problem
+from pymc_flymc.kernels.poisson import KAPPA
+from pymc_flymc.likelihoods import Likelihood
+
+__all__ = ["check_collapsed", "check_constants", "check_preparation", "describe"]
+
+#: Columns of the constants that fresh brightness is drawn from, and numbers that rows share then.
+RATES, SHARED_BY_RATES = KAPPA + 2, 3
+
+
+def check_preparation(
+    bound: Bound, problem: Problem, prepared: Preparation, n_coefficients: int, fresh: bool
+) -> None:
+    """Refuse statistics and tables that do not have the size that the bound says.
+
+    Parameters
+    ----------
+    n_coefficients : int
+        Length of the model's graph of the coefficients.
+    fresh : bool
+        Whether kernels draw brightness afresh, from the first columns of the constants.
+
+    Raises
+    ------
+    ValueError
+        If they do not, or if they are not finite float64. The message names bound and likelihood.
+    """
+    design, likelihood = problem.design, problem.likelihood
+    n, who = design.n_rows, describe(bound, likelihood)
+    _same(f"{who} is for", "predictors of a row", likelihood.n_predictors, design.n_predictors)
+    _same(f"{who} is for", "nuisances", len(likelihood.nuisances), design.n_nuisances)
+    _same(f"{who} is for", "coefficients", design.n_coefficients, n_coefficients)
+    check_constants(bound, likelihood, prepared.constants, n)
+    _check_array(f"the statistics of {who}", prepared.statistics, 1)
+    bright = f"the probabilities of brightness of {who}"
+    _check_array(bright, prepared.bright, 1, (np.float32, np.float64))
+    _same(f"{bright} have", "rows", len(prepared.bright), n)
+    if n and not (0.0 <= prepared.bright.min() and prepared.bright.max() <= 1.0):
+        raise ValueError(f"{bright} are not between 0 and 1")
+    if not fresh:
+        return
+    for what, has, needs in (
+        ("constants", prepared.constants.shape[1], RATES),
+        ("shared numbers", bound.n_shared, SHARED_BY_RATES),
+    ):
+        if has < needs:
+            raise ValueError(
+                f"{who} has {has} {what}, and {needs} at least if brightness is drawn from them, "
+                "as joint=True says"
+            )
+    if n and prepared.constants[:, KAPPA:RATES].min() < 0.0:
+        raise ValueError(f"the rates of {who}, its first {RATES} constants, are negative")
+
+
+def check_constants(
+    bound: Bound, likelihood: Likelihood, constants: np.ndarray, n_rows: int
+) -> None:
+    """Refuse a table of rows' constants that is not of the shape that the bound says, or finite.
+
+    Raises
+    ------
+    ValueError
+    """
+    who = describe(bound, likelihood)
+    what = f"the table of constants of {who}"
+    _check_array(what, constants, 2)
+    _same(f"{what} has", "rows", constants.shape[0], n_rows)
+    said = bound.n_constants(likelihood)
+    _same(f"{what} has", "columns, and n_constants says", constants.shape[1], said, "")
+
+
+def check_collapsed(bound: Bound, likelihood: Likelihood, total: Any, shared: Any) -> None:
+    """Refuse graphs of a collapsed sum, and of what rows share, that do not have the known shapes.
+
+    Raises
+    ------
+    ValueError
+    """
+    who = f"{describe(bound, likelihood)}: collapsed() returns"
+    if not isinstance(total, TensorVariable) or total.type.ndim != 0:
+        raise ValueError(f"{who} a sum that is not a scalar graph, but {total}")
+    if not isinstance(shared, TensorVariable) or shared.type.ndim != 1:
+        raise ValueError(f"{who} shared numbers that are not a graph of a vector, but {shared}")
+    (length,) = shared.type.shape
+    if length != bound.n_shared:
+        known = "a length that is not known" if length is None else f"length {length}"
+        raise ValueError(f"{who} shared numbers of {known}, and n_shared says {bound.n_shared}")
+
+
+def describe(bound: Bound, likelihood: Likelihood) -> str:
+    """Name a bound and its likelihood, for messages."""
+    return f"the {bound.name} bound on {likelihood.name} likelihoods"
+
+
+def _same(who: str, what: str, has: int, needs: int, but: str = ", and there are") -> None:
+    if has != needs:
+        raise ValueError(f"{who} {has} {what}{but} {needs}")
+
+
+def _check_array(
+    what: str, array: Any, ndim: int, dtypes: tuple[type[np.floating], ...] = (np.float64,)
+) -> None:
+    good = isinstance(array, np.ndarray) and array.ndim == ndim and array.dtype in dtypes
+    if not good:
+        names = " or ".join(np.dtype(each).name for each in dtypes)
+        shape, dtype = np.shape(array), getattr(array, "dtype", type(array).__name__)
+        raise ValueError(f"{what} must be an array of {ndim} axes of {names}: {dtype}, {shape}")
+    # By both ends, for which no array of flags is made.
+    if array.size and not (np.isfinite(array.min()) and np.isfinite(array.max())):
+        raise ValueError(f"{what} must be finite: it holds {array.min()} to {array.max()}")
