@@ -1,8 +1,8 @@
 """``python -m tests.sweep``: all combinations of family, form, bound and kernel by quadrature.
 
-Each model runs in a process of its own. Results are lines of JSON in the output folder, one file
-for each model; what is there already is not run again, and folders of several machines may be put
-together with ``--merge``.
+The models of an entry run in a process of their own. Results are lines of JSON in the output
+folder, one file for each entry; what is there already is not run again, and folders of several
+machines may be put together with ``--merge``.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from tests.sweep.models import MODELS
-from tests.sweep.run import Effort, read_results, run_model, run_models
+from tests.sweep.run import Effort, journal_of, read_results, run_models, run_processes
 from tests.sweep.table import failures, summary, table
 
 
@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--share", type=float, default=1.0, help="of the combinations")
     parser.add_argument("--models", default="", help="a pattern of names: family/form")
     parser.add_argument("--pattern", default="", help="one of family/form/bound/moves")
-    parser.add_argument("--shard", default="1/1", help="i/n: every n-th model from the i-th on")
+    parser.add_argument("--shard", default="1/1", help="i/n: every n-th entry from the i-th on")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--minutes", type=float, default=1e6, help="end after that time")
     parser.add_argument("--patience", type=float, default=600.0, help="seconds for a combination")
@@ -35,17 +35,18 @@ def main() -> int:
     given = parser.parse_args()
     sizes = dict(draws=given.draws, transitions=given.transitions, share=given.share)
     effort = Effort(**sizes, pattern=given.pattern)
+    names = [name for name in MODELS if re.search(given.models, name)]
     if given.only:
-        run_model(given.only, effort, given.out)
+        own = [name for name in names if name.startswith(f"{given.only}/")]
+        run_models(own, effort, journal_of(given.out, given.only))
         return 0
     if given.merge is None:
         first, step = map(int, given.shard.split("/"))
-        names = [name for name in MODELS if re.search(given.models, name)][first - 1 :: step]
-        options = [
-            f"--{key}={value}" for key, value in (*sizes.items(), ("pattern", given.pattern))
-        ]
+        groups = list(dict.fromkeys(name.split("/")[0] for name in names))[first - 1 :: step]
+        patterns = {"models": given.models, "pattern": given.pattern}
+        options = [f"--{key}={value}" for key, value in {**sizes, **patterns}.items()]
         until = time.monotonic() + 60.0 * given.minutes
-        run_models(names, options, given.out, given.jobs, until, given.patience)
+        run_processes(groups, options, given.out, given.jobs, until, given.patience)
     folders = given.merge or [given.out]
     results = read_results(sorted(path for each in folders for path in each.glob("*.jsonl")))
     if given.table:

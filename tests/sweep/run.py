@@ -1,4 +1,4 @@
-"""Sample combinations and compare them, each model in a process that may die."""
+"""Sample combinations and compare them, in processes that may die."""
 
 import dataclasses
 import json
@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,18 @@ import pytensor
 from pymc_flymc import UnsupportedModelError
 from tests.sweep.combinations import Combination, combinations_of
 from tests.sweep.comparison import compare
-from tests.sweep.models import MODELS
+from tests.sweep.models import MODELS, TinyModel
 from tests.sweep.reference import Posterior, posterior_of
 from tests.sweep.sampling import sample
 
-__all__ = ["Effort", "read_results", "run_combination", "run_model", "run_models"]
+__all__ = [
+    "Effort",
+    "journal_of",
+    "read_results",
+    "run_combination",
+    "run_models",
+    "run_processes",
+]
 
 #: How many times more transitions there are where a chain crosses into the tails too rarely.
 LONGER = 4
@@ -88,22 +96,30 @@ def run_combination(
     }
 
 
-def run_model(name: str, effort: Effort, folder: Path) -> None:
-    """Run the combinations of a model that have no result yet, writing down what is under way."""
+def run_models(names: Sequence[str], effort: Effort, journal: Path) -> None:
+    """Run the combinations of models that have no result yet, writing down what is under way."""
     pytensor.config.mode = "FAST_COMPILE"  # PyMC's own functions; those of steps are native
-    model, journal = MODELS[name], _journal(folder, name)
     done = {each["combination"] for each in read_results([journal])}
-    posterior: Posterior | None = None
 
     def write(line: dict[str, Any]) -> None:
         with journal.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            # What stands before it may have been cut off.
+            file.write("\n" + json.dumps(line))
 
-    write({"started": name})
+    for name in names:
+        if name not in done:
+            write({"started": name})
+            _run_model(MODELS[name], effort, done, write)
+
+
+def _run_model(
+    model: TinyModel, effort: Effort, done: Collection[str], write: Callable[[Any], None]
+) -> None:
+    posterior: Posterior | None = None
     try:
         combinations = list(combinations_of(model))
     except UnsupportedModelError as error:
-        write({"combination": name, "refused": str(error).splitlines()[0]})
+        write({"combination": model.name, "refused": str(error).splitlines()[0]})
         return
     for combination in combinations:
         if combination.name in done or not effort.includes(combination):
@@ -117,20 +133,22 @@ def run_model(name: str, effort: Effort, folder: Path) -> None:
             write({"combination": combination.name, "error": f"{type(error).__name__}: {error}"})
 
 
-def run_models(
-    names: Sequence[str],
+def run_processes(
+    groups: Sequence[str],
     options: Sequence[str],
     folder: Path,
     jobs: int,
     until: float,
     patience: float,
 ) -> None:
-    """Run models in processes of their own; one that dies or hangs is noted, and begun again.
+    """Run groups of models in processes of their own.
+
+    A combination whose process dies or hangs is noted, and a new process goes on behind it.
 
     Parameters
     ----------
-    names : sequence of str
-        Of `MODELS`.
+    groups : sequence of str
+        Names of entries, of which the models in all forms are a group.
     options : sequence of str
         Of the command, for its processes.
     folder : Path
@@ -143,21 +161,21 @@ def run_models(
         Seconds after which a process that has written nothing hangs.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    waiting, running = list(names), {}
+    waiting, running = list(groups), {}
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     while (waiting or running) and time.monotonic() < until:
         while waiting and len(running) < jobs:
             name = waiting.pop(0)
             command = [sys.executable, "-m", "tests.sweep", "--only", name, "--out", str(folder)]
-            with _log(folder, name).open("a") as log:
+            with (folder / f"{name}.log").open("a") as log:
                 process = subprocess.Popen(
                     [*command, *options], stdout=log, stderr=log, env=environment
                 )
             running[name] = process, time.monotonic()
-            print(f"{name}, {len(waiting)} models waiting", flush=True)
+            print(f"{name}, {len(waiting)} waiting", flush=True)
         time.sleep(LOOK)
         for name, (process, began) in list(running.items()):
-            code, journal = process.poll(), _journal(folder, name)
+            code, journal = process.poll(), journal_of(folder, name)
             if code is None:
                 age = time.time() - journal.stat().st_mtime if journal.exists() else 0.0
                 if min(age, time.monotonic() - began) < patience:
@@ -179,8 +197,8 @@ def _note_end(journal: Path, code: Any) -> bool:
         return False
     at = lines[-1]["started"]
     with journal.open("a") as file:
-        file.write(json.dumps({"combination": at, "error": f"the process died: {code}"}) + "\n")
-    return at.count("/") > 1  # else its model cannot be read
+        file.write("\n" + json.dumps({"combination": at, "error": f"the process died: {code}"}))
+    return True
 
 
 def read_results(journals: Iterable[Path]) -> list[dict[str, Any]]:
@@ -194,14 +212,13 @@ def read_results(journals: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def _lines(journal: Path) -> list[dict[str, Any]]:
-    if not journal.exists():
-        return []
-    return [json.loads(line) for line in journal.read_text().splitlines() if line.endswith("}")]
+    found = []
+    for line in journal.read_text().splitlines() if journal.exists() else []:
+        with suppress(json.JSONDecodeError):  # blank, or cut off
+            found.append(json.loads(line))
+    return found
 
 
-def _journal(folder: Path, name: str) -> Path:
-    return folder / f"{name.replace('/', '.')}.jsonl"
-
-
-def _log(folder: Path, name: str) -> Path:
-    return folder / f"{name.replace('/', '.')}.log"
+def journal_of(folder: Path, group: str) -> Path:
+    """Return the file for the results of a group of models."""
+    return folder / f"{group}.jsonl"

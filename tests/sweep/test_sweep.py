@@ -16,7 +16,7 @@ from tests.sweep.families import FAMILIES
 from tests.sweep.models import MODELS
 from tests.sweep.moves import MOVES
 from tests.sweep.reference import density_of, posterior_of
-from tests.sweep.run import Effort, read_results, run_combination, run_models
+from tests.sweep.run import Effort, read_results, run_combination, run_processes
 from tests.sweep.table import failures, summary, table
 
 #: Models that the quick suite samples, with a combination of each.
@@ -114,7 +114,8 @@ def test_the_same_through_pymc(name, rest):
 def test_a_share_of_the_sweep(tmp_path):
     """A twentieth of it, always the same one, at fewer draws than by the command."""
     options = ["--draws", "50000", "--share", "0.05"]
-    run_models(list(MODELS), options, tmp_path, jobs=2, until=np.inf, patience=600.0)
+    groups = list(dict.fromkeys(name.split("/")[0] for name in MODELS))
+    run_processes(groups, options, tmp_path, jobs=2, until=np.inf, patience=600.0)
     results = read_results(tmp_path.glob("*.jsonl"))
     assert len(results) > 100
     failed = failures(results)
@@ -133,7 +134,7 @@ def test_a_combination_that_raises_is_noted(tmp_path, monkeypatch):
     monkeypatch.setattr(run, "posterior_of", lambda model: None)
     monkeypatch.setattr(run, "run_combination", sampled)
     for _ in range(2):  # what has a result is not run again
-        run.run_model("normal/plain", Effort(), tmp_path)
+        run.run_models(["normal/plain"], Effort(), tmp_path / "normal.jsonl")
         results = read_results(tmp_path.glob("*.jsonl"))
         assert [each.get("error", "no") for each in results] == ["ZeroDivisionError: nothing", "no"]
         monkeypatch.setattr(run, "run_combination", None)
@@ -149,7 +150,7 @@ journal = pathlib.Path(sys.argv[1])
 lines = journal.read_text() if journal.exists() else ""
 at = lines.count("died")
 with journal.open("a") as file:
-    file.write('{"started": "normal/plain/none/%d"}' % at + chr(10))
+    file.write(chr(10) + '{"started": "normal/plain/none/%d"}' % at)
 if at == 0:
     os.kill(os.getpid(), 9)
 if at == 1:
@@ -158,14 +159,14 @@ if at == 1:
 
 
 def test_a_combination_whose_process_dies_or_hangs_is_noted(tmp_path, monkeypatch):
-    begin, journal = run.subprocess.Popen, tmp_path / "normal.plain.jsonl"
+    begin, journal = run.subprocess.Popen, tmp_path / "normal.jsonl"
 
     def mortal(command, **options):
         return begin([sys.executable, "-c", MORTAL, str(journal)], **options)
 
     monkeypatch.setattr(run.subprocess, "Popen", mortal)
     until = time.monotonic() + 60.0
-    run_models(["normal/plain"], [], tmp_path, jobs=1, until=until, patience=1.0)
+    run_processes(["normal"], [], tmp_path, jobs=1, until=until, patience=1.0)
     errors = {each["combination"]: each["error"] for each in read_results([journal])}
     assert errors == {
         "normal/plain/none/0": "the process died: -9",
