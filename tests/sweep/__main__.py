@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.sweep.models import MODELS
 from tests.sweep.run import Effort, journal_of, read_results, run_models, run_processes
-from tests.sweep.table import failures, summary, table
+from tests.sweep.table import failures, overview, summary, table
 
 
 def main() -> int:
@@ -50,7 +50,8 @@ def main() -> int:
     folders = given.merge or [given.out]
     results = read_results(sorted(path for each in folders for path in each.glob("*.jsonl")))
     if given.table:
-        given.table.write_text(f"{summary(results)}\n\n{table(results)}\n")
+        parts = summary(results), overview(results), table(results)
+        given.table.write_text("\n\n".join(parts) + "\n")
     print(table(failures(results)), summary(results), sep="\n\n")
     return bool(failures(results))
 

@@ -77,7 +77,7 @@ def run_combination(
             step = combination.step()
         except (UnsupportedModelError, ValueError) as error:
             return result | {"refused": str(error).splitlines()[0]}
-        result["bounds"] = [bound.name for bound in step.bounds]
+        result["bounds"] = [type(bound).__name__ for bound in step.bounds]
         names = [v.name for v in model.whole.value_vars]
         assert [v.name for v in step.vars] == names, "another order of variables"
         start = model.sampled.initial_point()

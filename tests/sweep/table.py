@@ -1,12 +1,13 @@
 """What a sweep found, as a table, with the false-alarm rate of the whole."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-__all__ = ["FALSE_ALARMS", "failures", "limit_of", "summary", "table"]
+__all__ = ["FALSE_ALARMS", "failures", "limit_of", "overview", "summary", "table"]
 
 #: Chance that a sweep of exact samplers has any combination that fails.
 FALSE_ALARMS = 0.01
@@ -57,6 +58,33 @@ def summary(results: Sequence[dict[str, Any]]) -> str:
         f"{beyond}, where {2 * stats.norm.sf(3.0) * len(z):.1f} are expected of exact samplers. "
         f"Mean square of the scores of those called exact: {mean_square:.2f}."
     )
+
+
+def overview(results: Sequence[dict[str, Any]]) -> str:
+    """Return a table of entries by steps, in Markdown: combinations, and the largest score.
+
+    Numbers that fail, or with which processes died, are in bold.
+    """
+    limit, cells = limit_of(results), defaultdict(list)
+    for each in results:
+        if "refused" not in each:
+            entry, *_, moves = each["combination"].split("/")
+            cells[entry, moves.split("-")[0]].append(each)
+    columns = sorted({moves for _, moves in cells})
+    lines = [["family", *columns], ["---"] * (1 + len(columns))]
+    for entry in sorted({entry for entry, _ in cells}):
+        lines.append([entry, *(_cell(cells[entry, moves], limit) for moves in columns)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(results: Sequence[dict[str, Any]], limit: float) -> str:
+    """Say how many combinations there are, how many of them fail, and the largest score."""
+    if not results:
+        return ""
+    failed = sum(verdict(each, limit) in ("FAILS", "CRASHED") for each in results)
+    largest = np.max(np.abs(scores_of(results))) if any("z" in each for each in results) else np.nan
+    said = f"{len(results)}: {largest:.1f}"
+    return f"**{said}, {failed} wrong**" if failed else said
 
 
 def table(results: Sequence[dict[str, Any]]) -> str:

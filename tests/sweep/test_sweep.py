@@ -17,7 +17,7 @@ from tests.sweep.models import MODELS
 from tests.sweep.moves import MOVES
 from tests.sweep.reference import density_of, posterior_of
 from tests.sweep.run import Effort, read_results, run_combination, run_processes
-from tests.sweep.table import failures, summary, table
+from tests.sweep.table import failures, overview, summary, table
 
 #: Models that the quick suite samples, with a combination of each.
 QUICK = {
@@ -141,6 +141,7 @@ def test_a_combination_that_raises_is_noted(tmp_path, monkeypatch):
     assert failures(results) == results[:1]
     assert "1 CRASHED, 1 refused" in summary(results)
     assert table(results).count("CRASHED") == 1
+    assert "**1: nan, 1 wrong**" in overview(results)
 
 
 #: In the place of a process that samples: it dies with its first combination, and then hangs.
