@@ -15,6 +15,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.digests import arrays_of, digest_of
+from pymc_flymc.sources.source import RowSource
 
 __all__ = ["Fingerprint"]
 
@@ -34,21 +35,35 @@ class Fingerprint:
         Those of the model's random variables, their values, and potentials.
     data : dict
         The arrays that each constant and shared variable consisted of, and their digests.
+    source : RowSource, optional
+        Of rows that lie elsewhere.
+    rows : bytes
+        What it said of these.
     """
 
     model: Model
     variables: tuple[Variable, ...]
     data: dict[Variable, list[tuple[np.ndarray, bytes]]]
+    source: RowSource | None = None
+    rows: bytes = b""
 
     @classmethod
-    def of(cls, model: Model) -> Fingerprint:
-        """Take the fingerprint of a model as it is now, in a pass over its data."""
+    def of(cls, model: Model, source: RowSource | None = None) -> Fingerprint:
+        """Take the fingerprint of a model as it is now, in a pass over its data.
+
+        Parameters
+        ----------
+        model : Model
+        source : RowSource, optional
+            Of rows that lie elsewhere.
+        """
         variables = _variables(model)
         data = {
             leaf: [(array, digest_of(array)) for array in arrays_of(leaf)]
             for leaf in graph_inputs([*variables, *_custom_densities(model)])
         }
-        return cls(model, variables, data)
+        rows = b"" if source is None else source.identity(digest_of)
+        return cls(model, variables, data, source, rows)
 
     def matches(self, in_place: bool) -> bool:
         """Whether the model and its data are still the same.
@@ -70,7 +85,9 @@ class Fingerprint:
             for array, (old, digest) in zip(arrays, before, strict=True):
                 if array is not old or (in_place and digest_of(array) != digest):
                     return False
-        return True
+        if self.source is None or not in_place:
+            return True
+        return self.source.identity(digest_of) == self.rows
 
     @property
     def digest(self) -> str:
@@ -78,7 +95,7 @@ class Fingerprint:
         # In the order in which the graph comes to them, which is the same in each process: two
         # containers that change places are other data.
         digests = [digest for parts in self.data.values() for _, digest in parts]
-        return blake2b(b"".join(digests), digest_size=16).hexdigest()
+        return blake2b(b"".join([*digests, self.rows]), digest_size=16).hexdigest()
 
 
 def _custom_densities(model: Model) -> list[TensorVariable]:

@@ -6,91 +6,37 @@ from the rows on, with the same numbers. Nothing is scattered, pinned, or kept i
 
 from __future__ import annotations
 
-import hashlib
 import os
-import threading
 import time
 import uuid
-from collections import OrderedDict
+import weakref
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import cloudpickle
 import numpy as np
 
-from pymc_flymc.reporting import reading
-from pymc_flymc.sources.checks import check_block
-from pymc_flymc.sources.columns import ArrayColumn
-from pymc_flymc.sources.source import Partition
+from pymc_flymc.reporting import doing, reading
+from pymc_flymc.sources.columns import Column
+from pymc_flymc.sources.identity import Digest
+from pymc_flymc.sources.tasks import (
+    Shared,
+    digest_of_rows,
+    first_of,
+    hash_of,
+    load,
+    run_pass,
+    run_round,
+    second_of,
+)
 
 __all__ = ["ClusterSource"]
 
 #: Seconds between looks at whether there still are workers, and without any before giving up.
 LOOK, PATIENCE = 5.0, 60.0
-#: Objects that a worker keeps unpickled.
-KEPT = 8
 #: With what the names of tasks begin that read a partition's rows.
 PASS, STATE, ROUND = (f"pymc-flymc-{what}" for what in ("pass", "state", "round"))
-
-_loaded: OrderedDict[str, Any] = OrderedDict()
-_turn = threading.Lock()
-
-
-def _digest(what: bytes) -> str:
-    return hashlib.blake2b(what, digest_size=16).hexdigest()
-
-
-class Shared:
-    """An object that travels as bytes, and is unpickled once in each process.
-
-    What is compiled for it is compiled once, too.
-    """
-
-    def __init__(self, blob: bytes) -> None:
-        self.blob = blob
-        self.token = _digest(blob)
-
-    def value(self) -> Any:
-        """Return the object."""
-        with _turn:
-            if self.token not in _loaded:
-                _loaded[self.token] = cloudpickle.loads(self.blob)
-                if len(_loaded) > KEPT:
-                    _loaded.popitem(last=False)
-            _loaded.move_to_end(self.token)
-            return _loaded[self.token]
-
-
-def _load(
-    number: int, rows: range, shapes: Mapping[str, tuple[int, ...]], *blocks: np.ndarray
-) -> Partition:
-    """Put blocks of the same rows together."""
-    columns = {}
-    for (name, row), block in zip(shapes.items(), blocks, strict=True):
-        checked = check_block(block, name, (len(rows), *row), f"partition {number}")
-        columns[name] = ArrayColumn(np.ascontiguousarray(checked))
-    return Partition(number, rows.start, len(rows), columns)
-
-
-def _run(partition: Partition, shared: Shared, by_stretch: bool) -> Any:
-    """Do the work of a pass."""
-    work, arguments = shared.value()
-    stretches = [partition.stretches()] if by_stretch else []
-    return work(partition, *arguments, *stretches)
-
-
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
-
-
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]
-
-
-def _weigh(partition: Partition, state: Any, shared: Shared, *arguments: Any) -> Any:
-    """Do the work of a round."""
-    work, first = shared.value()
-    return work(partition, state, first, *arguments)
 
 
 def _stay_at_home(prefixes: Sequence[str]) -> Callable[[], None]:
@@ -105,29 +51,67 @@ def _stay_at_home(prefixes: Sequence[str]) -> Callable[[], None]:
 
 
 class ClusterSource:
-    """Rows of Dask arrays, kept by the workers of a cluster, a task for each partition.
+    """Rows kept by the workers of a cluster, a task for each partition.
+
+    They are loaded when they are first asked for.
 
     Parameters
     ----------
+    columns : mapping
+        Of each container, what tells of changes of its rows.
     arrays : mapping
-        Of each container, Dask arrays with chunks of whole rows.
+        Of each container, Dask arrays with the same chunks of whole rows.
     client : distributed.Client
+    owned : bool
+        Whether the client was made for this source, and is closed with it.
     """
 
     in_flight = 3
 
-    def __init__(self, arrays: Mapping[str, Any], client: Any) -> None:
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        arrays: Mapping[str, Any],
+        client: Any,
+        owned: bool = False,
+    ) -> None:
         self.names = tuple(arrays)
         self.n_rows = int(next(iter(arrays.values())).shape[0])
         self.shapes = {name: tuple(array.shape[1:]) for name, array in arrays.items()}
-        self.token = uuid.uuid4().hex
         self.address = client.scheduler.address
+        self._columns, self._arrays = columns, arrays
         self._client, self._pid = client, os.getpid()
+        self.renew()
+        client.run_on_scheduler(_stay_at_home([PASS, STATE, ROUND]))
+        if owned:
+            weakref.finalize(self, _close, client, self._pid)
+
+    def renew(self) -> None:
+        """Forget the rows that workers have loaded, and what was made of them."""
+        self.token = uuid.uuid4().hex
+        self._partitions: list[str] = []
         self._futures: dict[str, Any] = {}
         self._shared: dict[int, tuple[Any, Any]] = {}
-        self._partitions = self._persist(arrays)
         self._homes: dict[str, list[str]] = {}
-        client.run_on_scheduler(_stay_at_home([PASS, STATE, ROUND]))
+        self._digests: dict[str, bytes] = {}
+
+    def identity(self, digest: Digest) -> bytes:
+        """Return what changes with the rows: as this process sees them, and as they were loaded."""
+        own = [column.identity(digest) for column in self._columns.values()]
+        return b"".join([*own, *(self._digests[p] for p in self._loaded())])
+
+    def _loaded(self) -> list[str]:
+        """Return the names of the partitions, loaded where they will stay."""
+        if not self._partitions:
+            with doing("loading all rows into the memory of the cluster's workers"):
+                self._partitions = self._persist(self._arrays)
+                futures = [self._futures[p] for p in self._partitions]
+                self._wait(futures)
+                asked = [self._submit(digest_of_rows, f, key=f"{f.key}-digest") for f in futures]
+                self._digests = dict(zip(self._partitions, self._gather(asked), strict=True))
+                found = self._connected().who_has(futures)
+            self._homes = {p: list(found.get(p, ())) for p in self._partitions}
+        return self._partitions
 
     def _persist(self, arrays: Mapping[str, Any]) -> list[str]:
         """Load the partitions where they will stay; return their names."""
@@ -141,8 +125,8 @@ class ClusterSource:
             if bounds[i + 1] > bounds[i]:
                 rows, number = range(bounds[i], bounds[i + 1]), len(named)
                 named.append(f"pymc-flymc-rows-{self.token}-{number}")
-                load = delayed(_load, pure=False)
-                tasks.append(load(number, rows, self.shapes, *blocks, dask_key_name=named[-1]))
+                load_rows = delayed(load, pure=False)
+                tasks.append(load_rows(number, rows, self.shapes, *blocks, dask_key_name=named[-1]))
         client = self._connected()
         with client.as_current():
             futures = client.compute(tasks)
@@ -154,10 +138,7 @@ class ClusterSource:
     ) -> Iterator[Any]:
         """Yield the work of each partition: what is a sum is added up there."""
         shared = self._share((work, arguments))
-        futures = [
-            self._submit_home(p, PASS, _run, self._futures[p], shared, by_stretch)
-            for p in self._partitions
-        ]
+        futures = [self._submit_home(p, PASS, run_pass, shared, by_stretch) for p in self._loaded()]
         for future in reading(futures, self.n_rows, 1, self):
             yield self._gather([future])[0]
 
@@ -165,11 +146,12 @@ class ClusterSource:
         """Have each partition's worker build what it keeps; return the names of that."""
         shared = self._share((build, arguments))
         kept, said = [], []
-        for p in self._partitions:
-            both = self._submit_home(p, STATE, _run, self._futures[p], shared, False)
-            state = self._submit_home(p, STATE, _first, both)
+        for p in self._loaded():
+            both = self._submit_home(p, STATE, run_pass, shared, False)
+            state = self._submit(first_of, both, key=f"{STATE}-{uuid.uuid4().hex}", **self._home(p))
             self._futures[state.key] = state
-            said.append(self._submit_home(p, STATE, _second, both))
+            key = f"{STATE}-{uuid.uuid4().hex}"
+            said.append(self._submit(second_of, both, key=key, **self._home(p)))
             kept.append(state.key)
         found = [self._gather([each])[0] for each in reading(said, self.n_rows, 1, self)]
         return kept, found
@@ -185,21 +167,20 @@ class ClusterSource:
             self._submit_home(
                 p,
                 ROUND,
-                _weigh,
-                self._futures[p],
+                run_round,
                 self._futures[state],
                 shared,
                 *rest,
-                token=_digest(f"{state} {said}".encode()),
+                token=hash_of(f"{state} {said}".encode()),
             )
-            for p, state in zip(self._partitions, states, strict=True)
+            for p, state in zip(self._loaded(), states, strict=True)
         ]
         return lambda: self._gather(futures)
 
     def _share(self, value: Any) -> Any:
         """Return a task's result that is an object, to be unpickled once in each process."""
         blob = cloudpickle.dumps(value)
-        return self._submit(Shared, blob, key=f"pymc-flymc-shared-{_digest(blob)}")
+        return self._submit(Shared, blob, key=f"pymc-flymc-shared-{hash_of(blob)}")
 
     def _share_once(self, work: Callable[..., Any], first: Any) -> Any:
         self._connected()
@@ -220,20 +201,20 @@ class ClusterSource:
         *arguments: Any,
         token: str | None = None,
     ) -> Any:
-        """Submit work to a worker that has a partition, as long as there is one.
+        """Submit work on a partition to a worker that has it."""
+        key, rows = f"{prefix}-{token or uuid.uuid4().hex}", self._futures[partition]
+        digest = self._digests[partition]
+        return self._submit(work, rows, digest, *arguments, key=key, **self._home(partition))
+
+    def _home(self, partition: str) -> dict[str, Any]:
+        """Return which worker is preferred for a partition, as long as there is one.
 
         Left to itself, a scheduler has partitions copied to whoever has nothing to do: what goes
         over the network would grow with the rows, and workers would hold more of them than their
         part. This is a preference and no pin: the work of a lost worker goes to others.
         """
-        if not self._homes:
-            self._wait([self._futures[p] for p in self._partitions])
-            found = self._connected().who_has([self._futures[p] for p in self._partitions])
-            self._homes = {p: list(found.get(p, ())) for p in self._partitions}
-        key, home = f"{prefix}-{token or uuid.uuid4().hex}", self._homes[partition]
-        return self._submit(
-            work, *arguments, key=key, workers=home or None, allow_other_workers=bool(home)
-        )
+        home = self._homes[partition]
+        return dict(workers=home or None, allow_other_workers=bool(home))
 
     def _connected(self) -> Any:
         """Return the client, in the process that has it."""
@@ -243,17 +224,24 @@ class ClusterSource:
                 "rows on a Dask cluster are sampled by the process that is connected to it: "
                 "pm.sample(..., cores=1), whose chains have the whole cluster, one after the other"
             )
+        self._check_running()
+        return self._client
+
+    def _check_running(self) -> None:
         if self._client.status != "running":
             raise RuntimeError(
                 f"the Dask client of the rows in data= is {self._client.status}: connect again, "
                 "and make a new step"
-            )
-        return self._client
+            ) from None
 
     def _gather(self, futures: list[Any]) -> list[Any]:
         """Return results."""
-        self._wait(futures)
-        return list(self._connected().gather(futures))
+        try:
+            self._wait(futures)
+            return list(self._connected().gather(futures))
+        except (Exception, CancelledError):
+            self._check_running()  # where somebody has closed it, this is what to say
+            raise
 
     def _wait(self, futures: list[Any]) -> None:
         """Wait for results, and say so where there are no workers left to compute them."""
@@ -276,4 +264,12 @@ class ClusterSource:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the connection, which is of one process: elsewhere nothing can be asked for."""
-        return self.__dict__ | {"_client": None, "_pid": 0, "_futures": {}, "_shared": {}}
+        nothing: dict[str, Any] = {}
+        kept = {"_futures": nothing, "_shared": nothing, "_columns": nothing, "_arrays": nothing}
+        return self.__dict__ | {"_client": None, "_pid": 0} | kept
+
+
+def _close(client: Any, pid: int) -> None:
+    """Close a client, in the process that made it."""
+    if os.getpid() == pid:
+        client.close()

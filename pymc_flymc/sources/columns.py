@@ -11,6 +11,7 @@ from pymc_flymc.sources.checks import check_block
 from pymc_flymc.sources.dask_arrays import is_dask, with_checked_blocks
 from pymc_flymc.sources.files import FileColumn
 from pymc_flymc.sources.frames import array_of_frame, is_frame
+from pymc_flymc.sources.identity import Digest, check_chunks, identity_of
 
 __all__ = ["ArrayColumn", "Column", "as_column"]
 
@@ -38,6 +39,12 @@ class Column(Protocol):
 
     def read(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return some rows: a range with a step, or sorted row numbers, each chunk read once."""
+
+    def identity(self, digest: Digest) -> bytes:
+        """Return what changes with the rows; see `identity_of`."""
+
+    def check_unchanged(self) -> None:
+        """Refuse rows that have changed since `identity` was asked for, if that costs nothing."""
 
 
 class ArrayColumn:
@@ -69,6 +76,13 @@ class ArrayColumn:
             getattr(self.array, "oindex", self.array)[rows] if by_number else self.array[rows]
         )
 
+    def identity(self, digest: Digest) -> bytes:
+        """Return what changes with the rows."""
+        return identity_of(self.array, digest)
+
+    def check_unchanged(self) -> None:
+        """Nothing that costs nothing tells."""
+
 
 def as_column(name: str, values: Any) -> Column | None:
     """Return what a user gives for a container as a column, None if it is nothing of the kind.
@@ -82,7 +96,7 @@ def as_column(name: str, values: Any) -> Column | None:
     Raises
     ------
     ValueError
-        If it holds no numbers, or missing ones.
+        If it holds no numbers, or missing ones, or if chunks of it are missing.
     """
     if is_frame(values):
         values = array_of_frame(name, values)
@@ -99,6 +113,7 @@ def as_column(name: str, values: Any) -> Column | None:
             f"data= of {name!r} is of dtype {values.dtype}, not numbers: number the groups from 0, "
             "or make a column of zeros and ones for each category"
         )
+    check_chunks(name, values)
     if is_dask(values):
         values = with_checked_blocks(name, values)
     return FileColumn(values) if FileColumn.can_be(values) else ArrayColumn(values)

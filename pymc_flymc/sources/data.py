@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.reporting import log
 from pymc_flymc.settings import check
 from pymc_flymc.sources.columns import ArrayColumn, Column, as_column
 from pymc_flymc.sources.dask_arrays import is_dask
 from pymc_flymc.sources.source import PARTITION, LocalSource, RowSource
 
-__all__ = ["source_of"]
+__all__ = ["merged", "source_of"]
 
 #: Partitions at least of what a cluster is to read.
 PARTS = 16
+#: More chunks of an array of Dask are put together.
+MANY = 256
 #: What a container's rows may be, for messages.
 KINDS = (
     "an array of numbers with a row for each row of the data: of NumPy (a memory map, too), Zarr "
@@ -51,13 +54,15 @@ def source_of(data: object, client: Any = None) -> RowSource:
     if not next(iter(lengths.values())):
         raise ValueError("data= has no rows")
     arrays = [c.array for c in columns.values() if isinstance(c, ArrayColumn) and is_dask(c.array)]
+    owned = isinstance(client, str)
     client = _client(client, bool(arrays))
     if client is None:
         return LocalSource(columns)
     from pymc_flymc.sources.cluster import ClusterSource
 
-    chunks = arrays[0].chunks[0] if arrays else _equal_parts(columns)
-    return ClusterSource({name: _as_dask(c, chunks) for name, c in columns.items()}, client)
+    chunks = merged(arrays[0].chunks[0]) if arrays else _equal_parts(columns)
+    blocks = {name: _as_dask(column, chunks) for name, column in columns.items()}
+    return ClusterSource(columns, blocks, client, owned)
 
 
 def _client(client: Any, has_dask: bool) -> Any:
@@ -77,6 +82,26 @@ def _client(client: Any, has_dask: bool) -> Any:
         return None
     check(isinstance(client, distributed.Client), "client", "a dask.distributed.Client", client)
     return client
+
+
+def merged(chunks: tuple[int, ...]) -> tuple[int, ...]:
+    """Return lengths of partitions that are neighbouring chunks together, if there are many.
+
+    They depend on nothing but the chunks, for draws depend on them.
+    """
+    if len(chunks) <= MANY:
+        return chunks
+    enough, lengths = min(PARTITION, -(-sum(chunks) // MANY)), [0]
+    for n in chunks:
+        if lengths[-1] and lengths[-1] + n > enough:
+            lengths.append(0)
+        lengths[-1] += n
+    said = f"the {len(chunks):,} chunks of data= are {len(lengths):,} partitions"
+    if len(lengths) > 2 * MANY:
+        said += ", each a task of about 25 ms of processor time in every pass and round: larger "
+        said += "chunks will do better"
+    log.info(said)
+    return tuple(lengths)
 
 
 def _equal_parts(columns: Mapping[str, Column]) -> tuple[int, ...]:

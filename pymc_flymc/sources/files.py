@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import mmap
+import os
 from typing import Any
 
 import numpy as np
+
+from pymc_flymc.sources.identity import Digest, state_of_file
 
 __all__ = ["FileColumn"]
 
@@ -31,6 +34,8 @@ class FileColumn:
         while isinstance(whole.base, np.memmap):
             whole = whole.base
         self._path = str(array.filename)
+        self._number = os.stat(self._path).st_ino
+        self._state = state_of_file(self._path)
         # Of a view it is that of the whole map.
         self._offset = int(array.offset) + array.ctypes.data - whole.ctypes.data
 
@@ -51,6 +56,41 @@ class FileColumn:
         getattr(self._array, "_mmap").madvise(mmap.MADV_DONTNEED)
         return found
 
+    def identity(self, digest: Digest) -> bytes:
+        """Return what changes with the rows: size, time of change and a sample of rows.
+
+        Raises
+        ------
+        ValueError
+            If there is another file in the place of that which was opened, or none.
+        """
+        try:
+            replaced = os.stat(self._path).st_ino != self._number
+        except FileNotFoundError:
+            replaced = True
+        if replaced:
+            raise ValueError(
+                f"{self._path} is no longer the file that was opened: open it again, and make a "
+                "new step"
+            )
+        self._state = state_of_file(self._path)
+        if self._state[0] < self._offset + self._array.nbytes:
+            raise ValueError(f"{self._path} is shorter than the map of it")
+        return digest(self._array) + repr(self._state).encode()
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that has been written to since `identity` was asked for.
+
+        Raises
+        ------
+        ValueError
+        """
+        if state_of_file(self._path) != self._state:
+            raise ValueError(
+                f"{self._path} has been written to while it was sampled from: the draws since are "
+                "those of no posterior. Sample again"
+            )
+
     def _read_file(self, start: int, stop: int) -> np.ndarray:
         out = np.empty((stop - start, *self.shape[1:]), self.dtype)
         each = out.itemsize * int(np.prod(self.shape[1:]))
@@ -65,9 +105,13 @@ class FileColumn:
         return out
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by the file's name."""
-        return _reopened, (self._path, self.dtype, self._offset, self.shape)
+        """Pickle by the file's name, and its state."""
+        return _reopened, (self._path, self.dtype, self._offset, self.shape, self._state)
 
 
-def _reopened(path: str, dtype: np.dtype, offset: int, shape: tuple[int, ...]) -> FileColumn:
-    return FileColumn(np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape))
+def _reopened(
+    path: str, dtype: np.dtype, offset: int, shape: tuple[int, ...], state: tuple[int, int]
+) -> FileColumn:
+    column = FileColumn(np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape))
+    column._state = state
+    return column

@@ -12,6 +12,7 @@ import numpy as np
 from pymc_flymc.reporting import reading
 from pymc_flymc.sources.checks import check_block
 from pymc_flymc.sources.columns import Column
+from pymc_flymc.sources.identity import Digest
 from pymc_flymc.sources.threads import in_order
 
 __all__ = ["LocalSource", "Partition", "RowSource", "Values", "partition_bounds"]
@@ -42,6 +43,8 @@ class Partition:
         Of each container.
     start : int
         Where the partition begins in the columns.
+    digest : bytes
+        Of all its rows, if it may be loaded again by somebody else; see `check_same`.
     """
 
     number: int
@@ -49,6 +52,20 @@ class Partition:
     n_rows: int
     columns: Mapping[str, Column]
     start: int = 0
+    digest: bytes = b""
+
+    def check_same(self, digest: bytes) -> None:
+        """Refuse rows that are not those of which a digest was taken.
+
+        Raises
+        ------
+        ValueError
+        """
+        if self.digest != digest:
+            raise ValueError(
+                f"the rows of partition {self.number} were lost and read again, and have changed "
+                "meanwhile: sample again, once nobody writes to them"
+            )
 
     def read(self, rows: slice | np.ndarray) -> Values:
         """Return rows by their numbers in the partition: a slice, or a sorted array of them.
@@ -121,6 +138,18 @@ class RowSource(Protocol):
     ) -> Callable[[], list[Any]]:
         """Begin ``work(partition, state, *arguments)`` of each partition; the result waits."""
 
+    def identity(self, digest: Digest) -> bytes:
+        """Return what changes with the rows, as far as can be told without reading them all.
+
+        Raises
+        ------
+        ValueError
+            If rows are no longer where they were.
+        """
+
+    def renew(self) -> None:
+        """Forget rows that have been read: they have changed."""
+
 
 def partition_bounds(n_rows: int, chunk: int = 1) -> list[int]:
     """Return where partitions of a local source begin and end, between chunks where possible."""
@@ -144,7 +173,7 @@ class LocalSource:
     in_flight = 1
 
     def __init__(self, columns: Mapping[str, Column], bounds: Sequence[int] | None = None) -> None:
-        self.names = tuple(columns)
+        self.names, self._columns = tuple(columns), columns
         self.n_rows = next(iter(columns.values())).shape[0]
         self.shapes = {name: column.shape[1:] for name, column in columns.items()}
         if bounds is None:
@@ -175,9 +204,18 @@ class LocalSource:
         self, work: Callable[..., Any], states: list[Any], *arguments: Any
     ) -> Callable[[], list[Any]]:
         """Return the work of all partitions as a function that does it."""
+        for column in self._columns.values():
+            column.check_unchanged()
 
         def result() -> list[Any]:
             pairs = list(zip(self.partitions, states, strict=True))
             return list(in_order(lambda pair: work(*pair, *arguments), pairs, len(pairs)))
 
         return result
+
+    def identity(self, digest: Digest) -> bytes:
+        """Return the columns' identities, one after the other."""
+        return b"".join(column.identity(digest) for column in self._columns.values())
+
+    def renew(self) -> None:
+        """Nothing is kept of the rows."""

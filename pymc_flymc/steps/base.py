@@ -99,11 +99,13 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         assert self._model is not None
         if self._fingerprint is not None:
             log.info("the model's data have changed: they are read again")
+        if self._source is not None:
+            self._source.renew()
         # Until all is done there is no fingerprint: a step that failed to read does not sample.
         self._fingerprint = None
         self._chain: FireflyChain | None = None
         self.tuning: Tuning | None = None
-        fingerprint = Fingerprint.of(self._model)
+        fingerprint = Fingerprint.of(self._model, self._source)
         reading = read(self._model, *self._asked, self._bound_setting, self._source)
         self._vars, self._per_row = reading.vars, reading.per_row
         self._layout, self._others_layout = reading.layout, reading.others_layout

@@ -1,5 +1,6 @@
 """Rows on a Dask cluster: the same numbers whatever the workers, and whatever becomes of them."""
 
+import gc
 import os
 import signal
 import threading
@@ -93,7 +94,10 @@ def test_an_address_does(expected):
     with new_cluster(1) as made:
         model, step = sampled(made.scheduler_address, data)
         identical(sample(model, step, draws=1500), draws)
-        step.target.source._client.close()
+        client = step.target.source._client
+        del step
+        gc.collect()
+        assert client.status in ("closing", "closed")
 
 
 @pytest.mark.parametrize("when", ["setup", "sampling"])
@@ -149,6 +153,43 @@ def test_a_closed_client_and_another_process(expected):
         client.close()
         with pytest.raises(RuntimeError, match="is closed"):
             sample(model, step)
+
+
+def written(folder, data, n_files=6):
+    """Parquet files, and columns of them all."""
+    pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    table = pandas.DataFrame(data["X"], columns=list("abcd")).assign(y=data["y"])
+    for i, part in enumerate(np.array_split(np.arange(len(table)), n_files)):
+        table.iloc[part].to_parquet(folder / f"{i}.parquet")
+    read = frames.read_parquet(str(folder / "*.parquet"))
+    return {"X": read[list("abcd")], "y": read["y"]}
+
+
+def test_files_that_change(expected, tmp_path):
+    """Before a run all is read again; what is lost in one is not mixed with other rows."""
+    data, *_ = expected
+    with new_cluster(1) as made, distributed.Client(made) as client:
+        model = written_on_head(data, logistic)
+        step = step_elsewhere(model, written(tmp_path, data), client=client)
+        before = sample(model, step).posterior["beta"].mean(("chain", "draw"))
+        written(tmp_path, data | {"y": 1 - data["y"]})
+        after = sample(model, step).posterior["beta"].mean(("chain", "draw"))
+        np.testing.assert_allclose(after, -before, atol=0.2)
+        written(tmp_path, data)
+        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        with pytest.raises(ValueError, match="were lost and read again, and have changed"):
+            step.target.begin_round((1, 2), range(1, 3))()
+
+
+def test_a_client_that_is_closed_in_the_middle(expected):
+    data, *_ = expected
+    with new_cluster(1) as made:
+        client = distributed.Client(made)
+        _, step = sampled(client, data)
+        threading.Timer(1.0, client.close).start()
+        with pytest.raises(RuntimeError, match=r"is (closed|closing): connect again"):
+            for unit in range(1, 100_000):
+                step.target.begin_round((1, 2), range(unit, unit + 2))()
 
 
 def test_places_of_bad_rows(expected):

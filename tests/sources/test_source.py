@@ -8,8 +8,8 @@ import pytest
 
 from pymc_flymc.sources import source as sources
 from pymc_flymc.sources.columns import as_column
-from pymc_flymc.sources.data import source_of
-from pymc_flymc.sources.source import LocalSource, partition_bounds
+from pymc_flymc.sources.data import MANY, merged, source_of
+from pymc_flymc.sources.source import PARTITION, LocalSource, partition_bounds
 
 KINDS = ["array", "memmap", "zarr", "dask", "frame", "parquet"]
 
@@ -87,6 +87,19 @@ def test_partitions_are_all_rows(n_rows, chunk):
     assert bounds[0] == 0 and bounds[-1] == n_rows and np.all(sizes > 0)
     assert sizes.max() <= sources.PARTITION + chunk
     assert np.all(np.array(bounds[:-1]) % chunk == 0)
+
+
+def test_many_chunks_are_put_together(caplog):
+    with caplog.at_level("INFO", "pymc.flymc"):
+        assert merged((5, 0, 7)) == (5, 0, 7)
+        small = merged((50_000,) * 2000)
+        assert sum(small) == 10**8 and 200 < len(small) <= 2 * MANY
+        assert "2,000 chunks of data= are" in caplog.text and "larger" not in caplog.text
+        large = (PARTITION,) * 1000
+        assert merged(large) == large and "larger chunks" in caplog.text
+        uneven = tuple(np.random.default_rng(0).integers(0, 1000, 5000).tolist())
+        bounds = set(np.cumsum(merged(uneven)).tolist())
+        assert bounds <= set(np.cumsum(uneven).tolist()) and len(bounds) <= 2 * MANY
 
 
 def test_stretches_of_partitions_are_all_rows(monkeypatch):

@@ -1,5 +1,7 @@
 """``FireflyMH(data=...)``: what is refused, and chains of rows outside the model."""
 
+import os
+
 import cloudpickle
 import numpy as np
 import pymc as pm
@@ -67,6 +69,34 @@ def test_state_is_saved_and_restored(shared):
     again = cloudpickle.loads(cloudpickle.dumps(step))
     again.sampling_state = state
     np.testing.assert_array_equal(advance(again, point, 1500)[1], expected)
+
+
+def test_rows_that_are_rewritten_are_read_again(tmp_path, caplog):
+    data = rows()
+    for name, values in data.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    maps = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in data}
+    model = written_on_head(data, logistic)
+    step = step_elsewhere(model, maps)
+    before = sample(model, step).posterior["beta"].mean(("chain", "draw"))
+    point, _ = advance(step, begin(step, model, seed=4), 30)
+    state = step.sampling_state
+    written = np.load(tmp_path / "y.npy", mmap_mode="r+")
+    written[:] = 1 - written
+    written.flush()
+    with pytest.raises(ValueError, match=r"y\.npy has been written to while it was sampled from"):
+        advance(step, point, 5000)
+    with caplog.at_level("INFO", "pymc.flymc"):
+        after = sample(model, step).posterior["beta"].mean(("chain", "draw"))
+    assert "have changed: they are read again" in caplog.text
+    np.testing.assert_allclose(after, -before, atol=0.15)
+    # Brightness of the old rows says nothing: such a state is not gone on with.
+    step.sampling_state = state
+    assert step.chain is None
+    os.replace(tmp_path / "X.npy", tmp_path / "old.npy")
+    np.save(tmp_path / "X.npy", data["X"])
+    with pytest.raises(ValueError, match=r"X\.npy is no longer the file that was opened"):
+        sample(model, step)
 
 
 def test_a_chain_begins_where_it_is_told(shared):

@@ -1,0 +1,136 @@
+"""What tells whether rows are still those that were read.
+
+Of files it is their sizes and times of change, and of maps a sample of rows; of arrays in memory
+their content. Arrays of Dask are made of these.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.sources.dask_arrays import is_dask
+
+__all__ = ["Digest", "check_chunks", "identity_of", "state_of_file"]
+
+#: From an array to a hash of its shape, type and content, or of a sample if it is a map of a file.
+Digest = Callable[[np.ndarray], bytes]
+
+#: Objects of a Dask graph are looked into so deep: files stand in arguments of tasks.
+DEEPEST = 12
+
+
+def state_of_file(path: str) -> tuple[int, int]:
+    """Return a file's size, in bytes, and the time at which it was last changed, in ns."""
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
+
+
+def identity_of(array: Any, digest: Digest) -> bytes:
+    """Return what is equal as long as the content of an array is, as far as can be told.
+
+    Parameters
+    ----------
+    array : array
+        Of NumPy, Zarr or Dask.
+    digest : callable
+        Of arrays in memory.
+    """
+    found = blake2b(repr((tuple(array.shape), np.dtype(array.dtype).str)).encode(), digest_size=16)
+    for leaf in _leaves(array) if is_dask(array) else [array]:
+        if isinstance(leaf, str):
+            found.update(repr(state_of_file(leaf)).encode())
+        elif isinstance(leaf, np.ndarray):
+            found.update(digest(leaf))
+            path = _file_of_map(leaf)
+            found.update(repr(path and state_of_file(path)).encode())
+        elif _is_zarr(leaf):
+            for top, path in _files(leaf):
+                state = os.path.relpath(path, top), *state_of_file(path)
+                found.update(repr(state).encode())
+    return found.digest()
+
+
+def check_chunks(name: str, array: Any) -> None:
+    """Refuse Zarr arrays without some of their chunks: these would be read as zeros.
+
+    Parameters
+    ----------
+    name : str
+        Of the container, for messages.
+    array : array
+        Of NumPy, Zarr or Dask.
+
+    Raises
+    ------
+    ValueError
+    """
+    for leaf in _leaves(array) if is_dask(array) else [array]:
+        if _is_zarr(leaf) and leaf.nchunks_initialized < leaf.nchunks:
+            missing = leaf.nchunks - leaf.nchunks_initialized
+            raise ValueError(
+                f"data= of {name!r}: {missing:,} of the {leaf.nchunks:,} chunks of the Zarr array "
+                f"are missing in its store, and would be read as {leaf.fill_value}. Write them; if "
+                "they hold nothing else and were left out for that, write the array again with "
+                'zarr.create_array(..., config={"write_empty_chunks": True})'
+            )
+
+
+def _is_zarr(values: Any) -> bool:
+    return hasattr(values, "nchunks_initialized") and hasattr(values, "store")
+
+
+def _files(array: Any) -> Iterator[tuple[str, str]]:
+    """Yield the files of a Zarr array in a folder, with the folder, in their order."""
+    root = str(getattr(array.store, "root", getattr(array.store, "path", "")))
+    top = os.path.join(root, array.path)
+    for folder, folders, files in os.walk(top):
+        folders.sort()
+        yield from ((top, os.path.join(folder, file)) for file in sorted(files))
+
+
+def _file_of_map(array: np.ndarray) -> str | None:
+    """Return the path of the file that an array is a map of."""
+    owner: Any = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return str(owner.filename) if getattr(owner, "filename", None) else None
+
+
+def _leaves(array: Any) -> list[Any]:
+    """Return the paths of files, arrays in memory and Zarr arrays that a Dask array is made of."""
+    found: dict[Any, Any] = {}
+    seen: set[int] = set()
+
+    def visit(value: Any, depth: int) -> None:
+        if isinstance(value, str):
+            path = value.removeprefix("file://")
+            if os.sep in path and path not in found and os.path.isfile(path):
+                found[path] = path
+            return
+        if depth > DEEPEST or id(value) in seen or isinstance(value, type | int | float | bytes):
+            return
+        seen.add(id(value))
+        if isinstance(value, np.ndarray) or _is_zarr(value):
+            found[id(value)] = value
+        else:
+            for part in _parts(value):
+                visit(part, depth + 1)
+
+    for task in dict(array.__dask_graph__()).values():
+        visit(task, 0)
+    return list(found.values())
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """Return what an object of a Dask graph is made of: a collection, a task, a piece of a file."""
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if isinstance(value, tuple | list | set | frozenset):
+        return list(value)
+    names = ("args", "kwargs", "keywords", "value", "path", "fragment")
+    return [getattr(value, name, None) for name in names]

@@ -1,0 +1,112 @@
+"""Rows that have changed are told from those that were read."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from pymc_flymc.graphs.digests import digest_of
+from pymc_flymc.sources.columns import as_column
+from pymc_flymc.sources.data import source_of
+from tests.sources.test_source import KINDS, stored
+
+VALUES = np.arange(1500.0).reshape(500, 3)
+
+
+def rewrite(kind, kept, folder):
+    """Change a value where it lies."""
+    if kind == "array":
+        kept[1, 0] = -1.0
+    elif kind == "memmap":
+        written = np.load(folder / "values.npy", mmap_mode="r+")
+        written[1, 0] = -1.0
+        written.flush()
+    elif kind == "zarr":
+        zarr = pytest.importorskip("zarr")
+        zarr.open(str(folder / "values.zarr"), mode="r+")[1] = -1.0
+    elif kind == "parquet":
+        pandas = pytest.importorskip("pandas")
+        changed = pandas.read_parquet(folder / "0.parquet")
+        changed.iloc[1, 0] = -1.0
+        changed.to_parquet(folder / "0.parquet")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("frame", "dask")])
+@pytest.mark.parametrize("by_dask", [False, True])
+def test_a_value_that_changes(kind, by_dask, tmp_path):
+    kept = stored(kind, VALUES.copy(), tmp_path)
+    given = kept
+    if by_dask and kind != "parquet":
+        given = pytest.importorskip("dask.array").from_array(kept, chunks=(100, 3))
+    column = as_column("a", given)
+    before = column.identity(digest_of)
+    assert column.identity(digest_of) == before
+    assert as_column("a", given).identity(digest_of) == before
+    rewrite(kind, kept, tmp_path)
+    changed = column.read(slice(0, 500)).ravel()[3] == -1.0
+    assert changed or by_dask  # which may have taken a copy
+    assert (column.identity(digest_of) != before) == changed
+
+
+def test_zarr_through_dask_and_by_its_name(tmp_path):
+    stored("zarr", VALUES, tmp_path)
+    column = as_column(
+        "a", pytest.importorskip("dask.array").from_zarr(str(tmp_path / "values.zarr"))
+    )
+    before = column.identity(digest_of)
+    rewrite("zarr", None, tmp_path)
+    assert column.identity(digest_of) != before
+
+
+def test_maps_of_files_that_are_replaced(tmp_path):
+    column = as_column("a", stored("memmap", VALUES, tmp_path))
+    column.identity(digest_of)
+    column.check_unchanged()
+    again = pickle.loads(pickle.dumps(column))
+    again.check_unchanged()
+    rewrite("memmap", None, tmp_path)
+    for each in (column, again):
+        with pytest.raises(ValueError, match=r"values\.npy has been written to"):
+            each.check_unchanged()
+    column.identity(digest_of)
+    column.check_unchanged()
+    os.rename(tmp_path / "values.npy", tmp_path / "old.npy")
+    with pytest.raises(ValueError, match=r"values\.npy is no longer the file"):
+        column.identity(digest_of)
+    np.save(tmp_path / "values.npy", VALUES)
+    with pytest.raises(ValueError, match=r"values\.npy is no longer the file"):
+        column.identity(digest_of)
+
+
+def test_maps_of_files_that_are_cut(tmp_path):
+    column = as_column("a", stored("memmap", VALUES, tmp_path))
+    os.truncate(tmp_path / "values.npy", 5000)
+    with pytest.raises(ValueError, match=r"values\.npy is shorter"):
+        column.identity(digest_of)
+
+
+def test_a_source_is_all_of_its_columns():
+    data = {"a": np.arange(500.0), "b": np.arange(500)}
+    source = source_of(data)
+    before = source.identity(digest_of)
+    data["b"][17] = 3
+    assert source.identity(digest_of) != before
+
+
+@pytest.mark.parametrize("by_dask", [False, True])
+def test_missing_chunks_are_no_zeros(by_dask, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    for name, settings in {"a": {}, "b": {"shards": (40, 3)}}.items():
+        folder = str(tmp_path / name)
+        made = zarr.create_array(
+            store=folder, shape=(200, 3), chunks=(20, 3), dtype="f8", **settings
+        )
+        made[:160] = 1.0
+        given = zarr.open(folder, mode="r")
+        if by_dask:
+            given = pytest.importorskip("dask.array").from_zarr(folder)
+        with pytest.raises(ValueError, match=r"'X': \d of the 10 chunks .* are missing"):
+            as_column("X", given)
+        made[160:] = 2.0
+        assert as_column("X", zarr.open(folder, mode="r")).shape == (200, 3)
