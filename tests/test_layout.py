@@ -20,6 +20,7 @@ ORDER = (
     "regression",
     "reading",
     "anchor",
+    "agreement",
     "bounds",
     "target",
     "sampling",

@@ -15,7 +15,14 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.likelihoods.checks import check_values
 from pymc_flymc.likelihoods.zeros import parts_of_hurdle
 
-__all__ = ["above_zero", "name_of_zeros", "without_hurdle", "zeros_of_rows", "zeros_together"]
+__all__ = [
+    "above_zero",
+    "name_of_zeros",
+    "without_hurdle",
+    "zeros_of_rows",
+    "zeros_of_values",
+    "zeros_together",
+]
 
 
 def without_hurdle(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable | None]:
@@ -52,6 +59,11 @@ def zeros_of_rows(psi: TensorVariable, name: str) -> TensorVariable:
     zeros = pm.Bernoulli.dist(p=psi)
     zeros.name = name_of_zeros(name)
     return zeros
+
+
+def zeros_of_values(psi: TensorVariable, above: np.ndarray) -> TensorVariable:
+    """Graph of the log-likelihoods that `zeros_together` adds up, without weights, shape (N,)."""
+    return pt.switch(above, pt.log(psi), pt.log1p(-psi))
 
 
 def zeros_together(

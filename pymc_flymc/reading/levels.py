@@ -37,6 +37,8 @@ class Comparisons:
     rest : TensorVariable
         Scalar: the logarithm of the product of ``1 - exp(c_(k-1) - c_k)`` over the observed values,
         k being their levels; minus infinity where cutpoints do not increase.
+    terms : TensorVariable
+        Shape (N,): of each observed value, without weights.
     """
 
     design: Design
@@ -44,6 +46,7 @@ class Comparisons:
     y: np.ndarray
     rows: np.ndarray
     rest: TensorVariable
+    terms: TensorVariable
 
 
 def read_levels(
@@ -113,7 +116,15 @@ def read_levels(
             sparse=None if design.sparse is None else design.sparse[rows],
         )
         w = pt.join(0, first.coefficients[:n_columns], -further, first.coefficients[n_columns:])
-    return Comparisons(design, fold_constants(w), y, rows, _rest(cutpoints, levels, weights))
+    rest = _rest(cutpoints, levels, weights)
+    return Comparisons(design, fold_constants(w), y, rows, rest, _terms(cutpoints, levels))
+
+
+def _terms(cutpoints: TensorVariable, levels: np.ndarray) -> TensorVariable:
+    """Graph of what `_rest` adds up: zero at the lowest and the highest level."""
+    zero = pt.zeros((1,))
+    steps = cutpoints[1:] - cutpoints[:-1]
+    return pt.join(0, zero, pt.log1mexp(-steps), zero)[levels]
 
 
 def _rest(

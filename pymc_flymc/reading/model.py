@@ -26,7 +26,7 @@ from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.hurdles import without_hurdle
 from pymc_flymc.reading.observed import observed_graph, size_of
 from pymc_flymc.reading.other_steps import warn_of_other_steps
-from pymc_flymc.reading.rows import check_sizes, parameters_of, read_rows
+from pymc_flymc.reading.rows import Rows, check_sizes, parameters_of, read_rows
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.regression import Regression
@@ -58,6 +58,9 @@ class ModelReading:
         What of the model is evaluated in full though it is of the size of the data.
     per_row : dict
         Deterministic variables with a value for each row, with the number of rows.
+    taken : dict
+        The observed variables that the regressions are of, with what was read of each. Empty where
+        rows lie elsewhere.
     """
 
     regressions: tuple[Regression, ...]
@@ -66,6 +69,7 @@ class ModelReading:
     vars: list[TensorVariable]
     full_passes: tuple[FullPass, ...]
     per_row: dict[str, int]
+    taken: dict[TensorVariable, Rows]
 
 
 @doing("reading the model and checking its data")
@@ -125,14 +129,17 @@ def read_model(
     parts = [part for each in taken.values() for part in each.parts]
     warn_of_other_steps(model, owned, sum(rows))
     terms = _terms(model, taken)
-    coefficients = {rv: join(0, *(w for _, w in each.parts)) for rv, each in taken.items()}
+    coefficients = {
+        rv: join(0, *(part.coefficients for part in each.parts)) for rv, each in taken.items()
+    }
     return ModelReading(
-        _of_one_dtype([regression for regression, _ in parts]),
-        tuple(w for _, w in parts),
+        _of_one_dtype([part.regression for part in parts]),
+        tuple(part.coefficients for part in parts),
         variadic_add(*terms.values(), *(each.rest for each in taken.values())),
         owned,
         find_full_passes(model, coefficients, terms, shapes, refused),
         per_row(model, rows, shapes),
+        taken,
     )
 
 
@@ -172,7 +179,7 @@ def _read_elsewhere(model: Model, owned: list[TensorVariable], source: RowSource
     check_sizes(regression, name)
     terms = _terms(model, [rv])
     check_rest([*terms.values()], containers)
-    return ModelReading((regression,), (w,), variadic_add(*terms.values()), owned, (), {})
+    return ModelReading((regression,), (w,), variadic_add(*terms.values()), owned, (), {}, {})
 
 
 def _of_one_dtype(regressions: list[Regression]) -> tuple[Regression, ...]:

@@ -22,6 +22,7 @@ from pymc_flymc.reading.hurdles import (
     name_of_zeros,
     without_hurdle,
     zeros_of_rows,
+    zeros_of_values,
     zeros_together,
 )
 from pymc_flymc.reading.levels import read_levels
@@ -32,7 +33,25 @@ from pymc_flymc.reading.variables import names
 from pymc_flymc.reading.weights import read_weights, with_weights, without_weights
 from pymc_flymc.regression.regression import Regression
 
-__all__ = ["Rows", "check_sizes", "parameters_of", "read_rows"]
+__all__ = ["Part", "Rows", "check_sizes", "parameters_of", "read_rows"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A regression on some of the values of an observed variable.
+
+    Attributes
+    ----------
+    regression : Regression
+    coefficients : TensorVariable
+        The graph of its coefficients.
+    rows : ndarray of int, shape (number of the regression's rows,)
+        Which of the observed values each row belongs to.
+    """
+
+    regression: Regression
+    coefficients: TensorVariable
+    rows: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -41,14 +60,17 @@ class Rows:
 
     Attributes
     ----------
-    parts : list of (Regression, TensorVariable)
-        A regression and the graph of its coefficients; two of them behind a hurdle.
+    parts : list of Part
+        One, or two behind a hurdle.
     rest : TensorVariable
         Scalar: the part of the log-likelihood that is the same for all rows of a kind.
+    terms : TensorVariable, optional
+        Vector: the same, of each observed value. None if there is no such part.
     """
 
-    parts: list[tuple[Regression, TensorVariable]]
+    parts: list[Part]
     rest: TensorVariable
+    terms: TensorVariable | None
 
 
 def read_rows(
@@ -68,11 +90,12 @@ def read_rows(
     parameters = parameters_of(model, rv, inner, owned)
     if parameters.cutpoints is not None:
         levels = read_levels(parameters, observed, name, shapes, weights)
-        weights = None if weights is None else weights[levels.rows]
         regression = Regression(name, levels.design, levels.y, parameters.likelihood)
-        return Rows([(with_weights(regression, weights), levels.coefficients)], levels.rest)
+        of_rows = None if weights is None else weights[levels.rows]
+        part = _part(regression, levels.coefficients, levels.rows, of_rows)
+        return Rows([part], levels.rest, _of_values(levels.terms, len(observed), weights))
     part, rest = _regress(parameters, observed, name, shapes, weights)
-    return Rows([part], rest)
+    return Rows([part], rest, _of_values(parameters.rest, len(observed), weights))
 
 
 def _read_hurdle(
@@ -91,13 +114,16 @@ def _read_hurdle(
     filled = np.where(above, observed, 1)
     parameters = parameters_of(model, rv, inner, owned, as_tensor(filled.astype(inner.dtype)))
     part, rest = _regress(parameters, filled, name, shapes, weights, above)
+    terms = None if parameters.rest is None else above * parameters.rest
     if psi.ndim == 0:
         (psi,) = model.replace_rvs_by_values([psi])
         _check_variables(model, owned, [psi], name)
-        return Rows([part], rest + zeros_together(psi, above, weights))
+        terms = zeros_of_values(psi, above) + (0.0 if terms is None else terms)
+        rest = rest + zeros_together(psi, above, weights)
+        return Rows([part], rest, _of_values(terms, len(observed), weights))
     zeros = parameters_of(model, rv, zeros_of_rows(psi, name), owned)
     whether, _ = _regress(zeros, above, name_of_zeros(name), shapes, weights)
-    return Rows([part, whether], rest)
+    return Rows([part, whether], rest, _of_values(terms, len(observed), weights))
 
 
 def _regress(
@@ -107,22 +133,38 @@ def _regress(
     shapes: Mapping[Variable, tuple[int, ...]],
     weights: np.ndarray | None,
     kept: np.ndarray | None = None,
-) -> tuple[tuple[Regression, TensorVariable], TensorVariable]:
-    """Return the regression of observed values, or of some of them, its coefficients, and rest."""
+) -> tuple[Part, TensorVariable]:
+    """Return the regression of observed values, or of some of them, and the rest."""
     y = outcomes_of(parameters, observed, name)  # first: a design may be made of them
     n_rows = len(y)
     predictor = read_parameters(parameters, n_rows, name, shapes)
     regression = Regression(name, predictor.design, y, parameters.likelihood)
     check_sizes(regression, name)
-    if kept is None:
-        rest = read_rest(parameters, n_rows, name, shapes, weights)
-        return (with_weights(regression, weights), predictor.coefficients), rest
-    of_kept = kept * (1.0 if weights is None else weights)
+    of_kept = weights if kept is None else kept * (1.0 if weights is None else weights)
     rest = read_rest(parameters, n_rows, name, shapes, of_kept)
-    rows = np.flatnonzero(kept)
-    regression = replace(regression, design=predictor.design.rows(rows), y=y[rows])
+    rows = np.arange(n_rows) if kept is None else np.flatnonzero(kept)
+    if kept is not None:
+        regression = replace(regression, design=predictor.design.rows(rows), y=y[rows])
     weights = None if weights is None else weights[rows]
-    return (with_weights(regression, weights), predictor.coefficients), rest
+    return _part(regression, predictor.coefficients, rows, weights), rest
+
+
+def _part(
+    regression: Regression,
+    coefficients: TensorVariable,
+    rows: np.ndarray,
+    weights: np.ndarray | None,
+) -> Part:
+    """Return a regression whose rows have weights, without those of weight zero."""
+    kept = rows if weights is None else rows[weights > 0.0]
+    return Part(with_weights(regression, weights), coefficients, kept)
+
+
+def _of_values(
+    terms: TensorVariable | None, n_values: int, weights: np.ndarray | None
+) -> TensorVariable | None:
+    """Return terms of all observed values, with their weights."""
+    return None if terms is None else (np.ones(n_values) if weights is None else weights) * terms
 
 
 def check_sizes(regression: Regression, name: str) -> None:

@@ -12,6 +12,7 @@ from pymc.model import Model
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.agreement.check import check_agreement
 from pymc_flymc.anchor.search import AnchorSearch
 from pymc_flymc.anchor.surrogate import surrogate_of
 from pymc_flymc.bounds import Problem
@@ -107,6 +108,8 @@ def read(
         )
     else:
         at = search.at(layout.ravel(anchor_point(model, anchor)))
+    if source is None:
+        check_agreement(model, found, graph, at, (layout, others_layout), theta, of_others)
     return Setup(
         list(found.vars),
         layout,

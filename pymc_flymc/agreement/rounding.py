@@ -1,0 +1,192 @@
+"""Graphs evaluated as they are, and with rounding errors drawn at random.
+
+How many digits of a value are right is learnt by Monte Carlo arithmetic (Parker 1997): the result
+of each operation is multiplied by ``1 + u``, where u is drawn from one to two units of rounding, up
+or down. Where a graph cancels digits, as ``log(1 - p)`` does for p near one, its value moves by
+as much as it is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.compile.mode import optdb
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
+from pytensor.graph.replace import graph_replace
+from pytensor.graph.rewriting.db import RewriteDatabaseQuery
+from pytensor.graph.traversal import graph_inputs
+from pytensor.scalar import basic as ps
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.subtensor import Subtensor
+
+from pymc_flymc.agreement.values import Rounded
+from pymc_flymc.graphs.compilation import FLATTENING, OUTSIDE
+from pymc_flymc.graphs.once import once
+from pymc_flymc.graphs.tools import PLAIN_PYTHON, fold_constants
+
+__all__ = ["RoundedFunction", "rounded_function"]
+
+#: Rounding errors of a value, in units of what the draws differ by.
+ALLOWED = 32.0
+#: A number in single precision that needs more bits than these was rounded to it.
+SHORT_BITS = 12
+#: As PyMC's own functions have them: logarithms of probabilities are written so that they do not
+#: cancel, where PyTensor knows how.
+_REWRITES = RewriteDatabaseQuery(
+    include=["canonicalize", "stabilize", "inline_ofg_expansion", OUTSIDE], exclude=list(FLATTENING)
+)
+_EXACT = (DimShuffle, Alloc, Reshape, SpecifyShape, Subtensor)
+
+
+class Rounding(Op):
+    """Multiply by one plus an error of rounding, another one for each seed; none for seed 0.
+
+    Parameters
+    ----------
+    number : int
+        Tells the operation from others of the graph.
+    dtype : str
+        Its unit of rounding is that of errors.
+    is_data : bool
+        Whether whole numbers are exact: counts are, and probabilities of one are not.
+    """
+
+    __props__ = ("number", "dtype", "is_data")
+
+    def __init__(self, number: int, dtype: str, is_data: bool) -> None:
+        self.number, self.dtype, self.is_data = number, dtype, is_data
+
+    def make_node(self, *inputs: Any) -> Apply:
+        """Return a node with a result like its first argument, the second being a seed."""
+        x, seed = inputs
+        return Apply(self, [x, seed], [x.type()])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Draw the errors."""
+        x, seed = inputs
+        if seed:
+            rng = np.random.default_rng([int(seed), self.number])
+            # Between one and two units, up or down: less would be rounded away itself.
+            errors = rng.uniform(-1.0, 1.0, x.shape)
+            errors = np.finfo(self.dtype).eps * (errors + np.copysign(1.0, errors))
+            if self.is_data:
+                errors *= np.trunc(x) != x
+            x = np.asarray(x + x * errors, x.dtype)
+        output_storage[0][0] = x
+
+
+class RoundedFunction:
+    """A function of arrays, with the rounding errors of its results.
+
+    Parameters
+    ----------
+    inputs, outputs : sequence of TensorVariable
+    """
+
+    def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Any]) -> None:
+        # As arguments they are not folded into other constants, and known for what they are.
+        outputs = [fold_constants(v) for v in outputs]
+        short = [v for v in graph_inputs(list(outputs)) if _was_cut(v)]
+        replaced: dict[Any, Any] = {v: v.type() for v in dict.fromkeys(short)}
+        if replaced:
+            outputs = graph_replace(list(outputs), replaced, strict=False)
+        graph = FunctionGraph([*inputs, *replaced.values()], list(outputs), clone=True)
+        optdb.query(_REWRITES).rewrite(graph)
+        self._cut = [np.asarray(v.data) for v in replaced]
+        seed = pt.lscalar("seed")
+        memo: dict[Variable, Any] = {}
+
+        def rounded(v: Any, is_data: bool, dtype: str = "") -> Any:
+            return Rounding(len(memo), dtype or v.type.dtype, is_data)(v, seed)
+
+        for i, v in enumerate(graph.inputs):
+            cut = "float32" if i >= len(inputs) else ""
+            memo[v] = rounded(v, True, cut) if _is_float(v) else v
+        for node in graph.toposort():
+            known = [memo.get(v, v) for v in node.inputs]
+            new = node.clone_with_new_inputs(known, strict=False)
+            for old, v in zip(node.outputs, new.outputs, strict=True):
+                memo[old] = rounded(v, False) if _is_float(v) and not _is_exact(node) else v
+        self._function = pytensor.function(
+            [*graph.inputs, seed],
+            [memo.get(v, v) for v in graph.outputs],
+            mode=PLAIN_PYTHON,
+            on_unused_input="ignore",
+        )
+
+    def __call__(self, *arguments: Any, draws: int) -> list[Rounded] | None:
+        """Return results and their rounding errors, arrays of one shape.
+
+        An error is infinite where results with other rounding are not finite, or not all. None if
+        the graph raises an exception for these arguments.
+
+        Parameters
+        ----------
+        draws : int
+            Of rounding errors.
+        """
+        with np.errstate(all="ignore"):
+            try:
+                exact, *others = (
+                    self._function(*arguments, *self._cut, seed) for seed in range(draws + 1)
+                )
+            except Exception:  # whatever a model raises there, it has no density
+                return None
+            return [
+                (np.asarray(value), _errors(value, [other[i] for other in others]))
+                for i, value in enumerate(exact)
+            ]
+
+
+def _errors(value: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
+    error = np.zeros(np.shape(value))
+    for other in others:
+        moved = np.where(other == value, 0.0, np.abs(np.subtract(other, value, dtype=np.float64)))
+        error = np.maximum(error, ALLOWED * moved)
+    return np.where(np.isnan(error), np.inf, error)
+
+
+def rounded_function(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> RoundedFunction:
+    """Return a function of a graph, the one made before if the graph is the same."""
+    return once(RoundedFunction, inputs, outputs, inputs=inputs, outputs=outputs)
+
+
+def _is_float(v: Any) -> bool:
+    return getattr(v.type, "dtype", "")[:5] == "float" and hasattr(v.type, "broadcastable")
+
+
+def _is_exact(node: Apply) -> bool:
+    if isinstance(node.op, Elemwise):
+        operation = node.op.scalar_op
+        if isinstance(operation, ps.Cast):
+            return not _is_float(node.inputs[0])
+        return isinstance(operation, ps.Switch | ps.Neg | ps.Abs | ps.Second)
+    return isinstance(node.op, _EXACT)
+
+
+def _was_cut(v: Any) -> bool:
+    """Return whether a constant, or its reciprocal, is a number cut off by single precision.
+
+    ``pm.math.invprobit`` divides by such a square root of two, and PyTensor multiplies instead.
+    """
+    if not isinstance(v, Constant) or not _is_float(v) or np.size(v.data) != 1:
+        return False
+    number = float(np.ravel(v.data)[0])
+    if number == 0.0 or not np.isfinite(number):
+        return False
+    return _is_long(number) or _is_long(1.0 / number)
+
+
+def _is_long(number: float) -> bool:
+    single = float(np.float32(number))
+    if abs(single - number) > np.finfo(np.float64).eps * abs(number):
+        return False
+    return bool((np.frexp(single)[0] * 2.0**SHORT_BITS) % 1.0)

@@ -1,0 +1,93 @@
+"""Log densities at some points with their rounding errors, and whether two of them agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Rounded", "Values", "disagreement"]
+
+#: Numbers, with the rounding error of each.
+Rounded = tuple[np.ndarray, np.ndarray]
+#: Rounding errors of sums that are no operation of a graph, relative to the size of the sums.
+ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
+#: The log-likelihood of a row below which a probability may be rounded to zero.
+UNDERFLOW = -500.0
+
+
+@dataclass(frozen=True)
+class Values:
+    """Numbers at T points, with their rounding errors.
+
+    Attributes
+    ----------
+    values, errors : ndarray, shape (T, m)
+        An error is infinite where a value is not known.
+    """
+
+    values: np.ndarray
+    errors: np.ndarray
+
+    @classmethod
+    def stack(cls, found: Sequence[Rounded | None], m: int = 1) -> Values:
+        """Put together what is known at each point, of m rows or the same for all of them."""
+        nothing = np.array(np.nan), np.array(np.inf)
+        pairs = [nothing if each is None else each for each in found]
+        arrays = [
+            np.stack([np.broadcast_to(np.ravel(pair[i]), (m,)) for pair in pairs]) for i in (0, 1)
+        ]
+        return cls(*(array.astype(np.float64) for array in arrays))
+
+    def __add__(self, other: Values) -> Values:
+        """Add values, and their errors."""
+        return Values(self.values + other.values, self.errors + other.errors)
+
+    def __sub__(self, other: Values) -> Values:
+        """Subtract values, and add their errors."""
+        with np.errstate(invalid="ignore"):
+            return Values(self.values - other.values, self.errors + other.errors)
+
+    def sums(self) -> Values:
+        """Return sums over all rows, shape (T, 1)."""
+        return Values(*(each.sum(axis=1, keepdims=True) for each in (self.values, self.errors)))
+
+    def spread(self, rows: np.ndarray, m: int) -> Values:
+        """Return values of m rows: sums of those that belong to each, which `rows` says."""
+        arrays = [
+            np.stack([np.bincount(rows, each, m) for each in array])
+            for array in (self.values, self.errors)
+        ]
+        return Values(*arrays)
+
+
+def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
+    """Return where two log densities change in different ways, if they do.
+
+    They may differ by a number for each row.
+
+    Returns
+    -------
+    (t, base, i)
+        The number of a point, and of the one with which it is compared, and of a row.
+    """
+    errors = own.errors + expected.errors
+    errors = errors + ROUNDING * (1.0 + np.abs(own.values) + np.abs(expected.values))
+    known = np.isfinite(own.values) & np.isfinite(expected.values)
+    with np.errstate(invalid="ignore"):
+        difference = np.where(known, own.values - expected.values, 0.0)
+    errors = np.where(known, errors, np.inf)
+    base = np.argmin(errors, axis=0)
+    columns = np.arange(errors.shape[1])
+    with np.errstate(invalid="ignore"):
+        excess = np.abs(difference - difference[base, columns]) / (errors + errors[base, columns])
+    excess = np.nan_to_num(excess)  # of infinite errors
+    # Impossible for one and not for the other.
+    for a, b in ((own, expected), (expected, own)):
+        impossible = np.isneginf(a.values) & (a.errors == 0.0) & (b.values > UNDERFLOW)
+        excess = np.where(impossible & np.isfinite(b.errors), np.inf, excess)
+    if not excess.size or excess.max() <= 1.0:
+        return None
+    t, i = np.unravel_index(np.argmax(excess), excess.shape)
+    return int(t), int(base[i]), int(i)
