@@ -15,6 +15,7 @@ import numpy as np
 from pymc.model.core import Model
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.agreement.elsewhere import sample_rows
 from pymc_flymc.agreement.evaluation import (
     Point,
     of_reading,
@@ -23,7 +24,7 @@ from pymc_flymc.agreement.evaluation import (
     of_rows,
 )
 from pymc_flymc.agreement.gathering import AllOfGraph, NotGatheredError, RowsOfGraph
-from pymc_flymc.agreement.rows import choose_rows
+from pymc_flymc.agreement.rows import ROWS, choose_rows
 from pymc_flymc.agreement.values import Values, disagreement
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.errors import UnsupportedModelError
@@ -32,6 +33,7 @@ from pymc_flymc.reading.flat import DensityGraph, Layout
 from pymc_flymc.reading.model import ModelReading
 from pymc_flymc.reading.observed import size_of
 from pymc_flymc.reading.variables import value_shapes
+from pymc_flymc.regression.elsewhere import TallDesign
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing, log
 
@@ -97,7 +99,9 @@ class OfRows:
     ----------
     name : str
     rows : ndarray of int
-        Their numbers.
+        Places of these among the values that there are.
+    numbers : ndarray of int
+        Numbers of all of these, for messages.
     regressions : sequence of Regression
         As the step has them.
     members : sequence of ndarray of int
@@ -108,18 +112,17 @@ class OfRows:
     logp, terms : TensorVariable
         From `freeze`: the model's own log-likelihoods, and the part of them that was not left to
         regressions.
-    n_values : int
     """
 
     name: str
     rows: np.ndarray
+    numbers: np.ndarray
     regressions: Sequence[Regression]
     members: Sequence[np.ndarray]
     first: int
     graph: DensityGraph
     logp: TensorVariable
     terms: TensorVariable | None
-    n_values: int
 
     @property
     def what(self) -> str:
@@ -128,7 +131,7 @@ class OfRows:
 
     def row(self, i: int) -> str:
         """Return the number of the observed value."""
-        return f" in row {self.rows[i]}"
+        return f" in row {self.numbers[self.rows[i]]:,}"
 
     def __call__(self, points: Points, draws: int) -> tuple[Values, Values]:
         """Evaluate both; all rows if some cannot be taken out of the model's graph."""
@@ -136,7 +139,7 @@ class OfRows:
         _, coefficients = of_reading(self.graph, points.flat, draws)
         m = len(self.rows)
         own = Values(np.zeros((len(points.flat), m)), np.zeros((len(points.flat), m)))
-        place = np.full(self.n_values, -1)
+        place = np.full(len(self.numbers), -1)
         place[self.rows] = np.arange(m)
         own_coefficients = coefficients[self.first : self.first + len(self.members)]
         for part, members, w in zip(self.regressions, self.members, own_coefficients, strict=True):
@@ -152,7 +155,7 @@ class OfRows:
         try:
             return of_rows(graph, RowsOfGraph(self.rows), points.named, draws)
         except NotGatheredError:
-            if self.n_values > WHOLE:
+            if len(self.numbers) > WHOLE:
                 raise
             return of_rows(graph, AllOfGraph(self.rows), points.named, draws)
 
@@ -244,15 +247,22 @@ def _comparisons(
 ) -> Iterator[Comparison]:
     shapes, first, all_terms = value_shapes(model), 0, []
     for rv, read in reading.taken.items():
-        n_values, own = size_of(model, rv), slice(first, first + len(read.parts))
-        regressions, members = reading.regressions[own], [part.rows for part in read.parts]
-        rows = choose_rows(regressions, members, anchor.parts[own], n_values, rng)
-        logp = freeze(model.logp(vars=[rv], sum=False)[0], shapes)
-        terms = None if read.terms is None else freeze(read.terms, shapes)
-        all_terms += [] if terms is None else [terms]
-        of_rv = regressions, members, first, graph, logp, terms, n_values
-        yield OfRows(str(rv.name), rows, *of_rv)
-        first += len(read.parts)
+        own = slice(first, first + len(read.parts))
+        regressions: Sequence[Regression] = reading.regressions[own]
+        members, terms = [part.rows for part in read.parts], None
+        if isinstance(regressions[0].design, TallDesign):
+            sample = sample_rows(model, rv, regressions[0], shapes, ROWS)
+            numbers, logp, regressions = sample.numbers, sample.logp, [sample.regression]
+            members = [np.arange(len(numbers))]
+        else:
+            numbers = np.arange(size_of(model, rv))
+            logp = freeze(model.logp(vars=[rv], sum=False)[0], shapes)
+        if read.terms is not None:
+            terms = freeze(read.terms, shapes)
+            all_terms.append(terms)
+        rows = choose_rows(regressions, members, anchor.parts[own], len(numbers), rng)
+        yield OfRows(str(rv.name), rows, numbers, regressions, members, first, graph, logp, terms)
+        first = own.stop
     yield OfAllElse(model, list(reading.taken), shapes, graph, all_terms)
 
 

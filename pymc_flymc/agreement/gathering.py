@@ -147,7 +147,7 @@ class RowsOfGraph:
         if isinstance(op, Softmax | LogSoftmax):
             return None if op.axis in (None, axis) else (only(axis), again)
         if isinstance(op, Alloc):
-            own = axis - len(_lengths(node)) + inputs[0].ndim
+            own = axis - len(inputs[1:]) + inputs[0].ndim
             needs: list[Need] = only(own) if own >= 0 else [None] * len(inputs)
             return needs, lambda new: op(
                 new[0], *(m if i == axis else n for i, n in enumerate(new[1:]))
@@ -266,11 +266,6 @@ class AllOfGraph:
 
 def _is_long(v: Any) -> bool:
     return isinstance(v.type, SparseTensorType) or known_size(v) >= LONG
-
-
-def _lengths(node: Apply) -> Sequence[Variable]:
-    """Return the lengths that an ``Alloc`` is given."""
-    return node.inputs[1:]
 
 
 def _of_dot(inputs: list[Any], axis: int, ndim: int) -> list[Need]:

@@ -76,10 +76,13 @@ class Rounding(Op):
             rng = np.random.default_rng([int(seed), self.number])
             # Between one and two units, up or down: less would be rounded away itself.
             errors = rng.uniform(-1.0, 1.0, x.shape)
-            errors = np.finfo(self.dtype).eps * (errors + np.copysign(1.0, errors))
+            errors += np.copysign(1.0, errors)
+            limits = np.finfo(self.dtype)
+            # Subnormal numbers are whole multiples of the smallest, whatever their size.
+            sizes = np.maximum(limits.eps * np.abs(x), limits.smallest_subnormal * (x != 0.0))
             if self.is_data:
-                errors *= np.trunc(x) != x
-            x = np.asarray(x + x * errors, x.dtype)
+                sizes *= np.trunc(x) != x
+            x = np.asarray(x + sizes * errors, x.dtype)
         output_storage[0][0] = x
 
 

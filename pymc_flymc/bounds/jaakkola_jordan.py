@@ -8,7 +8,8 @@ import pytensor.tensor as pt
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem, check_slack
 from pymc_flymc.bounds.quadratic import OneQuadratic, RowTable, TightenedBound, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit, Likelihood
+from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.forms import LOGISTIC, form_of
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.settings import check
 
@@ -62,7 +63,7 @@ class JaakkolaJordan(OneQuadratic, TightenedBound):
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is logistic."""
-        return isinstance(likelihood, BernoulliLogit | BinomialLogit)
+        return form_of(likelihood) == LOGISTIC
 
     def n_constants(self, likelihood: Likelihood) -> int:
         """Curvature, the part of the gap that does not depend on the predictor, and trials."""

@@ -12,7 +12,8 @@ from pymc_flymc.bounds.jaakkola_jordan import curvature, log_2cosh_half
 from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
 from pymc_flymc.graphs.rising import log_rising_of_exp
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood, NegativeBinomialFree
+from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.forms import NEGATIVE_BINOMIAL, form_of
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
 
@@ -50,7 +51,7 @@ class FreeJaakkolaJordan(TightenedBound):
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is negative binomial with a free alpha."""
-        return isinstance(unweighted(likelihood), NegativeBinomialFree)
+        return form_of(unweighted(likelihood)) == NEGATIVE_BINOMIAL
 
     def n_constants(self, likelihood: Likelihood) -> int:
         """Outcome, slack, curvature and height of the quadratic, and weight."""

@@ -15,6 +15,7 @@ from pymc_flymc.graphs.tools import evaluate
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.poisson import KAPPA
 from pymc_flymc.likelihoods import Likelihood, ScaledLikelihood
+from pymc_flymc.likelihoods.forms import says
 from pymc_flymc.likelihoods.weighted import unweighted, weighted, weights_of
 
 __all__ = ["ScaledTaylor"]
@@ -41,7 +42,8 @@ class ScaledTaylor:
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is a smooth one to a power that is sampled."""
-        return isinstance(unweighted(likelihood), ScaledLikelihood)
+        family = unweighted(likelihood)
+        return isinstance(family, ScaledLikelihood) and says(family, "unit")
 
     def n_constants(self, likelihood: Likelihood) -> int:
         """Those of the smooth likelihood, and a weight."""

@@ -10,7 +10,8 @@ import numpy as np
 
 from pymc_flymc.bounds.base import Problem, check_slack
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood, Softmax
+from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.forms import SOFTMAX, form_of
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.settings import check
@@ -45,7 +46,7 @@ class SoftmaxBound(ABC):
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is a softmax."""
-        return isinstance(unweighted(likelihood), Softmax)
+        return form_of(unweighted(likelihood)) == SOFTMAX
 
     def n_constants(self, likelihood: Likelihood) -> int:
         """Slack, the predictors at which the bound touches, and weight."""

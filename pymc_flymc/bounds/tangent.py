@@ -12,6 +12,7 @@ from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.base import SmoothedLikelihood
+from pymc_flymc.likelihoods.forms import says
 from pymc_flymc.likelihoods.location_scale import LocationScale
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
@@ -61,7 +62,9 @@ class Tangent(TightenedBound):
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is log-convex in the squared residual."""
-        return isinstance(unweighted(likelihood), LocationScale)
+        family = unweighted(likelihood)
+        of = "log_likelihood", "log_kernel"
+        return isinstance(family, LocationScale) and says(family, "tangent", of)
 
     def n_constants(self, likelihood: Likelihood) -> int:
         """Outcome, slack, the features of the tangent, its slope first, and weight."""

@@ -193,8 +193,7 @@ class SmoothLikelihood(Likelihood, Protocol):
     ``max(0, u) - min(0, u) = 1``. For one predictor that is the ordinary derivative.
 
     It is log-concave, or says that it need not be by an attribute ``log_concave = False``. Then
-    some rows may be convex in a predictor, as long as all of them together are concave where the
-    posterior is.
+    some rows may be convex in a predictor, and there is no bound for effects of groups.
 
     Attributes
     ----------

@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.base import Family, RowParameters
+from pymc_flymc.likelihoods.forms import LOGISTIC
 from pymc_flymc.likelihoods.links import find_predictor
 
 __all__ = ["Bernoulli", "BernoulliLogit"]
@@ -92,6 +93,7 @@ class BernoulliLogit(Bernoulli):
     """Observed 0/1 with ``P(y_n = 1) = sigmoid(eta_n)``."""
 
     name = "bernoulli-logit"
+    form = LOGISTIC
     usage = "pm.Bernoulli(logit_p=eta)"
     growth = 0.0
 

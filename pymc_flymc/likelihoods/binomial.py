@@ -15,6 +15,7 @@ from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods.base import Family, RowParameters
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.checks import check_parameter
+from pymc_flymc.likelihoods.forms import LOGISTIC
 from pymc_flymc.likelihoods.links import find_predictor, unreadable
 
 __all__ = ["BinomialLogit", "check_trials"]
@@ -24,6 +25,7 @@ class BinomialLogit(Family):
     """Observed successes in n trials with ``P(success) = sigmoid(eta_n)`` for each of them."""
 
     name = "binomial-logit"
+    form = LOGISTIC
     usage = "pm.Binomial(n=n, logit_p=eta)"
     distributions: Any = BinomialRV
     row_data: tuple[str, ...] = ("n",)

@@ -19,6 +19,7 @@ from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods.base import Family, RowParameters
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.checks import check_counts, check_parameter, scalar_parameter
+from pymc_flymc.likelihoods.forms import NEGATIVE_BINOMIAL
 from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
 
 __all__ = ["NegativeBinomialFree", "NegativeBinomialLog", "read_negative_binomial"]
@@ -78,6 +79,7 @@ class NegativeBinomialFree(_NegativeBinomial):
     """
 
     name = "negative-binomial-free"
+    form = NEGATIVE_BINOMIAL
     nuisances: tuple[str, ...] = ("log alpha",)
 
     def read(self, rv: TensorVariable) -> RowParameters:

@@ -22,6 +22,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import known_length
 from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.forms import SOFTMAX
 from pymc_flymc.likelihoods.ordered import is_cumulative
 
 __all__ = ["Softmax", "log_sum_exp", "with_reference"]
@@ -39,6 +40,7 @@ class Softmax:
 
     n_predictors: int = 0
     name = "softmax"
+    form = SOFTMAX
     usage = "pm.Categorical(logit_p=eta)"
     nuisances: tuple[str, ...] = ()
     row_data: tuple[str, ...] = ()

@@ -21,8 +21,8 @@ from pymc_flymc.likelihoods.base import (
     SmoothLikelihood,
     outcome,
 )
-from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.binomial import BinomialLogit
+from pymc_flymc.likelihoods.forms import LOGISTIC, form_of
 
 __all__ = ["Weighted", "unweighted", "weighted", "weights_of"]
 
@@ -158,7 +158,7 @@ def weighted(
     weights : ndarray, shape (n,)
         Positive.
     """
-    if isinstance(likelihood, BernoulliLogit | BinomialLogit):
+    if form_of(likelihood) == LOGISTIC:
         # A weight is a number of trials, which need not be whole.
         counts = y if y.ndim > 1 else np.column_stack([y, np.ones(len(y))])
         return BinomialLogit(), weights[:, None] * counts

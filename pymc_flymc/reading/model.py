@@ -26,7 +26,7 @@ from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.hurdles import without_hurdle
 from pymc_flymc.reading.observed import observed_graph, size_of
 from pymc_flymc.reading.other_steps import warn_of_other_steps
-from pymc_flymc.reading.rows import Rows, check_sizes, parameters_of, read_rows
+from pymc_flymc.reading.rows import Part, Rows, check_sizes, parameters_of, read_rows
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.regression import Regression
@@ -59,8 +59,7 @@ class ModelReading:
     per_row : dict
         Deterministic variables with a value for each row, with the number of rows.
     taken : dict
-        The observed variables that the regressions are of, with what was read of each. Empty where
-        rows lie elsewhere.
+        The observed variables that the regressions are of, with what was read of each.
     """
 
     regressions: tuple[Regression, ...]
@@ -179,7 +178,9 @@ def _read_elsewhere(model: Model, owned: list[TensorVariable], source: RowSource
     check_sizes(regression, name)
     terms = _terms(model, [rv])
     check_rest([*terms.values()], containers)
-    return ModelReading((regression,), (w,), variadic_add(*terms.values()), owned, (), {}, {})
+    rest, part = variadic_add(*terms.values()), Part(regression, w, np.empty(0, np.int64))
+    taken = {rv: Rows([part], as_tensor(0.0), None)}
+    return ModelReading((regression,), (w,), rest, owned, (), {}, taken)
 
 
 def _of_one_dtype(regressions: list[Regression]) -> tuple[Regression, ...]:

@@ -54,17 +54,11 @@ class RowDerivatives:
     The derivatives come from the likelihood's own graph, unless it brings them along; PyTensor
     compiles them for a family, not for a model, and keeps them on disk. Kinks are rounded off, by
     as much as a last column of the observed values says, or else by `ROUNDING`.
-
-    Attributes
-    ----------
-    log_concave : bool
-        Whether curvature in a predictor, if a row has any that is positive, may count as none.
     """
 
     def __init__(self, likelihood: Likelihood) -> None:
         self._likelihood = likelihood
         self._sizes = k, s = likelihood.n_predictors, len(likelihood.nuisances)
-        self.log_concave = bool(getattr(likelihood, "log_concave", True))
         self._explicit = likelihood if isinstance(likelihood, ExplicitLikelihood) else None
         if self._explicit is not None:
             return

@@ -188,10 +188,8 @@ def likelihood_pass(
             information[a, k * width :] = -(x.T @ of.mixed[i].T)
             for j in range(i + 1, k):
                 information[a, spans[j]] = -_weighted_squares(x, of.second[i, j])
-            curvature = -of.second[i, i]
-            if derivatives.log_concave:
-                curvature = np.maximum(curvature, 0.0)
-            information[a, a] = _weighted_squares(x, curvature)
+            # Whatever its sign: the remainders of rows are those of these very expansions.
+            information[a, a] = _weighted_squares(x, -of.second[i, i])
         return len(y), float(of.value.sum()), gradient, information
 
     n_read, value, gradient, information = sum_rows(design, y, w, expand, stride)

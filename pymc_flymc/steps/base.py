@@ -17,6 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
+from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.bounds.setting import BoundSetting
 from pymc_flymc.reading.fingerprint import Fingerprint
 from pymc_flymc.reading.flat import DensityGraph
@@ -111,6 +112,8 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta = reading.theta
         self.target, self.tuner = self._choose(reading.graph, reading.problems, reading.others)
+        for problem, each in zip(reading.problems, self.bounds, strict=True):
+            check_first_use(problem, each)
         self.brightness = self._brightness or self.tuner.brightness
         self._anchors: Anchors | None = None
         target = self.target

@@ -108,8 +108,7 @@ def read(
         )
     else:
         at = search.at(layout.ravel(anchor_point(model, anchor)))
-    if source is None:
-        check_agreement(model, found, graph, at, (layout, others_layout), theta, of_others)
+    check_agreement(model, found, graph, at, (layout, others_layout), theta, of_others)
     return Setup(
         list(found.vars),
         layout,

@@ -9,12 +9,9 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_flymc import UnsupportedModelError, weighted
-from pymc_flymc.agreement.check import check_agreement
-from pymc_flymc.anchor.anchor import Anchor
-from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.likelihoods import BernoulliCloglog, BernoulliProbit
-from pymc_flymc.reading.flat import Layout, flatten_model
 from pymc_flymc.reading.model import read_model
+from tests.support.readings import compare
 
 N = 60
 RNG = np.random.default_rng(5)
@@ -106,17 +103,6 @@ def model_of(observe):
     with pm.Model() as model:
         observe()
     return model, read_model(model)
-
-
-def compare(model, reading):
-    """Compare a reading with its model around the start, one unconstrained unit wide."""
-    layout, others = Layout.of(reading.vars, model.initial_point()), Layout((), (), ())
-    theta = layout.ravel(model.initial_point())
-    sizes = [each.design.n_coefficients for each in reading.regressions]
-    own = reading.rest_logp, reading.coefficients, sizes, reading.vars
-    graph = flatten_model(*own, layout, [], others)
-    anchor = Anchor(dense_geometry(theta, np.eye(len(theta))), (), 0.0)
-    check_agreement(model, reading, graph, anchor, (layout, others), theta, np.empty(0))
 
 
 def changed(reading, i=0, **fields):

@@ -3,9 +3,14 @@
 import numpy as np
 import pytensor.tensor as pt
 
+from pymc_flymc.agreement.check import check_agreement
+from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.graphs.tools import free_inputs, plain_function
+from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.likelihoods import LIKELIHOODS, outcome
+from pymc_flymc.reading.flat import Layout, flatten_model
 from pymc_flymc.reading.model import read_model
+from pymc_flymc.regression.expansion import LikelihoodExpansion
 
 
 def value_of(graph, point):
@@ -46,3 +51,16 @@ def check_density(model, reading):
             total += rows.sum().eval()
         differences.append(total - model.compile_logp()(point))
     np.testing.assert_allclose(differences, differences[0], rtol=1e-9, atol=1e-9)
+
+
+def compare(model, reading, spread=1.0):
+    """Compare a reading with its model around the start, `spread` wide in unconstrained units."""
+    layout, others = Layout.of(reading.vars, model.initial_point()), Layout((), (), ())
+    theta = layout.ravel(model.initial_point())
+    sizes = [each.design.n_coefficients for each in reading.regressions]
+    own = reading.rest_logp, reading.coefficients, sizes, reading.vars
+    graph = flatten_model(*own, layout, [], others)
+    origin = [LikelihoodExpansion(0.0, np.zeros(n), np.eye(n), np.zeros(n)) for n in sizes]
+    parts = tuple(AnchorPart(np.eye(len(each.w)), each) for each in origin)
+    anchor = Anchor(dense_geometry(theta, spread * np.eye(len(theta))), parts, 0.0)
+    check_agreement(model, reading, graph, anchor, (layout, others), theta, np.empty(0))

@@ -1,0 +1,107 @@
+"""Families and bounds of somebody's own are checked when they are first used."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.bounds.all_rows import AllRows
+from pymc_flymc.bounds.base import Bound, Problem
+from pymc_flymc.bounds.check import check_bound
+from pymc_flymc.bounds.taylor import Taylor
+from pymc_flymc.bounds.taylor_parts import TaylorInParts
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood
+from pymc_flymc.likelihoods.weighted import unweighted
+from pymc_flymc.regression.elsewhere import TallDesign
+from pymc_flymc.reporting import doing
+
+__all__ = ["check_first_use"]
+
+#: Outcomes of a model on which a bound is checked.
+OUTCOMES = 200
+#: Predictors at which curvatures are looked at.
+PREDICTORS = np.concatenate([np.linspace(-8.0, 8.0, 65), [-30.0, -15.0, 15.0, 30.0]])
+#: Curvature that may be rounding, relative to what there is of it.
+ROUNDING = 1e-9
+_known: set[Hashable] = set()
+
+
+@doing("checking a likelihood or a bound that is not Firefly's own")
+def check_first_use(problem: Problem, bound: Bound) -> None:
+    """Check what a family and a bound say of themselves, once in a process for each pair.
+
+    Those of this package are checked by its tests.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the likelihood is not log-concave though it says so, or if the bound is violated.
+    """
+    family, likelihood = unweighted(problem.likelihood), problem.likelihood
+    if isinstance(bound, AllRows) or (_is_ours(family) and _is_ours(bound)):
+        return
+    key = type(family), type(bound)
+    if key in _known:
+        return
+    y = _some_outcomes(problem)
+    if isinstance(family, SmoothLikelihood) and getattr(family, "log_concave", True):
+        _check_concave(problem, y)
+    # Bounds in parts have the limits of the family as they come.
+    checked: Any = Taylor() if isinstance(bound, TaylorInParts) else bound
+    start = len(problem.own.w) - problem.design.n_nuisances
+    try:
+        check_bound(checked, likelihood, y, nuisances=tuple(problem.own.w[start:]))
+    except AssertionError as error:
+        raise UnsupportedModelError(
+            f"{error}. {_what_to_change(family, bound)}; see check_bound"
+        ) from None
+    _known.add(key)
+
+
+def _some_outcomes(problem: Problem) -> np.ndarray:
+    design, y = problem.design, problem.y
+    if isinstance(design, TallDesign):
+        _, y = design.sample(max(1, design.n_rows // OUTCOMES))
+    rng = np.random.default_rng(0)
+    return y[rng.choice(len(y), min(OUTCOMES, len(y)), replace=False)]
+
+
+def _is_ours(what: object) -> bool:
+    return type(what).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _check_concave(problem: Problem, y: np.ndarray) -> None:
+    """Refuse families that say nothing of convexity, and have rows that are convex."""
+    k = problem.likelihood.n_predictors
+    rng = np.random.default_rng(1)
+    eta = np.repeat(PREDICTORS[None], k, axis=0)
+    if k > 1:
+        eta = rng.permuted(eta, axis=1)
+    arguments = np.tile(eta, (1, len(y)))
+    rows = np.repeat(y, len(PREDICTORS), axis=0)
+    with np.errstate(all="ignore"):
+        second = np.moveaxis(problem.derivatives(arguments, rows).second, -1, 0)
+    finite = np.isfinite(second).all(axis=(1, 2))
+    largest = np.zeros(len(rows))
+    largest[finite] = np.linalg.eigvalsh(second[finite])[:, -1]
+    size = np.abs(np.where(finite[:, None, None], second, 0.0)).max(axis=(1, 2))
+    # Where a row has hardly any curvature left, this is rounding.
+    worst = int(np.argmax(largest - ROUNDING * (1.0 + size)))
+    if largest[worst] > ROUNDING * (1.0 + size[worst]):
+        name = unweighted(problem.likelihood).name
+        raise UnsupportedModelError(
+            f"the likelihood {name} of {problem.name!r} is not log-concave: its second derivative "
+            f"is {largest[worst]:.6g} for y = {rows[worst]} at the predictor "
+            f"{arguments[:, worst].tolist()}. Give the family the attribute log_concave = False"
+        )
+
+
+def _what_to_change(family: Likelihood, bound: Bound) -> str:
+    if not _is_ours(bound):
+        return "Correct the bound: its gap, its statistics (prepare), or collapsed"
+    if isinstance(bound, Taylor | TaylorInParts):
+        return f"Correct derivative_bound, third_bound or growth of the family {family.name}"
+    return f"The family {family.name} is not what its attribute form, or tangent or unit, says"

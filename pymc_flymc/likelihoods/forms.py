@@ -1,0 +1,45 @@
+"""What a family says of its log-likelihood, and whether it still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pymc_flymc.likelihoods.base import Likelihood
+
+__all__ = ["LOGISTIC", "NEGATIVE_BINOMIAL", "SOFTMAX", "form_of", "says"]
+
+#: Forms of log-likelihoods, the attribute `form` of a family, that bounds rely on: with predictor
+#: eta and y = 0 or 1, or columns of successes s and trials m, ``s eta - m log(1 + exp(eta))``;
+LOGISTIC = "logistic"
+#: with nuisance parameter log alpha and counts y, ``y psi - (y + alpha) log(1 + exp(psi)) +
+#: log Gamma(y + alpha) - log Gamma(alpha)``;
+NEGATIVE_BINOMIAL = "negative binomial"
+#: with predictors of classes 1 to K - 1, less that of class 0, the logarithm of the softmax of y.
+SOFTMAX = "softmax"
+
+
+def says(likelihood: Likelihood, name: str, of: Sequence[str] = ("log_likelihood",)) -> bool:
+    """Return whether what a family says by an attribute is said of what it is now.
+
+    A class that writes another log-likelihood than the class that it is made from takes back what
+    that one has said, unless it says it again.
+
+    Parameters
+    ----------
+    name : str
+        The attribute.
+    of : sequence of str
+        The methods that it speaks of.
+    """
+    kinds = type(likelihood).__mro__
+
+    def first(name: str) -> int:
+        return next((i for i, kind in enumerate(kinds) if name in vars(kind)), len(kinds))
+
+    said = first(name)
+    return said < len(kinds) and all(said <= first(method) for method in of)
+
+
+def form_of(likelihood: Likelihood) -> str | None:
+    """Return the form of a family's log-likelihood, None if it says none that still holds."""
+    return str(likelihood.form) if says(likelihood, "form") else None  # type: ignore[attr-defined]

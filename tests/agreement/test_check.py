@@ -1,0 +1,152 @@
+"""What is close to a likelihood that was read is refused, what is that likelihood never."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import UnsupportedModelError
+from pymc_flymc.agreement import check as module
+from pymc_flymc.agreement.rows import ROWS, choose_rows
+from pymc_flymc.anchor.anchor import AnchorPart
+from pymc_flymc.reading.model import read_model
+from pymc_flymc.regression.expansion import LikelihoodExpansion
+from tests.support.readings import compare
+
+N = 80
+RNG = np.random.default_rng(3)
+X = np.column_stack([np.ones(N), RNG.normal(size=N)])
+BINARY = (RNG.random(N) < 0.5).astype(int)
+START = np.array([0.1, 1.0])
+exp, sigmoid, probit = pm.math.exp, pm.math.sigmoid, pm.math.invprobit
+
+
+def model_of(observe, x=X, dtype="float64"):
+    with pm.Model() as model:
+        observe(x @ pm.Normal("b", START.astype(dtype), 1.0, dtype=dtype))
+    return model
+
+
+def with_outlier(at, y=BINARY, outcome=1):
+    """Return rows of which the last has a predictor far off, and their outcomes."""
+    x, y = X.copy(), np.array(y)
+    x[-1, 1], y[-1] = (at - START[0]) / START[1], outcome
+    return x, y
+
+
+def bernoulli(p):
+    return lambda y: lambda eta: pm.Bernoulli("y", p=p(eta), observed=y)
+
+
+def poisson(mu):
+    return lambda y: lambda eta: pm.Poisson("y", mu=mu(eta), observed=y)
+
+
+def beta(mean):
+    def observe(y):
+        y = np.where(y == 1, 0.9, 0.2)
+        return lambda eta: pm.Beta("y", mu=mean(eta), nu=5.0, observed=y)
+
+    return observe
+
+
+#: How a model may be written, with a leak or without, and where a leak is seen.
+NEARLY = {
+    "probit": (bernoulli(lambda eta: 5e-9 + (1 - 1e-8) * probit(eta)), -8.0),
+    "logit": (bernoulli(lambda eta: 1e-14 + (1 - 2e-14) * sigmoid(eta)), -45.0),
+    "Poisson": (poisson(lambda eta: exp(eta) + 1e-14), -45.0),
+    "beta": (beta(lambda eta: 1e-15 + (1 - 2e-15) * sigmoid(eta)), -40.0),
+}
+EXACTLY = {
+    "probit": (bernoulli(probit), -8.0),
+    "probit, far": (bernoulli(probit), -30.0),
+    "probit, on the other side": (bernoulli(probit), 9.0),
+    "logit": (bernoulli(sigmoid), -45.0),
+    "logit by hand": (bernoulli(lambda eta: exp(eta) / (1 + exp(eta))), -45.0),
+    "logit, on the other side": (bernoulli(lambda eta: 1 / (1 + exp(-eta))), 45.0),
+    "cloglog": (bernoulli(lambda eta: 1 - exp(-exp(eta))), -45.0),
+    "cloglog, far up": (bernoulli(lambda eta: 1 - exp(-exp(eta))), 3.5),
+    "Poisson": (poisson(exp), -45.0),
+    "beta": (beta(sigmoid), -40.0),
+}
+
+
+@pytest.mark.parametrize("name", NEARLY)
+def test_nearly_a_link(name):
+    observe, at = NEARLY[name]
+    x, y = with_outlier(at)
+    model = model_of(observe(y), x)
+    with pytest.raises(UnsupportedModelError, match="write it as one of your own"):
+        compare(model, read_model(model), 0.1)
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+@pytest.mark.parametrize("name", EXACTLY)
+def test_a_link_in_its_tails(name, outcome):
+    """The model's own graph loses digits there, and both outcomes are as PyMC has them."""
+    observe, at = EXACTLY[name]
+    x, y = with_outlier(at, outcome=outcome)
+    model = model_of(observe(y), x)
+    compare(model, read_model(model), 0.1)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        X.astype(np.float32),
+        X * [1.0, 1e7],
+        X * [1.0, 1e-9],
+        np.column_stack([np.ones(N), 1e5 + X[:, 1]]),
+        np.column_stack([np.ones(N), np.where(BINARY, 30.0, -30.0)]),
+        RNG.integers(0, 3, (N, 2)).astype(np.int8),
+    ],
+    ids=["float32", "large", "small", "not centred", "separated", "int8"],
+)
+@pytest.mark.parametrize("spread", [0.01, 1.0])
+def test_numbers_of_all_sizes(x, spread):
+    model = model_of(lambda eta: pm.Bernoulli("y", logit_p=eta, observed=BINARY), x)
+    compare(model, read_model(model), spread)
+
+
+def test_a_model_in_single_precision():
+    def observe(eta):
+        noise = RNG.normal(size=N).astype(np.float32)
+        pm.StudentT("y", nu=4.0, mu=eta, sigma=pm.HalfNormal("s"), observed=noise)
+
+    model = model_of(observe, X.astype(np.float32), "float32")
+    compare(model, read_model(model))
+
+
+def test_rows_that_cannot_be_taken_apart(caplog, monkeypatch):
+    """Of few all are evaluated together, and of many the log says it."""
+    logistic = model_of(lambda eta: pm.Bernoulli("y", logit_p=eta, observed=BINARY))
+    reading = read_model(logistic)
+
+    def refuse(self, graph):
+        raise module.NotGatheredError("Scan")
+
+    monkeypatch.setattr(module.RowsOfGraph, "__call__", refuse)
+    compare(logistic, reading)
+    monkeypatch.setattr(module, "WHOLE", N - 1)
+    with caplog.at_level("INFO", "pymc.flymc"):
+        compare(logistic, reading)
+    assert "the log-likelihood of 'y' could not be compared with the model's own" in caplog.text
+
+
+def test_extreme_rows_are_among_those_compared(monkeypatch):
+    n = 20_000
+    x = np.column_stack([np.ones(n), RNG.normal(size=n)])
+    x[1234, 1], x[4321, 1] = 50.0, -7.0
+    group, offset = np.zeros(n, int), np.zeros(n)
+    group[777], offset[888] = 3, 2.5
+    with pm.Model() as model:
+        b, a = pm.Normal("b", 0.0, 1.0, shape=2), pm.Normal("a", 0.0, 1.0, shape=4)
+        eta = x @ b + a[group] + offset
+        pm.Bernoulli("y", logit_p=eta, observed=np.arange(n) == 55)
+    reading = read_model(model)
+    w = np.zeros(reading.regressions[0].design.n_coefficients)
+    anchor = AnchorPart(np.eye(len(w)), LikelihoodExpansion(0.0, w, np.eye(len(w)), w))
+    (part,) = next(iter(reading.taken.values())).parts
+    rng = np.random.default_rng(0)
+    rows = choose_rows(reading.regressions, [part.rows], [anchor], n, rng)
+    assert len(rows) == len(set(rows)) == ROWS
+    assert {1234, 777, 888, 55} <= set(rows)

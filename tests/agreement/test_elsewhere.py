@@ -1,0 +1,79 @@
+"""Rows that lie elsewhere are compared in the model's own containers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import UnsupportedModelError
+from pymc_flymc.reading.model import read_model
+from pymc_flymc.regression.design import Design
+from pymc_flymc.sources.data import source_of
+from tests.support.elsewhere import written_on_head
+from tests.support.readings import compare
+
+N = 3000
+RNG = np.random.default_rng(2)
+DATA = {
+    "x": RNG.normal(size=N).astype(np.float32),
+    "group": RNG.integers(0, 5, N),
+    "exposure": RNG.uniform(0.5, 2.0, N),
+    "k": RNG.poisson(1.5, N),
+}
+
+
+def counts(data, **settings):
+    a, b = pm.Normal("a", 0, 1, shape=5), pm.Normal("b", 0, 1)
+    eta = a[data["group"]] + b * data["x"]
+    mu = data["exposure"] * pm.math.exp(eta)
+    pm.Poisson("y", mu=mu, observed=data["k"], **settings)
+
+
+class Wrongly:
+    """A recipe that gets one thing wrong in rows that the model does not hold."""
+
+    def __init__(self, recipe, change):
+        self.recipe, self.change = recipe, change
+
+    def __getattr__(self, name):
+        return getattr(self.recipe, name)
+
+    def __call__(self, rows):
+        design, y = self.recipe(rows)
+        return self.change(design, y) if len(y) > 40 else (design, y)
+
+
+def without_exposure(design: Design, y):
+    return replace(design, offset=np.empty((0, 1))), y
+
+
+def shifted(design, y):
+    return design, np.roll(y, 1)
+
+
+def one_group(design, y):
+    sparse = design.sparse.copy()
+    sparse.indices[:1000] = 0
+    return replace(design, sparse=sparse), y
+
+
+def reading_of(**settings):
+    model = written_on_head(DATA, lambda data: counts(data, **settings))
+    with model:
+        return model, read_model(model, None, source_of(DATA))
+
+
+@pytest.mark.parametrize("settings", [{}, {"total_size": N}], ids=["", "total_size"])
+def test_as_read(settings):
+    compare(*reading_of(**settings))
+
+
+@pytest.mark.parametrize("change", [without_exposure, shifted, one_group])
+def test_rows_read_wrongly(change):
+    model, reading = reading_of()
+    (regression,) = reading.regressions
+    design = regression.design
+    wrong = replace(regression, design=replace(design, recipe=Wrongly(design.recipe, change)))
+    with pytest.raises(UnsupportedModelError, match=r"in row [\d,]+\. At"):
+        compare(model, replace(reading, regressions=(wrong,)))
