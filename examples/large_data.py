@@ -65,7 +65,7 @@ def main(n_rows: int) -> None:
         with pm.Model() as model:
             X_head, y_head = pm.Data("X", X[:1000]), pm.Data("y", y[:1000])
             beta = pm.Normal("beta", 0.0, 1.0, shape=N_COLUMNS)
-            pm.Bernoulli("y_obs", logit_p=X_head @ beta, observed=y_head, total_size=n_rows)
+            pm.Bernoulli("y_obs", logit_p=X_head @ beta, observed=y_head)
         print(az.summary(sample(model, {"X": X, "y": y}, "from the files")))
         with LocalCluster(n_workers=2, threads_per_worker=1) as cluster, Client(cluster) as client:
             print(f"dashboard: {client.dashboard_link}")

@@ -14,7 +14,6 @@ from pytensor.graph.traversal import graph_inputs, toposort
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate
 from pymc_flymc.likelihoods import JointlySmoothLikelihood, RowParameters, SmoothLikelihood
 from pymc_flymc.reading.predictor import read_parameters
 from pymc_flymc.reading.recipe import Containers, GraphRecipe, columns_of
@@ -28,7 +27,6 @@ from pymc_flymc.sources.source import RowSource, Values
 __all__ = [
     "check_rest",
     "containers_of",
-    "is_scaled",
     "only_observed",
     "read_elsewhere",
 ]
@@ -64,15 +62,13 @@ def containers_of(model: Model, source: RowSource) -> Containers:
     return {name: known[name] for name in source.names}
 
 
-def only_observed(model: Model, containers: Containers, source: RowSource) -> TensorVariable:
+def only_observed(model: Model, containers: Containers) -> TensorVariable:
     """Return the observed variable whose rows a source has.
 
     Raises
     ------
     UnsupportedModelError
-        If there is none, or several.
-    ValueError
-        If its total_size is not the number of the source's rows.
+        If there is none, or several, or if it is scaled by a ``total_size=``.
     """
     named = set(containers.values())
     found = [
@@ -85,20 +81,13 @@ def only_observed(model: Model, containers: Containers, source: RowSource) -> Te
             'one is needed: observed=pm.Data("y", ...), with data={"y": ...}'
         )
     (rv,) = found
-    if is_scaled(rv):
-        total = [evaluate(v) for v in rv.owner.inputs[1:]]
-        sizes = {int(v) for v in total if v.ndim == 0 and np.isfinite(v)}
-        if sizes - {source.n_rows}:
-            raise ValueError(
-                f"total_size= of {rv.name!r} is {min(sizes - {source.n_rows}):,}, and data= has "
-                f"{source.n_rows:,} rows; leave total_size= out, which changes nothing here"
-            )
+    if isinstance(rv.owner.op, MinibatchRandomVariable):
+        raise UnsupportedModelError(
+            f"{rv.name!r} has a total_size=: leave it out. With data= no likelihood is scaled, and "
+            "pm.compute_log_likelihood would report, of each of the model's own rows, that of many "
+            "others, too, from which az.loo makes a precise number that means nothing"
+        )
     return rv
-
-
-def is_scaled(rv: TensorVariable) -> bool:
-    """Return whether a variable has a ``total_size=``."""
-    return rv.owner is not None and isinstance(rv.owner.op, MinibatchRandomVariable)
 
 
 def check_rest(graphs: Sequence[TensorVariable], containers: Containers) -> None:

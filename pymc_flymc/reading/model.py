@@ -18,7 +18,6 @@ from pymc_flymc.likelihoods.refusals import nothing_supported
 from pymc_flymc.reading.elsewhere import (
     check_rest,
     containers_of,
-    is_scaled,
     only_observed,
     read_elsewhere,
 )
@@ -155,23 +154,22 @@ def _terms(model: Model, taken: Collection[Variable]) -> dict[TensorVariable, Te
 def _read_elsewhere(model: Model, owned: list[TensorVariable], source: RowSource) -> ModelReading:
     """Read a model whose containers hold the first rows of those of a source."""
     containers, shapes = containers_of(model, source), value_shapes(model)
-    rv = only_observed(model, containers, source)
+    rv = only_observed(model, containers)
     if without_weights(rv)[1] is not None:
         raise UnsupportedModelError(
             f"rows given by data= have no weights, and those of {rv.name!r} do. Put the rows into "
             "the model, without data="
         )
-    inner = rv.owner.inputs[0] if is_scaled(rv) else rv
-    if without_hurdle(inner)[1] is not None:
+    if without_hurdle(rv)[1] is not None:
         raise UnsupportedModelError(
             f"rows given by data= are those of one likelihood, and {rv.name!r} with its hurdle has "
             "two. Put the rows into the model, without data=; or give those with y > 0, of "
             "pm.Truncated(dist, lower=1), and in a model of its own pm.Bernoulli for y > 0"
         )
-    if not any(family.matches(inner) for family in LIKELIHOODS):
+    if not any(family.matches(rv) for family in LIKELIHOODS):
         raise UnsupportedModelError(nothing_supported(model, LIKELIHOODS))
     name = str(rv.name)
-    parameters = parameters_of(model, rv, inner, owned)
+    parameters = parameters_of(model, rv, rv, owned)
     warn_of_other_steps(model, owned, source.n_rows)
     observed = observed_graph(model, rv)
     regression, w = read_elsewhere(rv, parameters, observed, shapes, containers, source)

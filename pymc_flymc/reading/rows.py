@@ -188,7 +188,7 @@ def parameters_of(
 ) -> RowParameters:
     """Return the parameters of an observed variable in terms of value variables.
 
-    Of one with ``total_size=``, weights or a hurdle the variable inside is read. In graphs it
+    Of one with weights or a hurdle the variable inside is read. In graphs it
     stands for `values`, by default those observed.
     """
     check_form(model, rv)

@@ -64,6 +64,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         "likelihood_queries": (np.int64, []),
         "accept": (np.float64, []),
         "transitions": (np.int64, []),
+        "n_rows": (np.int64, []),
     }
     #: Those of kernels that are not in use.
     _unused: ClassVar[dict[str, float]] = {}
@@ -109,6 +110,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         fingerprint = Fingerprint.of(self._model, self._source)
         reading = read(self._model, *self._asked, self._bound_setting, self._source)
         self._vars, self._per_row = reading.vars, reading.per_row
+        self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta = reading.theta
         self.target, self.tuner = self._choose(reading.graph, reading.problems, reading.others)
@@ -215,6 +217,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             "likelihood_queries": chain.take_queries(),
             "accept": accept,
             "transitions": transitions,
+            "n_rows": self._n_rows,
             **self._unused,
             **self.tuner.statistics(chain),
         }

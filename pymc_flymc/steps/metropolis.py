@@ -96,7 +96,8 @@ class FireflyMH(FireflyStep):
     whose likelihood was evaluated in it, for parameters and brightness together; ``accept``, mean
     acceptance probability of its parameter updates; ``random_walk_scale`` and ``pcn_scale``, step
     sizes in posterior standard deviations; ``step_size`` and ``n_steps`` of trajectories;
-    ``transitions``. Those of kernels that are not in use are NaN, or zero.
+    ``transitions``; ``n_rows``, all rows that the draws are conditioned on, wherever they lie.
+    Those of kernels that are not in use are NaN, or zero.
 
     Chains start from points drawn around the anchor, more dispersed than the posterior, unless
     ``pm.sample`` is given ``initvals``.

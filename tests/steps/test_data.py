@@ -110,17 +110,23 @@ def test_a_chain_begins_where_it_is_told(shared):
     assert step.chain.started
 
 
-def test_total_size_changes_nothing(shared):
+def test_how_many_rows_there_are(shared):
+    model, step = shared
+    idata = sample(model, step)
+    assert np.all(idata.sample_stats["n_rows"] == 1500)
+    assert idata.observed_data["y_obs"].size == 40
+
+
+def test_likelihoods_are_not_scaled():
+    """Their values for each row would be those of many."""
+
     def scaled(data):
         beta = pm.Normal("beta", 0.0, 1.0, shape=3)
         eta = data["X"] @ beta
         pm.Bernoulli("y_obs", logit_p=eta, observed=data["y"], total_size=1500)
 
-    model, step = shared
-    other = written_on_head(rows(), scaled)
-    identical(sample(model, step), sample(other, step_elsewhere(other, rows())))
-    with pytest.raises(ValueError, match="total_size= of 'y_obs' is 1,500, and data= has 1,400"):
-        step_elsewhere(other, rows(1400))
+    with pytest.raises(UnsupportedModelError, match="'y_obs' has a total_size=: leave it out"):
+        step_elsewhere(written_on_head(rows(), scaled), rows())
 
 
 def spoiled(name, row, value):

@@ -30,6 +30,7 @@ STATS = {
     "step_size": np.float64,
     "n_steps": np.int64,
     "transitions": np.int64,
+    "n_rows": np.int64,
 }
 
 
