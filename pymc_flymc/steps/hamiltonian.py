@@ -63,7 +63,7 @@ class FireflyHMC(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw: ``n_bright``, ``likelihood_queries``, ``transitions`` and ``n_rows`` as in
+    Statistics of each draw: ``n_bright``, ``likelihood_queries``, ``transitions``, ``n_rows`` as in
     `FireflyMH`; ``accept``, mean acceptance probability; ``step_size``, in posterior standard
     deviations; ``n_steps``, steps made, each with a gradient.
 

@@ -51,7 +51,7 @@ class FireflySlice(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw: ``n_bright``, ``likelihood_queries``, ``transitions`` and ``n_rows`` as in
+    Statistics of each draw: ``n_bright``, ``likelihood_queries``, ``transitions``, ``n_rows`` as in
     `FireflyMH`; ``accept``, which is one; ``slice_width``, mean first width of the intervals, in
     posterior standard deviations.
 
