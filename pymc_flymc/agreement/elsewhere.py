@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import pytensor.tensor as pt
 from pymc.model.core import Model
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import freeze
-from pymc_flymc.reading.elsewhere import is_scaled
 from pymc_flymc.reading.recipe import GraphRecipe
 from pymc_flymc.regression.elsewhere import RUN, TallDesign
 from pymc_flymc.regression.regression import Regression
@@ -64,8 +62,6 @@ def sample_rows(
     }
     known, y = recipe(values)
     logp = freeze(model.logp(vars=[rv], sum=False)[0], shapes, recipe.values(values))
-    if is_scaled(rv):  # PyMC scales the rows that there are up to all rows
-        logp = logp * pt.constant(len(numbers) / design.n_rows)
     return Sample(Regression(regression.name, known, y, regression.likelihood), numbers, logp)
 
 

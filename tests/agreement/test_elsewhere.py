@@ -23,11 +23,11 @@ DATA = {
 }
 
 
-def counts(data, **settings):
+def counts(data):
     a, b = pm.Normal("a", 0, 1, shape=5), pm.Normal("b", 0, 1)
     eta = a[data["group"]] + b * data["x"]
     mu = data["exposure"] * pm.math.exp(eta)
-    pm.Poisson("y", mu=mu, observed=data["k"], **settings)
+    pm.Poisson("y", mu=mu, observed=data["k"])
 
 
 class Wrongly:
@@ -58,15 +58,14 @@ def one_group(design, y):
     return replace(design, sparse=sparse), y
 
 
-def reading_of(**settings):
-    model = written_on_head(DATA, lambda data: counts(data, **settings))
+def reading_of():
+    model = written_on_head(DATA, counts)
     with model:
         return model, read_model(model, None, source_of(DATA))
 
 
-@pytest.mark.parametrize("settings", [{}, {"total_size": N}], ids=["", "total_size"])
-def test_as_read(settings):
-    compare(*reading_of(**settings))
+def test_as_read():
+    compare(*reading_of())
 
 
 @pytest.mark.parametrize("change", [without_exposure, shifted, one_group])
