@@ -22,6 +22,9 @@ __all__ = ["check_bound"]
 
 #: Distances from the anchor at which bounds are evaluated, in units of the Laplace approximation.
 SCALES = (0.0, 0.01, 0.1, 1.0, 1.0, 1.0, 3.0, 10.0, 30.0, 100.0)
+#: Lengths of further steps, each in the direction in which the predictors of one row change most:
+#: there bounds by a radius are tightest. Limits of local constants are among them.
+LENGTHS = (0.5, 2.0, 3.0, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 10.0, 15.0)
 #: Rounding errors allowed, in machine epsilons of the terms' size.
 ROUNDING = 256.0
 
@@ -76,8 +79,14 @@ def check_bound(
     (problem,) = Problem.of([regression], anchor)
     prepared = bound.prepare(problem, compile_log_factor(row_factor(likelihood, bound)))
     evaluate = _evaluator(bound, likelihood, len(w))
-    for scale in SCALES:
-        w_new = w + scale * (factor @ rng.standard_normal(len(w)))
+    steps = [scale * rng.standard_normal(len(w)) for scale in SCALES]
+    for length in LENGTHS:
+        gradient = np.zeros(len(w))
+        gradient[: 3 * k] = np.outer(rng.standard_normal(k), X[rng.integers(n)]).ravel()
+        along = factor.T @ gradient
+        steps.append(length * along / np.linalg.norm(along))
+    for step in steps:
+        w_new, distance = w + factor @ step, float(np.linalg.norm(step))
         arguments = [*design.predictor(w_new).T, *(np.full(n, v) for v in w_new[3 * k :])]
         log_l, gap, total = evaluate(w_new, prepared.statistics, y, prepared.constants, *arguments)
         size = 1.0 + np.abs(log_l) + np.abs(gap) + sum(np.abs(a) + a**2 for a in arguments)
@@ -88,7 +97,7 @@ def check_bound(
             raise AssertionError(
                 f"{bound.name} is no lower bound on {likelihood.name}: log L - log B is "
                 f"{gap[i]:.6g} for y = {y[i]} at arguments {[float(a[i]) for a in arguments]}, "
-                f"{scale} Laplace sds from the anchor"
+                f"{distance:.3g} Laplace sds from the anchor"
             )
         by_row = float(np.sum(log_l - gap))
         # So far out that both are minus infinity, they are equal.
@@ -96,7 +105,7 @@ def check_bound(
         if not (close or total == by_row):
             raise AssertionError(
                 f"the collapsed sum of {bound.name} is {total:.12g}, the sum over rows "
-                f"{by_row:.12g}, {scale} Laplace sds from the anchor"
+                f"{by_row:.12g}, {distance:.3g} Laplace sds from the anchor"
             )
 
 

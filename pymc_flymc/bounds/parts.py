@@ -17,11 +17,9 @@ from pymc_flymc.regression.design import Design
 
 __all__ = ["Parts", "parts_of", "split_rows"]
 
-#: Limits within which remainders use local constants: of effects, in posterior sds, of which hardly
-#: one of a thousand is beyond, and of the dense part's radius, that quantile times this width.
-#: Beyond the latter all rows' remainders are large, which costs time, and the step size its tuning:
-#: chains start at draws twice as wide as the posterior.
-EFFECT_LIMIT, DENSE_QUANTILE, DENSE_WIDTH = 5.0, 0.999, 2.5
+#: Limits beyond which remainders have a second power: of effects, in posterior sds, and of the
+#: dense part's radius, that quantile times this width.
+EFFECT_LIMIT, DENSE_QUANTILE, DENSE_WIDTH = 3.0, 0.999, 1.5
 #: Iterations in which effects of several factors are told apart, at most. Any result will do.
 ITERATIONS = 30
 #: E(|N|^3)^(1/3) of a standard normal number.
@@ -49,7 +47,7 @@ class Parts:
     within : ndarray, shape (Q, M)
         G.
     limit, typical : float
-        Of the radius: where local constants end, and the cubic mean.
+        Of the radius: where its second power begins, and the cubic mean.
     limits, typicals : ndarray, shape (Q,)
         Of the effects' sizes ``|s|``.
     """

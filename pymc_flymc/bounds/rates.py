@@ -9,7 +9,8 @@ import numpy as np
 from scipy.stats import chi
 
 from pymc_flymc.bounds.base import Problem
-from pymc_flymc.bounds.taylor import Taylor, dimension_of, limit_of, metric_of, products, spans_of
+from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
+from pymc_flymc.bounds.taylor import Packed, Taylor, products
 from pymc_flymc.kernels.blocks import RateTables, make_tables
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.regression.derivatives import RowDerivatives
@@ -68,33 +69,33 @@ def prepare_elsewhere(
     rates = Rates(bound, problem.likelihood, anchor.w, spans, limit, moment)
     tables, sums = design.source.prepare(_bound_partition, design.recipe, rates)
     growth = max(each[3] for each in sums)
-    totals = [sum(each[i] for each in sums) for i in range(3)]
+    near, beyond, expected = (sum(each[i] for each in sums) for i in range(3))
     cubic = sum(each[4] for each in sums)
-    last = [*totals[:2], limit, growth]
-    statistics = np.concatenate([anchor.expansion.pack(), ridge, last, np.ravel(cubic) / 6.0])
-    return rates, tables, statistics, float(totals[2])
+    packed = Packed(ridge, near, beyond, limit, growth, cubic / 6.0)
+    statistics = np.concatenate([anchor.expansion.pack(), *packed.ravelled()])
+    return rates, tables, statistics, float(expected)
 
 
 def _bound_partition(
     partition: Partition, recipe: Recipe, rates: Rates
 ) -> tuple[RateTables, tuple[float, float, float, float, Any]]:
     """Return the tables of a partition, its sums of rates, expected rows, growth, cubic form."""
-    near, far = (np.empty(partition.n_rows, np.float32) for _ in range(2))
+    near, beyond = (np.empty(partition.n_rows, np.float32) for _ in range(2))
     third = RowDerivatives(rates.likelihood).third if rates.bound.order == 3 else None
-    expected, growth, cubic = 0.0, 0.0, 0.0
+    expected, growth, cubic = 0.0, 0.0, rates.bound.no_cubic(len(rates.w))
     for stretch in partition.stretches():
         design, y = read_rows(recipe, partition, stretch)
         for rows, x, eta, of_rows in blocks_of(design, y, rates.w):
             settings = rates.spans, rates.limit
             *both, fastest = rates.bound.remainders(rates.likelihood, eta, x, of_rows, *settings)
             place = slice(stretch.start + rows.start, stretch.start + rows.stop)
-            near[place], far[place] = map(_rounded_up, both)
+            near[place], beyond[place] = map(_rounded_up, both)
             expected -= float(np.expm1(-both[0] * rates.moment).sum())
             growth = max(growth, fastest)
             if third is not None:
                 cubic = cubic + (x * third(eta, of_rows)[:, None]).T @ products(x)
-    tables = make_tables(near, far)
-    totals = float(tables.near_sums[-1]), float(tables.far_sums[-1])
+    tables = make_tables(near, beyond)
+    totals = float(tables.near_sums[-1]), float(tables.beyond_sums[-1])
     return tables, (*totals, expected, growth, cubic)
 
 
@@ -118,5 +119,5 @@ def row_constants(
     y : ndarray, shape (n,) or (n, 1 + R)
     """
     columns = y.reshape(len(index), -1)
-    parts = tables.near[index], tables.far[index], columns[:, 0], eta, columns[:, 1:]
+    parts = tables.near[index], tables.beyond[index], columns[:, 0], eta, columns[:, 1:]
     return np.column_stack([np.asarray(part, np.float64) for part in parts])

@@ -1,17 +1,45 @@
-"""The remainder of a row's Taylor expansion."""
+r"""The remainder of a row's Taylor expansion, and what bounds it for all rows at once.
+
+**Two powers of the radius.** Let t go from the anchor, 0, to a point, 1, along a line, and g(t) be
+the log-likelihood of a row. By the integral form of the remainder of order k,
+
+.. math:: |R| \le \int_0^1 \frac{(1 - t)^k}{k!} |g^{(k+1)}(t)| \, dt .
+
+At t the radius is t r, so that no predictor is further from the anchor than c t r, nor changes
+faster than c r. With T(s) a limit on :math:`|g^{(k+1)}|` where the radius is s, for a change of c,
+
+.. math:: |R| \le \int_0^r \frac{(r - s)^k}{k!} T(s) \, ds .
+
+Let T(s) be at most N for s up to a limit L, and at most F beyond. N everywhere and F - N beyond L
+give two integrals of powers,
+
+.. math:: |R| \le N \frac{r^{k+1}}{(k+1)!} + (F - N) \frac{(r - L)_+^{k+1}}{(k+1)!} .
+
+Where derivatives grow exponentially, T(s) at most :math:`F e^{G(s - L)}` beyond L, the exponential
+is largest at the end, and
+
+.. math:: |R| \le N \frac{r^{k+1}}{(k+1)!}
+              + F e^{G(r - L)_+} \frac{(r - L)_+^{k+1}}{(k+1)!} .
+
+Either is a sum of two powers that all rows share, each times a number of the row. It has k
+continuous derivatives at the limit. With a jump in its place, from N to F, no dark row would let a
+chain across: updates given z would cut off the posterior's tails.
+"""
 
 from __future__ import annotations
 
 from math import factorial
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.base import Graph, Graphs
+from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.likelihoods import Likelihood
 
-__all__ = ["remainder"]
+__all__ = ["near_and_beyond", "rate_of", "remainder"]
 
 
 def remainder(
@@ -28,3 +56,26 @@ def remainder(
         derivative = pytensor.grad(derivative.sum(), t)
         difference = difference - derivative / factorial(i)
     return difference
+
+
+def rate_of(constants: Graph, shared: Graphs) -> Graph:
+    """Graph of what bounds the remainders of rows, see `poisson.rate_of`."""
+    near = constants[:, ROW.near] * shared[POWERS.near]
+    beyond = constants[:, ROW.beyond] * shared[POWERS.beyond]
+    return cast(Graph, near + beyond)
+
+
+def near_and_beyond(
+    near: np.ndarray, anywhere: np.ndarray, growth: np.ndarray, limit: float
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return what multiplies the two powers, and the exponential rate of the second one.
+
+    Parameters
+    ----------
+    near, anywhere : ndarray, shape (n,)
+        Where the radius is s, derivatives are at most `near` up to the limit, and
+        ``anywhere * exp(growth * s)`` everywhere.
+    """
+    at_limit = anywhere * np.exp(growth * limit)
+    near, fastest = np.fmin(near, at_limit), float(growth.max(initial=0.0))
+    return near, at_limit if fastest > 0.0 else at_limit - near, fastest

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.remainder import rate_of, remainder
 from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.graphs.tools import evaluate
+from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.kernels.poisson import KAPPA
-from pymc_flymc.likelihoods import Likelihood, ScaledLikelihood
+from pymc_flymc.likelihoods import Likelihood, ScaledLikelihood, outcome
 from pymc_flymc.likelihoods.forms import says
 from pymc_flymc.likelihoods.weighted import unweighted, weighted, weights_of
 
 __all__ = ["ScaledTaylor"]
 
-#: Numbers before the statistics of the Taylor bound: log scale at the anchor, and total weight.
-_FIRST = 2
+
+class Before(NamedTuple):
+    """Places of the numbers before the statistics of the Taylor bound.
+
+    Log scale at the anchor, and total weight.
+    """
+
+    log_scale: int = 0
+    weight: int = 1
+
+
+BEFORE = Before()
 
 
 class ScaledTaylor:
@@ -34,7 +45,7 @@ class ScaledTaylor:
     """
 
     name = "scaled Taylor"
-    n_shared = 3
+    n_shared = len(POWERS)
     joint = True
 
     def __init__(self) -> None:
@@ -57,12 +68,13 @@ class ScaledTaylor:
         log_scale = problem.own.w[-1]
         prepared.constants[:, -1] /= np.exp(log_scale)  # the weight of a row, whatever the scale
         total = weights_of(problem.likelihood, problem.y)[1].sum()
-        statistics = np.concatenate([[log_scale, total], prepared.statistics])
+        statistics = np.concatenate([Before(log_scale, total), prepared.statistics])
         return replace(prepared, statistics=statistics)
 
     def exempt(self, preparation: Preparation, rows: np.ndarray, n_coefficients: int) -> None:
         """Take the remainder's bound off some rows, as `Taylor.exempt`."""
-        self._taylor.exempt(preparation, rows, n_coefficients - 1)
+        own = preparation.statistics[len(BEFORE) :]  # a view: changed in place
+        self._taylor.exempt(replace(preparation, statistics=own), rows, n_coefficients - 1)
 
     def expected_rows(self, problem: Problem, stride: int) -> float:
         """As of the Taylor bound, at the anchor's scale."""
@@ -73,29 +85,30 @@ class ScaledTaylor:
     ) -> tuple[Graph, Graph]:
         """Graphs as those of the Taylor bound."""
         expansion, shared = self.expansion(likelihood, w, statistics, n_coefficients)
-        return expansion - shared[2], shared
+        return expansion - shared[POWERS.total], shared
 
     def expansion(
         self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
     ) -> tuple[Graph, Graph]:
         """As that of the Taylor bound, times the scale over that at the anchor."""
         p = n_coefficients - 1
-        own: Any = statistics[_FIRST:]
+        own: Any = statistics[len(BEFORE) :]
         expansion, shared = self._taylor.expansion(_unit(likelihood), w[:p], own, p)
-        times: Any = pt.exp(w[p] - statistics[0])
-        normaliser = statistics[1] * _scaled(likelihood).log_normaliser(w[p])
-        shared = pt.stack([times * shared[0], shared[1], times * shared[2]])
-        return times * expansion + normaliser, shared
+        times: Any = pt.exp(w[p] - statistics[BEFORE.log_scale])
+        normaliser = statistics[BEFORE.weight] * _scaled(likelihood).log_normaliser(w[p])
+        # The rates of all rows are in proportion to the scale.
+        return times * expansion + normaliser, times * shared
 
     def gap(
         self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
         """Graph of the scale times the remainder of the expansion, plus its bound."""
         eta, log_scale = arguments
-        nothing: Any = pt.zeros_like(shared[0])
-        remainder = self._taylor.gap(_unit(likelihood), [eta], constants, [nothing, shared[1]])
-        kappa = pt.switch(shared[1] > 0.5, constants[:, KAPPA + 1], constants[:, KAPPA])
-        return pt.exp(log_scale) * remainder + kappa * shared[0]
+        unit = _unit(likelihood)
+        row_data = range(ROW.row_data(1), self.n_constants(likelihood))
+        y = outcome(unit, [constants[:, i] for i in (ROW.outcome, *row_data)])
+        own = remainder(unit, [eta], [constants[:, ROW.anchor]], y, self._taylor.order)
+        return pt.exp(log_scale) * own + rate_of(constants, shared)
 
 
 def _scaled(likelihood: Likelihood) -> ScaledLikelihood:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, cast
 
@@ -13,7 +12,9 @@ from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.parts import Parts, parts_of, split_rows
 from pymc_flymc.bounds.remainder import remainder
 from pymc_flymc.graphs.parts import Parts as PartsOp
+from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
 from pymc_flymc.kernels.native import NativeFunction
+from pymc_flymc.kernels.parts import Effects
 from pymc_flymc.kernels.rows import SUMS
 from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.regression.block_matrix import SparseRows
@@ -23,8 +24,8 @@ from pymc_flymc.regression.quadratic import quadratic_size, quadratic_terms
 
 __all__ = ["TaylorInParts"]
 
-#: Between the anchor and the limits, derivatives are limited over so many ranges, one in another.
-RANGES = 4
+#: Up to this times the limits derivatives are limited over so many ranges, one in another.
+WIDER, RANGES = 5.0 / 3.0, 4
 
 
 class TaylorInParts:
@@ -33,19 +34,19 @@ class TaylorInParts:
     A row's distance from the anchor is a sum over its parts, the dense columns and each effect,
     :math:`u = \sum_i a_i`, see `Parts`. For positive weights with :math:`\sum_i p_i = 1`, convexity
     gives :math:`|u|^3 \le \sum_i |a_i|^3 / p_i^2`, a sum over parts that collapses. The weights are
-    in proportion to cubic means :math:`t_i` of the parts over the posterior. With
-    :math:`T = \sum_i t_i`, limits :math:`l_i` of the parts, :math:`L = \sum_i l_i`, and
-    :math:`\Lambda = T^2 \sum_i l_i^3 / t_i^2`,
+    in proportion to cubic means :math:`t_i` of the parts over the posterior, with sum T.
+    The other power is for derivatives that are larger far out. Each part has a limit :math:`l_i`,
+    and :math:`|u|` is beyond :math:`L = \sum_i l_i` by at most the sum of what parts are beyond
+    theirs. With weights in proportion to the limits,
 
     .. math:: |R| \le \kappa \sum_i \frac{|a_i|^3}{t_i^2}
-                  + \kappa^\infty \sum_i s\Bigl(\frac{|a_i|}{l_i}\Bigr) \frac{|a_i|^3}{l_i^3},
+                  + \kappa^\infty \sum_i \frac{(|a_i| - l_i)_+^3}{l_i^2},
               \qquad
-              \kappa = \frac{M T^2}{6}, \quad \kappa^\infty = \frac{(M^\infty - M) \Lambda}{6}.
+              \kappa = \frac{M T^2}{6}, \quad \kappa^\infty = \frac{K L^2}{6},
 
-    M is for distances up to L, :math:`M^\infty` everywhere, and s a smooth step, zero up to a share
-    of the limit and one beyond it. If the largest ratio :math:`\rho = |a_i| / l_i` is above one,
-    the sum of the :math:`|a_i|^3 / p_i^2` is at most :math:`\rho^3 \Lambda`: then the second sum
-    makes up for derivatives that exceed M. Where they grow exponentially, its terms do.
+    if :math:`|R| \le (M |u|^3 + K (|u| - L)_+^3) / 6`, see `_two_powers`. Where derivatives grow
+    exponentially, K comes with :math:`e^{g(|u| - L)_+}`, and by the same convexity the terms of the
+    second sum with :math:`e^{g (|a_i| - l_i)_+ L / l_i}`.
 
     Parameters
     ----------
@@ -55,8 +56,8 @@ class TaylorInParts:
 
     name = "Taylor"
     joint = False
-    #: What the dense part brings, within its limit and beyond.
-    n_common = 2
+    #: Numbers that a row's gap depends on itself: powers of the dense part.
+    n_common = PARTS_SHARED.effects
 
     def __init__(self, n_sparse: int) -> None:
         self.n_sparse = n_sparse
@@ -77,8 +78,8 @@ class TaylorInParts:
         return likelihood.n_predictors == 1 and isinstance(likelihood, SmoothLikelihood)
 
     def n_constants(self, likelihood: Likelihood) -> int:
-        """Two kappas, the dense part's reach, outcome, predictor at the anchor, and row data."""
-        return 5 + len(likelihood.row_data)
+        """Those of `PartsRow`, and row data."""
+        return PARTS_ROW.row_data + len(likelihood.row_data)
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Bound the remainders of all rows, in one pass over the data."""
@@ -89,39 +90,35 @@ class TaylorInParts:
 
         def bound(rows: slice, x: Any, eta: np.ndarray, y: np.ndarray) -> Any:
             split = split_rows(x, design, rows)
-            near, far, reach, gap, limit = self.remainders(problem, parts, split, eta[0], y)
+            near, beyond, reach, gap, limit = self.remainders(problem, parts, split, eta[0], y)
             columns = y.reshape(len(split), -1)
             constants[rows] = np.column_stack(
-                [near, far, reach, columns[:, 0], eta[0], columns[:, 1:]]
+                [near, beyond, reach, columns[:, 0], eta[0], columns[:, 1:]]
             )
             bright[rows] = -np.expm1(-gap)
             effects, widest = split.sparse, np.zeros(q)
             np.maximum.at(widest, effects.indices, np.repeat(limit, np.diff(effects.indptr)))
-            sums = (
-                near @ reach,
-                far.sum(),
-                near @ _each(effects, np.abs),
-                far @ _each(effects, np.ones_like),
-            )
-            return sums, limit.max(initial=0.0), widest
+            sizes = _sizes(effects)
+            sums = near @ reach, beyond @ reach, near @ sizes, beyond @ sizes
+            return *sums, limit.max(initial=0.0), widest
 
-        own_near, own_far, dense_limit = 0.0, 0.0, 0.0
-        near, far, limits = np.zeros(q), np.zeros(q), np.zeros(q)
-        for sums, widest_row, widest in map_rows(design, problem.y, own.w, bound):
-            own_near, own_far = own_near + sums[0], own_far + sums[1]
-            near, far = near + sums[2], far + sums[3]
+        own_near, own_beyond, dense_limit = 0.0, 0.0, 0.0
+        near, beyond, limits = np.zeros(q), np.zeros(q), np.zeros(q)
+        for found in map_rows(design, problem.y, own.w, bound):
+            of_dense, of_dense_beyond, of_effects, of_effects_beyond, widest_row, widest = found
+            own_near, own_beyond = own_near + of_dense, own_beyond + of_dense_beyond
+            near, beyond = near + of_effects, beyond + of_effects_beyond
             dense_limit, limits = max(dense_limit, widest_row), np.maximum(limits, widest)
         growth = cast(SmoothLikelihood, problem.likelihood).growth
-        dense = parts.limit > 0.0
-        header = [
-            q,
-            parts.limit,
-            parts.typical**-2 if dense else 0.0,
-            growth * dense_limit / parts.limit if dense else 0.0,
-            own_near,
-            own_far,
-        ]
-        effects = [parts.limits, parts.typicals**-2, growth * limits / parts.limits, near, far]
+        header = np.zeros(len(HEADER))
+        header[HEADER.n_sparse], header[HEADER.limit] = q, 1.0
+        if parts.limit > 0.0:
+            header[HEADER.limit] = parts.limit
+            header[HEADER.scale] = parts.typical**-2
+            header[HEADER.growth] = growth * dense_limit / parts.limit
+        header[HEADER.near], header[HEADER.beyond] = own_near, own_beyond
+        growths = growth * limits / parts.limits
+        effects = Effects(parts.limits, parts.typicals**-2, growths, near, beyond)
         matrices = parts.precision.ravel(), parts.within.T.ravel()
         statistics = [own.expansion.pack(), header, *matrices, *effects]
         return Preparation(np.concatenate(statistics), constants, bright)
@@ -139,25 +136,16 @@ class TaylorInParts:
     ) -> tuple[np.ndarray, ...]:
         """Return what rows bring to the bound, each of shape (n,).
 
-        Kappa within the limits and beyond, the reach of the dense part, the gap that is expected,
-        and the distance up to which the first kappa holds.
+        What multiplies powers, and those beyond limits; the reach of the dense part; the gap that
+        is expected; and the sum of the limits of the row's parts.
         """
         likelihood, reach = cast(SmoothLikelihood, problem.likelihood), parts.dense_reach(x)
-        sizes = _each(x.sparse, np.abs)
+        sizes = _sizes(x.sparse)
         typical = reach * parts.typical + sizes @ parts.typicals
         limit = reach * parts.limit + sizes @ parts.limits
-        cubes = reach * _cube(parts.limit, parts.typical)
-        cubes = cubes + sizes @ _cube(parts.limits, parts.typicals)
-        # By the integral form of the remainder, in which near derivatives weigh more than far ones.
-        steepest, ends = np.zeros(len(eta)), np.arange(RANGES + 1) / RANGES
-        for start, end in pairwise(ends):
-            span = end * limit
-            each = likelihood.derivative_bound(3, eta - span, eta + span, y)
-            steepest += ((1.0 - start) ** 3 - (1.0 - end) ** 3) * each
-        span = 0.0 * eta if likelihood.growth else np.full(len(eta), np.inf)
-        everywhere = likelihood.derivative_bound(3, eta - span, eta + span, y)
+        steepest, beyond = _two_powers(likelihood, eta, limit, y)
         near = steepest * typical**2 / 6.0
-        return near, everywhere * limit**3 / 6.0, reach, near * typical, limit
+        return near, beyond * limit**2 / 6.0, reach, near * typical, limit
 
     def collapsed(
         self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
@@ -176,19 +164,53 @@ class TaylorInParts:
 
         Behind the predictor come the sums that the row makes of what the effects bring.
         """
-        eta, within, beyond = arguments
-        near, far, reach = (constants[:, i] for i in range(3))
-        row_data = range(5, self.n_constants(likelihood))
-        y = outcome(likelihood, [constants[:, i] for i in (3, *row_data)])
-        limit = near * (reach * shared[0] + within) + far * (shared[1] + beyond)
-        return remainder(likelihood, [eta], [constants[:, 4]], y, 2) + limit
+        eta, near, beyond = arguments
+        row_data = range(PARTS_ROW.row_data, self.n_constants(likelihood))
+        y = outcome(likelihood, [constants[:, i] for i in (PARTS_ROW.outcome, *row_data)])
+        reach, anchor = constants[:, PARTS_ROW.reach], constants[:, PARTS_ROW.anchor]
+        rate = constants[:, PARTS_ROW.near] * (reach * shared[PARTS_SHARED.near] + near)
+        rate += constants[:, PARTS_ROW.beyond] * (reach * shared[PARTS_SHARED.beyond] + beyond)
+        return remainder(likelihood, [eta], [anchor], y, 2) + rate
 
 
-def _cube(limit: Any, typical: Any) -> Any:
-    """Return ``limit^3 / typical^2``, zero where there is no such part."""
-    return limit**3 / np.where(typical > 0.0, typical, 1.0) ** 2
+def _two_powers(
+    likelihood: SmoothLikelihood, eta: np.ndarray, limit: np.ndarray, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return M and K with :math:`6 |R| \le M |u|^3 + K e^{g (|u| - L)_+} (|u| - L)_+^3`.
+
+    By the integral form, see `remainder`, the left hand side is at most
+    :math:`\int_0^{|u|} 3 (|u| - s)^2 M(s) ds`, with :math:`M(s)` a limit on third derivatives at
+    distances up to s. Let it have steps M_j up to :math:`W = \omega L`, which is further than L.
+    In that integral near derivatives weigh more than far ones, and its mean over s,
+
+    .. math:: M = \int_0^W \frac{3 (W - s)^2}{W^3} M(s) ds,
+
+    serves for all :math:`|u| \le W`, as it increases with W. For :math:`|u| = W (1 + x)` and e_j
+    the ends of the steps over W, the integral up to W is more than :math:`M |u|^3` by :math:`W^3
+    (A x + B x^2 - M x^3)`, with :math:`A = 3 \sum_j M_j ((1 - e_{j-1})^2 - (1 - e_j)^2) - 3 M` and
+    :math:`B = 3 \sum_j M_j (e_j - e_{j-1}) - 3 M`; and that beyond W is at most :math:`F e^{g W x}
+    W^3 x^3` where derivatives are at most :math:`F e^{g W x}`. On the other hand :math:`(|u| -
+    L)^3 = W^3 (x + h)^3` with :math:`h = 1 - 1/\omega`, so that a K is enough that is above
+    :math:`A / 3 h^2`, :math:`B / 3 h`, and F, or F - M where nothing grows. Where derivatives grow,
+    :math:`e^{-g W h}` of it is.
+    """
+    growth, span = likelihood.growth, WIDER * limit
+    mean, first, second = (np.zeros(len(eta)) for _ in range(3))
+    steepest = np.zeros(len(eta))
+    for start, end in pairwise(np.arange(RANGES + 1) / RANGES):
+        each = likelihood.derivative_bound(3, eta - end * span, eta + end * span, y)
+        steepest = np.maximum(steepest, each)
+        mean += ((1.0 - start) ** 3 - (1.0 - end) ** 3) * steepest
+        first += 3.0 * ((1.0 - start) ** 2 - (1.0 - end) ** 2) * steepest
+        second += 3.0 * (end - start) * steepest
+    low, high = (eta, eta) if growth else (-np.inf, np.inf)
+    furthest = likelihood.derivative_bound(3, low, high, y) * np.exp(growth * span)
+    h = 1.0 - 1.0 / WIDER
+    enough = np.maximum((first - 3.0 * mean) / (3.0 * h**2), (second - 3.0 * mean) / (3.0 * h))
+    enough = np.maximum(enough, furthest if growth else furthest - mean)
+    return mean, np.maximum(enough, 0.0) * np.exp(-growth * h * span)
 
 
-def _each(matrix: csr_array, of: Callable[[np.ndarray], np.ndarray]) -> csr_array:
-    """Return a matrix of a function of each number that is kept: zeros, and places kept twice."""
-    return csr_array((of(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
+def _sizes(matrix: csr_array) -> csr_array:
+    """Return a matrix of sizes of all numbers that are kept, zeros and places kept twice too."""
+    return csr_array((np.abs(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -16,12 +16,14 @@ from pytensor.link.numba.dispatch.basic import (
 )
 
 from pymc_flymc.kernels.caching import version_of
+from pymc_flymc.kernels.layout import PARTS_SHARED
 from pymc_flymc.kernels.parts import (
     share_parts,
     share_parts_kernel,
     slope_of_parts,
     slope_of_parts_kernel,
 )
+from pymc_flymc.kernels.rows import SUMS
 
 __all__ = ["Parts"]
 
@@ -39,22 +41,23 @@ class Parts(Op):
 
     def __init__(self, n_sparse: int) -> None:
         self.n_sparse = n_sparse
+        self.n_shared = PARTS_SHARED.effects + SUMS * n_sparse
 
     def make_node(self, *inputs: Any) -> Apply:
         """Return the node for float64 vectors."""
-        shared = pt.tensor(dtype="float64", shape=(2 + 2 * self.n_sparse,))
+        shared = pt.tensor(dtype="float64", shape=(self.n_shared,))
         given = [pt.as_tensor(each) for each in inputs]
         return Apply(self, given, [pt.scalar(dtype="float64"), shared])
 
     def perform(self, node: Apply, inputs: Sequence[Any], storage: list[list[Any]]) -> None:
         """Evaluate in Python."""
-        shared = np.empty(2 + 2 * self.n_sparse)
+        shared = np.empty(self.n_shared)
         storage[0][0] = np.asarray(share_parts_kernel()(*_doubles(inputs), shared))
         storage[1][0] = shared
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shapes of the outputs."""
-        return [(), (2 + 2 * self.n_sparse,)]
+        return [(), (self.n_shared,)]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Say that no output has a derivative in the packed numbers."""
@@ -68,7 +71,7 @@ class Parts(Op):
         if isinstance(total.type, DisconnectedType):
             total = pt.constant(0.0)
         if isinstance(shared.type, DisconnectedType):
-            shared = pt.zeros((2 + 2 * self.n_sparse,))
+            shared = pt.zeros((self.n_shared,))
         slope: Any = PartsSlope()(*inputs, total, shared)
         return [slope, DisconnectedType()()]
 
@@ -100,7 +103,7 @@ def _doubles(inputs: Sequence[Any]) -> list[np.ndarray]:
 
 @register_funcify_default_op_cache_key(Parts)
 def _funcify_parts(op: Parts, node: Apply, **_: Any) -> tuple[Any, int]:
-    size = 2 + 2 * op.n_sparse
+    size = op.n_shared
     native: Any = share_parts
 
     @numba_njit

@@ -17,6 +17,7 @@ from pymc_flymc.kernels.density import call_density
 from pymc_flymc.kernels.factors import log_factors, scratch_type
 from pymc_flymc.kernels.generators import GENERATOR, generator_at
 from pymc_flymc.kernels.geometry import geometry_type, unwhiten
+from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.native import (
     borrow,
     kernel,
@@ -26,7 +27,7 @@ from pymc_flymc.kernels.native import (
     vector,
 )
 from pymc_flymc.kernels.poisson import log_weight_of_z, sort
-from pymc_flymc.kernels.rows import rows_type
+from pymc_flymc.kernels.rows import bound_part, rows_type
 
 __all__ = ["RateTables", "densities_kernel", "draw_rows_kernel", "make_tables", "weigh_kernel"]
 
@@ -42,21 +43,21 @@ class RateTables(NamedTuple):
 
     Attributes
     ----------
-    near, far : ndarray, shape (n,), float32
-        kappa within the limit of the radius, and beyond. These very numbers are the bounds.
-    near_sums, far_sums : ndarray, shape (ceil(n / GROUP) + 1,), float64
+    near, beyond : ndarray, shape (n,), float32
+        What multiplies the two powers of the radius. These very numbers are the bounds.
+    near_sums, beyond_sums : ndarray, shape (ceil(n / GROUP) + 1,), float64
         Their cumulative sums at the beginnings of groups, and at the end.
     """
 
     near: np.ndarray
-    far: np.ndarray
+    beyond: np.ndarray
     near_sums: np.ndarray
-    far_sums: np.ndarray
+    beyond_sums: np.ndarray
 
 
-def make_tables(near: np.ndarray, far: np.ndarray) -> RateTables:
+def make_tables(near: np.ndarray, beyond: np.ndarray) -> RateTables:
     """Return the tables of a partition, from rates in float32, shape (n,)."""
-    frozen = [np.ascontiguousarray(each) for each in (near, far)]
+    frozen = [np.ascontiguousarray(each) for each in (near, beyond)]
     frozen += [_sums(each) for each in frozen]
     for each in frozen:
         each.flags.writeable = False
@@ -112,6 +113,33 @@ def find_row(rates, sums, place):
     return last  # beyond the last by rounding
 
 
+@kernel_part
+def draw_from(rng, rates, sums, power, drawn, first, count):
+    """Add rows drawn in proportion to their rates, Poisson-many, to those in drawn[first:count].
+
+    Returns their end. They are distinct and in order.
+    """
+    total = sums[sums.shape[0] - 1]
+    n_drawn, n_wanted = 0, rng.poisson(total * power)
+    while n_drawn < n_wanted:
+        # Repeated draws are put away where room might run out.
+        room = min(n_wanted - n_drawn, rates.shape[0] - (count - first))
+        if room == 0:  # all rows are bright already
+            break
+        for _i in range(room):
+            drawn[count] = find_row(rates, sums, rng.random() * total)
+            count += 1
+        n_drawn += room
+        sort(drawn, first, count)
+        kept = first
+        for i in range(first, count):
+            if i == first or drawn[i] != drawn[kept - 1]:
+                drawn[kept] = drawn[i]
+                kept += 1
+        count = kept
+    return count
+
+
 @functools.cache
 def draw_rows_kernel() -> Callable[..., Any]:
     """Compiled `draw_rows`: when it is first asked for."""
@@ -136,45 +164,34 @@ def draw_rows_kernel() -> Callable[..., Any]:
         Parameters
         ----------
         shared : ndarray, shape (K, 3)
-            Power of the radius, whether it is beyond its limit, and what is not read here.
+            The `POWERS` of each proposal.
         """
         rng, tables = generator_at(rng), borrow(tables)
         n_rows, count = tables.near.shape[0], 0
+        last = tables.near_sums.shape[0] - 1
         for k in range(start, shared.shape[0]):
             if drawn.shape[0] - count < n_rows:
                 return k
-            power, far = shared[k, 0], shared[k, 1] > 0.5
-            rates = tables.far if far else tables.near
-            sums = tables.far_sums if far else tables.near_sums
-            total = sums[sums.shape[0] - 1]
-            if not np.isfinite(power):  # no density there: never accepted
+            near, beyond = shared[k, POWERS.near], shared[k, POWERS.beyond]
+            total = tables.near_sums[last] * near
+            if beyond > 0.0:
+                total += tables.beyond_sums[last] * beyond
+            if not np.isfinite(near + beyond):  # no density there: never accepted
                 ends[k] = count
                 continue
-            if n_rows <= FEW or not total * power <= n_rows / 8.0:
+            if n_rows <= FEW or not total <= n_rows / 8.0:
                 for n in range(n_rows):
-                    if rng.random() < -np.expm1(-rates[n] * power):
+                    rate = tables.near[n] * near + tables.beyond[n] * beyond
+                    if rng.random() < -np.expm1(-rate):
                         drawn[count] = n
                         count += 1
                 ends[k] = count
                 continue
-            first, n_drawn = count, 0
-            n_wanted = rng.poisson(total * power)
-            while n_drawn < n_wanted:
-                # Repeated draws are put away where room might run out.
-                room = min(n_wanted - n_drawn, n_rows - (count - first))
-                if room == 0:  # all rows are bright already
-                    break
-                for _i in range(room):
-                    drawn[count] = find_row(rates, sums, rng.random() * total)
-                    count += 1
-                n_drawn += room
-                sort(drawn, first, count)
-                kept = first
-                for i in range(first, count):
-                    if i == first or drawn[i] != drawn[kept - 1]:
-                        drawn[kept] = drawn[i]
-                        kept += 1
-                count = kept
+            first = count
+            count = draw_from(rng, tables.near, tables.near_sums, near, drawn, first, count)
+            if beyond > 0.0:
+                rates, sums = tables.beyond, tables.beyond_sums
+                count = draw_from(rng, rates, sums, beyond, drawn, first, count)
             ends[k] = count
         return shared.shape[0]
 
@@ -222,8 +239,7 @@ def weigh_kernel() -> Callable[..., Any]:
                 size = last - first
                 part, odds = index[first:last], log_odds[first:last]
                 log_factors(rows, log_factor, w[k], part, 0, size, odds, scratch)
-                shared = w[k, w.shape[1] - 3 :]
-                out[k] = log_weight_of_z(rows, shared, part, odds, size)
+                out[k] = log_weight_of_z(rows, bound_part(rows, w[k]), part, odds, size)
             first = last
 
     return weigh  # type: ignore[no-any-return]

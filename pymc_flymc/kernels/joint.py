@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.kernels.generators import generator_at
+from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.metropolis import (
     INDEPENDENT,
     PCN,
@@ -32,7 +33,7 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
     run_type,
 )
-from pymc_flymc.kernels.rows import shared_part
+from pymc_flymc.kernels.rows import bound_part
 
 __all__ = ["run_kernel"]
 
@@ -52,8 +53,7 @@ def log_weight(log_density, shared, v, of_z):
     The augmented density is p(theta) prod B_n prod_bright (L_n/B_n - 1); the proposal's is N(v; 0,
     I) times that of z, of which `log_weight_of_z` takes care, and of the remainder of the bounds.
     """
-    rate = shared[-1]
-    total = log_density + rate
+    total = log_density + shared[POWERS.total]
     for j in range(v.shape[0]):
         total += 0.5 * v[j] * v[j]
     return total + of_z
@@ -71,7 +71,7 @@ def update_joint(rng, beta, posterior, tables, chain, bright, scratch):
     if not log_density > -np.inf:
         return 0.0
     count, of_z = draw_z(rng, tables, posterior, chain.w_new, chain.log_odds_new, scratch)
-    shared = shared_part(posterior.rows, chain.w_new)
+    shared = bound_part(posterior.rows, chain.w_new)
     # An infinite weight would be accepted, and never left again.
     weight = known(log_weight(log_density, shared, chain.v_new, of_z))
     log_ratio = weight - chain.log_weight[0]
@@ -93,7 +93,7 @@ def transition(rng, kind, posterior, tables, moves, chain, bright, scratch):
     if kind == RANDOM_WALK:
         walked = update_theta(rng, kind, posterior, moves, chain, bright, scratch)
         rows = posterior.rows
-        shared = shared_part(rows, chain.w)
+        shared = bound_part(rows, chain.w)
         of_z = log_weight_of_z(rows, shared, bright.index, bright.log_odds, bright.count[0])
         chain.log_weight[0] = log_weight(chain.log_density[0], shared, chain.v, of_z)
     elif kind == INDEPENDENT:

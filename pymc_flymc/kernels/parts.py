@@ -2,64 +2,82 @@
 
 The parts of a row are the dense columns and each of its sparse columns. Packed numbers:
 
-========================  ======================================================================
-Q, limit, scale, growth   number of sparse columns; of the dense part
-near, far                 sums of the rows' constants that multiply what the dense part brings
-F, shape (M, M)           the radius of the dense part at u is ``|F u[:M]|``
-G, shape (M, Q)           the numbers of the effects are ``s = u[M:] + G' u[:M]``
-five vectors of Q         limit, scale, growth, near and far of each effect
-========================  ======================================================================
+==================  ============================================================================
+`HEADER`            number of sparse columns, and what there is of the dense part
+F, shape (M, M)     the radius of the dense part at u is ``|F u[:M]|``
+G, shape (M, Q)     the numbers of the effects are ``s = u[M:] + G' u[:M]``
+`Effects`           vectors of Q: limit, scale, growth, near and beyond of each effect
+==================  ============================================================================
 
-A part whose number is x, in size, brings ``x^3 scale``, and from near its limit on beside it
-``(x / limit)^3 exp(growth x)``, which rows read in another place.
+A part whose number is x, in size, has the powers ``x^3 scale`` and, beyond its limit,
+``(x - limit)^3 exp(growth (x - limit)) / limit^2``. The latter has two continuous derivatives: of a
+jump in its place trajectories would know nothing, and chains given z hardly get across.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
 
+from pymc_flymc.kernels.layout import HEADER, PARTS_SHARED
 from pymc_flymc.kernels.native import kernel, kernel_part, vector
 
-__all__ = ["HEADER", "share_parts", "share_parts_kernel", "slope_of_parts", "slope_of_parts_kernel"]
+__all__ = [
+    "Effects",
+    "share_parts",
+    "share_parts_kernel",
+    "slope_of_parts",
+    "slope_of_parts_kernel",
+]
 
-#: Numbers in front of the packed matrices.
-HEADER = 6
-#: Where, as a share of its limit, what a part brings beyond it sets in. Of a jump there
-#: trajectories would know nothing: those that come in from afar would hardly get across.
-BEGIN = 0.8
+
+class Effects(NamedTuple):
+    """What is packed of each effect, vectors of Q.
+
+    Attributes
+    ----------
+    limit, scale, growth : ndarray
+        Of its powers.
+    near, beyond : ndarray
+        Sums over the rows of what multiplies these.
+    """
+
+    limit: np.ndarray
+    scale: np.ndarray
+    growth: np.ndarray
+    near: np.ndarray
+    beyond: np.ndarray
 
 
 @kernel_part
-def _ramp(ratio):
-    """Return a smooth step of x / limit, from 0 at BEGIN to 1 at 1, and its derivative."""
-    t = min(1.0, (ratio - BEGIN) / (1.0 - BEGIN))
-    return t * t * (3.0 - 2.0 * t), 6.0 * t * (1.0 - t) / (1.0 - BEGIN)
+def _split(packed, at, q):
+    """Return the `Effects` that are packed from a place on."""
+    limit, scale, growth = packed[at : at + q], packed[at + q :][:q], packed[at + 2 * q :][:q]
+    return Effects(limit, scale, growth, packed[at + 3 * q :][:q], packed[at + 4 * q :][:q])
 
 
 @kernel_part
-def _brought(x, limit, scale, growth):
-    """Return what a part brings everywhere, and beyond its limit."""
-    within = x * x * x * scale
-    if x <= BEGIN * limit:
-        return within, 0.0
-    ratio = x / limit
-    return within, _ramp(ratio)[0] * ratio * ratio * ratio * np.exp(growth * x)
+def _powers(x, limit, scale, growth):
+    """Return the powers of a part, and that beyond its limit."""
+    near = x * x * x * scale
+    past = x - limit
+    if past <= 0.0:
+        return near, 0.0
+    return near, past * past * past * np.exp(growth * past) / (limit * limit)
 
 
 @kernel_part
-def _slope(x, limit, scale, growth, near, far):
-    """Return the derivative in x of ``near`` and ``far`` times what a part brings."""
-    within = near * 3.0 * x * x * scale
-    if x <= BEGIN * limit:
-        return within
-    ratio = x / limit
-    ramp, rise = _ramp(ratio)
-    relative = (rise * ratio + 3.0 * ramp) / limit + growth * ramp * ratio
-    return within + far * ratio * ratio * relative * np.exp(growth * x)
+def _slope(x, limit, scale, growth, near, beyond):
+    """Return the derivative in x of ``near`` and ``beyond`` times the powers of a part."""
+    slope = near * 3.0 * x * x * scale
+    past = x - limit
+    if past <= 0.0:
+        return slope
+    relative = (3.0 + growth * past) / (limit * limit)
+    return slope + beyond * past * past * relative * np.exp(growth * past)
 
 
 @kernel_part
@@ -67,7 +85,7 @@ def _dense_part(u, packed, image):
     """Write F u of the dense columns, and return its length."""
     m, square = image.shape[0], 0.0
     for i in range(m):
-        row, total = packed[HEADER + i * m : HEADER + (i + 1) * m], 0.0
+        row, total = packed[len(HEADER) + i * m :][:m], 0.0
         for j in range(m):
             total += row[j] * u[j]
         image[i] = total
@@ -78,7 +96,7 @@ def _dense_part(u, packed, image):
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def _effects(u, packed, m, effects):
     """Write the effects' numbers, and return where what is packed of each begins."""
-    q, place = effects.shape[0], HEADER + m * m
+    q, place = effects.shape[0], len(HEADER) + m * m
     for j in range(q):
         effects[j] = u[m + j]
     for i in range(m):
@@ -92,7 +110,7 @@ def _effects(u, packed, m, effects):
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def _add_slopes(slopes, packed, m, out):
     """Add slopes in the effects' numbers to the gradient in the dense columns' coefficients."""
-    q, place = slopes.shape[0], HEADER + m * m
+    q, place = slopes.shape[0], len(HEADER) + m * m
     for i in range(m):
         row, total = packed[place : place + q], 0.0
         for j in range(q):
@@ -111,52 +129,52 @@ def share_parts(u, packed, shared):
         Distance of the coefficients from the anchor.
     packed : ndarray
     shared : ndarray, shape (2 + 2 Q,)
-        What the dense part brings everywhere and beyond its limit, then all effects everywhere,
-        then all effects beyond theirs.
+        The powers, in the places that `PARTS_SHARED` says.
     """
-    q = int(packed[0])
+    q = int(packed[HEADER.n_sparse])
     m = u.shape[0] - q
     radius = _dense_part(u, packed, np.empty(m))
-    shared[0], shared[1] = _brought(radius, packed[1], packed[2], packed[3])
-    total = packed[4] * shared[0] + packed[5] * shared[1]
-    effects = np.empty(q)
-    at = _effects(u, packed, m, effects)
-    limit, scale, growth = packed[at : at + q], packed[at + q :], packed[at + 2 * q :]
-    near, far = packed[at + 3 * q :], packed[at + 4 * q :]
+    limit, scale, growth = packed[HEADER.limit], packed[HEADER.scale], packed[HEADER.growth]
+    near, beyond = _powers(radius, limit, scale, growth)
+    shared[PARTS_SHARED.near], shared[PARTS_SHARED.beyond] = near, beyond
+    total = packed[HEADER.near] * near + packed[HEADER.beyond] * beyond
+    numbers = np.empty(q)
+    each = _split(packed, _effects(u, packed, m, numbers), q)
+    of_effects = shared[PARTS_SHARED.effects :]
     for j in range(q):
-        x = abs(effects[j])
-        shared[2 + j], shared[2 + q + j] = _brought(x, limit[j], scale[j], growth[j])
-        total += near[j] * shared[2 + j] + far[j] * shared[2 + q + j]
+        near, beyond = _powers(abs(numbers[j]), each.limit[j], each.scale[j], each.growth[j])
+        of_effects[j], of_effects[q + j] = near, beyond
+        total += each.near[j] * near + each.beyond[j] * beyond
     return total
 
 
 @kernel_part
 def slope_of_parts(u, packed, of_total, slope, out):
     """Write the gradient in u of ``of_total`` times the sum and ``slope`` times what is shared."""
-    q = int(packed[0])
+    q = int(packed[HEADER.n_sparse])
     m = u.shape[0] - q
     image = np.empty(m)
     radius = _dense_part(u, packed, image)
-    weights = of_total * packed[4] + slope[0], of_total * packed[5] + slope[1]
-    dense = _slope(radius, packed[1], packed[2], packed[3], weights[0], weights[1])
+    limit, scale, growth = packed[HEADER.limit], packed[HEADER.scale], packed[HEADER.growth]
+    near = of_total * packed[HEADER.near] + slope[PARTS_SHARED.near]
+    beyond = of_total * packed[HEADER.beyond] + slope[PARTS_SHARED.beyond]
+    dense = _slope(radius, limit, scale, growth, near, beyond)
     for j in range(m):
         out[j] = 0.0
     if radius > 0.0:
         for i in range(m):
-            row, each = packed[HEADER + i * m : HEADER + (i + 1) * m], dense * image[i] / radius
+            row, factor = packed[len(HEADER) + i * m :][:m], dense * image[i] / radius
             for j in range(m):
-                out[j] += each * row[j]
-    effects = np.empty(q)
-    at = _effects(u, packed, m, effects)
-    limit, scale, growth = packed[at : at + q], packed[at + q :], packed[at + 2 * q :]
-    near, far = packed[at + 3 * q :], packed[at + 4 * q :]
+                out[j] += factor * row[j]
+    numbers = np.empty(q)
+    each = _split(packed, _effects(u, packed, m, numbers), q)
+    of_effects = slope[PARTS_SHARED.effects :]
     for j in range(q):
-        x = effects[j]
-        inside, beyond = of_total * near[j] + slope[2 + j], of_total * far[j] + slope[2 + q + j]
-        each = _slope(abs(x), limit[j], scale[j], growth[j], inside, beyond)
-        if x < 0.0:
-            each = -each
-        out[m + j] = each
+        near = of_total * each.near[j] + of_effects[j]
+        beyond = of_total * each.beyond[j] + of_effects[q + j]
+        x = numbers[j]
+        along = _slope(abs(x), each.limit[j], each.scale[j], each.growth[j], near, beyond)
+        out[m + j] = -along if x < 0.0 else along
     _add_slopes(out[m:], packed, m, out)
 
 

@@ -1,7 +1,9 @@
-"""Fresh brightness: each row bright with probability 1 - exp(-kappa_n power), most unseen.
+"""Fresh brightness: each row bright with probability 1 - exp(-o_n), most unseen.
 
-Poisson(sum of rates) draws with probabilities proportional to the rates are independent Poisson
-counts of the rows; the rows drawn at least once are the bright ones. The few rows that would be
+The rate o_n is a sum of two, each a number of the row times a power of the radius that all rows
+share, see `layout`. Poisson(sum of rates) draws with probabilities proportional to the rates are
+independent Poisson counts of the rows, and so are the sums of the counts of two such sets of draws;
+the rows drawn at least once are the bright ones. The few rows that would be
 drawn again and again, because they are bright nearly always, are visited one by one instead.
 """
 
@@ -13,12 +15,12 @@ import numpy as np
 from numba import types
 
 from pymc_flymc.kernels.factors import log_factors
+from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.kernels.native import kernel, kernel_part, named_tuple_type, vector
-from pymc_flymc.kernels.rows import shared_part
+from pymc_flymc.kernels.rows import bound_part
 
 __all__ = [
     "HEAVY",
-    "KAPPA",
     "SPARE",
     "AliasTables",
     "accept_z",
@@ -26,11 +28,10 @@ __all__ = [
     "draw_bright",
     "draw_z",
     "log_weight_of_z",
+    "rate_of",
     "tables_type",
 ]
 
-#: Columns of the table of constants that hold kappa, within the limit of the radius and beyond.
-KAPPA = 0
 #: Rows more often bright than this are visited one by one.
 HEAVY = 0.4
 #: Room for repeated draws beyond N: at most N/8 are expected where draws are made at all.
@@ -38,16 +39,16 @@ SPARE = 4096
 
 
 class AliasTables(NamedTuple):
-    """Walker's alias tables of the two columns of kappa, and a buffer.
+    """Walker's alias tables of what multiplies the two powers of the radius, and a buffer.
 
     Attributes
     ----------
     heavy : ndarray, shape (H,), int32
         Rows that are visited one by one. Their weight in the tables is zero.
     total : ndarray, shape (2,), float64
-        Sum of kappa over all other rows, within the limit of the radius and beyond.
-    near_threshold, far_threshold : ndarray, shape (N,), float64
-    near_alias, far_alias : ndarray, shape (N,), int32
+        Sums of the two over all other rows, in the places that `ROW` says.
+    near_threshold, beyond_threshold : ndarray, shape (N,), float64
+    near_alias, beyond_alias : ndarray, shape (N,), int32
     drawn : ndarray, shape (N + SPARE,), int32
         Buffer of one chain.
     """
@@ -56,8 +57,8 @@ class AliasTables(NamedTuple):
     total: np.ndarray
     near_threshold: np.ndarray
     near_alias: np.ndarray
-    far_threshold: np.ndarray
-    far_alias: np.ndarray
+    beyond_threshold: np.ndarray
+    beyond_alias: np.ndarray
     drawn: np.ndarray
 
 
@@ -72,8 +73,8 @@ def tables_type() -> types.Type:
             "total": vector(),
             "near_threshold": threshold,
             "near_alias": alias,
-            "far_threshold": threshold,
-            "far_alias": alias,
+            "beyond_threshold": threshold,
+            "beyond_alias": alias,
             "drawn": vector(types.int32),
         },
     )
@@ -136,45 +137,68 @@ def sort(values, start, stop):
 
 
 @kernel_part
+def rate_of(rows, shared, n):
+    """Return o_n: the gap of row n is between zero and twice this, see `bounds.Taylor`."""
+    # At the limit the second power is zero, and what it multiplies may be infinite.
+    rate = rows.constants[n, ROW.near] * shared[POWERS.near]
+    if shared[POWERS.beyond] > 0.0:
+        rate += rows.constants[n, ROW.beyond] * shared[POWERS.beyond]
+    return rate
+
+
+@kernel_part
+def is_drawn(rng, rows, shared, n):
+    """Draw whether row n is bright."""
+    return rng.random() < -np.expm1(-rate_of(rows, shared, n))
+
+
+@kernel_part
+def draw_from(rng, rate, threshold, alias, drawn, count):
+    """Write Poisson(rate) draws from an alias table behind the first `count`; return their end."""
+    end = count + rng.poisson(rate)
+    for i in range(count, end):
+        n = rng.integers(0, threshold.shape[0])
+        if rng.random() >= threshold[n]:
+            n = alias[n]
+        drawn[i] = n
+    return end
+
+
+@kernel_part
 def draw_bright(rng, tables, rows, shared):
     """Write the bright rows to tables.drawn; return their number.
 
-    P(z_n = 1) = 1 - exp(-o_n) with o_n = kappa_n power, independently.
+    P(z_n = 1) = 1 - exp(-o_n), independently. `shared` are the `POWERS`.
     """
-    power, far = shared[-3], shared[-2] > 0.5  # nuisance parameters may stand before
-    n_rows = rows.X.shape[0]
-    column = KAPPA + 1 if far else KAPPA
+    n_rows, drawn = rows.X.shape[0], tables.drawn
+    near = tables.total[ROW.near] * shared[POWERS.near]
+    beyond = 0.0
+    if shared[POWERS.beyond] > 0.0:
+        beyond = tables.total[ROW.beyond] * shared[POWERS.beyond]
     count = 0
-    for i in range(tables.heavy.shape[0]):
-        n = tables.heavy[i]
-        if rng.random() < -np.expm1(-rows.constants[n, column] * power):
-            tables.drawn[count] = n
-            count += 1
-    rate = tables.total[1 if far else 0] * power
     # Far out: so many draws that it is cheaper to visit all rows, and that the buffer might not do.
     # (It has room for the heavy rows and eight times the draws that are expected here.)
-    if not rate <= (n_rows - tables.heavy.shape[0]) / 8.0:
-        count = 0
+    if not near + beyond <= (n_rows - tables.heavy.shape[0]) / 8.0:
         for n in range(n_rows):
-            if rng.random() < -np.expm1(-rows.constants[n, column] * power):
-                tables.drawn[count] = n
+            if is_drawn(rng, rows, shared, n):
+                drawn[count] = n
                 count += 1
         return count
-    total = rng.poisson(rate)
-    threshold = tables.far_threshold if far else tables.near_threshold
-    alias = tables.far_alias if far else tables.near_alias
+    for i in range(tables.heavy.shape[0]):
+        n = tables.heavy[i]
+        if is_drawn(rng, rows, shared, n):
+            drawn[count] = n
+            count += 1
     light = count
-    for i in range(total):
-        n = rng.integers(0, n_rows)
-        if rng.random() >= threshold[n]:
-            n = alias[n]
-        tables.drawn[light + i] = n
-    if total > 1:
-        sort(tables.drawn, light, light + total)
-    for i in range(light, light + total):
+    last = draw_from(rng, near, tables.near_threshold, tables.near_alias, drawn, light)
+    if beyond > 0.0:
+        last = draw_from(rng, beyond, tables.beyond_threshold, tables.beyond_alias, drawn, last)
+    if last - light > 1:
+        sort(drawn, light, last)
+    for i in range(light, last):
         # A row drawn twice is as bright as one drawn once.
-        if i == light or tables.drawn[i] != tables.drawn[count - 1]:
-            tables.drawn[count] = tables.drawn[i]
+        if i == light or drawn[i] != drawn[count - 1]:
+            drawn[count] = drawn[i]
             count += 1
     return count
 
@@ -187,11 +211,9 @@ def log_weight_of_z(rows, shared, index, log_odds, count):
     bright rows, e^-o_n of the dark ones. The e^-o_n of all rows are the remainders of the bounds:
     they are in the augmented density, too, and cancel.
     """
-    power = shared[-3]
-    column = KAPPA + 1 if shared[-2] > 0.5 else KAPPA
     total = 0.0
     for i in range(count):
-        o = rows.constants[index[i], column] * power
+        o = rate_of(rows, shared, index[i])
         total += log_odds[i] - (o + np.log(-np.expm1(-o)))
     return total
 
@@ -203,7 +225,7 @@ def draw_z(rng, tables, posterior, w, log_odds, scratch):
     Returns their number and `log_weight_of_z`.
     """
     rows = posterior.rows
-    shared = shared_part(rows, w)
+    shared = bound_part(rows, w)
     count = draw_bright(rng, tables, rows, shared)
     log_factors(rows, posterior.log_factor, w, tables.drawn, 0, count, log_odds, scratch)
     return count, log_weight_of_z(rows, shared, tables.drawn, log_odds, count)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
+from pymc_flymc.kernels.layout import PARTS_SHARED
 from pymc_flymc.kernels.native import kernel_part, named_tuple_type, read_only, vector
 
 __all__ = [
@@ -14,12 +15,13 @@ __all__ = [
     "Rows",
     "SeveralRows",
     "add_rows",
+    "bound_part",
     "row_predictors",
     "rows_type",
     "shared_part",
 ]
 
-#: Sums of a row under a bound with a radius for each part: within the limits, and beyond.
+#: Sums of a row under a bound with a radius for each part: of powers, and of those beyond limits.
 SUMS = 2
 
 
@@ -44,9 +46,11 @@ class Rows(NamedTuple):
     first : int
         Number of the first row: other likelihoods' rows may come before these.
     n_sums : int
-        Numbers that a row adds up beside its predictors, 0 or `SUMS`. Behind all that is shared
-        come then Q numbers twice: the first sum is of those in the row's sparse columns, times the
-        size of the row's numbers there, and the second of the others, as they are.
+        Numbers that a row adds up beside its predictors, 0 or `SUMS`: of what `PARTS_SHARED` calls
+        effects, in the row's sparse columns, times the size of the row's numbers there; and of
+        their powers beyond limits.
+    n_nuisances : int
+        Nuisance parameters among the coefficients, behind those of the predictors.
     """
 
     X: np.ndarray
@@ -59,6 +63,7 @@ class Rows(NamedTuple):
     values: np.ndarray = read_only(np.empty(0))
     first: int = 0
     n_sums: int = 0
+    n_nuisances: int = 0
 
 
 class SeveralRows(NamedTuple):
@@ -98,6 +103,7 @@ def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
             "values": types.Array(types.float64, 1, "C", readonly=True),
             "first": types.int64,
             "n_sums": types.int64,
+            "n_nuisances": types.int64,
         },
     )
 
@@ -131,6 +137,12 @@ def width(rows):
 def shared_part(rows, w):
     """Return what all rows share, behind the coefficients: nuisance parameters, bound's own."""
     return w[rows.offset.shape[1] * width(rows) :]
+
+
+@kernel_part
+def bound_part(rows, w):
+    """Return what all rows share of their bound, behind coefficients and nuisance parameters."""
+    return w[rows.offset.shape[1] * width(rows) + rows.n_nuisances :]
 
 
 #: Rows whose predictors are worth a product of matrices: with fewer, the coefficients' copy costs
@@ -187,13 +199,13 @@ def row_predictors(rows, w, index, start, size, eta, block):
                 for j in range(rows.indptr[n], rows.indptr[n + 1]):
                     eta[i, k] += rows.values[j] * w[place + rows.indices[j]]
     if rows.n_sums > 0:
-        beyond = w.shape[0] - rows.n_sparse
-        within = beyond - rows.n_sparse
+        near = bound_part(rows, w)[PARTS_SHARED.effects :]
+        beyond = near[rows.n_sparse :]
         for i in range(size):
             n, first, second = index[start + i] - rows.first, 0.0, 0.0
             for j in range(rows.indptr[n], rows.indptr[n + 1]):
-                first += abs(rows.values[j]) * w[within + rows.indices[j]]
-                second += w[beyond + rows.indices[j]]
+                first += abs(rows.values[j]) * near[rows.indices[j]]
+                second += abs(rows.values[j]) * beyond[rows.indices[j]]
             eta[i, n_predictors], eta[i, n_predictors + 1] = first, second
 
 
@@ -226,11 +238,11 @@ def add_rows(rows, index, start, size, factors, gradient, block):
                 for j in range(rows.indptr[n], rows.indptr[n + 1]):
                     gradient[place + rows.indices[j]] += factors[i, k] * rows.values[j]
     if rows.n_sums > 0:
-        beyond = gradient.shape[0] - rows.n_sparse
-        within = beyond - rows.n_sparse
+        near = bound_part(rows, gradient)[PARTS_SHARED.effects :]
+        beyond = near[rows.n_sparse :]
         for i in range(size):
             n = index[start + i] - rows.first
             first, second = factors[i, n_predictors], factors[i, n_predictors + 1]
             for j in range(rows.indptr[n], rows.indptr[n + 1]):
-                gradient[within + rows.indices[j]] += first * abs(rows.values[j])
-                gradient[beyond + rows.indices[j]] += second
+                near[rows.indices[j]] += first * abs(rows.values[j])
+                beyond[rows.indices[j]] += second * abs(rows.values[j])

@@ -23,6 +23,7 @@ from numba import types
 from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.geometry import unwhiten
+from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.poisson import (
     AliasTables,
@@ -41,7 +42,7 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
     run_type,
 )
-from pymc_flymc.kernels.rows import Rows, rows_type, shared_part
+from pymc_flymc.kernels.rows import Rows, bound_part, rows_type
 from pymc_flymc.kernels.trajectory import (
     Dynamics,
     density_and_gradient_at,
@@ -205,7 +206,8 @@ def walk(rng, posterior, surrogate, moves, chain, bright, scratch):
     log_ratio = -np.inf
     if log_density > -np.inf:
         # log p(theta, z) is log q less the remainder of all bounds, and the bright rows' log odds.
-        rate_new, rate = shared_part(rows, chain.w_new)[2], shared_part(rows, chain.w)[2]
+        rate_new = bound_part(rows, chain.w_new)[POWERS.total]
+        rate = bound_part(rows, chain.w)[POWERS.total]
         log_ratio = log_density - rate_new - (chain.log_density[0] - rate)
         count = bright.count[0]
         index, out = bright.index, chain.log_odds_new
@@ -233,7 +235,7 @@ def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, 
     walked = 0.0
     if walks:
         walked = walk(rng, posterior, surrogate, moves, chain, bright, scratch)
-        shared = shared_part(rows, chain.w)
+        shared = bound_part(rows, chain.w)
         count = bright.count[0]
         chain.log_weight[0] = log_weight_of_z(rows, shared, bright.index, bright.log_odds, count)
     copy_state(chain, walker)

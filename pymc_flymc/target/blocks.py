@@ -77,7 +77,7 @@ class Proposals(NamedTuple):
     Attributes
     ----------
     v, theta : ndarray, shape (K, D)
-    w : ndarray, shape (K, P + 3)
+    w : ndarray, shape (K, P + S)
         Coefficients, and what rows share.
     log_weight : ndarray, shape (K,)
         Log of prior and expansion over the law of the proposals.
@@ -168,7 +168,8 @@ class Proposer:
         waiting: list[tuple[np.ndarray, np.ndarray]] = []
         place = held = 0
         for rng, proposals in units:
-            address, shared, start = address_of_generator(rng), proposals.w[:, -3:], 0
+            address, start = address_of_generator(rng), 0
+            shared = proposals.w[:, self.graph.n_coefficients :]
             ends = np.zeros(len(shared), np.int64)
             while start < len(shared):
                 stop = draw_rows_kernel()(address, tables, shared, start, ends, drawn)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.native import read_only
-from pymc_flymc.kernels.poisson import HEAVY, KAPPA, SPARE, AliasTables, alias_table
+from pymc_flymc.kernels.poisson import HEAVY, SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.regression.design import Design
 from pymc_flymc.reporting import doing
@@ -18,8 +19,8 @@ from pymc_flymc.target.shared import SharedArray
 __all__ = ["Data", "combine_rows", "make_alias_tables", "make_rows", "some_rows"]
 
 _ROWS = ("X", "offset", "constants", "indptr", "indices", "values")
-_NUMBERS = ("intercept", "n_sparse", "first", "n_sums")
-_ALIAS = ("heavy", "near_threshold", "near_alias", "far_threshold", "far_alias")
+_NUMBERS = ("intercept", "n_sparse", "first", "n_sums", "n_nuisances")
+_ALIAS = ("heavy", "near_threshold", "near_alias", "beyond_threshold", "beyond_alias")
 
 
 class Data:
@@ -128,6 +129,7 @@ def make_rows(design: Design, constants: np.ndarray, n_sums: int = 0) -> Rows:
         int(design.intercept),
         read_only(constants),
         n_sums=n_sums,
+        n_nuisances=design.n_nuisances,
     )
     if design.sparse is None:
         return rows
@@ -167,9 +169,9 @@ def make_alias_tables(constants: np.ndarray, bright: np.ndarray) -> AliasTables:
     light = bright < HEAVY
     total = np.empty(2)
     parts: list[np.ndarray] = []
-    for i in range(2):
-        weights = np.where(light, constants[:, KAPPA + i], 0.0)
-        total[i] = weights.sum()
+    for place in (ROW.near, ROW.beyond):
+        weights = np.where(light, constants[:, place], 0.0)
+        total[place] = weights.sum()
         threshold, alias = np.empty(n_rows), np.empty(n_rows, np.int32)
         alias_table(weights, threshold, alias)
         parts += [read_only(threshold), read_only(alias)]

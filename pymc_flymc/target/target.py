@@ -21,8 +21,8 @@ from pymc_flymc.graphs.compilation import (
 from pymc_flymc.kernels import hamiltonian, joint, metropolis, slice, surrogate
 from pymc_flymc.kernels.density import Jacobian, NativeGraph
 from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.kernels.poisson import KAPPA
 from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
@@ -277,7 +277,8 @@ def _tables(
             raise
         check_preparation(bound, problem, prepared, size, KERNELS[kernel].FRESH)
         if n_exact:
-            chosen = np.sort(np.argpartition(-prepared.constants[:, KAPPA], n_exact - 1)[:n_exact])
+            rates = prepared.constants[:, ROW.near]
+            chosen = np.sort(np.argpartition(-rates, n_exact - 1)[:n_exact])
             cast(Taylor, bound).exempt(prepared, chosen, problem.design.n_coefficients)
         expected = float(prepared.bright.sum(dtype=np.float64))
         known = prepared.statistics, expected, log_factor

@@ -8,13 +8,13 @@ import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds import Bound, Preparation, Problem
-from pymc_flymc.kernels.poisson import KAPPA
+from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.likelihoods import Likelihood
 
 __all__ = ["check_collapsed", "check_constants", "check_preparation", "describe"]
 
-#: Columns of the constants that fresh brightness is drawn from, and numbers that rows share then.
-RATES, SHARED_BY_RATES = KAPPA + 2, 3
+#: Columns of the constants that fresh brightness is drawn from.
+RATES = [ROW.near, ROW.beyond]
 
 
 def check_preparation(
@@ -49,16 +49,16 @@ def check_preparation(
     if not fresh:
         return
     for what, has, needs in (
-        ("constants", prepared.constants.shape[1], RATES),
-        ("shared numbers", bound.n_shared, SHARED_BY_RATES),
+        ("constants", prepared.constants.shape[1], len(RATES)),
+        ("shared numbers", bound.n_shared, len(POWERS)),
     ):
         if has < needs:
             raise ValueError(
                 f"{who} has {has} {what}, and {needs} at least if brightness is drawn from them, "
                 "as joint=True says"
             )
-    if n and prepared.constants[:, KAPPA:RATES].min() < 0.0:
-        raise ValueError(f"the rates of {who}, its first {RATES} constants, are negative")
+    if n and prepared.constants[:, RATES].min() < 0.0:
+        raise ValueError(f"the rates of {who}, its first {len(RATES)} constants, are negative")
 
 
 def check_constants(

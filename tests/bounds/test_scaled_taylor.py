@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 from pymc_flymc import FireflyMH, ScaledTaylor, weighted
+from pymc_flymc.kernels.layout import Powers
 
 N = 400
 RNG = np.random.default_rng(0)
@@ -33,9 +34,9 @@ def prepared(request):
 def rows_at(step, weights, theta):
     """Log-likelihoods and log bounds of all rows from their definitions, with rounding errors."""
     target, beta, log_shape = step.target, theta[:4], theta[4]
-    w = np.empty(5 + 3)
+    w = np.empty(target.n_slopes)
     log_density = target.density(theta, target.statistics, w)
-    power, far, rate = w[-3:]
+    shared = Powers(*w[5:])
     near, beyond, _, anchor, y, known = target.data.rows.constants.T
     np.testing.assert_allclose(known, weights, rtol=1e-14)
     np.testing.assert_array_equal(y, Y)
@@ -44,11 +45,11 @@ def rows_at(step, weights, theta):
     normaliser = a * (log_shape + np.log(Y)) - gammaln(a)
     parts = a * eta, a * Y * np.exp(-eta), a * anchor, a * e, a * e * u, a * e * u**2
     log_l = weights * (normaliser - parts[0] - parts[1])
-    kappa = beyond if far else near
+    total = near * shared.near + beyond * shared.beyond
     log_b = weights * (normaliser - parts[2] - parts[3] - a * u + parts[4] - 0.5 * parts[5])
-    log_b = log_b - kappa * power
+    log_b = log_b - total
     size = 1.0 + weights * (np.abs(normaliser) + a * np.abs(u) + sum(map(np.abs, parts)))
-    return log_l, log_b, size, log_density, kappa.sum() * power, rate
+    return log_l, log_b, size, log_density, total.sum(), shared.total
 
 
 @settings(max_examples=200)
@@ -92,7 +93,7 @@ def test_native_values(prepared, scale):
         theta = target.geometry.centre + scale * (target.geometry.factor @ rng.normal(size=5))
         theta[4] = log_shape
         log_l, log_b, size, *_ = rows_at(step, weights, theta)
-        w, out = np.empty(5 + 3), np.empty(N)
+        w, out = np.empty(target.n_slopes), np.empty(N)
         target.density(theta, target.statistics, w)
         part.log_factor((X @ theta[:4])[:, None], target.data.rows.constants, w[4:], out)
         gap = log_l - log_b

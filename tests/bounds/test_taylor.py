@@ -1,13 +1,17 @@
 """Laws of the Taylor bound: below the likelihood, tight at the anchor, collapsing."""
 
 import numpy as np
+import pytensor
+import pytensor.tensor as pt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from pymc_flymc import Taylor
-from pymc_flymc.likelihoods import BernoulliLogit
+from pymc_flymc.bounds.taylor import Packed
+from pymc_flymc.kernels.layout import Powers
+from pymc_flymc.likelihoods import BernoulliLogit, BernoulliProbit, PoissonLog
 from tests.support.data import logistic_rows, standardised
 from tests.support.steps import logistic_step
 
@@ -31,9 +35,9 @@ def test_derivative_bound_is_the_supremum(order, a, width):
 def gaps(step, X, y, theta):
     """Gaps of all rows at theta from the definition, with the bound's own constants."""
     target = step.target
-    w = np.empty(X.shape[1] + 3)
+    w = np.empty(target.n_slopes)
     log_density = target.density(theta, target.statistics, w)
-    power, far, rate = w[-3:]
+    shared = Powers(*w[X.shape[1] :])
     near, beyond, labels, anchor = target.data.rows.constants.T
     np.testing.assert_array_equal(labels, y)
     u, p = X @ theta - anchor, 1.0 / (1.0 + np.exp(-anchor))
@@ -41,13 +45,13 @@ def gaps(step, X, y, theta):
     expansion = at + (y - p) * u - 0.5 * p * (1.0 - p) * u**2
     if step.bounds[0].order == 3:
         expansion += derivative(3, anchor) * u**3 / 6.0
-    kappa = beyond if far else near
     eta = X @ theta
     log_likelihood = y * eta - np.logaddexp(0.0, eta)
-    log_bound = expansion - kappa * power
+    total = near * shared.near + beyond * shared.beyond
+    log_bound = expansion - total
     # Rounding errors of the terms that are subtracted.
     rounding = 16 * np.finfo(float).eps * (1 + np.abs(eta) + np.abs(anchor) + u**2 + np.abs(u) ** 3)
-    return log_likelihood - log_bound, log_bound, rounding, log_density, kappa.sum() * power, rate
+    return log_likelihood - log_bound, log_bound, rounding, log_density, total.sum(), shared.total
 
 
 @pytest.fixture(scope="module", params=[2, pytest.param(3, marks=pytest.mark.slow)])
@@ -102,3 +106,30 @@ def test_no_gap_is_negative_on_real_data(data, name, rows, order):
         theta = geometry.centre + scale * (geometry.factor @ rng.standard_normal(X.shape[1]))
         gap, _, rounding, *_ = gaps(step, X, y, theta)
         assert np.all(gap >= -rounding)
+
+
+@pytest.mark.parametrize("family", [PoissonLog(), BernoulliProbit()], ids=lambda each: each.name)
+@pytest.mark.parametrize("order", [2, 3])
+def test_remainder_is_smooth_at_its_limit(family, order):
+    """And at the anchor: value, slope and curvature of what rows share do not jump."""
+    limit, growth, h = 3.0, 0.4 if family.growth else 0.0, 1e-4
+    p = 2
+    packed = Packed(np.zeros(p), 1.5, 40.0, limit, growth, np.zeros((p, 3 * (order == 3))))
+    expansion = [0.0], np.zeros(2 * p), np.eye(p).ravel() / 2.0
+    statistics = np.concatenate([*expansion, *packed.ravelled()])
+    w, given = pt.dvector("w"), pt.dvector("statistics")
+    shared = Taylor(order).expansion(family, w, given, p)[1]
+    slopes = [pt.grad(shared[place], w)[0] for place in Powers()]
+    mode = pytensor.compile.Mode(linker="py", optimizer="fast_compile")
+    function = pytensor.function([w, given], [shared, pt.stack(slopes)], mode=mode)
+
+    def at(radius):
+        return np.array(function(np.array([radius, 0.0]), statistics))
+
+    np.testing.assert_array_equal(at(0.0), 0.0)
+    assert at(0.9 * limit)[0, Powers().beyond] == 0.0 < at(1.1 * limit)[0, Powers().beyond]
+    before, here, after = at(limit - h), at(limit), at(limit + h)
+    # Slopes and curvatures there are below 200: a jump is what h does not explain.
+    assert np.all(np.abs(after - before) < 1e3 * h)
+    curvatures = (here[1] - before[1]) / h, (after[1] - here[1]) / h
+    np.testing.assert_allclose(*curvatures, rtol=1e-2, atol=300.0 * h)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice, JaakkolaJordan, Taylor
 from pymc_flymc.bounds import TaylorInParts
 from pymc_flymc.graphs.parts import Parts
+from pymc_flymc.kernels.layout import HEADER
 from pymc_flymc.likelihoods import outcome
 from tests.support.native import density_and_gradient, row_force, row_predictors, unwhiten
 from tests.support.steps import drive
@@ -242,15 +243,15 @@ def test_radius_is_that_of_the_posterior():
         pm.Poisson("y", mu=pm.math.exp(eta), observed=y)
         target = FireflyHMC().target
     p, m = target.graph.n_coefficients, 1
-    header = target.statistics[-(6 + m * m + q * m + 5 * q) :]
-    assert header[0] == q
+    header = target.statistics[-(len(HEADER) + m * m + q * m + 5 * q) :]
+    assert header[HEADER.n_sparse] == q
     w, brought = np.empty(target.n_slopes), []
     for _ in range(2000):
         v = rng.standard_normal(len(target.geometry.centre))
         target.density(target.geometry.unwhiten(v), target.statistics, w)
         brought.append(w[p])
     # The mean of r^3 over its own; variances are those of 32 draws, a quarter off.
-    assert np.mean(brought) * np.sqrt(header[2]) < 2.0
+    assert np.mean(brought) * np.sqrt(header[HEADER.scale]) < 2.0
 
 
 @pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC])

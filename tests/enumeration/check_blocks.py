@@ -36,7 +36,7 @@ ANCHOR, METRIC, LIMIT = 0.3, 0.7, 0.9
 X = np.array([1.0, 2.5])
 Y = np.array([1.0, 0.0])
 KAPPA = np.abs(METRIC * X) ** 3 / 6 / (6 * np.sqrt(3)) * (1 + 1e-6)
-KAPPA = np.column_stack([KAPPA, 1.5 * KAPPA]).astype(np.float32).astype(float)
+KAPPA = np.column_stack([KAPPA, 20.0 * KAPPA]).astype(np.float32).astype(float)
 
 log_likelihood = partial(log_likelihood_of, Y)
 expansion = partial(expansion_of, X, Y, ANCHOR)
@@ -44,8 +44,8 @@ expansion = partial(expansion_of, X, Y, ANCHOR)
 
 def rates_at(theta):
     radius = abs(theta - ANCHOR) / METRIC
-    far = radius > LIMIT
-    return KAPPA[:, int(far)] * radius**3, np.array([radius**3, float(far), 0.0])
+    powers = np.array([radius**3, max(0.0, radius - LIMIT) ** 3])
+    return KAPPA @ powers, np.array([*powers, 0.0])
 
 
 def density(theta, statistics):

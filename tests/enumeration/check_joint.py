@@ -33,28 +33,33 @@ ANCHOR, METRIC, LIMIT = 0.3, 0.7, 0.9
 X = np.array([1.0, -0.4, 2.5])
 Y = np.array([1.0, 0.0, 0.0])
 KAPPA = np.abs(METRIC * X) ** 3 / 6 / (6 * np.sqrt(3))
-KAPPA = np.column_stack([KAPPA, 1.5 * KAPPA])  # a valid bound for all, a looser one beyond LIMIT
+KAPPA = np.column_stack([KAPPA, 20.0 * KAPPA])  # a valid bound, and a further rate beyond LIMIT
+NUISANCE = -0.7  # what nothing depends on stands between the coefficient and what rows share
 MOVES = {"independent": (0.0, 0.0, 1.0), "walk": (1.0, 0.0, 0.0)}
 
 log_likelihood = partial(log_likelihood_of, Y)
 expansion = partial(expansion_of, X, Y, ANCHOR)
 
 
-def shared_at(theta):
+def powers_at(theta):
+    """Powers of the radius, and of what it is beyond its limit."""
     radius = abs(theta - ANCHOR) / METRIC
-    far = radius > LIMIT
-    return np.array([radius**3, float(far), KAPPA[:, int(far)].sum() * radius**3])
+    return np.array([radius**3, max(0.0, radius - LIMIT) ** 3])
+
+
+def shared_at(theta, kappa=KAPPA):
+    powers = powers_at(theta)
+    return np.array([*powers, np.sum(kappa @ powers)])
 
 
 def log_bound(theta):
-    power, far, _ = shared_at(theta)
-    return expansion(X * theta) - KAPPA[:, int(far)] * power
+    return expansion(X * theta) - KAPPA @ powers_at(theta)
 
 
 def density(theta, statistics):
     value = -0.5 * theta[0] ** 2 + np.sum(log_bound(theta[0]))
     outside = np.min(np.abs(CENTRE + FACTOR * V - theta[0])) > 1e-9
-    return theta[:1], -np.inf if outside else value, *shared_at(theta[0])
+    return np.array([theta[0], NUISANCE]), -np.inf if outside else value, *shared_at(theta[0])
 
 
 def log_factor(eta, constants, shared, out):
@@ -95,12 +100,12 @@ def law(states):
 
 
 def weight_of(rows, chain, bright):
-    of_z = log_weight_of_z(rows, chain.w[1:], bright.index, bright.log_odds, bright.count[0])
-    return log_weight(chain.log_density[0], chain.w[1:], chain.v, of_z)
+    of_z = log_weight_of_z(rows, chain.w[2:], bright.index, bright.log_odds, bright.count[0])
+    return log_weight(chain.log_density[0], chain.w[2:], chain.v, of_z)
 
 
 def branches(weights, v, z):
-    rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([KAPPA, X, Y]))
+    rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([KAPPA, X, Y]), n_nuisances=1)
     geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
     posterior = Posterior(density, log_factor, 0, 0, 0, Jacobian.of(None), None, rows, geometry)
     heavy = np.arange(N, dtype=np.int32)
@@ -110,7 +115,7 @@ def branches(weights, v, z):
     )
 
     def program(rng):
-        chain, bright, scratch = make_chain(1, 4, N), make_brightness(N), make_scratch(1, 4)
+        chain, bright, scratch = make_chain(1, 5, N), make_brightness(N), make_scratch(1, 4)
         chain.v[0], chain.theta[0] = v, CENTRE + FACTOR * v
         chain.log_density[0] = call_density(density, chain.theta, None, chain.w)
         members = [n for n in range(N) if z[n]]

@@ -36,7 +36,7 @@ from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, make_plan
 
 # Limits near the anchor, where neither bounds nor rows beyond them are all but zero.
-parts.EFFECT_LIMIT, parts.DENSE_QUANTILE, parts.DENSE_WIDTH = 1.0, 0.5, 1.0
+parts.EFFECT_LIMIT, parts.DENSE_QUANTILE, parts.DENSE_WIDTH = 0.7, 0.3, 1.0
 N, Q = 3, 2
 LATTICE = np.array([-0.7, 0.1, 0.9])  # equally spaced
 STEP = LATTICE[1] - LATTICE[0]
@@ -81,33 +81,30 @@ def prepared():
 
 
 PACKED, CONSTANTS, EXPANSION = prepared()
+# One after the other: the header, two matrices, and vectors of the effects.
+LIMIT, SCALE, GROWTH = PACKED[1:4]
+METRIC, WITHIN = PACKED[6], PACKED[7 : 7 + Q]
+LIMITS, SCALES, GROWTHS = PACKED[7 + Q : 7 + 4 * Q].reshape(3, Q)
 
 
-def step(ratio):
-    """What lies beyond limits sets in smoothly, from 0.8 of them on."""
-    t = np.clip((ratio - 0.8) / 0.2, 0.0, 1.0)
-    return 3.0 * t**2 - 2.0 * t**3
+def beyond(x, limit, growth):
+    """Power of a part's number beyond its limit."""
+    past = np.maximum(0.0, x - limit)
+    return past**3 * np.exp(growth * past) / limit**2
 
 
 def remainders_of(theta):
     """Bounds of all rows' remainders, from the constants, as the definition of the bound says."""
     u, m = coefficients(theta) - ANCHOR, 1
-    limit, scale, growth = PACKED[1:4]
-    radius = abs(PACKED[6] * u[0])
-    within = PACKED[7 : 7 + Q]
-    limits, scales, growths = PACKED[7 + Q : 7 + 4 * Q].reshape(3, Q)
-    s = np.abs(u[m:] + within * u[0])
+    radius, s = abs(METRIC * u[0]), np.abs(u[m:] + WITHIN * u[0])
     near, far, reach = CONSTANTS[:, :3].T
-    out = np.zeros(N)
-    out += near * reach * radius**3 * scale
-    out += far * step(radius / limit) * (radius / limit) ** 3 * np.exp(growth * radius)
+    out = near * reach * radius**3 * SCALE + far * reach * beyond(radius, LIMIT, GROWTH)
     for n in range(N):
         for k in range(SPARSE.indptr[n], SPARSE.indptr[n + 1]):
             j, size = SPARSE.indices[k], abs(SPARSE.data[k])
-            out[n] += near[n] * size * s[j] ** 3 * scales[j]
-            ratio = s[j] / limits[j]
-            out[n] += far[n] * step(ratio) * ratio**3 * np.exp(growths[j] * s[j])
-    return out, np.array([radius > limit, *(s > limits)])
+            out[n] += near[n] * size * s[j] ** 3 * SCALES[j]
+            out[n] += far[n] * size * beyond(s[j], LIMITS[j], GROWTHS[j])
+    return out, np.array([radius > LIMIT, *(s > LIMITS)])
 
 
 def expansions_of(theta):
@@ -140,7 +137,7 @@ def log_factor(eta, constants, shared, out):
     near, far, reach, _, at = constants.T
     u = eta[:, 0] - at
     remainder = -np.exp(at) * (np.expm1(u) - u - 0.5 * u**2)
-    gap = remainder + near * (reach * shared[0] + eta[:, 1]) + far * (shared[1] + eta[:, 2])
+    gap = remainder + near * (reach * shared[0] + eta[:, 1]) + far * (reach * shared[1] + eta[:, 2])
     out[:] = np.log(np.expm1(gap))
 
 
@@ -199,10 +196,10 @@ def transition(theta, z):
 def check_bound():
     """Assert that the bound is one near all limits, where it is tightest."""
     for direction in itertools.product((-1.0, 0.0, 1.0), repeat=3):
-        for share in (0.02, 0.3, 0.81, 0.9, 0.999, 1.001, 1.5):
-            limits = np.array([PACKED[1] / PACKED[6], *PACKED[7 + Q : 7 + 2 * Q]])
+        for share in (0.02, 0.3, 0.999, 1.001, 1.3, 5 / 3, 1.7, 2.5, 6.0):
+            limits = np.array([LIMIT / METRIC, *LIMITS])
             s = share * limits * np.array(direction)
-            u = np.concatenate([s[:1], s[1:] - PACKED[7 : 7 + Q] * s[0]])
+            u = np.concatenate([s[:1], s[1:] - WITHIN * s[0]])
             shared = np.empty(2 + 2 * Q)
             share_parts(u, PACKED, shared)
             sums = np.zeros((N, 3))
@@ -211,12 +208,13 @@ def check_bound():
                 for k in range(SPARSE.indptr[n], SPARSE.indptr[n + 1]):
                     j = SPARSE.indices[k]
                     sums[n, 1] += abs(SPARSE.data[k]) * shared[2 + j]
-                    sums[n, 2] += shared[2 + Q + j]
+                    sums[n, 2] += abs(SPARSE.data[k]) * shared[2 + Q + j]
             change = sums[:, 0] - CONSTANTS[:, 4]
             at = np.exp(CONSTANTS[:, 4])
             remainder = -at * (np.expm1(change) - change - 0.5 * change**2)
             near, far, reach = CONSTANTS[:, :3].T
-            bound = near * (reach * shared[0] + sums[:, 1]) + far * (shared[1] + sums[:, 2])
+            bound = near * (reach * shared[0] + sums[:, 1])
+            bound = bound + far * (reach * shared[1] + sums[:, 2])
             assert np.all(bound + remainder >= -1e-14), (direction, share)
 
 
@@ -233,8 +231,8 @@ def violations():
 
 
 if __name__ == "__main__":
-    beyond = np.stack([remainders_of(theta)[1] for theta in LATTICE])
-    assert beyond.any(axis=0).all() and not beyond.all(axis=0).any(), beyond
+    past = np.stack([remainders_of(theta)[1] for theta in LATTICE])
+    assert past.any(axis=0).all() and not past.all(axis=0).any(), past
     check_bound()
     invariance, row_sums, matrix = violations()
     moved = 1.0 - np.mean(np.diag(matrix))

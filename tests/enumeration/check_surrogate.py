@@ -28,9 +28,7 @@ MOVES = {"surrogate": 1, "surrogate-twice": 2, "surrogate-walk": 0}
 
 
 def shared_at(theta):
-    radius = abs(theta - joint.ANCHOR) / joint.METRIC
-    far = radius > joint.LIMIT
-    return np.array([radius**3, float(far), KAPPA[:, int(far)].sum() * radius**3])
+    return joint.shared_at(theta, KAPPA)
 
 
 def log_surrogate(theta):
@@ -43,7 +41,7 @@ def log_surrogate(theta):
 def density_gradient(theta, statistics):
     value = -0.5 * theta[0] ** 2 + joint.expansion(joint.X * theta[0]).sum()
     outside = np.min(np.abs(joint.CENTRE + joint.FACTOR * joint.V - theta[0])) > 1e-9
-    w = np.array([theta[0], *shared_at(theta[0])])
+    w = np.array([theta[0], joint.NUISANCE, *shared_at(theta[0])])
     return w, np.zeros(1), np.empty(0), -np.inf if outside else value
 
 
@@ -73,8 +71,8 @@ def law(states):
 
 def branches(repeats, v, z):
     constants = np.column_stack([KAPPA, joint.X, joint.Y])
-    rows = Rows(joint.X[:, None], np.empty((0, 1)), 0, constants)
-    exact = Rows(joint.X[[EXACT], None], np.empty((0, 1)), 0, constants[[EXACT]])
+    rows = Rows(joint.X[:, None], np.empty((0, 1)), 0, constants, n_nuisances=1)
+    exact = rows._replace(X=joint.X[[EXACT], None], constants=constants[[EXACT]])
     geometry = dense_geometry(np.array([joint.CENTRE]), np.array([[joint.FACTOR]]))
     functions = 0, joint.log_factor, density_gradient, pullback, None
     posterior = Posterior(*functions, Jacobian.of(None), None, rows, geometry)
@@ -83,22 +81,22 @@ def branches(repeats, v, z):
     drawn = np.empty(2 * joint.N, np.int32)
     tables = AliasTables(heavy, np.zeros(2), nothing, nobody, nothing, nobody, drawn)
     one = np.zeros(1, np.int32)
-    surrogate = Surrogate(tables, exact, one, remainder_gradient, make_chain(1, 4, 1))
+    surrogate = Surrogate(tables, exact, one, remainder_gradient, make_chain(1, 5, 1))
 
     def program(rng):
-        chain, bright = make_chain(1, 4, joint.N), make_brightness(joint.N)
+        chain, bright = make_chain(1, 5, joint.N), make_brightness(joint.N)
         scratch = make_scratch(1, 4)
         chain.v[0], chain.theta[0] = v, joint.CENTRE + joint.FACTOR * v
-        chain.w[0], chain.w[1:] = chain.theta[0], shared_at(chain.theta[0])
+        chain.w[:] = [chain.theta[0], joint.NUISANCE, *shared_at(chain.theta[0])]
         chain.log_density[0] = log_surrogate(chain.theta[0])
         members = [n for n in range(joint.N) if z[n]]
         k = bright.count[0] = len(members)
         bright.index[:k] = members
         eta = joint.X[members, None] * chain.theta[0]
         joint.log_factor(eta, rows.constants[members], None, bright.log_odds[:k])
-        weight = log_weight_of_z(rows, chain.w[1:], bright.index, bright.log_odds, k)
+        weight = log_weight_of_z(rows, chain.w[2:], bright.index, bright.log_odds, k)
         chain.log_weight[0] = weight
-        moves = new_surrogate_moves(1, 4, 0.0, 0.8)
+        moves = new_surrogate_moves(1, 5, 0.0, 0.8)
         moves.log_scale[:] = moves.dynamics.step_size.log_step[:] = 0.0
         walks = repeats == 0
         transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, scratch)

@@ -85,10 +85,8 @@ MUTANTS = {
     ),
     "rate of the Poisson draws halved": (
         "kernels/poisson.py",
-        "if rng.random() < -np.expm1(-rows.constants[n, column] * power):\n"
-        "            tables.drawn[count] = n\n            count += 1\n    rate",
-        "if rng.random() < -np.expm1(-0.5 * rows.constants[n, column] * power):\n"
-        "            tables.drawn[count] = n\n            count += 1\n    rate",
+        "rng.random() < -np.expm1(-rate_of(rows, shared, n))",
+        "rng.random() < -np.expm1(-0.5 * rate_of(rows, shared, n))",
         "independent",
     ),
     "probability of having been drawn left out": (
@@ -99,15 +97,27 @@ MUTANTS = {
     ),
     "remainder of the bounds left in the weight": (
         "kernels/joint.py",
-        "total = log_density + rate",
+        "total = log_density + shared[POWERS.total]",
         "total = log_density",
         "independent",
     ),
-    "constants of the near table beyond the limit": (
+    "rates beyond the limit left out": (
         "kernels/poisson.py",
-        "column = KAPPA + 1 if shared[-2] > 0.5 else KAPPA",
-        "column = KAPPA",
+        "rate += rows.constants[n, ROW.beyond] * shared[POWERS.beyond]",
+        "pass",
         "independent",
+    ),
+    "constants of the two powers swapped": (
+        "kernels/layout.py",
+        "near: int = 0\n    beyond: int = 1\n    outcome: int = 2\n    anchor: int = 3\n\n",
+        "near: int = 1\n    beyond: int = 0\n    outcome: int = 2\n    anchor: int = 3\n\n",
+        "independent",
+    ),
+    "nuisance parameters taken for what rows share": (
+        "kernels/rows.py",
+        "* width(rows) + rows.n_nuisances :]",
+        "* width(rows) :]",
+        "surrogate-walk",
     ),
     "weight not renewed after a walk": (
         "kernels/joint.py",
@@ -298,13 +308,13 @@ MUTANTS = {
     ),
     "bright rows of a block drawn at half the rate": (
         "kernels/blocks.py",
-        "-np.expm1(-rates[n] * power)",
-        "-np.expm1(-0.5 * rates[n] * power)",
+        "rng.random() < -np.expm1(-rate)",
+        "rng.random() < -np.expm1(-0.5 * rate)",
         "one-block",
     ),
     "rates of rows rounded beside those drawn from": (
         "bounds/rates.py",
-        "parts = tables.near[index], tables.far[index],",
+        "parts = tables.near[index], tables.beyond[index],",
         "parts = tables.near[index], tables.near[index],",
         "one-block",
     ),
@@ -316,26 +326,26 @@ MUTANTS = {
     ),
     "effects beyond their limits left out of the sum": (
         "kernels/parts.py",
-        "total += near[j] * shared[2 + j] + far[j] * shared[2 + q + j]",
-        "total += near[j] * shared[2 + j]",
+        "total += each.near[j] * near + each.beyond[j] * beyond",
+        "total += each.near[j] * near",
         "parts",
     ),
     "dense part beyond its limit left out of the sum": (
         "kernels/parts.py",
-        "total = packed[4] * shared[0] + packed[5] * shared[1]",
-        "total = packed[4] * shared[0]",
+        "total = packed[HEADER.near] * near + packed[HEADER.beyond] * beyond",
+        "total = packed[HEADER.near] * near",
         "parts",
     ),
     "growth of derivatives left out": (
         "kernels/parts.py",
-        "ratio * ratio * ratio * np.exp(growth * x)",
-        "ratio * ratio * ratio",
+        "past * past * past * np.exp(growth * past) / (limit * limit)",
+        "past * past * past / (limit * limit)",
         "parts",
     ),
     "limits that set in too late": (
         "kernels/parts.py",
-        "(ratio - BEGIN) / (1.0 - BEGIN))",
-        "(ratio - BEGIN) / (2.0 - BEGIN))",
+        "past = x - limit\n    if past <= 0.0:\n        return near, 0.0",
+        "past = x - 1.5 * limit\n    if past <= 0.0:\n        return near, 0.0",
         "parts",
     ),
     "effects not measured within groups": (
@@ -352,32 +362,32 @@ MUTANTS = {
     ),
     "effects beyond their limits left out of rows": (
         "kernels/rows.py",
-        "second += w[beyond + rows.indices[j]]",
+        "second += abs(rows.values[j]) * beyond[rows.indices[j]]",
         "second += 0.0",
         "parts",
     ),
     "an effect that stands twice in a row counted once": (
         "bounds/taylor_parts.py",
-        "far @ _each(effects, np.ones_like)",
-        "far @ (effects != 0.0)",
+        "beyond @ sizes",
+        "beyond @ abs(effects + 0.0 * effects)",
         "parts",
     ),
     "sizes of a row's numbers left out of the sum": (
         "bounds/taylor_parts.py",
-        "near @ _each(effects, np.abs)",
+        "near @ sizes",
         "near @ effects",
         "parts",
     ),
     "reach of the dense part left out of the sum": (
         "bounds/taylor_parts.py",
-        "near @ reach,",
-        "near.sum(),",
+        "near @ reach, ",
+        "near.sum(), ",
         "parts",
     ),
     "derivatives at the anchor alone": (
         "bounds/taylor_parts.py",
-        "span = end * limit",
-        "span = 0.0 * limit",
+        "eta - end * span, eta + end * span, y)",
+        "eta, eta, y)",
         "parts",
     ),
     "weights of the parts left out of the remainder": (

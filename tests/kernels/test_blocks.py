@@ -6,12 +6,13 @@ from scipy import stats
 
 from pymc_flymc.kernels import blocks
 from pymc_flymc.kernels.generators import address_of_generator
+from pymc_flymc.kernels.layout import Powers
 
 
-def drawn_rows(tables, powers, far=0.0, room=2, seed=1):
+def drawn_rows(tables, powers, beyond=0.0, room=2, seed=1):
     """Number of draws of each row, and the proposals' numbers of rows."""
     n = len(tables.near)
-    shared = np.column_stack([powers, np.full(len(powers), far), np.zeros(len(powers))])
+    shared = np.column_stack(Powers(powers, beyond * np.array(powers), np.zeros(len(powers))))
     ends, drawn = np.zeros(len(powers), np.int64), np.empty(room * n, np.int32)
     rng, total, sizes, start = np.random.default_rng(seed), np.zeros(n, int), [], 0
     while start < len(powers):
@@ -27,16 +28,18 @@ def drawn_rows(tables, powers, far=0.0, room=2, seed=1):
     return total, np.array(sizes)
 
 
-@pytest.mark.parametrize("far", [0.0, 1.0])
+@pytest.mark.parametrize("beyond", [0.0, 0.7])
 @pytest.mark.parametrize("power", [1.0, 60.0, 3000.0])  # few drawn; many twice; all rows visited
-def test_rows_are_bright_with_their_probabilities(power, far):
+def test_rows_are_bright_with_their_probabilities(power, beyond):
     rng = np.random.default_rng(0)
     rates = (1e-3 * rng.exponential(size=700)).astype(np.float32)
     rates[::9] = 0.0
-    tables = blocks.make_tables(rates, 2 * rates)
+    others = rates[rng.permutation(700)]
+    others[::9] = 0.0
+    tables = blocks.make_tables(rates, others)
     k = 20_000 if power < 100 else 2000
-    counts, sizes = drawn_rows(tables, np.full(k, power), far)
-    p = -np.expm1(-(1.0 + far) * power * rates.astype(float))
+    counts, sizes = drawn_rows(tables, np.full(k, power), beyond)
+    p = -np.expm1(-power * (rates.astype(float) + beyond * others))
     assert not counts[::9].any()
     seen = p > 0
     expected = k * p[seen]

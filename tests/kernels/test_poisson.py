@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pymc_flymc.kernels.layout import Powers
 from pymc_flymc.kernels.native import read_only
 from pymc_flymc.kernels.poisson import SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.rows import Rows
@@ -37,20 +38,24 @@ def test_rows_drawn_are_sorted(n):
 
 
 @pytest.mark.parametrize("power", [0.02, 3.0])
-@pytest.mark.parametrize("far", [0.0, 1.0])
-def test_rows_are_bright_with_the_right_probability(power, far):
-    """Heavy rows, rows drawn by Poisson counts, and (power 3) the visit to all rows."""
+@pytest.mark.parametrize("beyond", [0.0, 0.5, 2.0])
+def test_rows_are_bright_with_the_right_probability(power, beyond):
+    """Heavy rows, rows drawn by Poisson counts, and (power 3) the visit to all rows.
+
+    Of one power of the radius, and of two.
+    """
     rng = np.random.default_rng(2)
     n, draws = 60, 40_000
     near = rng.exponential(size=n) ** 2
     near[:4] = 60.0
-    constants = np.column_stack([near, 1.5 * near, np.zeros((n, 2))])
+    far = rng.exponential(size=n)
+    constants = np.column_stack([near, far, np.zeros((n, 2))])
     tables = make_alias_tables(constants, (-np.expm1(-near * 0.02)).astype(np.float32))
     assert len(tables.heavy) == 4
     assert isinstance(tables, AliasTables) and len(tables.drawn) == n + SPARE
     rows = Rows(read_only(np.zeros((n, 1))), read_only(np.empty((0, 1))), 0, read_only(constants))
-    kappa = constants[:, 1 if far else 0]
-    shared = np.array([power, far, kappa.sum() * power])
+    rate = near * power + far * beyond * power
+    shared = np.array(Powers(power, beyond * power, rate.sum()))
     counts, pairs = np.zeros(n), 0
     for _ in range(draws):
         count = draw_bright(rng, tables, rows, shared)
@@ -58,7 +63,7 @@ def test_rows_are_bright_with_the_right_probability(power, far):
         assert len(set(members.tolist())) == count
         counts[members] += 1
         pairs += count**2
-    p = -np.expm1(-kappa * power)
+    p = -np.expm1(-rate)
     score = (counts / draws - p) / np.sqrt(p * (1 - p) / draws)
     score = score[(p * draws > 20) & ((1 - p) * draws > 20)]
     assert np.max(np.abs(score)) < stats.norm.isf(1e-5 / len(score))
