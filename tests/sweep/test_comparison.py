@@ -27,7 +27,7 @@ def autoregressive(rho, seed, n=N):
 def test_quadrature(normal):
     np.testing.assert_allclose(normal.mean, 0.0, atol=1e-12)
     np.testing.assert_allclose(normal.variance, 1.0, rtol=1e-9)
-    np.testing.assert_allclose(normal.quantiles(0, [0.001, 0.999]), [-3.09023, 3.09023], rtol=2e-4)
+    np.testing.assert_allclose(normal.quantiles(0, [0.001, 0.999]), [-3.09023, 3.09023], rtol=2e-5)
     # Of two squares half the sum is exponential.
     assert normal.contour(1e-3) == pytest.approx(np.log(1e-3), abs=0.01)
     points = np.array([[0.3, -2.1], [8.0, 0.0]])
