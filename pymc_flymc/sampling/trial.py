@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from arviz_stats.base import array_stats
 
 from pymc_flymc.anchor.surrogate import Surrogate
 from pymc_flymc.bounds import Problem
@@ -13,6 +12,7 @@ from pymc_flymc.kernels.metropolis import INDEPENDENT, new_moves
 from pymc_flymc.reporting import doing
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import GRADIENT
+from pymc_flymc.sampling.tails import pareto_index
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning, slowest_autocorrelation
 from pymc_flymc.target.resampling import Resampling
@@ -84,8 +84,7 @@ class Independence:
         # Where no weight stands out, the index is large without meaning anything; of a law that is
         # far from Pareto's it may come out as NaN.
         heavy = bool(law.max() > LARGEST_WEIGHT / n)
-        with np.errstate(all="ignore"):
-            heavy = heavy and not array_stats.psislw(finite)[1] <= LARGEST_TAIL_INDEX
+        heavy = heavy and not pareto_index(finite) <= LARGEST_TAIL_INDEX
         return cls(time, heavy)
 
 

@@ -1,0 +1,35 @@
+"""How heavy the tail of importance weights is."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+from arviz_stats.base import array_stats
+
+__all__ = ["pareto_index"]
+
+
+def pareto_index(log_weights: np.ndarray) -> float:
+    r"""Return the index k of weights whose tail is about :math:`P(W > w) \propto w^{-1/k}`.
+
+    Parameters
+    ----------
+    log_weights : ndarray, shape (n,)
+        Finite.
+
+    Returns
+    -------
+    float
+        Of Pareto's law fitted to the largest weights. Negative where they are bounded; it may be
+        NaN where their law is far from Pareto's.
+
+    References
+    ----------
+    Vehtari, A., Simpson, D., Gelman, A., Yao, Y. and Gabry, J. (2024). Pareto smoothed importance
+    sampling. Journal of Machine Learning Research 25.
+    """
+    with np.errstate(all="ignore"), suppress(ValueError):  # of a tail of equal weights
+        # ArviZ is for weights of leave-one-out validation, reciprocals of the likelihoods it takes.
+        return float(array_stats.psislw(-log_weights)[1])
+    return np.nan
