@@ -158,6 +158,11 @@ class BlockChain:
         self._now = units, log_weight, bright, np.concatenate(draws)
         return self._now
 
+    @property
+    def log_weight(self) -> float:
+        """Log weight of the state among proposals."""
+        return self.state.log_weight
+
     def take_queries(self) -> int:
         """Rows read since the last call."""
         queries, self._queries = self._queries, 0

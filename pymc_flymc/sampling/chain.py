@@ -167,6 +167,12 @@ class FireflyChain:
         """Number of bright rows."""
         return int(self.bright.count[0])
 
+    @property
+    def log_weight(self) -> float:
+        """Log weight of the state among joint proposals; NaN if there are none."""
+        joint = self.target.data.alias is not None
+        return float(self.state.log_weight[0]) if joint else np.nan
+
     def take_queries(self) -> int:
         """Likelihood queries since the last call."""
         queries = int(self.scratch.queries[0])

@@ -25,6 +25,7 @@ from pymc_flymc.reading.full_passes import warn_of_full_passes
 from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import log, reported
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
 from pymc_flymc.sampling.reanchoring import Anchors, same_anchor
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning
@@ -65,6 +66,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         "accept": (np.float64, []),
         "transitions": (np.int64, []),
         "n_rows": (np.int64, []),
+        **STATISTICS,
     }
     #: Those of kernels that are not in use.
     _unused: ClassVar[dict[str, float]] = {}
@@ -107,6 +109,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._fingerprint = None
         self._chain: FireflyChain | None = None
         self.tuning: Tuning | None = None
+        self._diagnostics = ChainDiagnostics(0)
         fingerprint = Fingerprint.of(self._model, self._source)
         reading = read(self._model, *self._asked, self._bound_setting, self._source)
         self._vars, self._per_row = reading.vars, reading.per_row
@@ -166,6 +169,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         end_with_parent()
         self._refresh(in_place=True)
         self._chain = self._new_chain()
+        self._diagnostics = ChainDiagnostics(draws)
         self.tune = tune > 0
         self.tuning = self._new_tuning(tune)
         self._interrupts.begin(tune + draws)
@@ -202,7 +206,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         elif not np.array_equal(theta, self._layout.round(chain.state.theta)):
             # Somebody else moved our variables: z must be drawn again from its conditional law.
             chain.start_at(self.rng, theta)
-        transitions = tuning.transitions
+        transitions, before = tuning.transitions, chain.state.theta.copy()
         accept = chain.advance(self.rng, transitions, tuning.gain() if self.tune else 0.0)
         if self.tune:
             window = tuning.record(chain.state.v, chain.n_bright)
@@ -218,6 +222,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             "accept": accept,
             "transitions": transitions,
             "n_rows": self._n_rows,
+            **self._diagnostics.statistics(chain, before, self.tune),
             **self._unused,
             **self.tuner.statistics(chain),
         }

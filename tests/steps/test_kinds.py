@@ -7,7 +7,7 @@ import pytest
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
-from tests.support.steps import STEPS, drive, identical, sample, step_of_kind
+from tests.support.steps import STEPS, advance, drive, identical, sample, step_of_kind
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +42,10 @@ def test_state_round_trip(built, kind, tuning):
         if i == 100:
             step.stop_tuning()
         point, _ = step.step(point)
-    saved, here = step.sampling_state, point
-
-    def go_on():
-        point, out = here, []
-        for _ in range(20):
-            point, [stat] = step.step(point)
-            out.append((*point["beta"], *stat.values()))
-        return np.array(out)
-
-    first = go_on()
+    saved = step.sampling_state
+    _, first = advance(step, point, 20)
     step.sampling_state = saved
-    np.testing.assert_array_equal(go_on(), first)
+    np.testing.assert_array_equal(advance(step, point, 20)[1], first)
 
 
 @pytest.mark.parametrize("kind", STEPS)

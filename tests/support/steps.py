@@ -31,6 +31,9 @@ STATS = {
     "n_steps": np.int64,
     "transitions": np.int64,
     "n_rows": np.int64,
+    "moved": np.bool_,
+    "distance": np.float64,
+    "log_weight": np.float64,
 }
 
 
@@ -52,6 +55,7 @@ def advance(step, point, n):
     out = []
     for _ in range(n):
         point, [stats] = step.step(point)
+        assert stats.pop("warning") is None
         out.append((*np.concatenate([np.ravel(v) for v in point.values()]), *stats.values()))
     return point, np.array(out)
 
