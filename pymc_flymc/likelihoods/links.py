@@ -60,8 +60,9 @@ def find_predictor(
     for candidate in _elementwise_parts(parameter):
         slope = _slope(parameter, candidate, first, inverse_link, rtol)
         if slope is not None:
-            # What the operations drop are axes of length 1, for the rows are a vector.
-            eta = candidate.flatten() if candidate.ndim > 1 else candidate
+            # What the operations drop are axes of length 1: the rows are a vector, or a table.
+            dropped = candidate.ndim > max(1, parameter.ndim)
+            eta = candidate.flatten() if dropped else candidate
             return eta if slope == 1 else slope * eta
     return None
 

@@ -121,8 +121,13 @@ def per_row(
     return {
         str(v.name): max(found)
         for v, graph in zip(model.deterministics, graphs, strict=True)
-        if (found := set(rows) & set(freeze(graph, shapes).type.shape))
+        if (found := set(rows) & _lengths(freeze(graph, shapes)))
     }
+
+
+def _lengths(variable: TensorVariable) -> set[int | None]:
+    """Return the lengths of an array's axes, and the number of its elements."""
+    return {*variable.type.shape, known_size(variable)}
 
 
 def warn_of_full_passes(

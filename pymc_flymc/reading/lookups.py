@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import ancestors
+from pytensor.scalar import basic as ps
 from pytensor.sparse.basic import SparseTensorType
 from pytensor.sparse.math import Dot as SparseDot
 from pytensor.sparse.math import StructuredDot
@@ -26,13 +27,15 @@ from pymc_flymc.reading.items import (
     Item,
     NotReadableError,
     below_views,
+    carries,
     flat,
     inputs_of,
+    kind_of,
     only_rows,
     without_axis,
 )
 
-__all__ = ["SPARSE_STEPS", "SparseBlock"]
+__all__ = ["SPARSE_STEPS", "SparseBlock", "positions_of", "split_lookup"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ def _lookup(item: Item, node: Apply, name: str, any_rows: bool) -> SparseBlock:
     Elements that no row has are left out, unless there may be other rows.
     """
     source = inputs_of(node)[0]
-    positions = _positions(node, name)
+    positions = positions_of(node, name)
     n_rows = positions.shape[item.axis]
     if not any_rows and any(
         isinstance(v, Constant) and n_rows in v.type.shape for v in ancestors([source])
@@ -92,7 +95,41 @@ def _lookup(item: Item, node: Apply, name: str, any_rows: bool) -> SparseBlock:
     return SparseBlock(matrix, coefficients, index if plain else None)
 
 
-def _positions(node: Apply, name: str) -> np.ndarray:
+def split_lookup(node: Apply) -> TensorVariable | None:
+    """Return a lookup in a sum of effects as a sum of lookups, None if it is no such lookup.
+
+    ``(a[:, None] + b)[g, h]`` is ``a[g] + b[h]``: effects of two factors, not one of their pairs.
+    """
+    if kind_of(node) is not AdvancedSubtensor:
+        return None
+    whole, *index = inputs_of(node)
+    source = cast(TensorVariable, below_views(whole))
+    every = tuple(indices_from_subtensor(index, node.op.idx_list)) == tuple(index)
+    if not every or not len(index) == source.ndim > 1 or not _is_sum_of_effects(source):
+        return None
+    if any(v.ndim != 1 or v.dtype == "bool" or free_inputs([v]) for v in index):
+        return None
+
+    def of(term: TensorVariable) -> TensorVariable:
+        axes = [k for k in range(term.ndim) if carries(term, k)]
+        return term.dimshuffle(*axes)[tuple(index[k] for k in axes)] if axes else term.squeeze()
+
+    terms: Any = source.owner.op(*map(of, inputs_of(source.owner)))
+    return terms
+
+
+def _is_sum_of_effects(v: TensorVariable) -> bool:
+    """Return whether a tensor is a sum of terms that have fewer axes."""
+    todo = [v]
+    while todo:
+        node = below_views(todo.pop()).owner
+        if node is None or kind_of(node) not in (ps.Add, ps.Sub):
+            return False
+        todo += [u for u in inputs_of(node) if u.type.broadcastable == v.type.broadcastable]
+    return True
+
+
+def positions_of(node: Apply, name: str) -> np.ndarray:
     """Return which elements of the flattened source a lookup takes, in the shape of its result."""
     source = inputs_of(node)[0]
     index = indices_from_subtensor(node.inputs[1:], node.op.idx_list)

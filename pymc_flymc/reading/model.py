@@ -169,7 +169,12 @@ def _read_elsewhere(model: Model, owned: list[TensorVariable], source: RowSource
     if not any(family.matches(rv) for family in LIKELIHOODS):
         raise UnsupportedModelError(nothing_supported(model, LIKELIHOODS))
     name = str(rv.name)
-    parameters = parameters_of(model, rv, rv, owned)
+    if rv.ndim != 1:
+        raise UnsupportedModelError(
+            f"rows given by data= have one observed value each, and {name!r} has {rv.ndim} "
+            "dimensions. Write it with a row for each value, or without data="
+        )
+    parameters = parameters_of(model, rv, rv, owned, shapes)
     warn_of_other_steps(model, owned, source.n_rows)
     observed = observed_graph(model, rv)
     regression, w = read_elsewhere(rv, parameters, observed, shapes, containers, source)

@@ -26,7 +26,7 @@ def size_of(model: Model, rv: TensorVariable) -> int:
 
 
 def check_form(model: Model, rv: TensorVariable) -> None:
-    """Refuse observed variables with missing values, of several dimensions, or in batches."""
+    """Refuse observed variables with missing values, a single number, or in batches."""
     name = str(rv.name)
     if name.endswith("_observed"):
         check_missing(model, name.removesuffix("_observed"))
@@ -35,11 +35,8 @@ def check_form(model: Model, rv: TensorVariable) -> None:
             f"the values of the observed variable {name!r} are drawn at random, as by "
             "pm.Minibatch: give all rows, of which Firefly reads few anyway"
         )
-    if rv.ndim != 1:
-        raise UnsupportedModelError(
-            f"the observed variable {rv.name!r} has {rv.ndim} dimensions; only vectors are "
-            "supported: flatten the observed values and the predictor"
-        )
+    if rv.ndim == 0:
+        raise UnsupportedModelError(f"the observed variable {rv.name!r} is a single number")
 
 
 def check_missing(model: Model, name: str) -> None:
@@ -51,7 +48,9 @@ def check_missing(model: Model, name: str) -> None:
     raise UnsupportedModelError(
         f"the observed variable {name!r} has missing values (NaN or masked), {n_missing} of them, "
         "which PyMC samples as variables of their own; drop these rows from the observed values "
-        "and from all predictors, as in y[keep] and X[keep] with keep = ~np.isnan(y), or ~y.mask"
+        "and from all predictors, as in y[keep] and X[keep] with keep = ~np.isnan(y), or ~y.mask; "
+        "of a table write the values that there are: person, item = np.nonzero(~np.isnan(Y)), "
+        "theta[person] - b[item], observed=Y[person, item]"
     )
 
 

@@ -33,6 +33,7 @@ from pymc_flymc.reading.items import (
     only_rows,
     times,
 )
+from pymc_flymc.reading.lookups import split_lookup
 
 _TWO_MATRICES = "it multiplies term by term by a matrix of the data's size"
 
@@ -153,7 +154,7 @@ def _dimshuffle(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
 
 
 def _reshape(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
-    """Reshapes that only add or drop axes of length 1."""
+    """Reshapes that only add or drop axes of length 1, or make a vector of a table."""
     source = inputs_of(node)[0]
     long_in = [i for i in range(source.ndim) if carries(source, i)]
     long_out = [i for i in range(item.var.ndim) if carries(item.var, i)]
@@ -161,6 +162,11 @@ def _reshape(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
         {source.type.shape[i], item.var.type.shape[j]} - {None}
         for i, j in zip(long_in, long_out, strict=False)
     ]
+    if item.var.ndim == 1 < len(long_in) and None not in source.type.shape:
+        index = np.indices(source.type.shape, np.int32).reshape(source.ndim, -1)
+        split = split_lookup(source[tuple(index)].owner)
+        if split is not None:
+            return [replace(item, var=split)]
     if len(long_in) != len(long_out) or any(len(known) > 1 for known in lengths):
         raise NotReadableError("it contains a reshape other than adding or dropping axes")
     partner = dict(zip(long_out, long_in, strict=True))

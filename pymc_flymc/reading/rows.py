@@ -12,6 +12,7 @@ from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import graph_replace
 from pytensor.tensor import as_tensor
+from pytensor.tensor.random.basic import CategoricalRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
@@ -29,6 +30,7 @@ from pymc_flymc.reading.levels import read_levels
 from pymc_flymc.reading.observed import check_form, observed_graph, outcomes_of
 from pymc_flymc.reading.predictor import read_parameters
 from pymc_flymc.reading.rest import read_rest
+from pymc_flymc.reading.tables import as_rows, several_predictors
 from pymc_flymc.reading.variables import names
 from pymc_flymc.reading.weights import read_weights, with_weights, without_weights
 from pymc_flymc.regression.regression import Regression
@@ -84,10 +86,10 @@ def read_rows(
     inner, graph = without_weights(rv)
     inner, psi = without_hurdle(inner)
     observed = evaluate(observed_graph(model, rv))
-    weights = None if graph is None else read_weights(graph, len(observed), name)
+    weights = None if graph is None else read_weights(graph, observed.shape, name)
     if psi is not None:
         return _read_hurdle(model, rv, (inner, psi), owned, observed, weights, shapes)
-    parameters = parameters_of(model, rv, inner, owned)
+    parameters, observed = parameters_of(model, rv, inner, owned, shapes), observed.reshape(-1)
     if parameters.cutpoints is not None:
         levels = read_levels(parameters, observed, name, shapes, weights)
         regression = Regression(name, levels.design, levels.y, parameters.likelihood)
@@ -112,7 +114,9 @@ def _read_hurdle(
     above = above_zero(observed, name)
     # One is a value of all that are above zero: these rows are left out once all are checked.
     filled = np.where(above, observed, 1)
-    parameters = parameters_of(model, rv, inner, owned, as_tensor(filled.astype(inner.dtype)))
+    values = as_tensor(filled.astype(inner.dtype))
+    parameters = parameters_of(model, rv, inner, owned, shapes, values)
+    above, filled = above.reshape(-1), filled.reshape(-1)
     part, rest = _regress(parameters, filled, name, shapes, weights, above)
     terms = None if parameters.rest is None else above * parameters.rest
     if psi.ndim == 0:
@@ -120,10 +124,10 @@ def _read_hurdle(
         _check_variables(model, owned, [psi], name)
         terms = zeros_of_values(psi, above) + (0.0 if terms is None else terms)
         rest = rest + zeros_together(psi, above, weights)
-        return Rows([part], rest, _of_values(terms, len(observed), weights))
-    zeros = parameters_of(model, rv, zeros_of_rows(psi, name), owned)
+        return Rows([part], rest, _of_values(terms, len(above), weights))
+    zeros = parameters_of(model, rv, zeros_of_rows(psi, name), owned, shapes)
     whether, _ = _regress(zeros, above, name_of_zeros(name), shapes, weights)
-    return Rows([part, whether], rest, _of_values(terms, len(observed), weights))
+    return Rows([part, whether], rest, _of_values(terms, len(above), weights))
 
 
 def _regress(
@@ -184,14 +188,17 @@ def parameters_of(
     rv: TensorVariable,
     inner: TensorVariable,
     owned: list[TensorVariable],
+    shapes: Mapping[Variable, tuple[int, ...]],
     values: TensorVariable | None = None,
 ) -> RowParameters:
     """Return the parameters of an observed variable in terms of value variables.
 
     Of one with weights or a hurdle the variable inside is read. In graphs it
-    stands for `values`, by default those observed.
+    stands for `values`, by default those observed. Those of a table are those of its rows.
     """
     check_form(model, rv)
+    if rv.ndim > 1 and isinstance(inner.owner.op, CategoricalRV):
+        raise several_predictors(str(rv.name), rv.ndim)
     parameters = _read_parameters(inner)
     optional = {name: getattr(parameters, name) for name in ("cutpoints", "rest", "unit")}
     further = {name: graph for name, graph in optional.items() if graph is not None}
@@ -200,12 +207,15 @@ def parameters_of(
     graphs = model.replace_rvs_by_values(graph_replace(graphs, observed, strict=False))
     _check_variables(model, owned, graphs, str(rv.name))
     stop = 1 + len(parameters.nuisances)
-    return replace(
+    parameters = replace(
         parameters,
         predictors=graphs[0],
         nuisances=graphs[1:stop],
         **dict(zip(further, graphs[stop:], strict=True)),
     )
+    if rv.ndim == 1:
+        return parameters
+    return as_rows(parameters, evaluate(model.rvs_to_values[rv]).shape, shapes, str(rv.name))
 
 
 def _read_parameters(rv: TensorVariable) -> RowParameters:

@@ -6,7 +6,7 @@ The walk ends at constants: these are the design, and their weights are the coef
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytensor.tensor as pt
@@ -29,7 +29,7 @@ from pymc_flymc.reading.items import (
     times,
     without_axis,
 )
-from pymc_flymc.reading.lookups import SPARSE_STEPS, SparseBlock
+from pymc_flymc.reading.lookups import SPARSE_STEPS, SparseBlock, split_lookup
 from pymc_flymc.reading.operations import STEPS, VIEWS
 
 SUPPORTED = (
@@ -138,6 +138,9 @@ class Walk:
         if self(item.var) and not self._looks_through(item, node):
             self._add_block(item)
             return []
+        split = split_lookup(node)
+        if split is not None:
+            return [replace(item, var=split)]
         if kind_of(node) in SPARSE_STEPS:
             block = SPARSE_STEPS[kind_of(node)](item, node, self._name, self.any_rows)
             self._check_rows(block.matrix.shape[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -166,18 +167,23 @@ def _core(density: TensorVariable) -> TensorVariable:
     return found.get(density, density)
 
 
-def read_weights(graph: TensorVariable, n_rows: int, name: str) -> np.ndarray:
-    """Return the weights of an observed variable, shape (N,).
+def read_weights(graph: TensorVariable, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """Return the weights of observed values of a shape, as a vector (N,).
 
     Raises
     ------
     ValueError
         If they are not finite numbers >= 0, none is positive, or they are not one for each row.
     """
-    weights = np.squeeze(evaluate(graph)).astype(np.float64)
-    if weights.shape not in ((), (n_rows,)):
-        raise ValueError(f"{name!r} has {weights.size} weights for {n_rows} observed values")
-    weights = np.broadcast_to(weights, (n_rows,))
+    weights = evaluate(graph).astype(np.float64)
+    if len(shape) == 1:
+        weights = np.squeeze(weights)
+    try:
+        weights = np.broadcast_to(weights, shape).reshape(-1)
+    except ValueError:
+        raise ValueError(
+            f"{name!r} has {weights.size} weights for {math.prod(shape)} observed values"
+        ) from None
     expected = "finite and zero or more"
     check_values(
         np.isfinite(weights) & (weights >= 0), weights, f"the weights of {name!r}", expected

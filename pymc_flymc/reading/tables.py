@@ -1,0 +1,241 @@
+"""Tables of observed values as rows: what depends on one of their axes becomes a lookup.
+
+In ``theta[:, None] - b[None, :]``, for observed values of persons (axis 0) and items (axis 1), an
+effect of persons has one value for each person. As rows that is ``theta[person] - b[item]``, with
+the numbers of each row's person and item. Neither is written out as columns of zeros and ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.compile.ops import ViewOp
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.traversal import toposort
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.subtensor import AdvancedSubtensor
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze, plain_function
+from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.reading.items import carries, inputs_of, kind_of
+from pymc_flymc.reading.lookups import positions_of
+
+__all__ = ["as_rows", "several_predictors"]
+
+_THROUGH = frozenset({ViewOp, SpecifyShape, DimShuffle, Alloc, Sum, Dot})
+
+
+def as_rows(
+    parameters: RowParameters,
+    shape: tuple[int, ...],
+    shapes: Mapping[Variable, tuple[int, ...]],
+    name: str,
+) -> RowParameters:
+    """Return the parameters of a table of observed values as those of its rows.
+
+    Parameters
+    ----------
+    parameters : RowParameters
+        Their graphs broadcast to the shape of the table, and those returned to (N,), with the
+        rows in C order.
+    shape : tuple of int
+        Of the observed values.
+    shapes : mapping
+        Shapes of the value variables.
+    name : str
+        Name of the observed variable, for messages.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the family has several predictors or cutpoints, or a graph cannot be read.
+    """
+    if parameters.likelihood.n_predictors > 1:
+        raise several_predictors(name, len(shape))
+    rows = _Rows(shape, shapes, name)
+    return replace(
+        parameters,
+        predictors=rows.of(parameters.predictors),
+        row_data=[rows.of(graph) for graph in parameters.row_data],
+        rest=None if parameters.rest is None else rows.of(parameters.rest),
+        unit=None if parameters.unit is None else rows.of(parameters.unit),
+    )
+
+
+def several_predictors(name: str, ndim: int) -> UnsupportedModelError:
+    """Return the error for a table of a family with several predictors."""
+    return UnsupportedModelError(
+        f"the observed variable {name!r} has {ndim} dimensions, which is supported for likelihoods "
+        "with one predictor only: write it with a row for each value, as in "
+        "person, item = np.indices(Y.shape).reshape(2, -1), with effects theta[person] and "
+        "observed=Y.ravel()"
+    )
+
+
+class _Rows:
+    """From graphs of the shape of a table to graphs of its rows.
+
+    The work is done by `_take`, from the results of operations down to their arguments. Of a tensor
+    it knows which axis of the table each axis of the tensor is, or None where it is none. Its
+    result has the rows before the tensor's own axes, and length one along those of the table.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], shapes: Mapping[Variable, tuple[int, ...]], name: str
+    ) -> None:
+        self._shape, self._shapes, self._name = shape, shapes, name
+        self._n_rows = math.prod(shape)
+        index = np.int32 if max(shape) < 2**31 else np.int64
+        numbers = np.meshgrid(*(np.arange(n, dtype=index) for n in shape), indexing="ij")
+        self._numbers = [pt.constant(each.reshape(-1)) for each in numbers]
+        self._fixed: dict[Variable, bool] = {}
+        #: Lengths of the axes of the constants that a tensor is computed from.
+        self._lengths: dict[Variable, frozenset[int]] = {}
+
+    def of(self, graph: TensorVariable) -> TensorVariable:
+        """Return the rows of a graph, a vector of length N or a scalar.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If it cannot be read.
+        """
+        frozen = freeze(graph, self._shapes)
+        if frozen.ndim == 0:
+            return frozen
+        self._look_at(frozen)
+        missing = len(self._shape) - frozen.ndim
+        at = tuple(range(missing, len(self._shape)))
+        rows = self._take(frozen, at).dimshuffle(0)
+        self._check(frozen, rows)
+        return rows[0] if rows.type.broadcastable[0] and self._n_rows > 1 else rows
+
+    def _look_at(self, graph: TensorVariable) -> None:
+        """Find what of a graph is constant, and what is computed from which constants."""
+        nodes = list(toposort([graph]))
+        for v in {graph, *(v for node in nodes for v in node.inputs)}:
+            if v.owner is None:
+                self._fixed[v] = isinstance(v, Constant)
+                shape = getattr(v.type, "shape", ()) if self._fixed[v] else ()
+                self._lengths[v] = frozenset(n for n in shape if n)
+        for node in nodes:
+            fixed = all(self._fixed[v] for v in node.inputs)
+            lengths = frozenset[int]().union(*(self._lengths[v] for v in node.inputs))
+            self._fixed.update(dict.fromkeys(node.outputs, fixed))
+            self._lengths.update(dict.fromkeys(node.outputs, lengths))
+
+    def _take(self, v: Any, at: Sequence[int | None]) -> Any:
+        """Return the rows of a tensor, shape (N, ...), or (1, ...) where all are the same."""
+        carried = [j for j, axis in enumerate(at) if axis is not None and carries(v, j)]
+        if not carried:
+            return v.dimshuffle("x", *range(v.ndim))
+        if self._fixed.get(v, isinstance(v, Constant)):
+            return self._take_numbers(evaluate(v), carried, at)
+        node = v.owner
+        op = None if node is None else node.op
+        # What no data enter is looked up as a whole: a function of effects is as good as an effect.
+        has_data = any(self._shape[at[j] or 0] in self._lengths[v] for j in carried)
+        if isinstance(op, Elemwise) and (has_data or len(carried) > 1):
+            return op(*(self._take(each, at) for each in inputs_of(node)))
+        if isinstance(op, AdvancedSubtensor) and not free_inputs(node.inputs[1:]):
+            places = self._take_numbers(positions_of(node, self._name), carried, at)
+            return inputs_of(node)[0].flatten()[places]
+        if (has_data or len(carried) > 1) and _is_known(node):
+            return self._through(v, node, at)
+        return self._look_up(v, carried, at)
+
+    def _through(self, v: Any, node: Apply, at: Sequence[int | None]) -> Any:
+        """Step through an operation that is no arithmetic term by term."""
+        op, kind, source = node.op, kind_of(node), inputs_of(node)[0]
+        if kind is DimShuffle:
+            order = op.new_order
+            back = [at[order.index(j)] if j in order else None for j in range(source.ndim)]
+            return self._take(source, back).dimshuffle(
+                0, *("x" if j == "x" else j + 1 for j in order)
+            )
+        if kind is Sum:
+            gone = [axis % source.ndim for axis in op.axis]
+            kept = iter(at)
+            back = [None if j in gone else next(kept) for j in range(source.ndim)]
+            return self._take(source, back).sum(axis=[j + 1 for j in gone])
+        if kind is Dot:
+            left, right = inputs_of(node)
+            a, b = self._take(left, (at[0], None)), self._take(right, (None, at[1]))
+            return (a.dimshuffle(0, 1, 2, "x") * b.dimshuffle(0, "x", 1, 2)).sum(axis=2)
+        if kind is Alloc:
+            source = source.dimshuffle(*"x" * (v.ndim - source.ndim), *range(source.ndim))
+        return self._take(source, at)
+
+    def _take_numbers(
+        self, value: np.ndarray, carried: Sequence[int], at: Sequence[int | None]
+    ) -> TensorVariable:
+        """Return rows of constants: of a whole table, the same memory."""
+        axes = [at[j] for j in carried]
+        front = np.moveaxis(value, carried, range(len(carried)))
+        inner = front.shape[len(carried) :]
+        if axes == [k for k, n in enumerate(self._shape) if n > 1]:
+            rows = front.reshape(self._n_rows, *inner)
+        else:
+            rows = front[tuple(self._numbers[k or 0].data for k in axes)]
+        own = [1 if j in carried else n for j, n in enumerate(value.shape)]
+        return pt.constant(rows.reshape(self._n_rows, *own))
+
+    def _look_up(self, v: Any, carried: Sequence[int], at: Sequence[int | None]) -> Any:
+        """Return what each row has of a tensor that is as long as some axes of the table."""
+        inner = [j for j in range(v.ndim) if j not in carried]
+        axes = [at[j] or 0 for j in carried]
+        front = v.dimshuffle(*carried, *inner)
+        if math.prod(self._shape[k] for k in axes) == self._n_rows:
+            if len(axes) > 1:
+                what = f"the result of {v.owner.op}" if v.owner else f"the variable {v.name!r}"
+                raise UnsupportedModelError(
+                    f"cannot read the observed variable {self._name!r}, a table of shape "
+                    f"{self._shape}: {what} has a value of its own for each of its values"
+                )
+            rows = front
+        else:
+            rows = front[tuple(self._numbers[k] for k in axes)]
+        place = {j: i + 1 for i, j in enumerate(inner)}
+        return rows.dimshuffle(0, *(place.get(j, "x") for j in range(v.ndim)))
+
+    def _check(self, graph: TensorVariable, rows: TensorVariable) -> None:
+        """Compare both forms at random values of the variables."""
+        inputs = free_inputs([graph])
+        rng = np.random.default_rng(20260102)
+        point = [
+            rng.standard_normal(self._shapes.get(v, v.type.shape)).astype(v.type.dtype)
+            for v in inputs
+        ]
+        with np.errstate(all="ignore"):
+            table, found = plain_function(inputs, [graph, rows])(*point)
+        try:
+            expected = np.broadcast_to(table, self._shape).reshape(-1)
+        except ValueError:
+            raise UnsupportedModelError(
+                f"a parameter of {self._name!r} has the shape {table.shape}, which is not that of "
+                f"the observed values, {self._shape}: write it with a row for each value"
+            ) from None
+        rtol = 1e-10 if expected.dtype == np.float64 else 1e-4
+        scale = np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected))
+        if not np.allclose(found, expected, rtol, rtol * scale, equal_nan=True):
+            raise UnsupportedModelError(
+                f"the table {self._name!r} was read wrongly as rows. Please report this model; "
+                "writing it with a row for each value avoids the problem"
+            )
+
+
+def _is_known(node: Apply | None) -> bool:
+    """Return whether `_Rows` steps through an operation; of products, those of two matrices."""
+    if node is None or kind_of(node) not in _THROUGH:
+        return False
+    return kind_of(node) is not Dot or inputs_of(node)[0].ndim == inputs_of(node)[1].ndim == 2
