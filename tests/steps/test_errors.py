@@ -30,7 +30,9 @@ PROVOKED = {
     "cannot read the linear predictor": lambda e: bernoulli(exp(e)),
     "it takes some rows out of a term": lambda e: bernoulli(e[: N // 2], Y[: N // 2]),
     "has missing values": lambda e: bernoulli(e, MASKED),
-    "dimensions; only vectors are supported": lambda e: bernoulli(e[:, None], Y[:, None]),
+    "dimensions, which is supported for likelihoods with one predictor only": lambda e: (
+        pm.Categorical("y", logit_p=e[:, None, None] * np.arange(3), observed=Y[:, None])
+    ),
     "samples continuous variables only": with_discrete,
     "NaN or infinite values": lambda e: bernoulli(e + WITH_NAN),
     "values other than 0 and 1": lambda e: bernoulli(e, Y + 1),
