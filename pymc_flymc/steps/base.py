@@ -96,7 +96,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._fingerprint: Fingerprint | None = None
         self._read()
 
-    @interruptible()
+    @interruptible
     @reported
     def _read(self) -> None:
         """Read the model with its data of now, find the anchor and build the target."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import functools
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -88,19 +88,24 @@ class Interrupts:
             raise
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Handle interrupts while something is done."""
-    interrupts = Interrupts()
-    interrupts.begin()
-    try:
-        yield
-        interrupts.check()
-    except Exception:
-        interrupts.check()  # of what an interrupt has broken, it is the cause
-        raise
-    finally:
-        interrupts.end()
+def interruptible[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function handle interrupts while it runs."""
+
+    @functools.wraps(function)
+    def interruptible_function(*args: P.args, **kwargs: P.kwargs) -> R:
+        interrupts = Interrupts()
+        interrupts.begin()
+        try:
+            result = function(*args, **kwargs)
+            interrupts.check()
+            return result
+        except Exception:
+            interrupts.check()  # of what an interrupt has broken, it is the cause
+            raise
+        finally:
+            interrupts.end()
+
+    return interruptible_function
 
 
 def _is_unchecked(frame: FrameType | None) -> bool:

@@ -229,14 +229,6 @@ def test_missing_values():
         read_model(model, ["b"])
 
 
-def test_two_dimensional_observed():
-    with pm.Model() as model:
-        b = pm.Normal("b", shape=(3, 2))
-        pm.Bernoulli("y", logit_p=X @ b, observed=np.column_stack([Y, Y]))
-    with pytest.raises(UnsupportedModelError, match="'y' has 2 dimensions; only vectors"):
-        read_model(model)
-
-
 def test_discrete_variables():
     with pm.Model() as model:
         b = pm.Normal("b", shape=3)

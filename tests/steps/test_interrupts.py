@@ -93,11 +93,15 @@ def test_what_numba_and_llvm_call_is_known():
 
 
 def test_is_the_cause_of_what_it_has_broken(handled):
-    with pytest.raises(KeyboardInterrupt), interruptible():
+    @interruptible
+    def broken():
         try:
             interrupt()
         except KeyboardInterrupt:
             raise SystemError from None
+
+    with pytest.raises(KeyboardInterrupt):
+        broken()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -115,8 +119,8 @@ def test_is_raised_again_where_a_callback_has_lost_it(handled):
     with pytest.raises(KeyboardInterrupt):
         handled.check()
     handled.check()
-    with pytest.raises(KeyboardInterrupt), interruptible():
-        lose()
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(lose)()
 
 
 def test_the_handler_is_given_back_with_the_last_draw(handled):
@@ -132,13 +136,11 @@ def test_the_handler_is_given_back_with_the_last_draw(handled):
 
 def test_handlers_that_raise_nothing_stay_as_they_are(handled):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with interruptible():
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-        interrupt()
+    interruptible(interrupt)()
+    assert interruptible(lambda: signal.getsignal(signal.SIGINT))() is signal.SIG_IGN
     noted = []
     signal.signal(signal.SIGINT, lambda *_: noted.append(1))
-    with interruptible():
-        interrupt()
+    interruptible(interrupt)()
     assert noted == [1]
 
 
