@@ -15,6 +15,7 @@ import numpy as np
 from pymc.model.core import Model
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.agreement.cells import CellsOfGraph
 from pymc_flymc.agreement.elsewhere import sample_rows
 from pymc_flymc.agreement.evaluation import (
     Point,
@@ -152,8 +153,11 @@ class OfRows:
         return own, expected
 
     def _of(self, graph: TensorVariable, points: Points, draws: int) -> Values:
+        some = RowsOfGraph(self.rows)
+        if graph.ndim > 1:
+            some = CellsOfGraph(self.rows, graph.type.shape)
         try:
-            return of_rows(graph, RowsOfGraph(self.rows), points.named, draws)
+            return of_rows(graph, some, points.named, draws)
         except NotGatheredError:
             if len(self.numbers) > WHOLE:
                 raise

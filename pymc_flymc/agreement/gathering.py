@@ -91,11 +91,13 @@ class RowsOfGraph:
                 memo[need] = v
             elif isinstance(v, Constant):
                 memo[need] = self._leaf(v, axis, v.data)
+            elif v.owner is None:  # effects along an axis of a table
+                memo[need] = v.take(self.rows, axis)
             else:
-                found = None if v.owner is None else self._rule(v.owner, axis)
+                found = self._rule(v.owner, axis)
                 if found is None:
                     if free_inputs([v]):
-                        raise NotGatheredError(str(v.owner.op if v.owner else v))
+                        raise NotGatheredError(str(v.owner.op))
                     memo[need] = self._leaf(v, axis, _value(v))
                     continue
                 needs, again = found
@@ -261,6 +263,7 @@ class AllOfGraph:
         self.inputs += replaced.values()
         self.values += [v.data for v in replaced]
         whole: Any = graph_replace([graph], replaced, strict=False)[0] if replaced else graph
+        whole = whole.flatten() if whole.ndim > 1 else whole
         return whole if whole.type.broadcastable[0] else whole[self.inputs[0]]
 
 

@@ -8,6 +8,7 @@ from pymc_flymc import UnsupportedModelError
 from pymc_flymc.agreement import check as module
 from pymc_flymc.agreement.rows import ROWS, choose_rows
 from pymc_flymc.anchor.anchor import AnchorPart
+from pymc_flymc.reading import tables
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.regression.expansion import LikelihoodExpansion
 from tests.support.readings import compare
@@ -150,3 +151,20 @@ def test_extreme_rows_are_among_those_compared(monkeypatch):
     rows = choose_rows(reading.regressions, [part.rows], [anchor], n, rng)
     assert len(rows) == len(set(rows)) == ROWS
     assert {1234, 777, 888, 55} <= set(rows)
+
+
+def test_tables(monkeypatch):
+    """Their values are compared with the model's own, one by one and not as a whole."""
+    answers = RNG.integers(0, 2, (12, 5))
+    with pm.Model() as model:
+        persons, items = pm.Normal("persons", shape=12), pm.Normal("items", shape=5)
+        pm.Bernoulli("y", logit_p=persons[:, None] - items, observed=answers)
+    monkeypatch.setattr(module, "AllOfGraph", None)
+    compare(model)
+    take = tables._Rows._take
+    monkeypatch.setattr(tables._Rows, "_check", lambda *_: None)
+    monkeypatch.setattr(
+        tables._Rows, "_take", lambda self, v, at: take(self, v, at) * (0.99 if v.ndim == 2 else 1)
+    )
+    with pytest.raises(UnsupportedModelError, match="the log-likelihood of 'y' is read as another"):
+        compare(model)
