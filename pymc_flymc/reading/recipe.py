@@ -10,6 +10,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import evaluate, freeze
 from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.reading.casts import cast_rows
@@ -96,7 +97,9 @@ class GraphRecipe:
 
     def observations(self, values: Mapping[Variable, np.ndarray]) -> np.ndarray:
         """Return observed values as they are."""
-        return evaluate(freeze(self.observed, {}, values))
+        frozen = freeze(self.observed, {}, values)
+        check_integers(frozen, f"the observed variable {self.name!r}")
+        return evaluate(frozen)
 
 
 def columns_of(design: Design) -> tuple[int, ...]:

@@ -16,7 +16,8 @@ from pytensor.tensor.random.basic import CategoricalRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.graphs.integers import check_integers
+from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
 from pymc_flymc.likelihoods import LIKELIHOODS, RowParameters
 from pymc_flymc.reading.hurdles import (
     above_zero,
@@ -85,7 +86,9 @@ def read_rows(
     name = str(rv.name)
     inner, graph = without_weights(rv)
     inner, psi = without_hurdle(inner)
-    observed = evaluate(observed_graph(model, rv))
+    graph_of_values = freeze(observed_graph(model, rv), {})
+    check_integers(graph_of_values, f"the observed variable {name!r}")
+    observed = evaluate(graph_of_values)
     weights = None if graph is None else read_weights(graph, observed.shape, name)
     if psi is not None:
         return _read_hurdle(model, rv, (inner, psi), owned, observed, weights, shapes)

@@ -103,3 +103,15 @@ def test_row_data():
         pm.Binomial("y", n=trials, logit_p=pm.Normal("a") * k, observed=np.full(N, 3))
     with pytest.raises(ValueError, match="'y' computes add of 120, 180 in uint8"):
         read_model(model)
+
+
+def test_observed_values():
+    """A sum of counts that leaves their type."""
+    from pymc_flymc.reading.model import read_model
+
+    k = np.full(N, 200, np.uint8)
+    with pm.Model() as model:
+        total = pm.Data("k", k) + pm.Data("more", k)
+        pm.Poisson("y", mu=pm.math.exp(pm.Normal("a") * np.arange(N)), observed=total)
+    with pytest.raises(ValueError, match="observed variable 'y' computes add of 200, 200 in uint8"):
+        read_model(model)

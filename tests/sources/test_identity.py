@@ -59,6 +59,17 @@ def test_zarr_through_dask_and_by_its_name(tmp_path):
     assert column.identity(digest_of) != before
 
 
+def test_arrays_of_other_kinds():
+    zarr = pytest.importorskip("zarr")
+    in_memory = zarr.create_array(store={}, shape=(200,), chunks=(10,), dtype="f8")
+    in_memory[:] = 1.0
+    column = as_column("a", in_memory)
+    before = column.identity(digest_of)
+    assert column.identity(digest_of) == before
+    in_memory[:100] = 2.0
+    assert column.identity(digest_of) != before
+
+
 def test_maps_of_files_that_are_replaced(tmp_path):
     column = as_column("a", stored("memmap", VALUES, tmp_path))
     column.identity(digest_of)
