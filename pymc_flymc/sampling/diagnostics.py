@@ -5,6 +5,7 @@ R-hat and effective sample sizes see neither: they judge the draws that there ar
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -60,12 +61,13 @@ class ChainDiagnostics:
         tuning : bool
             Whether the chain still tunes: then nothing is kept.
         """
-        moved = not np.array_equal(before, chain.state.theta)
-        trouble = None if tuning else self.record(moved, chain.log_weight)
+        v, log_weight = chain.state.v, chain.log_weight
+        moved = bool((before != chain.state.theta).any())
+        trouble = None if tuning else self.record(moved, log_weight)
         return {
             "moved": moved,
-            "distance": float(np.linalg.norm(chain.state.v)),
-            "log_weight": chain.log_weight,
+            "distance": math.sqrt(v @ v),
+            "log_weight": log_weight,
             "warning": trouble and SamplerWarning(WarningType.CONVERGENCE, trouble, "warn"),
         }
 
