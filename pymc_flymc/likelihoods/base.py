@@ -85,8 +85,8 @@ class Likelihood(Protocol):
     as the model has it; all else is asked of what `read` returns. So a family of which the model
     decides something may be a dataclass whose `read` returns a copy of itself with that filled in.
 
-    A family may have an attribute `usage`: how a model writes it, such as
-    ``"pm.Poisson(mu=pm.math.exp(eta))"``. Messages list it by that, or else by its name.
+    Those of this package have an attribute `usage`: how a model writes them, such as
+    ``"pm.Poisson(mu=pm.math.exp(eta))"``, for messages and the list in the documentation.
     """
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import pymc as pm
 from pymc.model.core import Model
@@ -17,11 +16,24 @@ from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.variable import TensorVariable
 from pytensor.xtensor.vectorization import XRV
 
-__all__ = ["ALTERNATIVES", "distribution_name", "is_ordered", "nothing_supported"]
+__all__ = ["ALTERNATIVES", "LEAVE_OUT", "distribution_name", "is_ordered", "nothing_supported"]
 
 _POSITIVE = "pm.LogNormal, pm.Gamma with a log link, or pm.StudentT for np.log(y)"
-_TRIALS = "pm.Categorical(logit_p=eta), with a row for each trial"
+_TRIALS = (
+    "rows of categories with weights, row, category = np.nonzero(Y), "
+    'pymc_flymc.weighted("y", pm.Categorical.dist(logit_p=eta[row]), Y[row, category], '
+    "observed=category)"
+)
+_OUTCOMES = (
+    "pm.StudentT or pm.Normal of a table of outcomes, with effects of its rows that they share"
+)
+_LAGGED = (
+    "pm.Normal(mu=alpha + lagged @ rho, sigma=sigma) for y[k:], given the first k values: the "
+    "columns of lagged are earlier values"
+)
 
+#: The way out that is always there.
+LEAVE_OUT = "Leave out step=, and NUTS samples the model as it is."
 #: The nearest that is supported, by words of `distribution_name`.
 ALTERNATIVES = {
     "minibatch": "the variable without total_size= and pm.Minibatch, with all rows: Firefly reads "
@@ -37,44 +49,45 @@ ALTERNATIVES = {
     "Truncated": "the distribution without pm.Truncated, if next to nothing is cut off; counts of "
     "pm.Poisson.dist and pm.NegativeBinomial.dist may have lower=1",
     "TruncatedNormal": "pm.Normal, if next to nothing is cut off",
+    "Gumbel": "pm.Weibull(1 / beta, pm.math.exp(-mu)) for np.exp(-y), the same model; or "
+    "pm.Logistic",
+    "VonMises": "pm.StudentT or pm.Normal for angles around their mean, if they spread little",
+    "AR": _LAGGED,
+    "LogitNormal": "pm.Normal for np.log(y / (1 - y)), the same model; or pm.Beta",
+    "MvNormal": _OUTCOMES,
+    "MvStudentT": _OUTCOMES,
+    "CustomDist": "a family of your own",
     "Geometric": "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=1) for y - 1 is geometric, with "
     "p = 1 / (1 + mu)",
     "Multinomial": _TRIALS,
-    "DirichletMultinomial": _TRIALS,
+    "DirichletMultinomial": f"{_TRIALS}, and effects of rows for what varies more than trials do",
 }
 
 
-def nothing_supported(model: Model, families: Sequence[object]) -> str:
-    """Return the message for a model without an observed variable of one of the families.
-
-    Parameters
-    ----------
-    model : Model
-    families : sequence of Likelihood
-        They are listed by their `usage`, or else by their names.
-    """
+def nothing_supported(model: Model) -> str:
+    """Return the message for a model without an observed variable of a supported family."""
     names = {str(rv.name): distribution_name(rv) for rv in model.observed_RVs}
     listed = ", ".join(f"{name!r} is {what}" for name, what in names.items())
     listed = listed or "nothing is observed"
-    parts = [f"the model has no observed variable that Firefly supports: {listed}"]
+    lines = [
+        f"the model has no observed variable that Firefly supports: {listed}. {LEAVE_OUT}",
+    ]
     for what in dict.fromkeys(names.values()):
         word = next((w for w in re.findall(r"\w+", what) if w in ALTERNATIVES), None)
         if word:
-            parts.append(f"Instead of {what}: {ALTERNATIVES[word]}")
+            lines.append(f"Instead of {what}: {ALTERNATIVES[word]}")
     if not names and model.potentials:
         potentials = [str(v.name) for v in model.potentials]
-        parts.append(
+        lines.append(
             f"The rows of potentials ({potentials}) cannot be told apart: write the likelihood as "
             'an observed variable. Weights are those of pymc_flymc.weighted("y", '
             "pm.Bernoulli.dist(logit_p=eta), weights, observed=y)"
         )
-    usages = dict.fromkeys(str(getattr(f, "usage", getattr(f, "name", f))) for f in families)
-    parts.append(f"Supported are {', '.join(usages)}, where eta is linear in the coefficients")
-    parts.append(
-        'Another family can be added, see "Your own likelihood" (docs/own_likelihood.md). Or '
-        "leave out step=: NUTS samples the model as it is"
+    lines.append(
+        'What is supported: "Likelihoods" (docs/likelihoods.md). Another family can be added: '
+        '"Your own likelihood" (docs/own_likelihood.md)'
     )
-    return ". ".join(parts)
+    return "\n".join(lines)
 
 
 def distribution_name(rv: TensorVariable) -> str:

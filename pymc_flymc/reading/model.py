@@ -167,7 +167,7 @@ def _read_elsewhere(model: Model, owned: list[TensorVariable], source: RowSource
             "pm.Truncated(dist, lower=1), and in a model of its own pm.Bernoulli for y > 0"
         )
     if not any(family.matches(rv) for family in LIKELIHOODS):
-        raise UnsupportedModelError(nothing_supported(model, LIKELIHOODS))
+        raise UnsupportedModelError(nothing_supported(model))
     name = str(rv.name)
     if rv.ndim != 1:
         raise UnsupportedModelError(
@@ -205,5 +205,5 @@ def _supported(model: Model) -> list[TensorVariable]:
     inner = {rv: without_hurdle(without_weights(rv)[0])[0] for rv in model.observed_RVs}
     found = [rv for rv in inner if any(family.matches(inner[rv]) for family in LIKELIHOODS)]
     if not found:
-        raise UnsupportedModelError(nothing_supported(model, LIKELIHOODS))
+        raise UnsupportedModelError(nothing_supported(model))
     return sorted(found, key=lambda rv: -size_of(model, rv))

@@ -97,7 +97,12 @@ def _mul(item: Item, node: Apply, is_fixed: IsFixed) -> list[Item]:
     rows = [v for v in inputs_of(node) if carries(v, item.axis)]
     free = [v for v in rows if not is_fixed(v)]
     if len(free) > 1:
-        raise NotReadableError("it multiplies two terms that both hold data and variables")
+        raise NotReadableError(
+            "it multiplies two terms that both hold data and variables: effects by effects, as "
+            "discriminations by abilities in item response models, factors by loadings, or the "
+            "coefficients by that of earlier errors in autoregressive models. Firefly needs one of "
+            "the two to be numbers"
+        )
     main = free[0] if free else max(rows, key=lambda v: v.type.broadcastable.count(False))
     weight, scale = item.weight, item.scale
     for v in inputs_of(node):

@@ -19,6 +19,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.items import (
     Item,
     NotReadableError,
@@ -106,7 +107,7 @@ class Walk:
                 todo.extend(reversed(self._visit(todo.pop())))
         except NotReadableError as error:
             raise UnsupportedModelError(
-                f"cannot read the linear predictor of {name!r}: {error}. {SUPPORTED}"
+                f"cannot read the linear predictor of {name!r}: {error}. {LEAVE_OUT}\n{SUPPORTED}"
             ) from None
 
     def __call__(self, var: Variable) -> bool:

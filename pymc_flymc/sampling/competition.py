@@ -156,7 +156,7 @@ class Competition:
         ):
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
-        self._say(best, f"rows for an effective draw, by trial: {', '.join(others)}")
+        self._say(best, f"time of an effective draw, in rows read, by trial: {', '.join(others)}")
         return best.built(), tuner_of(best.kernel)
 
     def surrogate(self, taylor: Bound) -> tuple[Target, Tuner]:
