@@ -29,6 +29,7 @@ QUICK = {
     "student-t/nuisance": "Tangent/mala-single-q",
     "laplace/plain": "Tangent/slice-random",
     "negative-binomial-free/several": "FreeJaakkolaJordan/metropolis",
+    "gamma-free/plain": "ScaledTaylor/surrogate",
     "zero-inflated-poisson/groups": "Taylor/joint",
 }
 
@@ -112,12 +113,12 @@ def test_the_same_through_pymc(name, rest):
 
 @pytest.mark.slow
 def test_a_share_of_the_sweep(tmp_path):
-    """A twentieth of it, always the same one, at fewer draws than by the command."""
-    options = ["--draws", "50000", "--share", "0.05"]
+    """Three in a hundred, always the same ones, at fewer draws than by the command."""
+    options = ["--draws=50000", "--transitions=250000", "--share=0.03"]
     groups = list(dict.fromkeys(name.split("/")[0] for name in MODELS))
     run_processes(groups, options, tmp_path, jobs=2, until=np.inf, patience=600.0)
     results = read_results(tmp_path.glob("*.jsonl"))
-    assert len(results) > 100
+    assert len(results) > 60
     failed = failures(results)
     assert not failed, f"{summary(results)}\n{table(failed)}"
 
