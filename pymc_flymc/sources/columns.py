@@ -100,6 +100,8 @@ def as_column(name: str, values: Any) -> Column | None:
     """
     if is_frame(values):
         values = array_of_frame(name, values)
+    elif hasattr(values, "to_numpy"):  # of Polars or Arrow
+        values = values.to_numpy()
     elif isinstance(values, list | tuple):
         values = np.asarray(values)
     if isinstance(values, np.ma.MaskedArray):

@@ -14,7 +14,7 @@ EXACT_IN_FLOAT64 = 1 << 53
 
 def is_frame(values: Any) -> bool:
     """Return whether this is a data frame, or a column of one: of pandas, of Dask."""
-    return hasattr(values, "to_dask_array") or hasattr(values, "to_numpy")
+    return hasattr(values, "to_dask_array") or hasattr(values, "iloc")
 
 
 def array_of_frame(name: str, frame: Any) -> Any:

@@ -1,9 +1,13 @@
 """Rows keep their values in the types of the model's containers, or are refused."""
 
 import numpy as np
+import pymc as pm
 import pytest
 
 from pymc_flymc.reading.casts import cast_rows
+from pymc_flymc.reading.model import read_model
+from pymc_flymc.sources.data import source_of
+from tests.support.elsewhere import written_on_head
 
 TYPES = ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]
 TYPES += ["float16", "float32", "float64", ">i4", ">f8"]
@@ -49,3 +53,23 @@ def test_values_that_a_type_does_not_have(value, of, to):
 def test_floats_are_rounded_as_in_a_container():
     values = np.array([0.1, 1e-300])
     np.testing.assert_array_equal(cast_rows(values, np.dtype("f4"), "x"), values.astype("f4"))
+
+
+@pytest.mark.parametrize("used_twice", [False, True])
+def test_only_what_is_a_design_as_it_is_stays_float32(used_twice):
+    """What is computed of it is computed in the type of the model's container."""
+    rng = np.random.default_rng(0)
+    data = {"X": rng.uniform(1, 2, size=(40, 2)).astype("f4"), "y": rng.integers(0, 2, 40)}
+
+    def build(data):
+        b = pm.Normal("b", shape=2)
+        eta = data["X"] @ b + (pm.math.log(data["X"][:, 0]) if used_twice else 0.0)
+        pm.Bernoulli("y_obs", logit_p=eta, observed=data["y"])
+
+    model = written_on_head(data, build)
+    (regression,) = read_model(model, None, source_of(data)).regressions
+    recipe = regression.design.recipe
+    assert recipe.narrow == (() if used_twice else ("X",))
+    design, _ = recipe(data)
+    expected = np.log(data["X"][:, 0].astype(float)) if used_twice else 0.0
+    assert np.all((design.offset[:, 0] if design.offset.size else 0.0) == expected)

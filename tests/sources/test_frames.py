@@ -68,3 +68,17 @@ def test_large_integers_beside_floats():
         with pytest.raises(ValueError, match="'id' holds integers beyond"):
             as_column("a", each).read(slice(0, N))
         assert as_column("a", each["id"]).read(slice(0, N))[0] == 2**53 + 2
+
+
+@pytest.mark.parametrize("of", ["polars", "pyarrow"])
+def test_columns_of_others(of):
+    """Series of Polars, chunked arrays of Arrow, and frames of the former."""
+    made = pytest.importorskip(of)
+    values = np.arange(N) / 2
+    if of == "polars":
+        frame = made.DataFrame({"a": values, "b": values + 1})
+        np.testing.assert_array_equal(as_column("a", frame).read(slice(0, N))[:, 1], values + 1)
+        series = frame["a"]
+    else:
+        series = made.chunked_array([values[:2], values[2:]])
+    np.testing.assert_array_equal(as_column("a", series).read(slice(0, N)), values)
