@@ -67,8 +67,9 @@ def test_weights_of_a_chain(law, loud):
     for _ in range(40):
         draw = rng.standard_exponential if loud else lambda n: 0.8 * rng.standard_normal(n)
         n_loud += "vary too much" in said(*independent_chain(rng, draw(2000), 2000))
-    # By trial 0.9 and 0.005 of such chains: three standard errors.
-    assert n_loud >= 30 if loud else n_loud <= 2
+    # Of 600 such chains, of other seeds, 481 and none are named: 32 of 40, less three standard
+    # errors, and at most one.
+    assert n_loud >= 24 if loud else n_loud <= 1
 
 
 def test_equal_weights_are_silent():
