@@ -33,6 +33,7 @@ from pymc_flymc.sources.source import RowSource
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
 from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.progress import BrightRowsProgress
+from pymc_flymc.steps.running import check_model
 from pymc_flymc.steps.settings import check_common
 from pymc_flymc.steps.setup import read
 from pymc_flymc.target.blocks import BlockTarget
@@ -149,6 +150,8 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         PyMC asks for them when it begins to sample, before any chain's process starts: then data
         that have changed are read again, once for all chains.
         """
+        if self._model is not None:
+            check_model(self._model, type(self).__name__)
         self._refresh(in_place=self._chain is None)
         return self._vars
 

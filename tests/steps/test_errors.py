@@ -9,6 +9,7 @@ import pytest
 
 from pymc_flymc import FireflyMH, Taylor, UnsupportedModelError
 from tests.support.observing import MASKED, WITH_NAN, N, Y, Z, exp, model_of, sigmoid
+from tests.support.steps import sample, step_of
 
 TABLES = (Path(__file__).parents[2] / "docs" / "tutorial_logistic.md").read_text()
 
@@ -68,3 +69,12 @@ def test_tables_of_errors(row):
     for part in row.split("…"):
         place = message.find(part.strip(), place + 1)
         assert place >= 0, message
+
+
+def test_step_of_another_model():
+    first, second = model_of(bernoulli), model_of(bernoulli)
+    step = step_of(first)
+    with second, pytest.raises(ValueError, match="FireflyMH was built in another model"):
+        pm.sample(step=step, progressbar=False)
+    with second:  # a context alone says nothing
+        assert step.vars and sample(first, step, tune=2, draws=2)
