@@ -19,8 +19,10 @@ import numpy as np
 from branching import BranchingGenerator, _Exponential, end_with_verdict, enumerate_branches
 from logistic import expansion_of, log_likelihood_of
 
+from pymc_flymc.bounds import Taylor
 from pymc_flymc.kernels.blocks import make_tables
 from pymc_flymc.kernels.geometry import dense_geometry
+from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.regression.design import Design
 from pymc_flymc.sampling import blocks as sampling
 from pymc_flymc.sources import source as sources
@@ -106,7 +108,11 @@ def new_target():
     proposer = object.__new__(target.Proposer)
     proposer.graph = SimpleNamespace(n_coefficients=1)
     proposer.part = SimpleNamespace(
-        n_shared=3, statistics=None, log_factor=SimpleNamespace(address=log_factor)
+        bound=Taylor(),
+        likelihood=BernoulliLogit(),
+        n_shared=3,
+        statistics=None,
+        log_factor=SimpleNamespace(address=log_factor),
     )
     proposer.geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
     proposer.rates = SimpleNamespace(w=np.array([ANCHOR]))
