@@ -14,6 +14,7 @@ from pymc_flymc.anchor.effects import moving
 from pymc_flymc.anchor.kinks import has_kinks, sharpened
 from pymc_flymc.anchor.landscape import Landscape
 from pymc_flymc.anchor.proper import check_bounded, check_proper
+from pymc_flymc.anchor.slow_directions import with_slow_directions
 from pymc_flymc.anchor.surrogate import Surrogate
 from pymc_flymc.anchor.trust_region import NEAR
 from pymc_flymc.reading.flat import Layout
@@ -151,7 +152,11 @@ class AnchorSearch:
 def _anchor(landscape: Landscape, summit: Summit) -> Anchor:
     """Make an anchor, with the Laplace approximation of the objective at a summit's centre."""
     surrogate, expansion = landscape.surrogate, summit.expansion
-    geometry = summit.objective.with_statistics(expansion.pack()).geometry(summit.centre)
+    objective = summit.objective.with_statistics(expansion.pack())
+    geometry = with_slow_directions(
+        objective.geometry(summit.centre),
+        lambda v: -objective.hessian_times(summit.centre, v),
+    )
     if len(geometry.wide):
         rng = np.random.default_rng(20141104)
         draws = rng.standard_normal((SKETCH, len(summit.centre))) / np.sqrt(SKETCH)

@@ -14,7 +14,10 @@ from pymc_flymc.kernels.native import kernel_part, matrix, named_tuple_type, vec
 __all__ = ["Geometry", "dense_geometry", "geometry_type", "unwhiten", "whiten_gradient"]
 
 
+#: Least variance along a direction: a map to be inverted.
+LEAST = 1e-4
 _NO_PAIRS, _NO_MIXING = np.empty((0, 3), np.int64), np.empty(0)
+_NO_DIRECTIONS, _NO_STRETCH = np.empty((0, 0)), np.empty(0)
 
 
 class Geometry(NamedTuple):
@@ -27,10 +30,12 @@ class Geometry(NamedTuple):
 
     the *wide* elements being coupled to the *dense* ones and not to each other, which is exact for
     random intercepts of one grouping factor. For other models the coupling among wide elements is
-    left out. That guides proposals and the tightness of bounds only: no draw depends on it in law.
+    left out, but for a few directions in which it matters most. That guides proposals and the
+    tightness of bounds only: no draw depends on it in law.
 
-    ``x[dense] = factor v[dense]`` and ``x[wide] = S v[wide] - coupling' x[dense]``, where
-    x = theta - centre. Both v and theta are in the order of theta.
+    ``x[dense] = factor u[dense]`` and ``x[wide] = S u[wide] - coupling' x[dense]``, where
+    x = theta - centre and ``u = v + sum_k c_k (q_k . v) q_k``, with orthonormal q_k. All of v, u
+    and theta are in the order of theta.
 
     Of several effects of each group, such as correlated intercepts and slopes, diag(d) is a matrix
     of small blocks, one for each group. The wide elements come in runs, the first effect of all
@@ -55,6 +60,10 @@ class Geometry(NamedTuple):
         how long both are; in the order of the first.
     mixing : ndarray
         The elements of S for all pairs, one after the other.
+    directions : ndarray, shape (R, D)
+        q_k: directions that couple wide elements. For geometries with such elements only.
+    stretch : ndarray, shape (R,)
+        c_k: the posterior sd along q_k, in coordinates u, less one.
     """
 
     centre: np.ndarray
@@ -65,6 +74,8 @@ class Geometry(NamedTuple):
     coupling: np.ndarray
     pairs: np.ndarray = _NO_PAIRS
     mixing: np.ndarray = _NO_MIXING
+    directions: np.ndarray = _NO_DIRECTIONS
+    stretch: np.ndarray = _NO_STRETCH
 
     def unwhiten(self, v: np.ndarray) -> np.ndarray:
         """Return theta for whitened v, shape (D,)."""
@@ -78,10 +89,11 @@ class Geometry(NamedTuple):
         for run, before, mixing in self._mixed():
             rest[run] -= mixing * rest[before] / self.scale[before]
         v[self.wide] = rest / self.scale
-        return v
+        return self._stretched(v, -self.stretch / (1.0 + self.stretch))
 
     def spread(self, v: np.ndarray) -> np.ndarray:
         """Return x = L^-T v, of the Laplace covariance for standard normal v; shape (D,)."""
+        v = self._stretched(v, self.stretch)
         x = np.empty_like(v, dtype=np.float64)
         x[self.dense] = self.factor @ v[self.dense]
         wide = self.scale * v[self.wide] - self.coupling.T @ x[self.dense]
@@ -98,13 +110,41 @@ class Geometry(NamedTuple):
         for run, before, mixing in self._mixed():
             wide[before] += mixing * g[self.wide[run]]
         out[self.wide] = wide
-        return out
+        return self._stretched(out, self.stretch)
 
-    def rescaled(self, factors: np.ndarray) -> Geometry:
-        """Return coordinates in which wide elements of v are so many times smaller."""
+    def _stretched(self, v: np.ndarray, stretch: np.ndarray) -> np.ndarray:
+        """Return ``v + sum_k c_k (q_k . v) q_k``; with ``-c / (1 + c)`` for c it is the inverse."""
+        if not len(stretch):
+            return v
+        return np.asarray(v + (stretch * (self.directions @ v)) @ self.directions)
+
+    def rescaled(self, factors: np.ndarray, root: np.ndarray) -> Geometry:
+        """Return coordinates for draws of v with a variance other than one.
+
+        Parameters
+        ----------
+        factors : ndarray, shape (D - M,)
+            Sds of the wide elements.
+        root : ndarray, shape (M, M)
+            Cholesky factor of the covariance of the dense ones.
+        """
         mixing = [each * factors[before] for _, before, each in self._mixed()]
-        scale = self.scale * factors
-        return self._replace(scale=scale, mixing=np.concatenate([self.mixing[:0], *mixing]))
+        changed = self._replace(
+            factor=np.ascontiguousarray(self.factor @ root),
+            scale=self.scale * factors,
+            mixing=np.concatenate([self.mixing[:0], *mixing]),
+        )
+        if not len(self.stretch):
+            return changed
+        # What directions add to the covariance of theta stays as it is.
+        q = np.empty_like(self.directions)
+        q[:, self.wide] = self.directions[:, self.wide] / factors
+        q[:, self.dense] = solve_triangular(root, self.directions[:, self.dense].T, lower=True).T
+        basis, corner = np.linalg.qr(q.T)
+        excess, vectors = np.linalg.eigh((corner * ((1.0 + self.stretch) ** 2 - 1.0)) @ corner.T)
+        directions = np.ascontiguousarray((basis @ vectors).T)
+        stretch = np.sqrt(np.maximum(1.0 + excess, LEAST)) - 1.0
+        return changed._replace(directions=directions, stretch=stretch)
 
     def conditional_sds(self) -> np.ndarray:
         """Return the lengths of the rows of S, shape (D - M,)."""
@@ -142,8 +182,22 @@ def geometry_type() -> types.Type:
             "coupling": matrix,
             "pairs": types.Array(types.int64, 2, "C"),
             "mixing": vector(),
+            "directions": matrix,
+            "stretch": vector(),
         },
     )
+
+
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
+def add_stretch(geometry, v):
+    """Replace v by ``v + sum_k c_k (q_k . v) q_k``: one after the other, for q_k are orthogonal."""
+    for k in range(geometry.stretch.shape[0]):
+        direction, along = geometry.directions[k], 0.0
+        for j in range(v.shape[0]):
+            along += direction[j] * v[j]
+        along *= geometry.stretch[k]
+        for j in range(v.shape[0]):
+            v[j] += along * direction[j]
 
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
@@ -157,6 +211,9 @@ def unwhiten(geometry, v, theta):
                 total += geometry.factor[i, j] * v[j]
             theta[i] = geometry.centre[i] + total
         return
+    if geometry.stretch.shape[0] > 0:
+        v = v.copy()
+        add_stretch(geometry, v)
     n_dense = geometry.dense.shape[0]
     for i in range(n_dense):
         total = 0.0
@@ -220,3 +277,4 @@ def whiten_gradient(geometry, g_theta, g_v):
         g = g_theta[geometry.dense[i]]
         for j in range(i + 1):
             g_v[geometry.dense[j]] += geometry.factor[i, j] * g
+    add_stretch(geometry, g_v)

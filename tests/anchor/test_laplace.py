@@ -44,7 +44,7 @@ def test_laplace_geometry(coupled):
     np.testing.assert_allclose(laplace.whiten_gradient(v), columns.T @ v, rtol=1e-12)
     given = np.linalg.inv(precision[np.ix_(laplace.wide, laplace.wide)])
     np.testing.assert_allclose(laplace.conditional_sds(), np.sqrt(np.diag(given)), rtol=1e-12)
-    wider = laplace.rescaled(np.arange(1.0, 5.0))
+    wider = laplace.rescaled(np.arange(1.0, 5.0), np.eye(3))
     u = v.copy()
     u[laplace.wide] *= np.arange(1.0, 5.0)
     np.testing.assert_allclose(wider.spread(v), laplace.spread(u), rtol=1e-12)

@@ -29,6 +29,7 @@ Y = np.array([1.0, 0.0, 0.0, 1.0, 1.0])
 BOUND = JaakkolaJordan(xi=np.array([1.5, 0.2, 3.0, 1.0, 0.5]))
 CONSTANTS = BOUND.constants(BOUND.xi, Y, np.full(N, 0.1))
 # theta[1] is a dense parameter, theta[0] a wide one: theta is no affine map of v by a triangle.
+DIRECTION, STRETCH = np.array([0.6, 0.8]), 0.5
 GEOMETRY = Geometry(
     np.array([0.2, -0.3]),
     np.array([1]),
@@ -36,8 +37,12 @@ GEOMETRY = Geometry(
     np.array([[0.8]]),
     np.array([0.6]),
     np.array([[0.5]]),
+    directions=DIRECTION[None],
+    stretch=np.array([STRETCH]),
 )
-MATRIX = np.array([[0.6, -0.5 * 0.8], [0.0, 0.8]])  # theta = centre + MATRIX v, by hand
+# theta = centre + MATRIX v, by hand.
+MATRIX = np.array([[0.6, -0.5 * 0.8], [0.0, 0.8]])
+MATRIX = MATRIX @ (np.eye(2) + STRETCH * np.outer(DIRECTION, DIRECTION))
 LENGTH = 2.0
 #: With two likelihoods the rows from this one on are the second's. Its coefficients are -theta.
 SPLIT = 3

@@ -402,6 +402,12 @@ MUTANTS = {
         "return 0.5 * np.sqrt(np.einsum(",
         "parts",
     ),
+    "directions left out of the gradient": (
+        "kernels/geometry.py",
+        "    add_stretch(geometry, g_v)",
+        "    pass",
+        "hamiltonian",
+    ),
     "bright rows left out of the slice": (
         "kernels/slice.py",
         "return log_ratio_at(posterior, log_density, chain, bright, scratch), log_density",

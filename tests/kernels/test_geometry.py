@@ -1,20 +1,48 @@
 """The map from whitened coordinates, and its transpose."""
 
 import numpy as np
+import pytest
 
 from tests.support.native import jacobian_of, whiten_gradient
 
 
-def test_methods_are_the_same_map(geometry):
-    jacobian = jacobian_of(geometry)
+@pytest.fixture(params=["geometry", "stretched"])
+def either(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_methods_are_the_same_map(either):
+    jacobian = jacobian_of(either)
     v = np.random.default_rng(1).normal(size=5)
-    np.testing.assert_allclose(geometry.spread(v), jacobian @ v, rtol=1e-12)
-    np.testing.assert_allclose(geometry.whiten(geometry.unwhiten(v)), v, rtol=1e-12)
-    np.testing.assert_allclose(geometry.whiten_gradient(v), jacobian.T @ v, rtol=1e-12)
+    np.testing.assert_allclose(either.spread(v), jacobian @ v, rtol=1e-12)
+    np.testing.assert_allclose(either.whiten(either.unwhiten(v)), v, rtol=1e-12)
+    np.testing.assert_allclose(either.whiten_gradient(v), jacobian.T @ v, rtol=1e-12)
 
 
-def test_gradients_are_pulled_back_by_the_transpose(geometry):
+def test_gradients_are_pulled_back_by_the_transpose(either):
     gradient, out = np.random.default_rng(2).normal(size=5), np.empty(5)
-    expected = jacobian_of(geometry).T @ gradient
-    whiten_gradient(geometry, gradient, out)
+    expected = jacobian_of(either).T @ gradient
+    whiten_gradient(either, gradient, out)
     np.testing.assert_allclose(out, expected, rtol=1e-12)
+
+
+def test_directions_stretch_the_map(geometry, stretched):
+    q, c = stretched.directions, stretched.stretch
+    expected = jacobian_of(geometry) @ (np.eye(5) + (q.T * c) @ q)
+    np.testing.assert_allclose(jacobian_of(stretched), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_rescaling_keeps_what_directions_add(geometry, stretched):
+    """The covariance without them changes as it does where there are none."""
+    factors, root = np.array([1.4, 0.8]), np.linalg.cholesky(0.9 * np.eye(3) + 0.2)
+    covariances = [
+        jacobian_of(each) @ jacobian_of(each).T
+        for each in (
+            geometry,
+            stretched,
+            geometry.rescaled(factors, root),
+            stretched.rescaled(factors, root),
+        )
+    ]
+    before, after = covariances[1] - covariances[0], covariances[3] - covariances[2]
+    np.testing.assert_allclose(after, before, rtol=1e-10, atol=1e-12)

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-from pymc_flymc.kernels.geometry import dense_geometry
+from pymc_flymc.kernels.geometry import Geometry, dense_geometry
 from pymc_flymc.sampling.metric import CONFIRMING, PARTS, diagonal_geometry, learn_geometry
 from tests.support.comparison import N_ERRORS
 from tests.support.native import jacobian_of
 
 
-def test_diagonal_geometry_has_the_marginal_scales(geometry):
+@pytest.mark.parametrize("which", ["geometry", "stretched"])
+def test_diagonal_geometry_has_the_marginal_scales(which, request):
+    geometry = request.getfixturevalue(which)
     jacobian = jacobian_of(geometry)
     diagonal = diagonal_geometry(geometry)
     np.testing.assert_allclose(
@@ -77,3 +79,39 @@ def test_variances_are_learnt_from_fewer_draws_than_parameters():
     assert np.mean(np.diag(learnt)[variances > 1.0]) > 0.5 * (9.0 + 1.0)
     before, after = (np.linalg.norm(s - np.diag(variances)) for s in (np.cov(draws.T), learnt))
     assert after < 0.5 * before
+
+
+def wide_geometry(m):
+    """Independent elements, each by itself."""
+    none = np.empty(0, np.int64)
+    return Geometry(np.zeros(m), none, np.arange(m), np.empty((0, 0)), np.ones(m), np.empty((0, m)))
+
+
+def test_scales_of_many_effects_are_not_learnt_from_noise():
+    """From sixty draws the sds of 3,000 come out wrong by a third here and there."""
+    n, m = 60, 3000
+    draws = np.random.default_rng(8).standard_normal((n, m))
+    sds = draws.std(axis=0)
+    assert max(sds.max(), 1.0 / sds.min()) > 1.3
+    learnt = learn_geometry(wide_geometry(m), draws).scale
+    # The one scale that all have in common has an error of 1 / sqrt(2 n m).
+    np.testing.assert_allclose(learnt, 1.0, atol=0.03)
+
+
+def test_scales_of_effects_are_learnt_where_they_differ():
+    n, m = 100, 300
+    expected = np.where(np.arange(m) < 100, 3.0, 1.0)
+    draws = expected * np.random.default_rng(9).standard_normal((n, m))
+    learnt = learn_geometry(wide_geometry(m), draws).scale
+    assert np.linalg.norm(learnt - expected) < 0.25 * np.linalg.norm(1.0 - expected)
+
+
+def test_a_direction_that_is_wider_than_believed_is_stretched(stretched):
+    """And nothing else: what is learnt of it is not learnt of its elements again."""
+    rng, n, (first, _) = np.random.default_rng(10), 20_000, stretched.directions
+    draws = rng.standard_normal((n, 5))
+    draws += 2.0 * np.outer(draws @ first, first)
+    learnt = learn_geometry(stretched, draws)
+    again = draws @ np.linalg.solve(jacobian_of(learnt), jacobian_of(stretched)).T
+    error = N_ERRORS * np.sqrt(2.0 / n)
+    assert np.max(np.abs(np.cov(again.T) - np.eye(5))) < error

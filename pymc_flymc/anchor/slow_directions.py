@@ -1,0 +1,87 @@
+"""Directions in which the posterior is wide though no element by itself is.
+
+Paired or crossed effects leave the rows' likelihoods as they are when all of them move together:
+``a[home] - a[away]`` by adding a number to all of a, ``a[i] + b[j]`` by adding it to one factor and
+taking it from the other. Their priors alone hold this common level. In coordinates that take the
+effects as independent given few others, it is the direction of an eigenvector of the precision
+whose eigenvalue is close to zero. There are as few of them as there are such levels, or groups of
+effects that few rows connect.
+
+References
+----------
+Parlett, B. N. (1980). The Symmetric Eigenvalue Problem, chapter 13 (Lanczos' method with full
+orthogonalisation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pymc_flymc.kernels.geometry import Geometry
+
+__all__ = ["with_slow_directions"]
+
+#: Products with the precision, at most: each costs a gradient without rows.
+STEPS = 40
+#: Directions are told apart whose precision is less than this share of what the other coordinates
+#: have. Of the others there may be many, and each costs as much as a dense parameter.
+SLOW = 0.5
+#: Directions that are kept, at most.
+MOST = 16
+#: The square of an eigenvector's error, in proportion to its eigenvalue: with more, stretching it
+#: would correlate it with what it was mistaken for.
+ERROR = 0.1
+#: Least eigenvalue: below, it is rounding, or there is no mode.
+LEAST = 1e-8
+
+
+def with_slow_directions(
+    geometry: Geometry, precision_times: Callable[[np.ndarray], np.ndarray]
+) -> Geometry:
+    """Add directions that couple wide elements to a geometry that leaves their coupling out.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    precision_times : callable
+        Product of the posterior precision with a vector of parameters, shape (D,).
+    """
+    if not len(geometry.wide):
+        return geometry
+
+    def whitened(v: np.ndarray) -> np.ndarray:
+        return geometry.whiten_gradient(precision_times(geometry.spread(v)))
+
+    values, vectors, errors = _lanczos(whitened, len(geometry.centre))
+    good = (values > LEAST) & (values < SLOW) & (errors**2 < ERROR * values)
+    kept = np.flatnonzero(good)[:MOST]  # the slowest first
+    return geometry._replace(
+        directions=np.ascontiguousarray(vectors[kept]), stretch=values[kept] ** -0.5 - 1.0
+    )
+
+
+def _lanczos(
+    times: Callable[[np.ndarray], np.ndarray], size: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return Ritz values of a symmetric matrix, in ascending order, vectors as rows, and errors."""
+    v = np.random.default_rng(20141104).standard_normal(size)
+    basis, diagonal, beside = [v / np.linalg.norm(v)], np.zeros(STEPS), np.zeros(STEPS)
+    for i in range(min(STEPS, size)):
+        w = times(basis[i])
+        diagonal[i] = basis[i] @ w
+        for _ in range(2):  # once leaves what rounding makes of it
+            for each in basis:
+                w -= (each @ w) * each
+        beside[i] = np.linalg.norm(w)
+        # All that the start has a part in has been found: of independent effects at once.
+        if not beside[i] > 1e-6 * np.max(np.abs(diagonal)):
+            break
+        basis.append(w / beside[i])
+    n = i + 1
+    tridiagonal = np.diag(diagonal[:n]) + np.diag(beside[: n - 1], 1) + np.diag(beside[: n - 1], -1)
+    if not np.all(np.isfinite(tridiagonal)):
+        return np.empty(0), np.empty((0, size)), np.empty(0)
+    values, weights = np.linalg.eigh(tridiagonal)
+    return values, weights.T @ np.stack(basis[:n]), beside[n - 1] * np.abs(weights[-1])
