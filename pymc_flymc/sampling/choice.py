@@ -94,11 +94,11 @@ def choose_target(
     """
     if kernel == "auto":
         kernel = _implied(problems, bound, resampling, proposal)
-    competition = Competition(graph, problems, others)
+    competition, geometry = Competition(graph, problems, others), problems[0].anchor.geometry
     if kernel == "auto":
         return competition.winner()
     if kernel in ("metropolis", "hamiltonian"):
-        tuner = tuner_of(kernel, proposal)
+        tuner = tuner_of(kernel, geometry, proposal)
         scheme = resampling or tuner.brightness
         target = conditional_target(graph, problems, bound, scheme, kernel, len(others))
         return target, tuner
@@ -116,7 +116,7 @@ def choose_target(
         )
     if kernel == "surrogate":
         return competition.surrogate(taylor)
-    tuner = tuner_of("joint", proposal)
+    tuner = tuner_of("joint", geometry, proposal)
     target = build_target(graph, problems, [taylor], tuner.brightness, len(others), "joint")
     (part,) = target.parts
     log.info(joint_moves_read(problems[0], part, part.expected_bright))

@@ -157,7 +157,7 @@ class Competition:
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
         self._say(best, f"time of an effective draw, in rows read, by trial: {', '.join(others)}")
-        return best.built(), tuner_of(best.kernel)
+        return best.built(), self._tuner(best.kernel)
 
     def surrogate(self, taylor: Bound) -> tuple[Target, Tuner]:
         """Return the best of surrogate moves."""
@@ -169,7 +169,7 @@ class Competition:
                 self._try(candidate, best, [])
                 best = min(best, candidate, key=lambda each: each.cost)
         self._say(best, "by trial")
-        return best.built(), tuner_of("surrogate")
+        return best.built(), self._tuner("surrogate")
 
     def _given_z(self) -> list[Candidate]:
         bounds = [tightest(valid_bounds(problem), problem) for problem in self.problems]
@@ -214,14 +214,17 @@ class Competition:
             )
         return found
 
+    def _tuner(self, kernel: str) -> Tuner:
+        return tuner_of(kernel, self.problems[0].anchor.geometry)
+
     def _build(self, bounds: Sequence[Bound], kernel: str, n_exact: int = 0) -> Target:
-        settings = tuner_of(kernel).brightness, len(self.others), kernel, n_exact
+        settings = self._tuner(kernel).brightness, len(self.others), kernel, n_exact
         return build_target(self.graph, self.problems, bounds, *settings)
 
     def _try(self, candidate: Candidate, best: Candidate | None, left: Sequence[Candidate]) -> None:
         """Estimate a candidate's cost, given that of the best so far, and learn of those left."""
         known = self.all_rows if best is None else min(best.cost, self.all_rows)
-        target, tuner = candidate.built(), tuner_of(candidate.kernel)
+        target, tuner = candidate.built(), self._tuner(candidate.kernel)
         limit = PASSES * self.n_rows + max(SECONDS / self.row, DRAWS * known)
         if candidate.kernel == "joint":
             hopeless = max(self.all_rows, ROWS_AT_FAULT * candidate.least)
@@ -261,7 +264,7 @@ class Competition:
             f"all {self.n_rows:,} rows are read in every step, for no subset pays: this is a few "
             "times as fast as pm.sample(), at best"
         )
-        return target, tuner_of("hamiltonian")
+        return target, self._tuner("hamiltonian")
 
     def _say(self, best: Candidate, why: str) -> None:
         target = best.built()

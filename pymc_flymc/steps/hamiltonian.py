@@ -41,7 +41,7 @@ class FireflyHMC(FireflyStep):
         regular MCMC: every transition reads all rows.
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled; by default
-        ``ImplicitResampling(ratio=1.0, sweeps=2)``.
+        ``ImplicitResampling(ratio=1.0, sweeps=2)``, or ``ratio=4.0`` with many effects of groups.
     path_length : float, default 2.5
         Largest length of a trajectory, in posterior standard deviations. Each has a length drawn
         uniformly between half of it and that. With a length of pi/2, successive draws from a normal
@@ -119,12 +119,12 @@ class FireflyHMC(FireflyStep):
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
     ) -> tuple[Target, Tuner]:
-        tuner = HamiltonianTuner(self._length, self._target_accept, self._metric)
+        wide = len(problems[0].anchor.geometry.wide)
+        tuner = HamiltonianTuner(self._length, self._target_accept, self._metric, wide > 0)
         scheme = self._brightness or tuner.brightness
         target = conditional_target(
             graph, problems, self._bound_setting, scheme, "hamiltonian", len(others)
         )
-        wide = len(target.geometry.wide)
         if self._metric == "dense" and wide:
             raise ValueError(
                 f"metric='dense' is not for {len(self._default_theta):,} parameters; 'auto' is "

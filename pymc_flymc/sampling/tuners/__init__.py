@@ -1,5 +1,6 @@
 """How each kernel's moves begin, what they learn while a chain tunes, and what they report."""
 
+from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.sampling.tuners.base import Tuner
 from pymc_flymc.sampling.tuners.hamiltonian import HamiltonianTuner
 from pymc_flymc.sampling.tuners.metropolis import MetropolisTuner
@@ -16,8 +17,8 @@ __all__ = [
 ]
 
 
-def tuner_of(kernel: str, proposal: str = "auto") -> Tuner:
-    """Return the tuner of a kernel as `FireflyMH` uses it.
+def tuner_of(kernel: str, geometry: Geometry, proposal: str = "auto") -> Tuner:
+    """Return the tuner of a kernel as `FireflyMH` uses it, for chains that begin in a geometry.
 
     Raises
     ------
@@ -27,5 +28,5 @@ def tuner_of(kernel: str, proposal: str = "auto") -> Tuner:
     if kernel == "surrogate":
         return SurrogateTuner()
     if kernel == "hamiltonian":
-        return HamiltonianTuner()
+        return HamiltonianTuner(wide=len(geometry.wide) > 0)
     return MetropolisTuner(proposal, kernel == "joint")
