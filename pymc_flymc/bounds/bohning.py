@@ -8,11 +8,12 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
-from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows, times_weight
+from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows, touch_of, weighted_gap
 from pymc_flymc.graphs.quadratic import Quadratic
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
+from pymc_flymc.regression.quadratic import PLACES
 
 __all__ = ["Bohning"]
 
@@ -76,15 +77,15 @@ class Bohning(SoftmaxBound):
         """Graph of the collapsed sum; the rows share nothing."""
         k, size = likelihood.n_predictors, n_coefficients
         width = size // k
-        u, gradient = w - statistics[1 : 1 + size], statistics[1 + size : 1 + 2 * size]
+        u, gradient = w - statistics[PLACES.centre(size)], statistics[PLACES.linear(size)]
         classes = [u[i * width : (i + 1) * width] for i in range(k)]
         # The op reads the square alone, behind what another quadratic has there.
         quadratic: Any = Quadratic(False)
-        square = statistics[2 * (size - width) :]
+        square = statistics[PLACES.curvature(size) - PLACES.curvature(width) :]
         form = -quadratic(sum(classes[1:], classes[0]), square)[1] / (k + 1)
         for each in classes:
             form = form + quadratic(each, square)[1]
-        return statistics[0] + pt.sum(gradient * u) - 0.25 * form, pt.zeros((0,))
+        return statistics[PLACES.constant] + pt.sum(gradient * u) - 0.25 * form, pt.zeros((0,))
 
     def gap(
         self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
@@ -93,7 +94,7 @@ class Bohning(SoftmaxBound):
 
         The label cancels: what remains is log sum exp, expanded, and a quadratic form.
         """
-        touch = with_reference([constants[:, 1 + i] for i in range(len(arguments))])
+        touch = with_reference(touch_of(constants, len(arguments)))
         u = [eta - at for eta, at in zip(with_reference(arguments), touch, strict=True)]
         mean = sum(u[1:], u[0]) / len(u)
         # With u centred, which changes neither side, log sum exp p exp(u) is small where u is.
@@ -104,4 +105,4 @@ class Bohning(SoftmaxBound):
         squares = sum((pt.sqr(c) for c in centred), pt.zeros_like(mean))
         growth = log_sum_exp([at - log_total + c for at, c in zip(touch, centred, strict=True)])
         gap = 0.25 * squares + linear - growth
-        return times_weight(gap, likelihood, constants) + constants[:, 0]
+        return weighted_gap(gap, likelihood, constants)

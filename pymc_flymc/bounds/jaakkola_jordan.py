@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytensor.tensor as pt
 
@@ -14,6 +16,17 @@ from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.settings import check
 
 __all__ = ["JaakkolaJordan", "curvature", "log_2cosh_half"]
+
+
+class Columns(NamedTuple):
+    """Places of the constants of a row; there are trials where a family has them."""
+
+    curvature: int = 0
+    height: int = 1
+    trials: int = 2
+
+
+COLUMNS = Columns()
 
 
 class JaakkolaJordan(OneQuadratic, TightenedBound):
@@ -67,7 +80,7 @@ class JaakkolaJordan(OneQuadratic, TightenedBound):
 
     def n_constants(self, likelihood: Likelihood) -> int:
         """Curvature, the part of the gap that does not depend on the predictor, and trials."""
-        return 2 + len(likelihood.row_data)
+        return COLUMNS.trials + len(likelihood.row_data)
 
     def tightness(
         self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
@@ -127,8 +140,9 @@ class JaakkolaJordan(OneQuadratic, TightenedBound):
         (eta,) = arguments
         magnitude = pt.abs(eta)
         log_2cosh_half = 0.5 * magnitude + pt.log1p(pt.exp(-magnitude))
-        trials = constants[:, 2] if likelihood.row_data else 1.0
-        return constants[:, 0] * eta**2 + constants[:, 1] - trials * log_2cosh_half
+        trials = constants[:, COLUMNS.trials] if likelihood.row_data else 1.0
+        curvature, height = constants[:, COLUMNS.curvature], constants[:, COLUMNS.height]
+        return curvature * eta**2 + height - trials * log_2cosh_half
 
 
 def _counts(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

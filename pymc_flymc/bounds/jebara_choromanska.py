@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.quadratic import OneQuadratic
-from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows, times_weight
+from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows, touch_of, weighted_gap
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
@@ -96,7 +96,7 @@ class JebaraChoromanska(OneQuadratic, SoftmaxBound):
         The label cancels: what remains is log sum exp and its bound. A class costs an exponential
         and a logarithm, where S itself would be K^2/2 numbers to store and read for each row.
         """
-        touch = with_reference([constants[:, 1 + i] for i in range(len(arguments))])
+        touch = with_reference(touch_of(constants, len(arguments)))
         u: list[Any] = [eta - at for eta, at in zip(with_reference(arguments), touch, strict=True)]
         log_z: Any = reduce(pt.maximum, touch)
         rest, before = [], pt.zeros_like(log_z, dtype="bool")
@@ -116,4 +116,4 @@ class JebaraChoromanska(OneQuadratic, SoftmaxBound):
             mean = mean + ratio / (1.0 + ratio) * along
             log_z = log_z + pt.log1p(ratio)
         growth = log_sum_exp([at - log_z + each - mean for at, each in zip(touch, u, strict=True)])
-        return times_weight(0.5 * form - growth, likelihood, constants) + constants[:, 0]
+        return weighted_gap(0.5 * form - growth, likelihood, constants)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -18,6 +18,19 @@ from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
 
 __all__ = ["FreeJaakkolaJordan"]
+
+
+class Columns(NamedTuple):
+    """Places of the constants of a row; there is a weight where a family has one."""
+
+    outcome: int = 0
+    slack: int = 1
+    curvature: int = 2
+    height: int = 3
+    weight: int = 4
+
+
+COLUMNS = Columns()
 
 
 class FreeJaakkolaJordan(TightenedBound):
@@ -55,7 +68,7 @@ class FreeJaakkolaJordan(TightenedBound):
 
     def n_constants(self, likelihood: Likelihood) -> int:
         """Outcome, slack, curvature and height of the quadratic, and weight."""
-        return 4 + len(likelihood.row_data)
+        return COLUMNS.weight + len(likelihood.row_data)
 
     def tightness(
         self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
@@ -108,11 +121,12 @@ class FreeJaakkolaJordan(TightenedBound):
     ) -> Graph:
         """Graph of the gap, y + alpha times that of one trial; the gamma functions cancel."""
         psi, log_alpha = arguments
-        y, slack, a, c = (constants[:, i] for i in range(4))
+        y, slack = constants[:, COLUMNS.outcome], constants[:, COLUMNS.slack]
+        a, c = constants[:, COLUMNS.curvature], constants[:, COLUMNS.height]
         magnitude = pt.abs(psi)
         log_2cosh = 0.5 * magnitude + pt.log1p(pt.exp(-magnitude))
         gap = (y + pt.exp(log_alpha)) * (a * pt.sqr(psi) - c - log_2cosh)
-        return (gap * constants[:, 4] if likelihood.row_data else gap) + slack
+        return (gap * constants[:, COLUMNS.weight] if likelihood.row_data else gap) + slack
 
 
 def _quadratic(xi: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from scipy.stats import chi
 
 from pymc_flymc.bounds.base import Problem
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
-from pymc_flymc.bounds.taylor import Packed, Taylor, products
+from pymc_flymc.bounds.taylor import Packed, Taylor, products, table_of
 from pymc_flymc.kernels.blocks import RateTables, make_tables
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.regression.derivatives import RowDerivatives
@@ -118,6 +118,4 @@ def row_constants(
         Their predictors at the anchor.
     y : ndarray, shape (n,) or (n, 1 + R)
     """
-    columns = y.reshape(len(index), -1)
-    parts = tables.near[index], tables.beyond[index], columns[:, 0], eta, columns[:, 1:]
-    return np.column_stack([np.asarray(part, np.float64) for part in parts])
+    return table_of(tables.near[index], tables.beyond[index], eta, y)

@@ -66,7 +66,9 @@ class ScaledTaylor:
             return self._taylor.prepare(problem, log_factor)  # it says why not
         prepared = self._taylor.prepare(_at_anchor(problem), log_factor)
         log_scale = problem.own.w[-1]
-        prepared.constants[:, -1] /= np.exp(log_scale)  # the weight of a row, whatever the scale
+        # The weight of a row, the last of its row data, whatever the scale.
+        weights = prepared.constants[:, self.n_constants(problem.likelihood) - 1]
+        weights /= np.exp(log_scale)
         total = weights_of(problem.likelihood, problem.y)[1].sum()
         statistics = np.concatenate([Before(log_scale, total), prepared.statistics])
         return replace(prepared, statistics=statistics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,24 @@ from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.settings import check
 
-__all__ = ["SoftmaxBound", "expand_rows", "times_weight"]
+__all__ = ["SoftmaxBound", "expand_rows", "touch_of", "weighted_gap"]
 
 #: Draws from the Laplace approximation by which the expected gap of each row is estimated.
 LAPLACE_DRAWS = 16
+
+
+class Columns(NamedTuple):
+    """Places of the constants of a row: slack, and the first of the predictors where it touches."""
+
+    slack: int = 0
+    touch: int = 1
+
+    def weight(self, n_predictors: int) -> int:
+        """Return the place of the weight, where a family has one."""
+        return self.touch + n_predictors
+
+
+COLUMNS = Columns()
 
 
 class SoftmaxBound(ABC):
@@ -50,7 +64,7 @@ class SoftmaxBound(ABC):
 
     def n_constants(self, likelihood: Likelihood) -> int:
         """Slack, the predictors at which the bound touches, and weight."""
-        return 1 + likelihood.n_predictors + len(likelihood.row_data)
+        return COLUMNS.weight(likelihood.n_predictors) + len(likelihood.row_data)
 
     @abstractmethod
     def curvature(self, touch: np.ndarray) -> np.ndarray:
@@ -113,7 +127,7 @@ def expand_rows(
         here = np.empty(n)
         log_factor(np.ascontiguousarray(eta.T), part, np.empty(0), here)
         spread = np.maximum(gaps.mean(axis=0) - np.logaddexp(0.0, here), 0.0)
-        part[:, 0] = slack = bound.slack * spread
+        part[:, COLUMNS.slack] = slack = bound.slack * spread
         bright[rows] = -np.expm1(-(gaps + slack)).mean(axis=0)
         constants[rows] = part
         value, slope, *_ = problem.derivatives(touch, y)
@@ -123,9 +137,16 @@ def expand_rows(
         yield x, value, slope - pull, curvature
 
 
-def times_weight(gap: Any, likelihood: Likelihood, constants: Any) -> Any:
-    """Graph of the gap of rows with weights, the last column of their constants."""
-    return gap * constants[:, 1 + likelihood.n_predictors] if likelihood.row_data else gap
+def touch_of(constants: Any, n_predictors: int) -> list[Any]:
+    """Graphs of the predictors at which rows' bounds touch."""
+    return [constants[:, COLUMNS.touch + i] for i in range(n_predictors)]
+
+
+def weighted_gap(gap: Any, likelihood: Likelihood, constants: Any) -> Any:
+    """Graph of the gap of rows without slack times their weights, plus their slack."""
+    if likelihood.row_data:
+        gap = gap * constants[:, COLUMNS.weight(likelihood.n_predictors)]
+    return gap + constants[:, COLUMNS.slack]
 
 
 def _touch(bound: SoftmaxBound, eta: np.ndarray) -> np.ndarray:

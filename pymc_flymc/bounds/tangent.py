@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytensor.tensor as pt
@@ -15,10 +15,37 @@ from pymc_flymc.likelihoods.base import SmoothedLikelihood
 from pymc_flymc.likelihoods.forms import says
 from pymc_flymc.likelihoods.location_scale import LocationScale
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
-from pymc_flymc.regression.quadratic import collapsed_quadratic, quadratic_size
+from pymc_flymc.regression.quadratic import PLACES, collapsed_quadratic, quadratic_size
 from pymc_flymc.settings import check, is_number
 
 __all__ = ["Tangent"]
+
+
+class Columns(NamedTuple):
+    """Places of the constants of a row: outcome, slack, and the first of the tangent's features."""
+
+    outcome: int = 0
+    slack: int = 1
+    features: int = 2
+
+    def weight(self, n_features: int) -> int:
+        """Return the place of the weight, where a family has one."""
+        return self.features + n_features
+
+
+class Sums(NamedTuple):
+    """Places behind the quadratic's statistics: sums of slack, weights, and the features."""
+
+    slack: int = 0
+    weight: int = 1
+    features: int = 2
+
+    def residuals(self, n_features: int) -> int:
+        """Return the place of the sums of residuals and of rows, each with its weight."""
+        return self.features + n_features
+
+
+COLUMNS, SUMS = Columns(), Sums()
 
 
 class Tangent(TightenedBound):
@@ -68,7 +95,8 @@ class Tangent(TightenedBound):
 
     def n_constants(self, likelihood: Likelihood) -> int:
         """Outcome, slack, the features of the tangent, its slope first, and weight."""
-        return 2 + _location_scale(likelihood).n_features + len(likelihood.row_data)
+        n_features = _location_scale(likelihood).n_features
+        return COLUMNS.weight(n_features) + len(likelihood.row_data)
 
     def tightness(
         self, problem: Problem, rows: slice, arguments: np.ndarray, y: np.ndarray
@@ -106,7 +134,7 @@ class Tangent(TightenedBound):
         table = RowTable(self, problem, log_factor)
         width = problem.design.width
         statistics = new_statistics(problem)
-        sums = np.zeros(2 + _location_scale(problem.likelihood).n_features)
+        sums = np.zeros(SUMS.residuals(_location_scale(problem.likelihood).n_features))
         residuals = np.zeros(1 + width)
         for x, eta, y, tightness, slack in table.fill():
             y, weight = weights_of(problem.likelihood, y)
@@ -126,13 +154,14 @@ class Tangent(TightenedBound):
         nuisances: list[Any] = [w[width + i] for i in range(n_nuisances)]
         squares = collapsed_quadratic(w[:width], statistics, width) * pt.exp(-2.0 * nuisances[-1])
         start: Any = quadratic_size(statistics, width)
-        slack, n_rows, *features = (statistics[start + i] for i in range(2 + family.n_features))
+        slack, n_rows = statistics[start + SUMS.slack], statistics[start + SUMS.weight]
+        features = [statistics[start + SUMS.features + i] for i in range(family.n_features)]
         offset = family.tangent_offset(n_rows, features, nuisances)
         total: Any = n_rows * family.log_normaliser(nuisances) + squares + offset - slack
         skewness = family.skewness(nuisances)
         if skewness is not None:
-            start = start + 2 + family.n_features
-            u = w[:width] - statistics[1 : 1 + width]
+            start = start + SUMS.residuals(family.n_features)
+            u = w[:width] - statistics[PLACES.centre(width)]
             residuals = statistics[start] - pt.sum(statistics[start + 1 : start + 1 + width] * u)
             total = total + skewness * residuals * pt.exp(-nuisances[-1])
         return total, pt.zeros((0,))
@@ -143,9 +172,10 @@ class Tangent(TightenedBound):
         """Graph of the gap; what else the log density has is part of likelihood and bound alike."""
         family = _location_scale(likelihood)
         eta, *nuisances = arguments
-        columns = [constants[:, i] for i in range(self.n_constants(likelihood))]
-        y, slack, *features = columns[: 2 + family.n_features]
-        weight = columns[-1] if likelihood.row_data else None
+        y, slack = constants[:, COLUMNS.outcome], constants[:, COLUMNS.slack]
+        end = COLUMNS.weight(family.n_features)
+        features = [constants[:, i] for i in range(COLUMNS.features, end)]
+        weight = constants[:, end] if likelihood.row_data else None
         z = (y - eta) * pt.exp(-nuisances[-1])
         offset = family.tangent_offset(1.0, features, nuisances)
         gap = family.log_kernel(z, nuisances) - offset + features[0] * pt.sqr(z)

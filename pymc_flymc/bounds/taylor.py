@@ -23,13 +23,14 @@ from pymc_flymc.likelihoods import (
 )
 from pymc_flymc.regression.design import STRUCTURED
 from pymc_flymc.regression.passes import iterate_rows, map_rows
-from pymc_flymc.regression.quadratic import quadratic_size, quadratic_terms
+from pymc_flymc.regression.quadratic import PLACES, quadratic_size, quadratic_terms
 from pymc_flymc.settings import check, is_number
 
 __all__ = [
     "Packed",
     "Taylor",
     "products",
+    "table_of",
 ]
 
 
@@ -149,8 +150,7 @@ class Taylor:
 
         def bound(rows: slice, x: np.ndarray, eta: np.ndarray, y: np.ndarray) -> tuple[float, Any]:
             near, beyond, fastest = self.remainders(problem.likelihood, eta, x, y, spans, limit)
-            columns = y.reshape(len(x), -1)
-            constants[rows] = np.column_stack([near, beyond, columns[:, 0], eta.T, columns[:, 1:]])
+            constants[rows] = table_of(near, beyond, eta.T, y)
             if self.order == 2:
                 return fastest, 0.0
             return fastest, (x * problem.derivatives.third(eta, y)[:, None]).T @ products(x)
@@ -244,7 +244,7 @@ class Taylor:
         p = n_coefficients
         u, linear, form = quadratic_terms(w, statistics, p)
         packed = Packed.of(statistics, p, self.order)
-        expansion = statistics[0] + linear - form
+        expansion = statistics[PLACES.constant] + linear - form
         if self.order == 3:
             i, j = np.triu_indices(p)
             expansion = expansion + u @ (packed.cubic.reshape((p, len(i))) @ (u[i] * u[j]))
@@ -266,6 +266,21 @@ class Taylor:
         row_data = range(ROW.row_data(k), n)
         y = outcome(likelihood, [constants[:, i] for i in (ROW.outcome, *row_data)])
         return remainder(likelihood, arguments, anchor, y, self.order) + rate_of(constants, shared)
+
+
+def table_of(near: np.ndarray, beyond: np.ndarray, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return constants of rows, in the places that `ROW` says, float64.
+
+    Parameters
+    ----------
+    near, beyond : ndarray, shape (n,)
+    eta : ndarray, shape (n, K)
+        Predictors at the anchor.
+    y : ndarray, shape (n,) or (n, 1 + R)
+    """
+    outcome, *row_data = y.reshape(len(y), -1).T
+    columns = [near, beyond, outcome, *eta.T, *row_data]
+    return np.column_stack([np.asarray(each, np.float64) for each in columns])
 
 
 def products(x: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.regression.block_matrix import SparseRows
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.passes import iterate_rows, map_rows
-from pymc_flymc.regression.quadratic import quadratic_size, quadratic_terms
+from pymc_flymc.regression.quadratic import PLACES, quadratic_size, quadratic_terms
 
 __all__ = ["TaylorInParts"]
 
@@ -155,7 +155,7 @@ class TaylorInParts:
         behind = statistics[quadratic_size(statistics, n_coefficients) :]
         outputs: Any = PartsOp(self.n_sparse)(u, behind)
         total, shared = outputs
-        return statistics[0] + linear - form - total, shared
+        return statistics[PLACES.constant] + linear - form - total, shared
 
     def gap(
         self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
@@ -13,6 +13,7 @@ from pymc_flymc.regression.block_matrix import BlockMatrix, block_size, pack_den
 from pymc_flymc.regression.design import STRUCTURED
 
 __all__ = [
+    "PLACES",
     "QuadraticStatistics",
     "collapsed_quadratic",
     "dense_curvatures",
@@ -20,6 +21,32 @@ __all__ = [
     "quadratic_size",
     "quadratic_terms",
 ]
+
+
+class Places(NamedTuple):
+    """Where the statistics of a quadratic in P coefficients stand, as they are packed.
+
+    A constant, the centre, the gradient there, and the curvature.
+    """
+
+    constant: int = 0
+    first: int = 1
+
+    def centre(self, n_coefficients: int) -> slice:
+        """Return the place of the centre."""
+        return slice(self.first, self.first + n_coefficients)
+
+    def linear(self, n_coefficients: int) -> slice:
+        """Return the place of the gradient."""
+        p = n_coefficients
+        return slice(self.first + p, self.first + 2 * p)
+
+    def curvature(self, n_coefficients: int) -> int:
+        """Return where the curvature begins."""
+        return self.first + 2 * n_coefficients
+
+
+PLACES = Places()
 
 
 @dataclass
@@ -126,7 +153,7 @@ def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.
     """
     found, place = [], 0
     for p in sizes:
-        place += 1 + 2 * p
+        place += PLACES.curvature(p)
         if p > STRUCTURED:
             if statistics[place + 1]:
                 return None
@@ -141,10 +168,8 @@ def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:
 
     A number for up to `STRUCTURED` coefficients, and a graph of the statistics beyond.
     """
-    p = n_coefficients
-    if p <= STRUCTURED:
-        return 1 + 2 * p + p * p
-    return 1 + 2 * p + block_size(statistics[1 + 2 * p :], p)
+    p, start = n_coefficients, PLACES.curvature(n_coefficients)
+    return start + (p * p if p <= STRUCTURED else block_size(statistics[start:], p))
 
 
 def collapsed_quadratic(
@@ -159,14 +184,14 @@ def collapsed_quadratic(
         As packed by `QuadraticStatistics.pack`; what follows is not read.
     """
     _, linear, form = quadratic_terms(w, statistics, n_coefficients)
-    return statistics[0] + linear - form
+    return statistics[PLACES.constant] + linear - form
 
 
 def quadratic_terms(
     w: TensorVariable, statistics: TensorVariable, n_coefficients: int
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
     """Graphs of u = w - centre, linear . u and u' curvature u."""
-    u = w - statistics[1 : 1 + n_coefficients]
+    u = w - statistics[PLACES.centre(n_coefficients)]
     terms: Any = Quadratic(n_coefficients > STRUCTURED)(u, statistics)
     along, form, _ = terms
     return u, along, form

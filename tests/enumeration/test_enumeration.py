@@ -314,8 +314,8 @@ MUTANTS = {
     ),
     "rates of rows rounded beside those drawn from": (
         "bounds/rates.py",
-        "parts = tables.near[index], tables.beyond[index],",
-        "parts = tables.near[index], tables.near[index],",
+        "table_of(tables.near[index], tables.beyond[index],",
+        "table_of(tables.near[index], tables.near[index],",
         "one-block",
     ),
     "weight of a block's last proposal kept": (
