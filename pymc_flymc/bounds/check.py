@@ -10,6 +10,7 @@ import pytensor.tensor as pt
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.bounds import Bound, Problem, is_bound, row_factor
+from pymc_flymc.bounds.rounding import ROUNDING, rounding_error
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.likelihoods import Likelihood, is_likelihood, outcome
@@ -25,8 +26,6 @@ SCALES = (0.0, 0.01, 0.1, 1.0, 1.0, 1.0, 3.0, 10.0, 30.0, 100.0)
 #: Lengths of further steps, each in the direction in which the predictors of one row change most:
 #: there bounds by a radius are tightest. Limits of local constants are among them.
 LENGTHS = (0.5, 2.0, 3.0, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 10.0, 15.0)
-#: Rounding errors allowed, in machine epsilons of the terms' size.
-ROUNDING = 256.0
 
 
 def check_bound(
@@ -88,10 +87,11 @@ def check_bound(
     for step in steps:
         w_new, distance = w + factor @ step, float(np.linalg.norm(step))
         arguments = [*design.predictor(w_new).T, *(np.full(n, v) for v in w_new[3 * k :])]
-        log_l, gap, total = evaluate(w_new, prepared.statistics, y, prepared.constants, *arguments)
+        of_rows = y, prepared.constants, *arguments
+        log_l, gap, total, allowed = evaluate(w_new, prepared.statistics, *of_rows)
         size = 1.0 + np.abs(log_l) + np.abs(gap) + sum(np.abs(a) + a**2 for a in arguments)
         rounding = ROUNDING * np.finfo(float).eps * size
-        bad = np.flatnonzero(~(gap >= -rounding))
+        bad = np.flatnonzero(~(gap >= -allowed))  # as in a chain
         if bad.size:
             i = bad[np.argmin(np.nan_to_num(gap[bad], nan=-np.inf))]
             raise AssertionError(
@@ -110,7 +110,7 @@ def check_bound(
 
 
 def _evaluator(bound: Bound, likelihood: Likelihood, n_coefficients: int) -> Any:
-    """Compile log-likelihoods and gaps of all rows, and the collapsed sum."""
+    """Compile log-likelihoods, gaps and their rounding of all rows, and the collapsed sum."""
     w, statistics = pt.dvector("w"), pt.dvector("statistics")
     y = [pt.dvector(name) for name in ("y", *likelihood.row_data)]
     constants = pt.dmatrix("constants")
@@ -119,7 +119,8 @@ def _evaluator(bound: Bound, likelihood: Likelihood, n_coefficients: int) -> Any
     total, shared = bound.collapsed(likelihood, w, statistics, n_coefficients)
     apart = [shared[i] for i in range(bound.n_shared)]
     gap = bound.gap(likelihood, arguments, constants, apart)
-    outputs = [likelihood.log_likelihood(arguments, outcome(likelihood, y)), gap, total]
+    log_l = likelihood.log_likelihood(arguments, outcome(likelihood, y))
+    outputs = [log_l, gap, total, rounding_error(gap)]
     function = pytensor.function(
         [w, statistics, *y, constants, *arguments],
         outputs,
@@ -128,8 +129,9 @@ def _evaluator(bound: Bound, likelihood: Likelihood, n_coefficients: int) -> Any
         on_unused_input="ignore",
     )
 
-    def evaluate(w: Any, statistics: Any, y: Any, *rest: Any) -> tuple[Any, Any, float]:
-        log_l, gap, total = function(w, statistics, *np.atleast_2d(y.T).astype(np.float64), *rest)
-        return log_l, gap, float(total)
+    def evaluate(w: Any, statistics: Any, y: Any, *rest: Any) -> tuple[Any, Any, float, Any]:
+        columns = np.atleast_2d(y.T).astype(np.float64)
+        log_l, gap, total, rounding = function(w, statistics, *columns, *rest)
+        return log_l, gap, float(total), np.where(np.isnan(rounding), 0.0, rounding)
 
     return evaluate

@@ -11,8 +11,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.all_rows import AllRows
 from pymc_flymc.bounds.base import Bound
+from pymc_flymc.bounds.rounding import rounding_error
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.graphs.compilation import RowFactor
+from pymc_flymc.kernels.factors import VIOLATED
 from pymc_flymc.kernels.rows import SUMS
 from pymc_flymc.likelihoods import Likelihood
 
@@ -42,10 +44,15 @@ def n_sums_of(bound: Bound) -> int:
 
 
 def row_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
-    """Log factor of a bright row: log(L/B - 1), or log L where there is no bound."""
+    """Log factor of a bright row: log(L/B - 1), or log L where there is no bound.
+
+    Where a gap is negative beyond rounding, the bound is violated, and the factor is `VIOLATED`.
+    """
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
-        return log_odds(bound.gap(likelihood, arguments, constants, shared))
+        gap = cast(TensorVariable, bound.gap(likelihood, arguments, constants, shared))
+        violated = pt.lt(gap, -rounding_error(gap))
+        return pt.switch(violated, pt.constant(VIOLATED, dtype="float64"), log_odds(gap))
 
     if isinstance(bound, AllRows):
         return exact_factor(likelihood, bound)

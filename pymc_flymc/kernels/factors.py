@@ -18,7 +18,19 @@ from pymc_flymc.kernels.native import (
 )
 from pymc_flymc.kernels.rows import SeveralRows, add_rows, row_predictors, shared_part
 
-__all__ = ["CHUNK", "Scratch", "add_gradients", "log_factors", "make_scratch", "scratch_type"]
+__all__ = [
+    "CHUNK",
+    "VIOLATED",
+    "Scratch",
+    "add_gradients",
+    "log_factors",
+    "make_scratch",
+    "scratch_type",
+]
+
+#: What a bound's log factor is where the bound is violated. (Not NaN, which a row has where nothing
+#: can be computed, so far out that numbers overflow.)
+VIOLATED = -1e300
 
 #: Rows handed to a bound in one call: large enough to hide the call, small enough for the L1 cache.
 CHUNK = 256
@@ -27,10 +39,12 @@ ONE_THREAD = 1 << 18
 
 
 class Scratch(NamedTuple):
-    """Buffers of one chain, and its counter of likelihood queries (one int64).
+    """Buffers of one chain, and its counters, each an array of one int64.
 
     The predictors of some rows are in `eta`, shape (n, K), n being CHUNK or less, the derivatives
     of their factors in `slopes`, the dense rows themselves in `block`, shape (n, P) or (0, P).
+    Counted are likelihood queries, violated bounds, and log ratios of densities that are NaN or
+    positive infinity; `violated` is the number of the last row whose bound was.
     """
 
     block: np.ndarray
@@ -38,6 +52,9 @@ class Scratch(NamedTuple):
     constants: np.ndarray
     slopes: np.ndarray
     queries: np.ndarray
+    violations: np.ndarray
+    violated: np.ndarray
+    not_finite: np.ndarray
 
 
 def make_scratch(n_predictors: int, n_constants: int, n_columns: int = 0) -> Scratch:
@@ -51,21 +68,15 @@ def make_scratch(n_predictors: int, n_constants: int, n_columns: int = 0) -> Scr
         n = n_block = max(1, min(CHUNK, ONE_THREAD // (n_predictors * n_columns)))
     eta, constants = np.empty((n, n_predictors)), np.empty((n, n_constants))
     block = np.empty((n_block, n_columns))
-    return Scratch(block, eta, constants, np.empty_like(eta), np.zeros(1, np.int64))
+    counters = (np.zeros(1, np.int64) for _ in range(4))
+    return Scratch(block, eta, constants, np.empty_like(eta), *counters)
 
 
 def scratch_type() -> types.Type:
     """Numba type of `Scratch`."""
-    return named_tuple_type(
-        Scratch,
-        {
-            "block": matrix,
-            "eta": matrix,
-            "constants": matrix,
-            "slopes": matrix,
-            "queries": vector(types.int64),
-        },
-    )
+    buffers = dict.fromkeys(("block", "eta", "constants", "slopes"), matrix)
+    counters = ("queries", "violations", "violated", "not_finite")
+    return named_tuple_type(Scratch, buffers | dict.fromkeys(counters, vector(types.int64)))
 
 
 @kernel_part
@@ -82,6 +93,16 @@ def gather_rows(rows, w, index, start, size, scratch):
     scratch.queries[0] += size
 
 
+@kernel_part
+def refuse_violations(index, start, stop, out, scratch):
+    """Count violated bounds among the factors of rows index[start:stop]; make such rows dark."""
+    for i in range(start, stop):
+        if out[i] == VIOLATED:
+            out[i] = -np.inf
+            scratch.violations[0] += 1
+            scratch.violated[0] = index[i]
+
+
 def _log_factors(rows, log_factor, w, index, start, stop, out, scratch):
     shared = shared_part(rows, w)
     while start < stop:
@@ -94,6 +115,7 @@ def _log_factors(rows, log_factor, w, index, start, stop, out, scratch):
             shared,
             out[start : start + size],
         )
+        refuse_violations(index, start, start + size, out, scratch)
         start += size
 
 
@@ -112,6 +134,7 @@ def _add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradie
             scratch.slopes[:size],
             slope,
         )
+        refuse_violations(index, start, start + size, out, scratch)
         add_rows(rows, index, start, size, scratch.slopes, gradient, scratch.block)
         start += size
 

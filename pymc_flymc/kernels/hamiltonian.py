@@ -13,7 +13,7 @@ import numpy as np
 
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.posterior import accept_given_z, copy, posterior_type, run_type
+from pymc_flymc.kernels.posterior import accept_given_z, copy, known, posterior_type, run_type
 from pymc_flymc.kernels.sweeps import NONE, begin, plan_type, sweep
 from pymc_flymc.kernels.trajectory import (
     density_and_gradient,
@@ -50,7 +50,7 @@ def log_density_given_z(posterior, dynamics, chain, bright, scratch):
     """Log of p(theta, z) at chain.v_new; writes the bright rows' log odds and the force."""
     log_density = density_and_gradient_at(posterior, dynamics, chain)
     if not -np.inf < log_density < np.inf:
-        return -np.inf
+        return known(log_density, scratch)
     at = chain.theta_new, chain.w_new, dynamics.gradient_new
     return log_density + bright_force(posterior, at, dynamics, chain, bright, scratch)
 
@@ -80,7 +80,7 @@ def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
     for i in range(bright.count[0]):
         log_density += bright.log_odds[i]
     arguments = (posterior, dynamics, chain, bright, scratch)
-    log_ratio = simulate(rng, log_density_given_z, arguments, log_density, dynamics, chain)
+    log_ratio = simulate(rng, log_density_given_z, arguments, log_density, dynamics, chain, scratch)
     if -rng.standard_exponential() < log_ratio:
         accept_given_z(chain, dynamics.log_density_new[0], bright)
         copy(dynamics.gradient_new, dynamics.gradient)

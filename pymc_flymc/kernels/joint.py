@@ -68,12 +68,12 @@ def update_joint(rng, beta, posterior, tables, chain, bright, scratch):
     """
     propose_pcn(rng, beta, chain.v, chain.v_new)
     log_density = log_density_at(posterior, chain)
-    if not log_density > -np.inf:
+    if not known(log_density, scratch) > -np.inf:
         return 0.0
     count, of_z = draw_z(rng, tables, posterior, chain.w_new, chain.log_odds_new, scratch)
     shared = bound_part(posterior.rows, chain.w_new)
     # An infinite weight would be accepted, and never left again.
-    weight = known(log_weight(log_density, shared, chain.v_new, of_z))
+    weight = known(log_weight(log_density, shared, chain.v_new, of_z), scratch)
     log_ratio = weight - chain.log_weight[0]
     if -rng.standard_exponential() < log_ratio:
         accept_theta(chain, log_density)

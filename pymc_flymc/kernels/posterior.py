@@ -132,13 +132,16 @@ def run_type(posterior: types.Type, *settings: types.Type) -> Any:
 
 
 @kernel_part
-def known(log_density):
+def known(log_density, scratch):
     """Return a log density or log ratio, or -inf where it could not be evaluated: NaN or +inf.
 
     Far out odds of rows can overflow, and where their sum is +inf, anything would be accepted. What
-    cannot be evaluated is outside the support.
+    cannot be evaluated is outside the support, and counted.
     """
-    return log_density if log_density < np.inf else -np.inf
+    if log_density < np.inf:
+        return log_density
+    scratch.not_finite[0] += 1
+    return -np.inf
 
 
 @kernel_part
@@ -185,7 +188,7 @@ def log_ratio_at(posterior, log_density, chain, bright, scratch):
         )
         for i in range(n_bright):
             log_ratio += chain.log_odds_new[i] - bright.log_odds[i]
-    return known(log_ratio)
+    return known(log_ratio, scratch)
 
 
 @kernel_part

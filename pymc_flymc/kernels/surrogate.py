@@ -160,7 +160,7 @@ def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
     """Log of q at chain.v_new; writes theta_new, w_new and the force."""
     log_density = density_and_gradient_at(posterior, dynamics, chain)
     if not -np.inf < log_density < np.inf:
-        return -np.inf
+        return known(log_density, scratch)
     log_density += row_force(
         posterior,
         surrogate.exact,
@@ -174,8 +174,8 @@ def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
         chain.log_odds_new,
         scratch,
     )
-    dynamics.log_density_new[0] = log_density
-    return log_density
+    dynamics.log_density_new[0] = known(log_density, scratch)
+    return dynamics.log_density_new[0]
 
 
 @kernel_part(inline="always")
@@ -185,7 +185,7 @@ def update_walker(rng, posterior, surrogate, moves, scratch):
     copy(dynamics.kept, dynamics.force)
     arguments = (posterior, surrogate, dynamics, walker, scratch)
     before = walker.log_density[0]
-    log_ratio = simulate(rng, log_surrogate, arguments, before, dynamics, walker)
+    log_ratio = simulate(rng, log_surrogate, arguments, before, dynamics, walker, scratch)
     moves.tally[2] += 1.0
     moves.tally[3] += np.exp(min(0.0, log_ratio))
     if -rng.standard_exponential() < log_ratio:
@@ -214,7 +214,7 @@ def walk(rng, posterior, surrogate, moves, chain, bright, scratch):
         log_factors(rows, posterior.log_factor, chain.w_new, index, 0, count, out, scratch)
         for i in range(count):
             log_ratio += out[i] - bright.log_odds[i]
-        log_ratio = known(log_ratio)
+        log_ratio = known(log_ratio, scratch)
     accept = np.exp(min(0.0, log_ratio))
     if -rng.standard_exponential() < log_ratio:
         accept_theta(chain, log_density)
@@ -245,7 +245,7 @@ def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, 
     count, of_z = draw_z(rng, tables, posterior, walker.w, chain.log_odds_new, scratch)
     # What is left of the ratio of the augmented densities: q, and the law of the proposed z, have
     # cancelled. An infinite weight would be accepted, and never left again.
-    weight = known(of_z)
+    weight = known(of_z, scratch)
     log_ratio = weight - chain.log_weight[0]
     accept = np.exp(min(0.0, log_ratio)) if log_ratio > -np.inf else 0.0
     if -rng.standard_exponential() < log_ratio:

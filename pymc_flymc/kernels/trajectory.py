@@ -176,7 +176,7 @@ def draw_steps(rng, dynamics):
 
 
 @kernel_part(inline="always")
-def simulate(rng, log_density_at, arguments, log_density, dynamics, chain):
+def simulate(rng, log_density_at, arguments, log_density, dynamics, chain, scratch):
     """Follow a trajectory from chain.v to chain.v_new. Returns its log acceptance ratio.
 
     Parameters
@@ -208,13 +208,13 @@ def simulate(rng, log_density_at, arguments, log_density, dynamics, chain):
         after = log_density_at(*arguments)
         # Outside the support, or NaN: rejected. The way back would meet the same point, so that
         # stopping here keeps the reversibility (a limit on the energy error would not).
-        if not -np.inf < after < np.inf:
+        if not -np.inf < known(after, scratch) < np.inf:
             break
         dynamics.tally[0] += 1.0
         for j in range(momentum.shape[0]):
             momentum[j] += 0.5 * step * (force[j] + pull * chain.v_new[j])
         if i == n_steps - 1:
-            log_ratio = known(after - kinetic_energy(momentum) - before)
+            log_ratio = known(after - kinetic_energy(momentum) - before, scratch)
     if dynamics.gain[0] > 0.0:
         log_largest = np.log(LARGEST) if pull > 0.0 else np.inf
         adapt_step(dynamics.step_size, np.exp(min(0.0, log_ratio)), log_largest)

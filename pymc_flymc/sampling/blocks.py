@@ -23,6 +23,7 @@ from pymc_flymc.target.blocks import (
     UNIT,
     BlockTarget,
     Key,
+    Weighed,
     build_block_target,
     draw_v,
     log_law,
@@ -36,7 +37,7 @@ SECONDS, MOST_UNITS = 1.0, 32
 #: Draws of a chain that may be worth one independent draw: with more it is not said to sample.
 LARGEST_TIME = 20.0
 
-Round = Callable[[], tuple[np.ndarray, np.ndarray]]
+Round = Callable[[], Weighed]
 
 
 @dataclass
@@ -69,10 +70,10 @@ class BlockChain:
         self.n_bright = 0
         self.next = 0  # proposals that were looked at
         self.started = False
-        self._queries = 0
+        self._queries = self._not_finite = 0
         self._units = 1
         self._waiting: deque[tuple[range, Round]] = deque()
-        self._now: tuple[range, np.ndarray, np.ndarray, np.ndarray] | None = None
+        self._now: tuple[range, Weighed, np.ndarray] | None = None
 
     def start(self, rng: np.random.Generator, v: np.ndarray) -> float:
         """Begin at whitened parameters v, with fresh brightness; return the log weight."""
@@ -81,7 +82,7 @@ class BlockChain:
         self.started = False  # until it has: the model's graph may raise
         self._waiting.clear()
         self._now = None
-        log_weight, bright = self.target.weigh(self.key, v[None])
+        log_weight, bright, _ = self.target.weigh(self.key, v[None])
         self.state = BlockState(v, self.target.geometry.unwhiten(v), float(log_weight[0]))
         self.n_bright = int(bright[0])
         self._queries += self.n_bright
@@ -120,8 +121,9 @@ class BlockChain:
         total = 0.0
         for _ in range(n):
             unit, place = 1 + self.next // UNIT, self.next % UNIT
-            units, log_weight, bright, exponential = self._round(unit)
+            units, (log_weight, bright, not_finite), exponential = self._round(unit)
             at = (unit - units.start) * UNIT + place
+            self._not_finite += int(not_finite[at])
             log_ratio = log_weight[at] - self.state.log_weight
             self._queries += int(bright[at])
             if -exponential[at] < log_ratio:
@@ -134,7 +136,7 @@ class BlockChain:
             self.next += 1
         return total / n
 
-    def _round(self, unit: int) -> tuple[range, np.ndarray, np.ndarray, np.ndarray]:
+    def _round(self, unit: int) -> tuple[range, Weighed, np.ndarray]:
         """Return the round that has a unit, with rounds behind it under way."""
         if self._now is not None and unit in self._now[0]:
             return self._now
@@ -147,7 +149,7 @@ class BlockChain:
             last = units.stop
         units, wait = self._waiting[0]
         began = time.perf_counter()
-        log_weight, bright = wait()
+        weighed = wait()
         self._waiting.popleft()  # not before: the model's graph may have raised
         # Of the time nothing depends but how many units come together.
         if time.perf_counter() - began < 0.5 * SECONDS:
@@ -155,7 +157,7 @@ class BlockChain:
         elif self._units > 1:
             self._units //= 2
         draws = [stream(self.key, each, ACCEPT).standard_exponential(UNIT) for each in units]
-        self._now = units, log_weight, bright, np.concatenate(draws)
+        self._now = units, weighed, np.concatenate(draws)
         return self._now
 
     @property
@@ -167,6 +169,15 @@ class BlockChain:
         """Rows read since the last call."""
         queries, self._queries = self._queries, 0
         return queries
+
+    def take_not_finite(self) -> int:
+        """Log weights that were NaN or positive infinity since the last call: taken as -inf."""
+        not_finite, self._not_finite = self._not_finite, 0
+        return not_finite
+
+    def take_violations(self) -> int:
+        """Return zero: a round in which a bound is violated raises an error at once."""
+        return 0
 
     def save(self) -> dict[str, Any]:
         """Copy of all that the next transition depends on."""
@@ -187,7 +198,7 @@ class BlockChain:
         self.started, self.key, self.next = saved["started"], saved["key"], saved["next"]
         self.state = BlockState(saved["v"].copy(), saved["theta"].copy(), saved["log_weight"])
         self.n_bright = saved["n_bright"]
-        self._queries = 0
+        self._queries = self._not_finite = 0
         self._waiting.clear()
         self._now = None
 
@@ -231,7 +242,7 @@ def choose_blocks(
     _check(weigh_approximation(surrogate, problem, v, log_law(v)), problem)
     target = build_block_target(graph, problem, bound)
     with doing("trying joint moves"):
-        log_weight, bright = target.begin_round((SEED,), range(1, 2))()
+        log_weight, bright, _ = target.begin_round((SEED,), range(1, 2))()
     weighed = Independence.of(log_weight)
     _check(weighed, problem)
     log.info(

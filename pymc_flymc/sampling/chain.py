@@ -17,6 +17,7 @@ from pymc_flymc.kernels.posterior import make_chain
 from pymc_flymc.kernels.surrogate import Surrogate
 from pymc_flymc.target.resampling import Resampling, make_plan
 from pymc_flymc.target.target import Target
+from pymc_flymc.target.validation import describe_violation
 
 __all__ = ["FireflyChain"]
 
@@ -175,9 +176,22 @@ class FireflyChain:
 
     def take_queries(self) -> int:
         """Likelihood queries since the last call."""
-        queries = int(self.scratch.queries[0])
-        self.scratch.queries[0] = 0
-        return queries
+        return _taken(self.scratch.queries)
+
+    def take_not_finite(self) -> int:
+        """Log ratios that were NaN or positive infinity since the last call: taken as -inf."""
+        return _taken(self.scratch.not_finite)
+
+    def take_violations(self) -> int:
+        """Violated bounds that were met since the last call."""
+        return _taken(self.scratch.violations)
+
+    def describe_violation(self) -> str:
+        """Return a message on the last violated bound."""
+        row, parts = int(self.scratch.violated[0]), self.target.data.parts
+        i = max(i for i, part in enumerate(parts) if part.first <= row)
+        part = self.target.parts[i]
+        return describe_violation(part.bound, part.likelihood, row - parts[i].first)
 
     def _arguments(self) -> tuple[Any, ...]:
         posterior = self.target.posterior(self.statistics, self.geometry)
@@ -221,7 +235,14 @@ class FireflyChain:
         self.cursor[0] = saved["cursor"]
         self.moves = _copy(saved["moves"])
         self.geometry = saved["geometry"]
-        self.scratch.queries[0] = 0
+        for take in (self.take_queries, self.take_not_finite, self.take_violations):
+            take()
+
+
+def _taken(counter: np.ndarray) -> int:
+    """Return a counter's value, and set it to zero."""
+    value, counter[0] = int(counter[0]), 0
+    return value
 
 
 def _copy(record: Any) -> Any:

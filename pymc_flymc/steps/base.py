@@ -19,6 +19,7 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.bounds.setting import BoundSetting
+from pymc_flymc.errors import warn
 from pymc_flymc.reading.fingerprint import Fingerprint
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reading.full_passes import warn_of_full_passes
@@ -68,11 +69,14 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         "transitions": (np.int64, []),
         "n_rows": (np.int64, []),
         **STATISTICS,
+        "bound_violations": (np.int64, []),
+        "non_finite_ratios": (np.int64, []),
     }
     #: Those of kernels that are not in use.
     _unused: ClassVar[dict[str, float]] = {}
     _state_class = FireflyState
     _bound_setting: BoundSetting
+    _has_warned = False
 
     def _build(
         self,
@@ -171,7 +175,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         super().setup_chain(rng, tune, draws)
         end_with_parent()
         self._refresh(in_place=True)
-        self._chain = self._new_chain()
+        self._chain, self._has_warned = self._new_chain(), False
         self._diagnostics = ChainDiagnostics(draws)
         self.tune = tune > 0
         self.tuning = self._new_tuning(tune)
@@ -211,6 +215,9 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             chain.start_at(self.rng, theta)
         transitions, before = tuning.transitions, chain.state.theta.copy()
         accept = chain.advance(self.rng, transitions, tuning.gain() if self.tune else 0.0)
+        violations, not_finite = chain.take_violations(), chain.take_not_finite()
+        if violations:
+            self._report(chain.describe_violation())
         if self.tune:
             window = tuning.record(chain.state.v, chain.n_bright)
             if window is not None:
@@ -226,11 +233,22 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             "transitions": transitions,
             "n_rows": self._n_rows,
             **self._diagnostics.statistics(chain, before, self.tune),
+            "bound_violations": violations,
+            "non_finite_ratios": not_finite,
             **self._unused,
             **self.tuner.statistics(chain),
         }
         # All keys, in their order; never in place: the point may be memory shared with PyMC.
         return {**point, **self._layout.unravel(chain.state.theta)}, [stats]
+
+    def _report(self, violation: str) -> None:
+        """Raise an error for a violated bound, or warn once for each chain while it tunes."""
+        name = type(self).__name__
+        if not self.tune:
+            raise RuntimeError(f"{name}: {violation}")
+        if not self._has_warned:
+            warn(f"{name}: while it tunes, {violation}")
+            self._has_warned = True
 
     def _start(self, chain: FireflyChain, theta: np.ndarray) -> bool:
         """Start a chain at parameters that were given, or else around the anchor: whether so."""

@@ -63,9 +63,10 @@ class FireflyHMC(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw: ``n_bright``, ``likelihood_queries``, ``transitions``, ``n_rows`` as in
-    `FireflyMH`; ``accept``, mean acceptance probability; ``step_size``, in posterior standard
-    deviations; ``n_steps``, steps made, each with a gradient.
+    Statistics of each draw: ``n_bright``, ``likelihood_queries``, ``transitions``, ``n_rows``,
+    ``bound_violations``, ``non_finite_ratios`` as in `FireflyMH`; ``accept``, mean acceptance
+    probability; ``step_size``, in posterior standard deviations; ``n_steps``, steps made, each with
+    a gradient.
 
     References
     ----------

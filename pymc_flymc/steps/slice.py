@@ -51,9 +51,9 @@ class FireflySlice(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw: ``n_bright``, ``likelihood_queries``, ``transitions``, ``n_rows`` as in
-    `FireflyMH`; ``accept``, which is one; ``slice_width``, mean first width of the intervals, in
-    posterior standard deviations.
+    Statistics of each draw: ``n_bright``, ``likelihood_queries``, ``transitions``, ``n_rows``,
+    ``bound_violations``, ``non_finite_ratios`` as in `FireflyMH`; ``accept``, which is one;
+    ``slice_width``, mean first width of the intervals, in posterior standard deviations.
 
     References
     ----------

@@ -28,9 +28,18 @@ from pymc_flymc.sources.source import STRETCH, Partition, RowSource
 from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.density import collapsed_density
 from pymc_flymc.target.target import TargetPart
-from pymc_flymc.target.validation import check_constants
+from pymc_flymc.target.validation import check_constants, describe_violation
 
-__all__ = ["UNIT", "BlockTarget", "Key", "Proposals", "Weights", "build_block_target", "stream"]
+__all__ = [
+    "UNIT",
+    "BlockTarget",
+    "Key",
+    "Proposals",
+    "Weighed",
+    "Weights",
+    "build_block_target",
+    "stream",
+]
 
 #: Proposals that are made from the same random numbers: a round has some units.
 UNIT = 1024
@@ -87,6 +96,23 @@ class Proposals(NamedTuple):
     theta: np.ndarray
     w: np.ndarray
     log_weight: np.ndarray
+
+
+class Weighed(NamedTuple):
+    """Weights of a round's proposals.
+
+    Attributes
+    ----------
+    log_weight : ndarray, shape (K,)
+    n_bright : ndarray, shape (K,), int64
+        Bright rows.
+    not_finite : ndarray, shape (K,), bool
+        Whether a log weight was NaN or positive infinity, and is taken as -inf.
+    """
+
+    log_weight: np.ndarray
+    n_bright: np.ndarray
+    not_finite: np.ndarray
 
 
 class Weights(NamedTuple):
@@ -214,6 +240,9 @@ class Proposer:
             scratch = make_scratch(design.n_predictors, constants.shape[1])
             address = self.part.log_factor.address
             weigh_kernel()(address, native, w, 0, len(w), ends, index, scratch, buffer, out)
+            if scratch.violations[0]:
+                row = partition.first + int(some[scratch.violated[0]])
+                raise RuntimeError(describe_violation(self.part.bound, self.part.likelihood, row))
             log_factor += out
 
 
@@ -260,31 +289,32 @@ class BlockTarget:
         """The likelihood and its bound."""
         return (self.proposer.part,)
 
-    def begin_round(self, key: Key, units: range) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
-        """Begin to weigh some units; the result is their log weights and their bright rows."""
+    def begin_round(self, key: Key, units: range) -> Callable[[], Weighed]:
+        """Begin to weigh some units; the result is their weights, once they are there."""
         wait = self.source.start(weigh_round, self.tables, self.proposer, key, units)
 
-        def result() -> tuple[np.ndarray, np.ndarray]:
+        def result() -> Weighed:
             made = [self.proposer.proposals(key, unit).log_weight for unit in units]
             return _total(np.concatenate(made), wait())
 
         return result
 
-    def weigh(self, key: Key, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return log weights and numbers of bright rows at given parameters, shape (K, D)."""
+    def weigh(self, key: Key, v: np.ndarray) -> Weighed:
+        """Return weights at given parameters, shape (K, D)."""
         wait = self.source.start(weigh_given, self.tables, self.proposer, key, v)
         return _total(self.proposer.at(v).log_weight, wait())
 
 
-def _total(log_weight: np.ndarray, parts: Sequence[Weights]) -> tuple[np.ndarray, np.ndarray]:
+def _total(log_weight: np.ndarray, parts: Sequence[Weights]) -> Weighed:
     """Add up what partitions say of proposals, in their order."""
     total, count = log_weight.copy(), np.zeros(len(log_weight), np.int64)
     for part in parts:
         total[part.places] += part.log_factor
         count[part.places] += part.n_bright
     # An infinite weight would be accepted, and never left again.
-    total[~(total < np.inf)] = -np.inf
-    return total, count
+    not_finite = ~(total < np.inf)
+    total[not_finite] = -np.inf
+    return Weighed(total, count, not_finite)
 
 
 @doing("preparing tables of all rows")

@@ -11,7 +11,13 @@ from pymc_flymc.bounds import Bound, Preparation, Problem
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.likelihoods import Likelihood
 
-__all__ = ["check_collapsed", "check_constants", "check_preparation", "describe"]
+__all__ = [
+    "check_collapsed",
+    "check_constants",
+    "check_preparation",
+    "describe",
+    "describe_violation",
+]
 
 #: Columns of the constants that fresh brightness is drawn from.
 RATES = [ROW.near, ROW.beyond]
@@ -99,6 +105,15 @@ def check_collapsed(bound: Bound, likelihood: Likelihood, total: Any, shared: An
 def describe(bound: Bound, likelihood: Likelihood) -> str:
     """Name a bound and its likelihood, for messages."""
     return f"the {bound.name} bound on {likelihood.name} likelihoods"
+
+
+def describe_violation(bound: Bound, likelihood: Likelihood, row: int) -> str:
+    """Return a message on a bound that a kernel has found to exceed the likelihood of a row."""
+    return (
+        f"{describe(bound, likelihood)} is violated at row {row:,}: log B exceeds log L by more "
+        "than rounding, so that draws are not exact. If bound or family are your own, check_bound "
+        "says where; if not, please report it. bound=None reads all rows, with no bound"
+    )
 
 
 def _same(who: str, what: str, has: int, needs: int, but: str = ", and there are") -> None:

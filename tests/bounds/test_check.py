@@ -44,6 +44,7 @@ GROUPED = np.column_stack([RNG.binomial(TRIALS, 0.3), TRIALS])
 # Columns a and y^k, a third of the values being beyond their limits.
 CENSORED = np.stack([RNG.random(300) < 0.7, RNG.gamma(2.0, size=300)], axis=1)
 WEIGHTED = weighted(GammaFree(), RNG.gamma(2.0, size=300), RNG.exponential(size=300))
+MANY_TRIALS = np.column_stack([RNG.binomial(10**8, 0.3, 300), np.full(300, 10**8)])
 CASES = [
     (JaakkolaJordan(), BernoulliLogit(), BINARY, ()),
     (JaakkolaJordan(xi=1.5, slack=0.0), BernoulliLogit(), BINARY, ()),
@@ -78,6 +79,12 @@ CASES = [
     (Tangent(), AsymmetricLaplace(), RNG.laplace(size=300), (0.7, 0.5)),
     (Bohning(), Softmax(n_predictors=4), RNG.integers(0, 5, 300), ()),
     (Bohning(tuned=False), Softmax(n_predictors=1), BINARY, ()),
+    # Terms that are so large that what is left of their sum is rounding.
+    (Taylor(2), PoissonLog(), RNG.poisson(1e6, 300), ()),
+    (Taylor(2), BinomialLogit(), MANY_TRIALS, ()),
+    (JaakkolaJordan(), BinomialLogit(), MANY_TRIALS, ()),
+    (Tangent(), Normal(), 1e6 + RNG.normal(size=300), (-0.5,)),
+    (ScaledTaylor(), GammaFree(), RNG.gamma(1e5, 1e3, 300), (10.0,)),
 ]
 
 

@@ -193,8 +193,8 @@ MUTANTS = {
     ),
     "kinetic energy left out at the end": (
         "kernels/trajectory.py",
-        "known(after - kinetic_energy(momentum) - before)",
-        "known(after - before)",
+        "known(after - kinetic_energy(momentum) - before, scratch)",
+        "known(after - before, scratch)",
         "langevin",
     ),
     "bright rows left out of the energy": (

@@ -11,6 +11,7 @@ from pytensor.raise_op import Assert
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice, Taylor
 from pymc_flymc.sampling.blocks import BlockChain
+from pymc_flymc.target.blocks import Weighed
 from tests.support.data import logistic_rows
 from tests.support.elsewhere import step_elsewhere, written_on_head
 from tests.support.fragile import RAISED, fragile_model, limits_at
@@ -196,7 +197,8 @@ class FailingTarget:
             self.asked.append(units)
             if len(self.asked) == 1:
                 raise AssertionError("not yet")
-            return np.full(1024 * len(units), -np.inf), np.zeros(1024 * len(units), int)
+            n = 1024 * len(units)
+            return Weighed(np.full(n, -np.inf), np.zeros(n, int), np.zeros(n, bool))
 
         return wait
 

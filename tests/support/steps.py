@@ -34,6 +34,8 @@ STATS = {
     "moved": np.bool_,
     "distance": np.float64,
     "log_weight": np.float64,
+    "bound_violations": np.int64,
+    "non_finite_ratios": np.int64,
 }
 
 

@@ -1,0 +1,124 @@
+"""Bounds that are none are reported by the chains that meet them."""
+
+import warnings
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice, JaakkolaJordan, Taylor
+from tests.support.data import logistic_rows
+from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
+from tests.support.models import logistic_model
+from tests.support.steps import drive, step_of
+
+ROWS = logistic_rows(2000, [-0.5, 1.0])
+MODEL = logistic_model(*ROWS)
+
+
+@pytest.fixture(autouse=True)
+def without_checks_before(monkeypatch):
+    """Bounds of these tests are let through that steps check before they use them."""
+    monkeypatch.setattr("pymc_flymc.steps.base.check_first_use", lambda *arguments: None)
+
+
+class OnePerCent(JaakkolaJordan):
+    """Larger than it should be by one per cent of the gap, on one per cent of the rows."""
+
+    def prepare(self, problem, log_factor):
+        prepared = super().prepare(problem, log_factor)
+        gap = -np.log1p(-prepared.bright[::100])
+        prepared.constants[::100, 1] -= 0.01 * gap
+        return prepared
+
+
+class TooTight(Taylor):
+    """A bound on remainders a twentieth as large as it is."""
+
+    def remainders(self, *arguments):
+        near, far, fastest = super().remainders(*arguments)
+        return 0.05 * near, 0.05 * far, fastest
+
+
+class AboveByOne(Taylor):
+    """A bound of which each row that is read shows that it is none."""
+
+    def gap(self, *arguments):
+        return super().gap(*arguments) - 1.0
+
+
+MESSAGE = (
+    "the Jaakkola-Jordan bound on bernoulli-logit likelihoods is violated at row ([0-9,]*00|0): log"
+)
+
+
+@pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC, FireflyMALA, FireflySlice])
+def test_one_per_cent_of_a_gap_is_reported(cls):
+    step = step_of(MODEL, cls, bound=OnePerCent(slack=0.0))
+    with pytest.raises(RuntimeError, match=f"{cls.__name__}: {MESSAGE}"):
+        drive(step, MODEL.initial_point(), tune=0, draws=1000)
+
+
+def test_a_chain_that_tunes_warns_once():
+    step = step_of(MODEL, FireflyHMC, bound=OnePerCent(slack=0.0))
+    step.setup_chain(np.random.default_rng(0), 300, 1000)
+    point, counts = MODEL.initial_point(), []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(200):
+            point, [stats] = step.step(point)
+            counts.append(stats["bound_violations"])
+    assert sum(counts) > 2
+    assert [str(w.message)[:36] for w in caught] == ["FireflyHMC: while it tunes, the Jaak"]
+    step.stop_tuning()
+    with pytest.raises(RuntimeError, match=MESSAGE):
+        for _ in range(1000):
+            point, _ = step.step(point)
+
+
+@pytest.mark.parametrize("kernel", ["metropolis", "joint", "surrogate", "hamiltonian"])
+def test_all_kernels_report(kernel):
+    step = step_of(MODEL, bound=TooTight(), kernel=kernel)
+    with pytest.raises(RuntimeError, match=r"the Taylor bound on bernoulli-logit .* is violated"):
+        drive(step, MODEL.initial_point(), tune=0, draws=1000)
+
+
+def test_rows_elsewhere():
+    X, y = logistic_rows(400, [-0.5, 1.0])
+    data = {"X": X, "y": y}
+    with pytest.raises(RuntimeError, match=r"the Taylor bound .* is violated at row \d+"):
+        step_elsewhere(written_on_head(data, logistic), data, bound=AboveByOne())
+
+
+def test_several_likelihoods_name_the_row_of_their_own():
+    (X, y), n = ROWS, 1000
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 1.0, shape=2)
+        pm.Bernoulli("first", logit_p=X[:n] @ beta, observed=y[:n])
+        pm.Bernoulli("second", logit_p=X[n:] @ beta, observed=y[n:])
+    bound = {"first": JaakkolaJordan(), "second": OnePerCent(slack=0.0)}
+    with pytest.raises(RuntimeError, match=r"violated at row ([0-9,]*00|0): log B"):
+        drive(step_of(model, FireflyHMC, bound=bound), model.initial_point(), tune=0, draws=1000)
+
+
+@pytest.mark.parametrize("settings", [{}, {"slack": 0.0}, {"xi": 0.5, "slack": 0.0}, None])
+def test_bounds_that_are_none_too_tight_are_not_reported(settings):
+    bound = None if settings is None else JaakkolaJordan(**settings)
+    step = step_of(MODEL, FireflyHMC, bound=bound)
+    _, stats = drive(step, MODEL.initial_point(), tune=100, draws=100 if bound is None else 1000)
+    assert not stats["bound_violations"].any()
+    assert not stats["non_finite_ratios"].any()
+
+
+@pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC, FireflySlice])
+def test_ratios_that_are_not_finite_are_counted(cls):
+    X, y = logistic_rows(60, [-0.5])
+    with pm.Model() as model:
+        b = pm.Normal("b", 0.0, 1.0)
+        pm.Potential("root", 1e-3 * pt.sqrt(0.05 - b))
+        pm.Bernoulli("y", logit_p=X[:, 0] * b, observed=y)
+    step = step_of(model, cls, bound=JaakkolaJordan())
+    draws, stats = drive(step, model.initial_point(), tune=100, draws=300)
+    assert stats["non_finite_ratios"].sum() > 0
+    assert draws.max() < 0.05
