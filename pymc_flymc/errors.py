@@ -1,13 +1,17 @@
 """Errors and warnings that this package raises on purpose."""
 
+import contextlib
 import os
 import warnings
 from pathlib import Path
 
 import pymc
 
-#: Frames of these packages are not where a user can do anything.
-_INTERNAL = tuple(str(Path(file).parent) + os.sep for file in (__file__, pymc.__file__))
+#: Frames of these packages, and of decorated functions, are not where a user can do anything.
+_INTERNAL = (
+    *(str(Path(file).parent) + os.sep for file in (__file__, pymc.__file__)),
+    contextlib.__file__,
+)
 
 
 class UnsupportedModelError(ValueError):
