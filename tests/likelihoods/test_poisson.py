@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from pymc_flymc import ImplicitResampling, JaakkolaJordan, Taylor, UnsupportedModelError
+from pymc_flymc.kernels.layout import Powers
 from pymc_flymc.likelihoods import PoissonLog
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
@@ -90,14 +91,14 @@ def test_bound(order):
         theta = target.geometry.centre + scale * target.geometry.factor @ rng.standard_normal(3)
         w = np.empty(6)
         value = target.density(theta, target.statistics, w)
-        power, far, rate = w[3:]
-        seen.add(far)
+        powers = Powers(*w[3:])
+        seen.add(powers.beyond > 0.0)
         eta, (near, beyond, y, anchor) = X @ theta + np.log(E), rows.constants.T
         u, mean = eta - anchor, np.exp(anchor)
         expansion = y * anchor - mean + (y - mean) * u - mean * u**2 / 2
         if order == 3:
             expansion -= mean * u**3 / 6
-        remainder = (beyond if far else near) * power
+        remainder = near * powers.near + beyond * powers.beyond
         gap = y * eta - np.exp(eta) - expansion + remainder
         terms = 1 + np.abs(y * eta) + np.exp(eta) + mean * (1 + np.abs(u) ** order) + remainder
         assert np.all(gap >= -16 * np.finfo(float).eps * terms)
@@ -111,8 +112,8 @@ def test_bound(order):
         prior = log_prior(step._layout.unravel(theta))
         total = prior + np.sum(expansion - remainder)
         assert value == pytest.approx(total, rel=1e-10, abs=1e-10 * terms.sum())
-        assert rate == pytest.approx(remainder.sum(), rel=1e-10)
-    assert seen == {0.0, 1.0}
+        assert powers.total == pytest.approx(remainder.sum(), rel=1e-10)
+    assert seen == {False, True}
 
 
 def poisson_posterior(X, y, exposure, prior_sd):

@@ -42,7 +42,7 @@ def test_posterior_by_quadrature(problems, name, proposal, order):
     model, step = logistic_step(
         X, y, 2.0, bound=Taylor(order), proposal=proposal, transitions=transitions
     )
-    draws, drawn = drive(step, model.initial_point(), tune=200, draws=2500, chains=2)
+    draws, drawn = drive(step, model.initial_point(), tune=200, draws=4000, chains=2)
     assert_matches(draws, reference)
     assert np.all(drawn["n_bright"] <= len(y))
 

@@ -139,7 +139,7 @@ def sample(target, seed, each, tune=300, draws=4000):
 def test_matches_quadrature(build, share):
     reading, reference = problem_of(build)
     # Tails heavier than the surrogate's take their time, and a horseshoe's take a trajectory's.
-    each = 60 if build is horseshoe else 15 if build is skewed and share < 1.0 else 3
+    each = 60 if build is horseshoe else 15 if build is skewed and share < 1.0 else 5
     target = target_of(reading, int(share * reading.problems[0].design.n_rows))
     assert_matches(np.stack([sample(target, seed, each) for seed in (1, 2)]), reference)
 
