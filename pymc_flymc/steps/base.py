@@ -20,6 +20,7 @@ from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.bounds.setting import BoundSetting
 from pymc_flymc.errors import warn
+from pymc_flymc.out_of_core.target import BlockTarget
 from pymc_flymc.reading.fingerprint import Fingerprint
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reading.full_passes import warn_of_full_passes
@@ -37,7 +38,6 @@ from pymc_flymc.steps.progress import BrightRowsProgress
 from pymc_flymc.steps.running import check_model
 from pymc_flymc.steps.settings import check_common
 from pymc_flymc.steps.setup import read
-from pymc_flymc.target.blocks import BlockTarget
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 

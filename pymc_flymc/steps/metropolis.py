@@ -12,13 +12,13 @@ from pymc.util import RandomGenerator
 
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting
+from pymc_flymc.out_of_core.chain import check_elsewhere, choose_blocks
+from pymc_flymc.out_of_core.target import BlockTarget
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.sampling.blocks import check_elsewhere, choose_blocks
 from pymc_flymc.sampling.choice import check_settings, choose_target
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sources.data import source_of
 from pymc_flymc.steps.base import FireflyStep
-from pymc_flymc.target.blocks import BlockTarget
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 

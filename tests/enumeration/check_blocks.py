@@ -20,15 +20,15 @@ from branching import BranchingGenerator, _Exponential, end_with_verdict, enumer
 from logistic import expansion_of, log_likelihood_of
 
 from pymc_flymc.bounds import Taylor
-from pymc_flymc.kernels.blocks import make_tables
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.likelihoods import BernoulliLogit
+from pymc_flymc.out_of_core import chain as sampling
+from pymc_flymc.out_of_core import target
+from pymc_flymc.out_of_core.kernels import make_tables
 from pymc_flymc.regression.design import Design
-from pymc_flymc.sampling import blocks as sampling
 from pymc_flymc.sources import source as sources
 from pymc_flymc.sources.columns import ArrayColumn
 from pymc_flymc.sources.source import LocalSource
-from pymc_flymc.target import blocks as target
 
 N = 2
 N_BLOCKS = 1 if "one" in sys.argv[-1] else 2

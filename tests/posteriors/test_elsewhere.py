@@ -5,8 +5,8 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import Taylor
+from pymc_flymc.out_of_core import target
 from pymc_flymc.sources import source as sources
-from pymc_flymc.target import blocks
 from tests.sources.test_source import KINDS, stored
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
@@ -33,7 +33,7 @@ def draws_of(model, step, draws=6000, **settings):
 def test_few_rows_against_quadrature(n, order, monkeypatch):
     # Of 30 rows many are bright in each proposal, and the posterior is skew.
     monkeypatch.setattr(sources, "SINGLE", 20)
-    monkeypatch.setattr(blocks, "ENOUGH", 100)
+    monkeypatch.setattr(target, "ENOUGH", 100)
     data = rows(n)
     model = written_on_head(data, logistic, 10)
     step = step_elsewhere(model, data, bound=Taylor(order=order))

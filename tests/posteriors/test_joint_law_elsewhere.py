@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pymc_flymc.out_of_core import chain
+from pymc_flymc.out_of_core import target as targets
 from pymc_flymc.regression.elsewhere import read_rows
-from pymc_flymc.sampling import blocks
 from pymc_flymc.sources import source as sources
-from pymc_flymc.target import blocks as target_blocks
 from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
 from tests.support.joint_law import joint_p_values
 
@@ -46,7 +46,7 @@ def target_of(ones, tilt):
 
 def p_values_of(tilt=0.0):
     def chain_of(y):
-        return blocks.BlockChain(target_of(tuple(y.reshape(2, 4).sum(axis=1)), tilt))
+        return chain.BlockChain(target_of(tuple(y.reshape(2, 4).sum(axis=1)), tilt))
 
     return joint_p_values(X, chain_of, 4, N_SIMULATIONS)
 
@@ -55,11 +55,11 @@ def p_values_of(tilt=0.0):
 def as_asked(monkeypatch):
     monkeypatch.setattr(sources, "SINGLE", 5)
     # The law is kept where blocks are refused, too: their chains would be slow, not wrong.
-    monkeypatch.setattr(blocks, "_check", lambda weighed, problem: None)
-    monkeypatch.setattr(target_blocks, "read_rows", remembered)
+    monkeypatch.setattr(chain, "_check", lambda weighed, problem: None)
+    monkeypatch.setattr(targets, "read_rows", remembered)
     # Rounds are short here: no thousand proposals for four draws, and no threads.
     monkeypatch.setattr(sources, "in_order", lambda work, items, n_items: map(work, items))
-    for module in (blocks, target_blocks):
+    for module in (chain, targets):
         monkeypatch.setattr(module, "UNIT", 16)
 
 

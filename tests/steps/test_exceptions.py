@@ -10,8 +10,8 @@ from pymc.sampling.parallel import ParallelSamplingError
 from pytensor.raise_op import Assert
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice, Taylor
-from pymc_flymc.sampling.blocks import BlockChain
-from pymc_flymc.target.blocks import Weighed
+from pymc_flymc.out_of_core.chain import BlockChain
+from pymc_flymc.out_of_core.target import Weighed
 from tests.support.data import logistic_rows
 from tests.support.elsewhere import step_elsewhere, written_on_head
 from tests.support.fragile import RAISED, fragile_model, limits_at

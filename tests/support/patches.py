@@ -9,9 +9,9 @@ import pytest
 import pymc_flymc.reading.model
 from pymc_flymc.anchor import effects, surrogate
 from pymc_flymc.graphs import once
+from pymc_flymc.out_of_core import target
 from pymc_flymc.regression import design, quadratic
 from pymc_flymc.sources import source as sources
-from pymc_flymc.target import blocks
 
 __all__ = ["any_size", "in_partitions", "structured"]
 
@@ -41,5 +41,5 @@ def in_partitions() -> Iterator[None]:
     """Cut few rows that lie elsewhere into several partitions, with tables in many parts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "SINGLE", 20)
-        patch.setattr(blocks, "ENOUGH", 100)
+        patch.setattr(target, "ENOUGH", 100)
         yield

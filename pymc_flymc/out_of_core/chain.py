@@ -14,11 +14,7 @@ from pymc_flymc.anchor.surrogate import surrogate_of
 from pymc_flymc.bounds import Problem, Taylor
 from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.reporting import count, doing, log
-from pymc_flymc.sampling.trial import SEED, Independence, weigh_approximation
-from pymc_flymc.sampling.tuners import Tuner
-from pymc_flymc.target.blocks import (
+from pymc_flymc.out_of_core.target import (
     ACCEPT,
     UNIT,
     BlockTarget,
@@ -29,6 +25,10 @@ from pymc_flymc.target.blocks import (
     log_law,
     stream,
 )
+from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.reporting import count, doing, log
+from pymc_flymc.sampling.trial import SEED, Independence, weigh_approximation
+from pymc_flymc.sampling.tuners import Tuner
 
 __all__ = ["BlockChain", "BlockTuner", "choose_blocks"]
 

@@ -14,13 +14,18 @@ import numpy as np
 from scipy.special import gammaln
 
 from pymc_flymc.bounds import Problem, Taylor, row_factor
-from pymc_flymc.bounds.rates import Rates, prepare_elsewhere, row_constants
 from pymc_flymc.graphs.compilation import compile_density, compile_log_factor
-from pymc_flymc.kernels.blocks import RateTables, densities_kernel, draw_rows_kernel, weigh_kernel
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native import read_only
+from pymc_flymc.out_of_core.kernels import (
+    RateTables,
+    densities_kernel,
+    draw_rows_kernel,
+    weigh_kernel,
+)
+from pymc_flymc.out_of_core.rates import Rates, prepare_elsewhere, row_constants
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.elsewhere import Recipe, TallDesign, read_rows
 from pymc_flymc.reporting import COMPILING_KERNELS, doing

@@ -11,8 +11,8 @@ from scipy.stats import chi
 from pymc_flymc.bounds.base import Problem
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
 from pymc_flymc.bounds.taylor import Packed, Taylor, products, table_of
-from pymc_flymc.kernels.blocks import RateTables, make_tables
 from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.out_of_core.kernels import RateTables, make_tables
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.elsewhere import Recipe, TallDesign, read_rows
 from pymc_flymc.regression.passes import blocks_of
