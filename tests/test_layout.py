@@ -13,7 +13,7 @@ ORDER = (
     "errors",
     "settings",
     "reporting",
-    "sources",
+    "threads",
     "kernels",
     "graphs",
     "likelihoods",

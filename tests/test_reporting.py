@@ -10,14 +10,13 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import FireflyMH, reporting
+from pymc_flymc import FireflyMH, reporting, threads
 from pymc_flymc.graphs import compilation, once
 from pymc_flymc.kernels import metropolis
 from pymc_flymc.regression import derivatives, passes
 from pymc_flymc.regression.design import Design
 from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
 from pymc_flymc.reporting import reporting as report
-from pymc_flymc.sources import threads
 
 
 class Clock:

@@ -16,7 +16,6 @@ from pymc.model.core import Model
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.cells import CellsOfGraph
-from pymc_flymc.agreement.elsewhere import sample_rows
 from pymc_flymc.agreement.evaluation import (
     Point,
     of_reading,
@@ -34,7 +33,6 @@ from pymc_flymc.reading.flat import DensityGraph, Layout
 from pymc_flymc.reading.model import ModelReading
 from pymc_flymc.reading.observed import size_of
 from pymc_flymc.reading.variables import value_shapes
-from pymc_flymc.regression.elsewhere import TallDesign
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing, log
 
@@ -259,13 +257,14 @@ def _comparisons(
         own = slice(first, first + len(read.parts))
         regressions: Sequence[Regression] = reading.regressions[own]
         members, terms = [part.rows for part in read.parts], None
-        if isinstance(regressions[0].design, TallDesign):
-            sample = sample_rows(model, rv, regressions[0], shapes, ROWS)
-            numbers, logp, regressions = sample.numbers, sample.logp, [sample.regression]
+        logp, stored = model.logp(vars=[rv], sum=False)[0], regressions[0].design.stored
+        if stored is None:
+            numbers, logp = np.arange(size_of(model, rv)), freeze(logp, shapes)
+        else:  # out of core: a sample of them, in the model's own containers
+            sample = stored.sample(max(1, stored.n_rows // (2 * ROWS)))
+            numbers, logp = sample.numbers, freeze(logp, shapes, sample.containers())
+            regressions = [replace(regressions[0], design=sample.design, y=sample.y)]
             members = [np.arange(len(numbers))]
-        else:
-            numbers = np.arange(size_of(model, rv))
-            logp = freeze(model.logp(vars=[rv], sum=False)[0], shapes)
         if read.terms is not None:
             terms = freeze(read.terms, shapes)
             all_terms.append(terms)

@@ -18,7 +18,6 @@ from pymc_flymc.anchor.slow_directions import with_slow_directions
 from pymc_flymc.anchor.surrogate import Surrogate
 from pymc_flymc.anchor.trust_region import NEAR
 from pymc_flymc.reading.flat import Layout
-from pymc_flymc.regression.elsewhere import TallDesign
 from pymc_flymc.regression.passes import BLOCK
 from pymc_flymc.regression.regression import JointExpansion, Regression, expand, spans_of
 from pymc_flymc.reporting import doing, log
@@ -34,7 +33,7 @@ TALL_TOLERANCE, LARGEST_TOLERANCE = 0.005, 0.5
 SUBSAMPLE_TOLERANCE = 0.25
 #: A subsample has at most so many times fewer rows than the next.
 GROWTH = 12
-#: Rows of a sample of those that lie elsewhere.
+#: Rows of a sample of those that are out of core.
 SAMPLE = 1 << 18
 #: Coefficients beyond which the time that their matrices take is worth a warning.
 MANY_COEFFICIENTS = 1000
@@ -185,8 +184,8 @@ def _strides(regressions: Sequence[Regression]) -> list[list[int]]:
     # Rows that pin the mode down to about one posterior sd of the subsample.
     wanted = [max(4 * BLOCK, 100 * each.design.n_coefficients) for each in regressions]
     n_rows = [each.design.n_rows for each in regressions]
-    if isinstance(regressions[0].design, TallDesign):
-        # Rows that lie elsewhere: a sample that fits into memory, and all of them.
+    if regressions[0].design.stored is not None:
+        # Rows out of core: a sample that fits into memory, and all of them.
         return [[stride] for stride in sorted({1, max(1, n_rows[0] // SAMPLE)}, reverse=True)]
     first = [max(1, n // m) for n, m in zip(n_rows, wanted, strict=True)]
     # At least two if there are kinks, which are sharpened for the last one.

@@ -15,7 +15,6 @@ from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood
 from pymc_flymc.likelihoods.weighted import unweighted
-from pymc_flymc.regression.elsewhere import TallDesign
 from pymc_flymc.reporting import doing
 
 __all__ = ["check_first_use"]
@@ -63,8 +62,8 @@ def check_first_use(problem: Problem, bound: Bound) -> None:
 
 def _some_outcomes(problem: Problem) -> np.ndarray:
     design, y = problem.design, problem.y
-    if isinstance(design, TallDesign):
-        _, y = design.sample(max(1, design.n_rows // OUTCOMES))
+    if design.stored is not None:
+        y = design.stored.sample(max(1, design.n_rows // OUTCOMES)).y
     rng = np.random.default_rng(0)
     return y[rng.choice(len(y), min(OUTCOMES, len(y)), replace=False)]
 

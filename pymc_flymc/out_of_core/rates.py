@@ -12,11 +12,12 @@ from pymc_flymc.bounds.base import Problem
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
 from pymc_flymc.bounds.taylor import Packed, Taylor, products, table_of
 from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.out_of_core.design_builder import DesignBuilder
 from pymc_flymc.out_of_core.kernels import RateTables, make_tables
+from pymc_flymc.out_of_core.source import Partition
+from pymc_flymc.out_of_core.stored_rows import SourceRows, read_rows
 from pymc_flymc.regression.derivatives import RowDerivatives
-from pymc_flymc.regression.elsewhere import Recipe, TallDesign, read_rows
 from pymc_flymc.regression.passes import blocks_of
-from pymc_flymc.sources.source import Partition
 
 __all__ = ["Rates", "prepare_elsewhere", "row_constants"]
 
@@ -60,14 +61,14 @@ def prepare_elsewhere(
     expected : float
         Bright rows that are expected over the Laplace approximation.
     """
-    design, anchor = problem.design, problem.own
-    assert isinstance(design, TallDesign)
+    stored, anchor = problem.design.stored, problem.own
+    assert isinstance(stored, SourceRows)
     metric, ridge = metric_of(anchor)
     limit = limit_of(anchor)
     moment = float(chi.moment(bound.order + 1, dimension_of(anchor)))
-    spans = spans_of(metric, design.n_predictors)
+    spans = spans_of(metric, problem.design.n_predictors)
     rates = Rates(bound, problem.likelihood, anchor.w, spans, limit, moment)
-    tables, sums = design.source.prepare(_bound_partition, design.recipe, rates)
+    tables, sums = stored.source.prepare(_bound_partition, stored.builder, rates)
     growth = max(each[3] for each in sums)
     near, beyond, expected = (sum(each[i] for each in sums) for i in range(3))
     cubic = sum(each[4] for each in sums)
@@ -77,18 +78,18 @@ def prepare_elsewhere(
 
 
 def _bound_partition(
-    partition: Partition, recipe: Recipe, rates: Rates
+    partition: Partition, builder: DesignBuilder, rates: Rates
 ) -> tuple[RateTables, tuple[float, float, float, float, Any]]:
     """Return the tables of a partition, its sums of rates, expected rows, growth, cubic form."""
     near, beyond = (np.empty(partition.n_rows, np.float32) for _ in range(2))
     third = RowDerivatives(rates.likelihood).third if rates.bound.order == 3 else None
     expected, growth, cubic = 0.0, 0.0, rates.bound.no_cubic(len(rates.w))
-    for stretch in partition.stretches():
-        design, y = read_rows(recipe, partition, stretch)
+    for chunk in partition.chunks():
+        design, y = read_rows(builder, partition, chunk)
         for rows, x, eta, of_rows in blocks_of(design, y, rates.w):
             settings = rates.spans, rates.limit
             *both, fastest = rates.bound.remainders(rates.likelihood, eta, x, of_rows, *settings)
-            place = slice(stretch.start + rows.start, stretch.start + rows.stop)
+            place = slice(chunk.start + rows.start, chunk.start + rows.stop)
             near[place], beyond[place] = map(_rounded_up, both)
             expected -= float(np.expm1(-both[0] * rates.moment).sum())
             growth = max(growth, fastest)

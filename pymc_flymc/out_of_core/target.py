@@ -19,6 +19,7 @@ from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native import read_only
+from pymc_flymc.out_of_core.design_builder import DesignBuilder
 from pymc_flymc.out_of_core.kernels import (
     RateTables,
     densities_kernel,
@@ -26,10 +27,10 @@ from pymc_flymc.out_of_core.kernels import (
     weigh_kernel,
 )
 from pymc_flymc.out_of_core.rates import Rates, prepare_elsewhere, row_constants
+from pymc_flymc.out_of_core.source import CHUNK, Partition, RowSource
+from pymc_flymc.out_of_core.stored_rows import SourceRows, read_rows
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.regression.elsewhere import Recipe, TallDesign, read_rows
 from pymc_flymc.reporting import COMPILING_KERNELS, doing
-from pymc_flymc.sources.source import STRETCH, Partition, RowSource
 from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.density import collapsed_density
 from pymc_flymc.target.target import TargetPart
@@ -145,7 +146,7 @@ class Proposer:
     part: TargetPart
     geometry: Geometry
     rates: Rates
-    recipe: Recipe
+    builder: DesignBuilder
     _made: dict[Any, Proposals] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -229,13 +230,13 @@ class Proposer:
         """Read the bright rows of many proposals, each once and in their order; add factors."""
         which, rows = (np.concatenate(each) for each in zip(*waiting, strict=True))
         distinct = np.unique(rows)
-        for first in range(0, len(distinct), STRETCH):
-            some = distinct[first : first + STRETCH]
+        for first in range(0, len(distinct), CHUNK):
+            some = distinct[first : first + CHUNK]
             here = slice(None)
             if len(some) < len(distinct):
                 here = (rows >= some[0]) & (rows <= some[-1])
             index = np.searchsorted(some, rows[here]).astype(np.int32)
-            design, y = read_rows(self.recipe, partition, some)
+            design, y = read_rows(self.builder, partition, some)
             constants = row_constants(tables, some, design.predictor(self.rates.w), y)
             check_constants(self.part.bound, self.part.likelihood, constants, len(some))
             native = make_rows(design, constants)
@@ -325,11 +326,11 @@ def _total(log_weight: np.ndarray, parts: Sequence[Weights]) -> Weighed:
 @doing("preparing tables of all rows")
 def build_block_target(graph: DensityGraph, problem: Problem, bound: Taylor) -> BlockTarget:
     """Prepare all partitions, in one pass over the rows."""
-    design = problem.design
-    assert isinstance(design, TallDesign)
+    stored = problem.design.stored
+    assert isinstance(stored, SourceRows)
     rates, tables, statistics, expected = prepare_elsewhere(problem, bound)
     with doing(COMPILING_KERNELS):
         log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
         part = TargetPart(problem.likelihood, bound, statistics, expected, log_factor)
-        proposer = Proposer(graph, part, problem.anchor.geometry, rates, design.recipe)
-    return BlockTarget(design.source, tables, proposer)
+        proposer = Proposer(graph, part, problem.anchor.geometry, rates, stored.builder)
+    return BlockTarget(stored.source, tables, proposer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -15,7 +16,6 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.digests import arrays_of, digest_of
-from pymc_flymc.sources.source import RowSource
 
 __all__ = ["Fingerprint"]
 
@@ -35,35 +35,34 @@ class Fingerprint:
         Those of the model's random variables, their values, and potentials.
     data : dict
         The arrays that each constant and shared variable consisted of, and their digests.
-    source : RowSource, optional
-        Of rows that lie elsewhere.
+    identity : callable, optional
+        Of rows that are out of core: returns what changes with them.
     rows : bytes
-        What it said of these.
+        What it returned.
     """
 
     model: Model
     variables: tuple[Variable, ...]
     data: dict[Variable, list[tuple[np.ndarray, bytes]]]
-    source: RowSource | None = None
+    identity: Callable[[], bytes] | None = None
     rows: bytes = b""
 
     @classmethod
-    def of(cls, model: Model, source: RowSource | None = None) -> Fingerprint:
+    def of(cls, model: Model, identity: Callable[[], bytes] | None = None) -> Fingerprint:
         """Take the fingerprint of a model as it is now, in a pass over its data.
 
         Parameters
         ----------
         model : Model
-        source : RowSource, optional
-            Of rows that lie elsewhere.
+        identity : callable, optional
+            Of rows that are out of core.
         """
         variables = _variables(model)
         data = {
             leaf: [(array, digest_of(array)) for array in arrays_of(leaf)]
             for leaf in graph_inputs([*variables, *_custom_densities(model)])
         }
-        rows = b"" if source is None else source.identity(digest_of)
-        return cls(model, variables, data, source, rows)
+        return cls(model, variables, data, identity, b"" if identity is None else identity())
 
     def matches(self, in_place: bool) -> bool:
         """Whether the model and its data are still the same.
@@ -85,9 +84,7 @@ class Fingerprint:
             for array, (old, digest) in zip(arrays, before, strict=True):
                 if array is not old or (in_place and digest_of(array) != digest):
                     return False
-        if self.source is None or not in_place:
-            return True
-        return self.source.identity(digest_of) == self.rows
+        return self.identity is None or not in_place or self.identity() == self.rows
 
     @property
     def digest(self) -> str:

@@ -15,22 +15,15 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.likelihoods.refusals import nothing_supported
-from pymc_flymc.reading.elsewhere import (
-    check_rest,
-    containers_of,
-    only_observed,
-    read_elsewhere,
-)
 from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.hurdles import without_hurdle
-from pymc_flymc.reading.observed import observed_graph, size_of
+from pymc_flymc.reading.observed import size_of
 from pymc_flymc.reading.other_steps import warn_of_other_steps
-from pymc_flymc.reading.rows import Part, Rows, check_sizes, parameters_of, read_rows
+from pymc_flymc.reading.rows import Rows, read_rows
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing
-from pymc_flymc.sources.source import RowSource
 
 #: An observed variable beside the largest is subsampled from so many rows on. Fewer take at most
 #: some 40 microseconds in full, not worth a form of the model that can be read, and joint moves.
@@ -74,7 +67,6 @@ class ModelReading:
 def read_model(
     model: Model,
     vars: str | Variable | Sequence[str | Variable] | None = None,
-    source: RowSource | None = None,
 ) -> ModelReading:
     """Read a model for a step method.
 
@@ -89,9 +81,6 @@ def read_model(
     vars : variable, name, or sequence of them, optional
         What the step samples: random variables, their names or value variables. All free
         variables by default.
-    source : RowSource, optional
-        All rows of some of the model's data containers, which hold a few of them. Then the one
-        observed variable whose rows these are is taken.
 
     Returns
     -------
@@ -110,8 +99,6 @@ def read_model(
     UserWarning
         If `vars` leaves variables to steps of PyMC that would read all rows.
     """
-    if source is not None:
-        return _read_elsewhere(model, value_variables(model, vars), source)
     largest, *others = _supported(model)
     owned = value_variables(model, vars)
     shapes = value_shapes(model)
@@ -126,7 +113,7 @@ def read_model(
     rows = [size_of(model, rv) for rv in taken]
     parts = [part for each in taken.values() for part in each.parts]
     warn_of_other_steps(model, owned, sum(rows))
-    terms = _terms(model, taken)
+    terms = rest_terms(model, taken)
     coefficients = {
         rv: join(0, *(part.coefficients for part in each.parts)) for rv, each in taken.items()
     }
@@ -141,7 +128,7 @@ def read_model(
     )
 
 
-def _terms(model: Model, taken: Collection[Variable]) -> dict[TensorVariable, TensorVariable]:
+def rest_terms(model: Model, taken: Collection[Variable]) -> dict[TensorVariable, TensorVariable]:
     """Return the log densities of all variables and potentials that are not taken, scalars."""
     rest = [v for v in model.basic_RVs + model.potentials if v not in taken]
     logps = model.logp(vars=rest, sum=False)
@@ -149,41 +136,6 @@ def _terms(model: Model, taken: Collection[Variable]) -> dict[TensorVariable, Te
         v: as_tensor(logp, allow_xtensor_conversion=True).sum()
         for v, logp in zip(rest, logps, strict=True)
     }
-
-
-def _read_elsewhere(model: Model, owned: list[TensorVariable], source: RowSource) -> ModelReading:
-    """Read a model whose containers hold the first rows of those of a source."""
-    containers, shapes = containers_of(model, source), value_shapes(model)
-    rv = only_observed(model, containers)
-    if without_weights(rv)[1] is not None:
-        raise UnsupportedModelError(
-            f"rows given by data= have no weights, and those of {rv.name!r} do. Put the rows into "
-            "the model, without data="
-        )
-    if without_hurdle(rv)[1] is not None:
-        raise UnsupportedModelError(
-            f"rows given by data= are those of one likelihood, and {rv.name!r} with its hurdle has "
-            "two. Put the rows into the model, without data=; or give those with y > 0, of "
-            "pm.Truncated(dist, lower=1), and in a model of its own pm.Bernoulli for y > 0"
-        )
-    if not any(family.matches(rv) for family in LIKELIHOODS):
-        raise UnsupportedModelError(nothing_supported(model))
-    name = str(rv.name)
-    if rv.ndim != 1:
-        raise UnsupportedModelError(
-            f"rows given by data= have one observed value each, and {name!r} has {rv.ndim} "
-            "dimensions. Write it with a row for each value, or without data="
-        )
-    parameters = parameters_of(model, rv, rv, owned, shapes)
-    warn_of_other_steps(model, owned, source.n_rows)
-    observed = observed_graph(model, rv)
-    regression, w = read_elsewhere(rv, parameters, observed, shapes, containers, source)
-    check_sizes(regression, name)
-    terms = _terms(model, [rv])
-    check_rest([*terms.values()], containers)
-    rest, part = variadic_add(*terms.values()), Part(regression, w, np.empty(0, np.int64))
-    taken = {rv: Rows([part], as_tensor(0.0), None)}
-    return ModelReading((regression,), (w,), rest, owned, (), {}, taken)
 
 
 def _of_one_dtype(regressions: list[Regression]) -> tuple[Regression, ...]:

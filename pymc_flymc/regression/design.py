@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csr_array
 
-from pymc_flymc.sources.threads import in_order
+from pymc_flymc.threads import in_order
 
-__all__ = ["STRUCTURED", "Design", "blocks", "count_bad_rows", "gather", "stack"]
+__all__ = [
+    "STRUCTURED",
+    "Design",
+    "Sample",
+    "StoredRows",
+    "blocks",
+    "count_bad_rows",
+    "gather",
+    "stack",
+]
 
 #: Beyond so many coefficients, blocks of a design with a sparse part are not written out in full,
 #: and the matrix of a quadratic form is kept by its structure.
@@ -47,6 +57,8 @@ class Design:
     n_nuisances : int
     sparse : csr_array of shape (N, Q), or None
         float64; never written out as a dense matrix.
+    stored : StoredRows or None
+        All rows, where they are out of core: then `X`, `offset` and `sparse` have none.
     """
 
     X: np.ndarray
@@ -54,11 +66,12 @@ class Design:
     intercept: bool
     n_nuisances: int = 0
     sparse: csr_array | None = None
+    stored: StoredRows | None = None
 
     @property
     def n_rows(self) -> int:
         """Number of rows, N."""
-        return self.X.shape[0]
+        return self.X.shape[0] if self.stored is None else self.stored.n_rows
 
     @property
     def n_predictors(self) -> int:
@@ -184,6 +197,41 @@ class Design:
         if self.sparse is not None:
             size += self.sparse.data.nbytes + self.sparse.indices.nbytes
         return size // max(1, self.n_rows)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of those that are out of core, in memory.
+
+    Attributes
+    ----------
+    design : Design
+    y : ndarray, shape (n,) or (n, 1 + R)
+        Observed values.
+    numbers : ndarray of int, shape (n,)
+        Theirs among all rows.
+    containers : callable
+        Returns the rows of the model's data containers.
+    """
+
+    design: Design
+    y: np.ndarray
+    numbers: np.ndarray
+    containers: Callable[[], Mapping[Any, np.ndarray]]
+
+
+class StoredRows(Protocol):
+    """The rows of a design that are out of core: in files, or on other machines."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, N."""
+
+    def sample(self, stride: int) -> Sample:
+        """Return about every stride-th row, from all of them."""
+
+    def sums(self, terms: Callable[[Design, np.ndarray], Iterable[Any]]) -> Iterable[Any]:
+        """Read all rows, with their outcomes, and yield sums of their terms."""
 
 
 def _same(array: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,13 @@ import numpy as np
 from pymc_flymc.regression.block_matrix import BlockMatrix, SparseRows
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.design import Design
-from pymc_flymc.regression.elsewhere import Recipe, TallDesign, read_rows
 from pymc_flymc.regression.expansion import LikelihoodExpansion
 from pymc_flymc.reporting import reading
-from pymc_flymc.sources.source import Partition
-from pymc_flymc.sources.threads import in_order
+from pymc_flymc.threads import in_order
 
 __all__ = [
     "BLOCK",
+    "add_up",
     "blocks_of",
     "iterate_rows",
     "likelihood_pass",
@@ -45,7 +44,7 @@ def iterate_rows(design: Design, y: np.ndarray, w: np.ndarray, stride: int = 1) 
     Parameters
     ----------
     design : Design
-        Of rows that lie elsewhere a sample is yielded, for strides above one.
+        Of rows that are out of core a sample is yielded, for strides above one.
     y : ndarray, shape (N,) or (N, 1 + R)
         Observed values.
     w : ndarray, shape (K P + S,)
@@ -89,30 +88,18 @@ def sum_rows(
 ) -> tuple[Any, ...]:
     """Add up what ``work`` returns for each block of `map_rows`: tuples of numbers or arrays.
 
-    Rows that lie elsewhere are read, and added up, where they lie. The work knows them by what it
-    is handed: row numbers are those within a stretch.
+    Rows that are out of core are read, and added up, where they are stored. The work knows them by
+    what it is handed: row numbers are those within a chunk.
     """
-    parts: Iterable[tuple[Any, ...]]
-    if isinstance(design, TallDesign) and stride == 1:
-        parts = design.source.map(_sum_stretches, design.recipe, w, work, by_stretch=True)
-    else:
-        parts = map_rows(design, y, w, work, stride)
-    return functools.reduce(_add, parts)
+    if design.stored is not None and stride == 1:
+        return add_up(design.stored.sums(functools.partial(_work_on_blocks, w, work)))
+    return add_up(map_rows(design, y, w, work, stride))
 
 
-def _sum_stretches(
-    partition: Partition,
-    recipe: Recipe,
-    w: np.ndarray,
-    work: Callable[..., tuple[Any, ...]],
-    stretches: Sequence[slice],
-) -> tuple[Any, ...]:
-    def parts() -> Iterator[tuple[Any, ...]]:
-        for stretch in stretches:
-            design, y = read_rows(recipe, partition, stretch)
-            yield from (work(*block) for block in blocks_of(design, y, w))
-
-    return functools.reduce(_add, parts())
+def _work_on_blocks[R](
+    w: np.ndarray, work: Callable[..., R], design: Design, y: np.ndarray
+) -> Iterator[R]:
+    return (work(*block) for block in blocks_of(design, y, w))
 
 
 def blocks_of(design: Design, y: np.ndarray, w: np.ndarray) -> Iterator[Rows]:
@@ -120,15 +107,17 @@ def blocks_of(design: Design, y: np.ndarray, w: np.ndarray) -> Iterator[Rows]:
     return (_block(design, y, w, start, 1) for start in _starts(design, 1))
 
 
-def _add(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
+def add_up(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Add up tuples, element by element."""
+    return functools.reduce(lambda a, b: tuple(x + y for x, y in zip(a, b, strict=True)), parts)
 
 
 def _at_hand(design: Design, y: np.ndarray, stride: int) -> tuple[Design, np.ndarray, int]:
-    """Return a design in memory: of rows that lie elsewhere, that of a sample."""
-    if not isinstance(design, TallDesign):
+    """Return a design in memory: of rows that are out of core, that of a sample."""
+    if design.stored is None:
         return design, y, stride
-    return *design.sample(stride), 1
+    sample = design.stored.sample(stride)
+    return sample.design, sample.y, 1
 
 
 def _starts(design: Design, stride: int) -> range:

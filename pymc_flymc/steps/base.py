@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pymc.blocking import PointType, StatsType
@@ -20,7 +20,6 @@ from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.bounds.setting import BoundSetting
 from pymc_flymc.errors import warn
-from pymc_flymc.out_of_core.target import BlockTarget
 from pymc_flymc.reading.fingerprint import Fingerprint
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reading.full_passes import warn_of_full_passes
@@ -31,7 +30,6 @@ from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
 from pymc_flymc.sampling.reanchoring import Anchors, same_anchor
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning
-from pymc_flymc.sources.source import RowSource
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
 from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.progress import BrightRowsProgress
@@ -40,6 +38,10 @@ from pymc_flymc.steps.settings import check_common
 from pymc_flymc.steps.setup import read
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
+
+if TYPE_CHECKING:
+    from pymc_flymc.out_of_core.source import RowSource
+    from pymc_flymc.out_of_core.target import BlockTarget
 
 __all__ = ["FireflyStep"]
 
@@ -115,7 +117,8 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         self._chain: FireflyChain | None = None
         self.tuning: Tuning | None = None
         self._diagnostics = ChainDiagnostics(0)
-        fingerprint = Fingerprint.of(self._model, self._source)
+        source = self._source
+        fingerprint = Fingerprint.of(self._model, None if source is None else source.identity)
         reading = read(self._model, *self._asked, self._bound_setting, self._source)
         self._vars, self._per_row = reading.vars, reading.per_row
         self._n_rows = sum(problem.design.n_rows for problem in reading.problems)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pymc.blocking import PointType
@@ -12,15 +12,15 @@ from pymc.util import RandomGenerator
 
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting
-from pymc_flymc.out_of_core.chain import check_elsewhere, choose_blocks
-from pymc_flymc.out_of_core.target import BlockTarget
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.sampling.choice import check_settings, choose_target
 from pymc_flymc.sampling.tuners import Tuner
-from pymc_flymc.sources.data import source_of
 from pymc_flymc.steps.base import FireflyStep
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
+
+if TYPE_CHECKING:
+    from pymc_flymc.out_of_core.target import BlockTarget
 
 __all__ = ["FireflyMH"]
 
@@ -154,6 +154,9 @@ class FireflyMH(FireflyStep):
         check_settings(bound, brightness, proposal, kernel)
         source = None
         if data is not None:
+            from pymc_flymc.out_of_core.chain import check_elsewhere
+            from pymc_flymc.out_of_core.data import source_of
+
             check_elsewhere(bound, brightness, proposal, kernel)
             source = source_of(data, client)
         self._bound_setting, self._settings = bound, (brightness, proposal, kernel)
@@ -163,5 +166,7 @@ class FireflyMH(FireflyStep):
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
     ) -> tuple[Target | BlockTarget, Tuner]:
         if self._source is not None:
+            from pymc_flymc.out_of_core.chain import choose_blocks
+
             return choose_blocks(graph, problems[0], self._bound_setting)
         return choose_target(graph, problems, self._bound_setting, *self._settings, others)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pymc.blocking import PointType
@@ -24,7 +24,9 @@ from pymc_flymc.reading.model import read_model
 from pymc_flymc.reading.points import anchor_point, check_start, complete_point
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
-from pymc_flymc.sources.source import RowSource
+
+if TYPE_CHECKING:
+    from pymc_flymc.out_of_core.source import RowSource
 
 __all__ = ["Setup", "read"]
 
@@ -74,9 +76,14 @@ def read(
     vars, anchor, initial_point, bound
         As of a step; None for all free variables, a search, and the model's own.
     source : RowSource, optional
-        Where rows lie elsewhere than in the model.
+        Of rows that are out of core.
     """
-    found = read_model(model, vars, source)
+    if source is None:
+        found = read_model(model, vars)
+    else:
+        from pymc_flymc.out_of_core.reading import read_stored
+
+        found = read_stored(model, vars, source)
     check_bounds(bound, found.regressions)
     initial_point = complete_point(model, initial_point)
     inputs = set(graph_inputs([found.rest_logp]))

@@ -23,12 +23,12 @@ from pymc_flymc.bounds import Taylor
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.out_of_core import chain as sampling
+from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core import target
+from pymc_flymc.out_of_core.columns import ArrayColumn
 from pymc_flymc.out_of_core.kernels import make_tables
+from pymc_flymc.out_of_core.source import LocalSource
 from pymc_flymc.regression.design import Design
-from pymc_flymc.sources import source as sources
-from pymc_flymc.sources.columns import ArrayColumn
-from pymc_flymc.sources.source import LocalSource
 
 N = 2
 N_BLOCKS = 1 if "one" in sys.argv[-1] else 2
@@ -99,7 +99,7 @@ def log_weight(v, z):
     return joint, float(joint - of_z - target.log_law(np.array([[v]]))[0])
 
 
-def recipe(values):
+def builder(values):
     return Design(values["X"], np.empty((0, 1)), False), values["y"]
 
 
@@ -116,7 +116,7 @@ def new_target():
     )
     proposer.geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
     proposer.rates = SimpleNamespace(w=np.array([ANCHOR]))
-    proposer.recipe, proposer._made = recipe, {}
+    proposer.builder, proposer._made = builder, {}
     proposer._density = SimpleNamespace(address=density)
     tables = [make_tables(*KAPPA[n : n + 1].T.astype(np.float32)) for n in range(N)]
     return target.BlockTarget(source, tables, proposer)

@@ -6,8 +6,8 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_flymc.graphs.tools import plain_function
+from pymc_flymc.out_of_core.design_builder import columns_of
 from pymc_flymc.reading.predictor import split_predictor
-from pymc_flymc.reading.recipe import columns_of
 
 N = 12
 rng = np.random.default_rng(0)

@@ -4,10 +4,10 @@ import numpy as np
 import pymc as pm
 import pytest
 
+from pymc_flymc.out_of_core.data import source_of
+from pymc_flymc.out_of_core.reading import read_stored
 from pymc_flymc.reading.casts import cast_rows
-from pymc_flymc.reading.model import read_model
-from pymc_flymc.sources.data import source_of
-from tests.support.elsewhere import written_on_head
+from tests.support.out_of_core import written_on_head
 
 TYPES = ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]
 TYPES += ["float16", "float32", "float64", ">i4", ">f8"]
@@ -67,9 +67,9 @@ def test_only_what_is_a_design_as_it_is_stays_float32(used_twice):
         pm.Bernoulli("y_obs", logit_p=eta, observed=data["y"])
 
     model = written_on_head(data, build)
-    (regression,) = read_model(model, None, source_of(data)).regressions
-    recipe = regression.design.recipe
-    assert recipe.narrow == (() if used_twice else ("X",))
-    design, _ = recipe(data)
+    (regression,) = read_stored(model, None, source_of(data)).regressions
+    builder = regression.design.stored.builder
+    assert builder.narrow == (() if used_twice else ("X",))
+    design, _ = builder(data)
     expected = np.log(data["X"][:, 0].astype(float)) if used_twice else 0.0
     assert np.all((design.offset[:, 0] if design.offset.size else 0.0) == expected)

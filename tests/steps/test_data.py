@@ -10,8 +10,8 @@ import pytest
 
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.sources import source as sources
-from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
+from pymc_flymc.out_of_core import source as sources
+from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
 from tests.support.steps import STATS, advance, begin, identical, sample
 
 
@@ -24,15 +24,15 @@ def rows(n=1500, d=3, seed=2):
 
 @pytest.fixture(autouse=True)
 def partitions(monkeypatch):
-    """Some partitions, cut into some stretches."""
+    """Some partitions, cut into some chunks."""
     monkeypatch.setattr(sources, "SINGLE", 100)
-    monkeypatch.setattr(sources, "STRETCH", 100)
+    monkeypatch.setattr(sources, "CHUNK", 100)
 
 
 @pytest.fixture(scope="module")
 def shared():
     with pytest.MonkeyPatch.context() as patch:
-        for limit in ("SINGLE", "STRETCH"):
+        for limit in ("SINGLE", "CHUNK"):
             patch.setattr(sources, limit, 100)
         model = written_on_head(rows(), logistic)
         return model, step_elsewhere(model, rows())

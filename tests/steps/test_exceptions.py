@@ -13,8 +13,8 @@ from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice, Taylor
 from pymc_flymc.out_of_core.chain import BlockChain
 from pymc_flymc.out_of_core.target import Weighed
 from tests.support.data import logistic_rows
-from tests.support.elsewhere import step_elsewhere, written_on_head
 from tests.support.fragile import RAISED, fragile_model, limits_at
+from tests.support.out_of_core import step_elsewhere, written_on_head
 from tests.support.steps import sample, step_of
 
 #: Ways to sample, and whether they are part of the quick suite.

@@ -9,8 +9,8 @@ import pytest
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice, JaakkolaJordan, Taylor
 from tests.support.data import logistic_rows
-from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
 from tests.support.models import logistic_model
+from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
 from tests.support.steps import drive, step_of
 
 ROWS = logistic_rows(2000, [-0.5, 1.0])

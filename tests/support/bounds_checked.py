@@ -13,8 +13,8 @@ from pymc_flymc import FireflyHMC, FireflyMALA, FireflySlice, JaakkolaJordan, Ta
 from pymc_flymc.steps import base
 from pymc_flymc.target import target
 from tests.support.data import logistic_rows
-from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
 from tests.support.models import logistic_model, softmax_model
+from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
 from tests.support.steps import drive, step_of
 
 

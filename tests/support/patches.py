@@ -9,9 +9,9 @@ import pytest
 import pymc_flymc.reading.model
 from pymc_flymc.anchor import effects, surrogate
 from pymc_flymc.graphs import once
+from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core import target
 from pymc_flymc.regression import design, quadratic
-from pymc_flymc.sources import source as sources
 
 __all__ = ["any_size", "in_partitions", "structured"]
 

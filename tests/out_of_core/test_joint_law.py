@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from pymc_flymc.out_of_core import chain
+from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core import target as targets
-from pymc_flymc.regression.elsewhere import read_rows
-from pymc_flymc.sources import source as sources
-from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
+from pymc_flymc.out_of_core.stored_rows import read_rows
 from tests.support.joint_law import joint_p_values
+from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
 
 N_SIMULATIONS = 1500
 SLOPE = slice(3, 5)  # of the statistics of two coefficients

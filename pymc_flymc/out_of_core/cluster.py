@@ -17,10 +17,8 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from pymc_flymc.reporting import doing, reading
-from pymc_flymc.sources.columns import Column
-from pymc_flymc.sources.identity import Digest
-from pymc_flymc.sources.tasks import (
+from pymc_flymc.out_of_core.columns import Column
+from pymc_flymc.out_of_core.tasks import (
     Shared,
     digest_of_rows,
     first_of,
@@ -30,6 +28,7 @@ from pymc_flymc.sources.tasks import (
     run_round,
     second_of,
 )
+from pymc_flymc.reporting import doing, reading
 
 __all__ = ["ClusterSource"]
 
@@ -95,9 +94,9 @@ class ClusterSource:
         self._homes: dict[str, list[str]] = {}
         self._digests: dict[str, bytes] = {}
 
-    def identity(self, digest: Digest) -> bytes:
+    def identity(self) -> bytes:
         """Return what changes with the rows: as this process sees them, and as they were loaded."""
-        own = [column.identity(digest) for column in self._columns.values()]
+        own = [column.identity() for column in self._columns.values()]
         return b"".join([*own, *(self._digests[p] for p in self._loaded())])
 
     def _loaded(self) -> list[str]:
@@ -134,11 +133,11 @@ class ClusterSource:
         return named
 
     def map(
-        self, work: Callable[..., Any], *arguments: Any, by_stretch: bool = False
+        self, work: Callable[..., Any], *arguments: Any, by_chunk: bool = False
     ) -> Iterator[Any]:
         """Yield the work of each partition: what is a sum is added up there."""
         shared = self._share((work, arguments))
-        futures = [self._submit_home(p, PASS, run_pass, shared, by_stretch) for p in self._loaded()]
+        futures = [self._submit_home(p, PASS, run_pass, shared, by_chunk) for p in self._loaded()]
         for future in reading(futures, self.n_rows, 1, self):
             yield self._gather([future])[0]
 

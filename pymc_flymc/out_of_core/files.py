@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.sources.identity import Digest, state_of_file
+from pymc_flymc.graphs.digests import digest_of
+from pymc_flymc.out_of_core.identity import state_of_file
 
 __all__ = ["FileColumn"]
 
@@ -56,7 +57,7 @@ class FileColumn:
         getattr(self._array, "_mmap").madvise(mmap.MADV_DONTNEED)
         return found
 
-    def identity(self, digest: Digest) -> bytes:
+    def identity(self) -> bytes:
         """Return what changes with the rows: size, time of change and a sample of rows.
 
         Raises
@@ -76,7 +77,7 @@ class FileColumn:
         self._state = state_of_file(self._path)
         if self._state[0] < self._offset + self._array.nbytes:
             raise ValueError(f"{self._path} is shorter than the map of it")
-        return digest(self._array) + repr(self._state).encode()
+        return digest_of(self._array) + repr(self._state).encode()
 
     def check_unchanged(self) -> None:
         """Refuse a file that has been written to since `identity` was asked for.

@@ -7,18 +7,16 @@ their content. Arrays of Dask are made of these.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from pymc_flymc.sources.dask_arrays import is_dask
+from pymc_flymc.graphs.digests import digest_of
+from pymc_flymc.out_of_core.dask_arrays import is_dask
 
-__all__ = ["Digest", "check_chunks", "identity_of", "state_of_file"]
-
-#: From an array to a hash of its shape, type and content, or of a sample if it is a map of a file.
-Digest = Callable[[np.ndarray], bytes]
+__all__ = ["check_chunks", "identity_of", "state_of_file"]
 
 #: Rows of an array of another kind that are read.
 LOOKED_AT = 16
@@ -32,22 +30,20 @@ def state_of_file(path: str) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def identity_of(array: Any, digest: Digest) -> bytes:
+def identity_of(array: Any) -> bytes:
     """Return what is equal as long as the content of an array is, as far as can be told.
 
     Parameters
     ----------
     array : array
         Of NumPy, Zarr or Dask, or of another kind, of which a few rows are read.
-    digest : callable
-        Of arrays in memory.
     """
     found = blake2b(repr((tuple(array.shape), np.dtype(array.dtype).str)).encode(), digest_size=16)
     for leaf in _leaves(array) if is_dask(array) else [array]:
         if isinstance(leaf, str):
             found.update(repr(state_of_file(leaf)).encode())
         elif isinstance(leaf, np.ndarray):
-            found.update(digest(leaf))
+            found.update(digest_of(leaf))
             path = _file_of_map(leaf)
             found.update(repr(path and state_of_file(path)).encode())
         elif files := list(_files(leaf)):
@@ -56,7 +52,7 @@ def identity_of(array: Any, digest: Digest) -> bytes:
                 found.update(repr(state).encode())
         else:  # in a bucket, say
             for row in np.linspace(0, leaf.shape[0] - 1, LOOKED_AT, dtype=np.int64).tolist():
-                found.update(digest(np.asarray(leaf[row : row + 1])))
+                found.update(digest_of(np.asarray(leaf[row : row + 1])))
     return found.digest()
 
 

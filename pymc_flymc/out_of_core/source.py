@@ -9,11 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pymc_flymc.out_of_core.checks import check_block
+from pymc_flymc.out_of_core.columns import Column
 from pymc_flymc.reporting import reading
-from pymc_flymc.sources.checks import check_block
-from pymc_flymc.sources.columns import Column
-from pymc_flymc.sources.identity import Digest
-from pymc_flymc.sources.threads import in_order
+from pymc_flymc.threads import in_order
 
 __all__ = ["LocalSource", "Partition", "RowSource", "Values", "partition_bounds"]
 
@@ -22,7 +21,7 @@ PARTITION = 1 << 23
 #: So many rows are one partition; more are some, for threads.
 SINGLE = 1 << 20
 #: Rows read at a time in a pass.
-STRETCH = 1 << 18
+CHUNK = 1 << 18
 
 #: Rows of each container.
 Values = dict[str, np.ndarray]
@@ -87,10 +86,10 @@ class Partition:
             for name, column in self.columns.items()
         }
 
-    def stretches(self) -> list[slice]:
+    def chunks(self) -> list[slice]:
         """Cut the partition into pieces that are read at a time, whole chunks where possible."""
         chunk = max(column.chunk for column in self.columns.values())
-        size = max(1, STRETCH // chunk) * chunk
+        size = max(1, CHUNK // chunk) * chunk
         starts = range(0, self.n_rows, size)
         return [slice(start, min(start + size, self.n_rows)) for start in starts]
 
@@ -115,15 +114,15 @@ class RowSource(Protocol):
     in_flight: int
 
     def map(
-        self, work: Callable[..., Any], *arguments: Any, by_stretch: bool = False
+        self, work: Callable[..., Any], *arguments: Any, by_chunk: bool = False
     ) -> Iterator[Any]:
         """Yield ``work(partition, *arguments)`` of each partition, in their order.
 
         Parameters
         ----------
-        by_stretch : bool
-            The work is a sum over rows. It is called as ``work(partition, *arguments, stretches)``,
-            and the source says which stretches of a partition are summed at a time.
+        by_chunk : bool
+            The work is a sum over rows. It is called as ``work(partition, *arguments, chunks)``,
+            and the source says which chunks of a partition are summed at a time.
         """
 
     def prepare(self, build: Callable[..., Any], *arguments: Any) -> tuple[list[Any], list[Any]]:
@@ -138,7 +137,7 @@ class RowSource(Protocol):
     ) -> Callable[[], list[Any]]:
         """Begin ``work(partition, state, *arguments)`` of each partition; the result waits."""
 
-    def identity(self, digest: Digest) -> bytes:
+    def identity(self) -> bytes:
         """Return what changes with the rows, as far as can be told without reading them all.
 
         Raises
@@ -184,11 +183,11 @@ class LocalSource:
         ]
 
     def map(
-        self, work: Callable[..., Any], *arguments: Any, by_stretch: bool = False
+        self, work: Callable[..., Any], *arguments: Any, by_chunk: bool = False
     ) -> Iterator[Any]:
-        """Yield the work of each partition or stretch, by several threads."""
-        if by_stretch:
-            todo: list[Any] = [(p, [each]) for p in self.partitions for each in p.stretches()]
+        """Yield the work of each partition or chunk, by several threads."""
+        if by_chunk:
+            todo: list[Any] = [(p, [each]) for p in self.partitions for each in p.chunks()]
             counted = reading(todo, self.n_rows, 1, self)
             yield from in_order(lambda each: work(each[0], *arguments, each[1]), counted, len(todo))
         else:
@@ -213,9 +212,9 @@ class LocalSource:
 
         return result
 
-    def identity(self, digest: Digest) -> bytes:
+    def identity(self) -> bytes:
         """Return the columns' identities, one after the other."""
-        return b"".join(column.identity(digest) for column in self._columns.values())
+        return b"".join(column.identity() for column in self._columns.values())
 
     def renew(self) -> None:
         """Nothing is kept of the rows."""

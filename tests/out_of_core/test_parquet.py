@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_flymc.sources.data import source_of
+from pymc_flymc.out_of_core.data import source_of
 
 pandas = pytest.importorskip("pandas")
 dask_frame = pytest.importorskip("dask.dataframe")
@@ -49,12 +49,12 @@ WRITERS = [written_by_pandas, written_by_arrow, written_by_polars, written_by_du
 
 
 def assert_all_rows(read, frame):
-    """Compare what is read of both, stretch by stretch, with the frame."""
+    """Compare what is read of both, chunk by chunk, with the frame."""
     X = ["a", "c", "b"]
     data = {"X": read[X], "g": read["g"], "y": read["y"]}
     source = source_of(data)
     assert source.n_rows == len(frame)
-    found = [p.read(each) for p in source.partitions for each in p.stretches()]
+    found = [p.read(each) for p in source.partitions for each in p.chunks()]
     for name, columns in (("X", X), ("g", "g"), ("y", "y")):
         values = np.concatenate([each[name] for each in found])
         np.testing.assert_array_equal(values, frame[columns].to_numpy())

@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from pymc_flymc.sources.columns import as_column
+from pymc_flymc.out_of_core.columns import as_column
 
 pandas = pytest.importorskip("pandas")
 

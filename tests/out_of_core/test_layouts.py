@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from pymc_flymc.sources import source as sources
-from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
+from pymc_flymc.out_of_core import source as sources
+from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
 
 N = 600
 
 
 @pytest.fixture(autouse=True)
 def partitions(monkeypatch):
-    """Some partitions, cut into some stretches."""
+    """Some partitions, cut into some chunks."""
     monkeypatch.setattr(sources, "SINGLE", 100)
-    monkeypatch.setattr(sources, "STRETCH", 64)
+    monkeypatch.setattr(sources, "CHUNK", 64)
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +34,12 @@ def weights(rows, data, seed=5):
 def expected(rows):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "SINGLE", 100)
-        patch.setattr(sources, "STRETCH", 64)
+        patch.setattr(sources, "CHUNK", 64)
         return weights(rows, rows)
 
 
 def assert_same(found, expected):
-    """Compare log weights but for the order of sums: stretches are of whole chunks."""
+    """Compare log weights but for the order of sums: chunks are of whole chunks."""
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
     np.testing.assert_array_equal(found[1], expected[1])
 

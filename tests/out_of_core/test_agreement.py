@@ -7,10 +7,10 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import UnsupportedModelError
-from pymc_flymc.reading.model import read_model
+from pymc_flymc.out_of_core.data import source_of
+from pymc_flymc.out_of_core.reading import read_stored
 from pymc_flymc.regression.design import Design
-from pymc_flymc.sources.data import source_of
-from tests.support.elsewhere import written_on_head
+from tests.support.out_of_core import written_on_head
 from tests.support.readings import compare
 
 N = 3000
@@ -31,16 +31,16 @@ def counts(data):
 
 
 class Wrongly:
-    """A recipe that gets one thing wrong in rows that the model does not hold."""
+    """A design builder that gets one thing wrong in rows that the model does not hold."""
 
-    def __init__(self, recipe, change):
-        self.recipe, self.change = recipe, change
+    def __init__(self, builder, change):
+        self.builder, self.change = builder, change
 
     def __getattr__(self, name):
-        return getattr(self.recipe, name)
+        return getattr(self.builder, name)
 
     def __call__(self, rows):
-        design, y = self.recipe(rows)
+        design, y = self.builder(rows)
         return self.change(design, y) if len(y) > 40 else (design, y)
 
 
@@ -61,7 +61,7 @@ def one_group(design, y):
 def reading_of():
     model = written_on_head(DATA, counts)
     with model:
-        return model, read_model(model, None, source_of(DATA))
+        return model, read_stored(model, None, source_of(DATA))
 
 
 def test_as_read():
@@ -72,7 +72,8 @@ def test_as_read():
 def test_rows_read_wrongly(change):
     model, reading = reading_of()
     (regression,) = reading.regressions
-    design = regression.design
-    wrong = replace(regression, design=replace(design, recipe=Wrongly(design.recipe, change)))
+    design, stored = regression.design, regression.design.stored
+    stored = replace(stored, builder=Wrongly(stored.builder, change))
+    wrong = replace(regression, design=replace(design, stored=stored))
     with pytest.raises(UnsupportedModelError, match=r"in row [\d,]+\. At"):
         compare(model, replace(reading, regressions=(wrong,)))

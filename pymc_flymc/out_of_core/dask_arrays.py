@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.sources.checks import check_block
+from pymc_flymc.out_of_core.checks import check_block
 
 __all__ = ["is_dask", "with_checked_blocks"]
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pymc_flymc.sources.columns import as_column
-from pymc_flymc.sources.data import source_of
-from pymc_flymc.sources.source import LocalSource
+from pymc_flymc.out_of_core.columns import as_column
+from pymc_flymc.out_of_core.data import source_of
+from pymc_flymc.out_of_core.source import LocalSource
 
 dask = pytest.importorskip("dask")
 dask_array = pytest.importorskip("dask.array")

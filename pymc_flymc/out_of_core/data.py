@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.out_of_core.columns import ArrayColumn, Column, as_column
+from pymc_flymc.out_of_core.dask_arrays import is_dask
+from pymc_flymc.out_of_core.source import PARTITION, LocalSource, RowSource
 from pymc_flymc.reporting import log
 from pymc_flymc.settings import check
-from pymc_flymc.sources.columns import ArrayColumn, Column, as_column
-from pymc_flymc.sources.dask_arrays import is_dask
-from pymc_flymc.sources.source import PARTITION, LocalSource, RowSource
 
 __all__ = ["merged", "source_of"]
 
@@ -58,7 +58,7 @@ def source_of(data: object, client: Any = None) -> RowSource:
     client = _client(client, bool(arrays))
     if client is None:
         return LocalSource(columns)
-    from pymc_flymc.sources.cluster import ClusterSource
+    from pymc_flymc.out_of_core.cluster import ClusterSource
 
     chunks = merged(arrays[0].chunks[0]) if arrays else _equal_parts(columns)
     blocks = {name: _as_dask(column, chunks) for name, column in columns.items()}

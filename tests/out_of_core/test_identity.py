@@ -6,10 +6,9 @@ import pickle
 import numpy as np
 import pytest
 
-from pymc_flymc.graphs.digests import digest_of
-from pymc_flymc.sources.columns import as_column
-from pymc_flymc.sources.data import source_of
-from tests.sources.test_source import KINDS, stored
+from pymc_flymc.out_of_core.columns import as_column
+from pymc_flymc.out_of_core.data import source_of
+from tests.out_of_core.test_source import KINDS, stored
 
 VALUES = np.arange(1500.0).reshape(500, 3)
 
@@ -40,13 +39,13 @@ def test_a_value_that_changes(kind, by_dask, tmp_path):
     if by_dask and kind != "parquet":
         given = pytest.importorskip("dask.array").from_array(kept, chunks=(100, 3))
     column = as_column("a", given)
-    before = column.identity(digest_of)
-    assert column.identity(digest_of) == before
-    assert as_column("a", given).identity(digest_of) == before
+    before = column.identity()
+    assert column.identity() == before
+    assert as_column("a", given).identity() == before
     rewrite(kind, kept, tmp_path)
     changed = column.read(slice(0, 500)).ravel()[3] == -1.0
     assert changed or by_dask  # which may have taken a copy
-    assert (column.identity(digest_of) != before) == changed
+    assert (column.identity() != before) == changed
 
 
 def test_zarr_through_dask_and_by_its_name(tmp_path):
@@ -54,9 +53,9 @@ def test_zarr_through_dask_and_by_its_name(tmp_path):
     column = as_column(
         "a", pytest.importorskip("dask.array").from_zarr(str(tmp_path / "values.zarr"))
     )
-    before = column.identity(digest_of)
+    before = column.identity()
     rewrite("zarr", None, tmp_path)
-    assert column.identity(digest_of) != before
+    assert column.identity() != before
 
 
 def test_arrays_of_other_kinds():
@@ -64,15 +63,15 @@ def test_arrays_of_other_kinds():
     in_memory = zarr.create_array(store={}, shape=(200,), chunks=(10,), dtype="f8")
     in_memory[:] = 1.0
     column = as_column("a", in_memory)
-    before = column.identity(digest_of)
-    assert column.identity(digest_of) == before
+    before = column.identity()
+    assert column.identity() == before
     in_memory[:100] = 2.0
-    assert column.identity(digest_of) != before
+    assert column.identity() != before
 
 
 def test_maps_of_files_that_are_replaced(tmp_path):
     column = as_column("a", stored("memmap", VALUES, tmp_path))
-    column.identity(digest_of)
+    column.identity()
     column.check_unchanged()
     again = pickle.loads(pickle.dumps(column))
     again.check_unchanged()
@@ -80,29 +79,29 @@ def test_maps_of_files_that_are_replaced(tmp_path):
     for each in (column, again):
         with pytest.raises(ValueError, match=r"values\.npy has been written to"):
             each.check_unchanged()
-    column.identity(digest_of)
+    column.identity()
     column.check_unchanged()
     os.rename(tmp_path / "values.npy", tmp_path / "old.npy")
     with pytest.raises(ValueError, match=r"values\.npy is no longer the file"):
-        column.identity(digest_of)
+        column.identity()
     np.save(tmp_path / "values.npy", VALUES)
     with pytest.raises(ValueError, match=r"values\.npy is no longer the file"):
-        column.identity(digest_of)
+        column.identity()
 
 
 def test_maps_of_files_that_are_cut(tmp_path):
     column = as_column("a", stored("memmap", VALUES, tmp_path))
     os.truncate(tmp_path / "values.npy", 5000)
     with pytest.raises(ValueError, match=r"values\.npy is shorter"):
-        column.identity(digest_of)
+        column.identity()
 
 
 def test_a_source_is_all_of_its_columns():
     data = {"a": np.arange(500.0), "b": np.arange(500)}
     source = source_of(data)
-    before = source.identity(digest_of)
+    before = source.identity()
     data["b"][17] = 3
-    assert source.identity(digest_of) != before
+    assert source.identity() != before
 
 
 @pytest.mark.parametrize("by_dask", [False, True])

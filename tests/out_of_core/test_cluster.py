@@ -9,11 +9,11 @@ import time
 import numpy as np
 import pytest
 
-from pymc_flymc.sources import cluster
-from tests.posteriors.test_elsewhere import rows
-from tests.sources.test_source import stored
+from pymc_flymc.out_of_core import cluster
+from tests.out_of_core.test_posteriors import rows
+from tests.out_of_core.test_source import stored
 from tests.support.comparison import assert_matches, reference_from_draws
-from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
+from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
 from tests.support.steps import drive, identical, sample
 
 pytestmark = pytest.mark.slow

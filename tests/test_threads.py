@@ -8,10 +8,9 @@ import pymc as pm
 import pytest
 from threadpoolctl import threadpool_info
 
-from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor
+from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor, threads
 from pymc_flymc.regression import passes
-from pymc_flymc.sources import threads
-from pymc_flymc.sources.threads import in_order
+from pymc_flymc.threads import in_order
 
 
 @pytest.fixture(params=[1, 2, 5])

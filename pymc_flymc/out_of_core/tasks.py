@@ -11,9 +11,9 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from pymc_flymc.sources.checks import check_block
-from pymc_flymc.sources.columns import ArrayColumn
-from pymc_flymc.sources.source import Partition
+from pymc_flymc.out_of_core.checks import check_block
+from pymc_flymc.out_of_core.columns import ArrayColumn
+from pymc_flymc.out_of_core.source import Partition
 
 __all__ = [
     "Shared",
@@ -77,12 +77,12 @@ def digest_of_rows(partition: Partition) -> bytes:
     return partition.digest
 
 
-def run_pass(partition: Partition, digest: bytes, shared: Shared, by_stretch: bool) -> Any:
+def run_pass(partition: Partition, digest: bytes, shared: Shared, by_chunk: bool) -> Any:
     """Do the work of a pass."""
     partition.check_same(digest)
     work, arguments = shared.value()
-    stretches = [partition.stretches()] if by_stretch else []
-    return work(partition, *arguments, *stretches)
+    chunks = [partition.chunks()] if by_chunk else []
+    return work(partition, *arguments, *chunks)
 
 
 def first_of(pair: tuple[Any, Any]) -> Any:

@@ -5,12 +5,12 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import Taylor
+from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core import target
-from pymc_flymc.sources import source as sources
-from tests.sources.test_source import KINDS, stored
+from tests.out_of_core.test_source import KINDS, stored
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
-from tests.support.elsewhere import logistic, step_elsewhere, written_on_head
 from tests.support.models import logistic_posterior
+from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
 from tests.support.steps import drive, step_of
 
 
@@ -56,7 +56,7 @@ def in_memory():
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_sources_agree_with_rows_in_memory(kind, in_memory, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "SINGLE", 1000)
-    monkeypatch.setattr(sources, "STRETCH", 200)
+    monkeypatch.setattr(sources, "CHUNK", 200)
     data, reference = in_memory
     model = written_on_head(data, logistic)
     folders = {name: tmp_path / name for name in data}

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.sparse import issparse
 
-from pymc_flymc.sources.checks import check_block
-from pymc_flymc.sources.dask_arrays import is_dask, with_checked_blocks
-from pymc_flymc.sources.files import FileColumn
-from pymc_flymc.sources.frames import array_of_frame, is_frame
-from pymc_flymc.sources.identity import Digest, check_chunks, identity_of
+from pymc_flymc.out_of_core.checks import check_block
+from pymc_flymc.out_of_core.dask_arrays import is_dask, with_checked_blocks
+from pymc_flymc.out_of_core.files import FileColumn
+from pymc_flymc.out_of_core.frames import array_of_frame, is_frame
+from pymc_flymc.out_of_core.identity import check_chunks, identity_of
 
 __all__ = ["ArrayColumn", "Column", "as_column"]
 
@@ -40,7 +40,7 @@ class Column(Protocol):
     def read(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return some rows: a range with a step, or sorted row numbers, each chunk read once."""
 
-    def identity(self, digest: Digest) -> bytes:
+    def identity(self) -> bytes:
         """Return what changes with the rows; see `identity_of`."""
 
     def check_unchanged(self) -> None:
@@ -76,9 +76,9 @@ class ArrayColumn:
             getattr(self.array, "oindex", self.array)[rows] if by_number else self.array[rows]
         )
 
-    def identity(self, digest: Digest) -> bytes:
+    def identity(self) -> bytes:
         """Return what changes with the rows."""
-        return identity_of(self.array, digest)
+        return identity_of(self.array)
 
     def check_unchanged(self) -> None:
         """Nothing that costs nothing tells."""

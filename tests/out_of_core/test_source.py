@@ -6,10 +6,10 @@ import resource
 import numpy as np
 import pytest
 
-from pymc_flymc.sources import source as sources
-from pymc_flymc.sources.columns import as_column
-from pymc_flymc.sources.data import MANY, merged, source_of
-from pymc_flymc.sources.source import PARTITION, LocalSource, partition_bounds
+from pymc_flymc.out_of_core import source as sources
+from pymc_flymc.out_of_core.columns import as_column
+from pymc_flymc.out_of_core.data import MANY, merged, source_of
+from pymc_flymc.out_of_core.source import PARTITION, LocalSource, partition_bounds
 
 KINDS = ["array", "memmap", "zarr", "dask", "frame", "parquet"]
 
@@ -103,14 +103,14 @@ def test_many_chunks_are_put_together(caplog):
 
 
 def test_stretches_of_partitions_are_all_rows(monkeypatch):
-    monkeypatch.setattr(sources, "STRETCH", 64)
+    monkeypatch.setattr(sources, "CHUNK", 64)
     values = np.arange(1000)
     source = LocalSource({"a": as_column("a", values)}, [0, 130, 131, 1000])
-    found = [p.read(each)["a"] for p in source.partitions for each in p.stretches()]
+    found = [p.read(each)["a"] for p in source.partitions for each in p.chunks()]
     np.testing.assert_array_equal(np.concatenate(found), values)
     again = [p.read(np.arange(p.n_rows))["a"] for p in source.partitions]
     np.testing.assert_array_equal(np.concatenate(again), values)
-    assert sum(source.map(lambda p, stretches: len(stretches), by_stretch=True)) == 3 + 1 + 14
+    assert sum(source.map(lambda p, chunks: len(chunks), by_chunk=True)) == 3 + 1 + 14
 
 
 @pytest.mark.parametrize(

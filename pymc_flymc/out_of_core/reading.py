@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from pymc.model.core import Model
@@ -11,24 +12,39 @@ from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import graph_inputs, toposort
+from pytensor.tensor import as_tensor
+from pytensor.tensor.math import variadic_add
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods import JointlySmoothLikelihood, RowParameters, SmoothLikelihood
+from pymc_flymc.likelihoods import (
+    LIKELIHOODS,
+    JointlySmoothLikelihood,
+    RowParameters,
+    SmoothLikelihood,
+)
+from pymc_flymc.likelihoods.refusals import nothing_supported
+from pymc_flymc.out_of_core.design_builder import Containers, DesignBuilder, columns_of
+from pymc_flymc.out_of_core.source import RowSource, Values
+from pymc_flymc.out_of_core.stored_rows import SourceRows
+from pymc_flymc.reading.hurdles import without_hurdle
+from pymc_flymc.reading.model import ModelReading, rest_terms
+from pymc_flymc.reading.observed import observed_graph
+from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.predictor import read_parameters
-from pymc_flymc.reading.recipe import Containers, GraphRecipe, columns_of
 from pymc_flymc.reading.row_axes import check_rows_alone
+from pymc_flymc.reading.rows import Part, Rows, check_sizes, parameters_of
+from pymc_flymc.reading.variables import value_shapes, value_variables
+from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.design import STRUCTURED
-from pymc_flymc.regression.elsewhere import TallDesign
 from pymc_flymc.regression.regression import Regression
-from pymc_flymc.reporting import log
-from pymc_flymc.sources.source import RowSource, Values
+from pymc_flymc.reporting import doing, log
 
 __all__ = [
     "check_rest",
     "containers_of",
     "only_observed",
-    "read_elsewhere",
+    "read_stored",
 ]
 
 #: Rows that a model must be written on, for what is read of them to be checked.
@@ -108,41 +124,68 @@ def check_rest(graphs: Sequence[TensorVariable], containers: Containers) -> None
             )
 
 
-def read_elsewhere(
-    rv: TensorVariable,
-    parameters: RowParameters,
-    observed: TensorVariable,
-    shapes: Mapping[Variable, tuple[int, ...]],
-    containers: Containers,
-    source: RowSource,
-) -> tuple[Regression, TensorVariable]:
-    """Read an observed variable whose rows are those of a source, from the first of them.
+@doing("reading the model and checking its data")
+def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
+    """Read a model whose data containers hold the first rows of those of a source.
+
+    The one observed variable whose rows these are is taken.
 
     Parameters
     ----------
-    rv : TensorVariable
-        The observed random variable.
-    parameters : RowParameters
-        Its parameters, as graphs of value variables and containers.
-    observed : TensorVariable
-        Graph of its values.
-    shapes : mapping
-        Of the value variables.
-    containers : mapping
-        That the source has rows of, by name.
+    model, vars
+        As of `read_model`.
     source : RowSource
+        All rows of some of the model's data containers.
 
     Returns
     -------
-    Regression, TensorVariable
-        Its design is a `TallDesign`; and the graph of the coefficients.
+    ModelReading
 
     Raises
     ------
     UnsupportedModelError
-        If the predictor cannot be read, or if rows depend on other rows.
+        If the model is not of a form that can be sampled out of core.
+    ValueError
+        If names or shapes of containers are wrong, or data are not valid.
     """
+    owned = value_variables(model, vars)
+    containers, shapes = containers_of(model, source), value_shapes(model)
+    rv = only_observed(model, containers)
+    if without_weights(rv)[1] is not None:
+        raise UnsupportedModelError(
+            f"rows given by data= have no weights, and those of {rv.name!r} do. Put the rows into "
+            "the model, without data="
+        )
+    if without_hurdle(rv)[1] is not None:
+        raise UnsupportedModelError(
+            f"rows given by data= are those of one likelihood, and {rv.name!r} with its hurdle has "
+            "two. Put the rows into the model, without data=; or give those with y > 0, of "
+            "pm.Truncated(dist, lower=1), and in a model of its own pm.Bernoulli for y > 0"
+        )
+    if not any(family.matches(rv) for family in LIKELIHOODS):
+        raise UnsupportedModelError(nothing_supported(model))
     name = str(rv.name)
+    if rv.ndim != 1:
+        raise UnsupportedModelError(
+            f"rows given by data= have one observed value each, and {name!r} has {rv.ndim} "
+            "dimensions. Write it with a row for each value, or without data="
+        )
+    parameters = parameters_of(model, rv, rv, owned, shapes)
+    warn_of_other_steps(model, owned, source.n_rows)
+    _check_likelihood(parameters, name)
+    regression, w = _read_rows(
+        rv, parameters, observed_graph(model, rv), shapes, containers, source
+    )
+    check_sizes(regression, name)
+    terms = rest_terms(model, [rv])
+    check_rest([*terms.values()], containers)
+    rest, part = variadic_add(*terms.values()), Part(regression, w, np.empty(0, np.int64))
+    taken = {rv: Rows([part], as_tensor(0.0), None)}
+    return ModelReading((regression,), (w,), rest, owned, (), {}, taken)
+
+
+def _check_likelihood(parameters: RowParameters, name: str) -> None:
+    """Refuse likelihoods that independent proposals do not sample."""
     if parameters.cutpoints is not None:
         raise UnsupportedModelError(
             f"rows given by data= are one row each of a regression, and the ordered levels "
@@ -160,14 +203,26 @@ def read_elsewhere(
             f"without nuisance parameters, and {name!r} is of the family "
             f"{parameters.likelihood.name}. Put the rows into the model, without data="
         )
+
+
+def _read_rows(
+    rv: TensorVariable,
+    parameters: RowParameters,
+    observed: TensorVariable,
+    shapes: Mapping[Variable, tuple[int, ...]],
+    containers: Containers,
+    source: RowSource,
+) -> tuple[Regression, TensorVariable]:
+    """Return the regression of all rows, and the graph of its coefficients."""
+    name = str(rv.name)
     of_rows = [parameters.predictors, *parameters.row_data, observed]
     of_rows += [] if parameters.unit is None else [parameters.unit]
     check_rows_alone(of_rows, parameters.nuisances, containers, name, rv)
-    recipe = GraphRecipe(name, parameters, observed, containers, shapes)
+    builder = DesignBuilder(name, parameters, observed, containers, shapes)
     head = {each: np.asarray(v.get_value(borrow=True)) for each, v in containers.items()}
     _check_lengths(head)
-    values = recipe.values(head)
-    n_rows = len(recipe.observations(values))
+    values = builder.values(head)
+    n_rows = len(builder.observations(values))
     predictor = read_parameters(parameters, n_rows, name, shapes, values)
     design = predictor.design
     if design.structured:
@@ -181,23 +236,14 @@ def read_elsewhere(
         for each, v in containers.items()
         if _is_same(design.X, values[v]) and _n_uses(v, of_rows) == 1
     )
-    recipe = replace(recipe, like=columns_of(design), narrow=narrow)
-    y = recipe(head)[1]
+    builder = replace(builder, like=columns_of(design), narrow=narrow)
+    y = builder(head)[1]
     log.info(
         f"of {name!r} all {source.n_rows:,} rows of data= are sampled; observed_data and "
         f"constant_data of the result hold the {n_rows:,} that the model is written on"
     )
     none = slice(0, 0)
-    empty = design.rows(none)
-    tall = TallDesign(
-        X=empty.X,
-        offset=empty.offset,
-        intercept=design.intercept,
-        n_nuisances=design.n_nuisances,
-        sparse=empty.sparse,
-        source=source,
-        recipe=recipe,
-    )
+    tall = replace(design.rows(none), stored=SourceRows(source, builder))
     return Regression(name, tall, y[none], parameters.likelihood), predictor.coefficients
 
 

@@ -13,20 +13,20 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import evaluate, freeze
 from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.out_of_core.source import Values
 from pymc_flymc.reading.casts import cast_rows
 from pymc_flymc.reading.observed import outcomes_of
 from pymc_flymc.reading.predictor import split_predictor
 from pymc_flymc.regression.design import Design
-from pymc_flymc.sources.source import Values
 
-__all__ = ["Containers", "GraphRecipe", "columns_of"]
+__all__ = ["Containers", "DesignBuilder", "columns_of"]
 
 #: The containers that a source has rows of, by name.
 Containers = Mapping[str, SharedVariable]
 
 
 @dataclass(frozen=True)
-class GraphRecipe:
+class DesignBuilder:
     """From rows of containers to those of a design: the model's own graphs, walked again.
 
     Attributes

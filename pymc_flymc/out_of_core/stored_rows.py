@@ -1,0 +1,144 @@
+"""The rows of a design, read from a source by chunks, evaluated, and forgotten."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.out_of_core.design_builder import DesignBuilder
+from pymc_flymc.out_of_core.source import Partition, RowSource, Values
+from pymc_flymc.regression.design import Design, Sample
+from pymc_flymc.regression.passes import add_up
+
+__all__ = ["SourceRows", "read_rows"]
+
+#: Consecutive rows of a sample that are read together: about a page of a file.
+RUN = 64
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """All rows of a source, as those of a design: see `StoredRows`.
+
+    Attributes
+    ----------
+    source : RowSource
+    builder : DesignBuilder
+    """
+
+    source: RowSource
+    builder: DesignBuilder
+    _samples: dict[int, Sample] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, N."""
+        return self.source.n_rows
+
+    def sample(self, stride: int) -> Sample:
+        """Return about every stride-th row of all partitions."""
+        if stride not in self._samples:
+            numbers, parts = zip(*self.source.map(_sample, self.builder, stride), strict=True)
+            values = {
+                name: np.concatenate([part[name] for part in parts]) for name in self.source.names
+            }
+            containers = partial(self.builder.values, values)
+            self._samples.clear()  # one at a time: it is for steps that come one after the other
+            sample = Sample(*self.builder(values), np.concatenate(numbers), containers)
+            self._samples[stride] = sample
+        return self._samples[stride]
+
+    def sums(self, terms: Callable[[Design, np.ndarray], Iterable[Any]]) -> Iterator[Any]:
+        """Read all rows, with their outcomes, and yield sums of their terms."""
+        return self.source.map(_sum_chunks, self.builder, terms, by_chunk=True)
+
+
+def _sample(partition: Partition, builder: DesignBuilder, stride: int) -> tuple[np.ndarray, Values]:
+    """Read runs of rows, at equal distances through all partitions; return their numbers, too."""
+    wide = RUN * stride
+    starts = np.arange(-partition.first % wide, partition.n_rows, wide)
+    rows = (starts[:, None] + np.arange(RUN)).ravel()
+    rows = rows[rows < partition.n_rows]
+    values = partition.read(rows)
+    if len(rows):
+        _checked(builder, partition, values, rows)
+    return partition.first + rows, values
+
+
+def _sum_chunks(
+    partition: Partition,
+    builder: DesignBuilder,
+    terms: Callable[[Design, np.ndarray], Iterable[Any]],
+    chunks: Sequence[slice],
+) -> tuple[Any, ...]:
+    return add_up(each for chunk in chunks for each in terms(*read_rows(builder, partition, chunk)))
+
+
+def read_rows(
+    builder: DesignBuilder, partition: Partition, rows: slice | np.ndarray
+) -> tuple[Design, np.ndarray]:
+    """Read rows of a partition, a chunk or sorted numbers, as a design with observed values.
+
+    Raises
+    ------
+    ValueError
+        If they hold NaN or infinite numbers, or impossible outcomes; it names the row, counted
+        from zero among all rows, and the partition.
+    """
+    numbers = range(partition.n_rows)[rows] if isinstance(rows, slice) else rows
+    return _checked(builder, partition, partition.read(rows), numbers)
+
+
+def _checked(
+    builder: DesignBuilder, partition: Partition, values: Values, numbers: Any
+) -> tuple[Design, np.ndarray]:
+    for name, found in values.items():
+        if found.dtype.kind == "f" and not np.isfinite(found).all():
+            bad = ~np.isfinite(found.reshape(len(found), -1)).all(axis=1)
+            place = _place(partition, numbers[int(np.flatnonzero(bad)[0])])
+            raise ValueError(
+                f"{place}: the data of {name!r} have NaN or infinite values, there and in "
+                f"{int(bad.sum()) - 1} more of the {len(found):,} rows that were read with it; "
+                "drop or impute these rows"
+            )
+    try:
+        return builder(values)
+    except ValueError as error:
+        first = _first_bad(builder, values, len(numbers))
+        if first is None:
+            raise
+        # A message about this row alone does not count rows.
+        said = _refusal(builder, values, first) or str(error)
+        said = re.sub(r",? ?(first )?(at|in) row 0\b", "", said)
+        said = re.sub(r"\bhas \d+ values\b", "has values", said)
+        raise ValueError(f"{_place(partition, numbers[first])}: {said}") from None
+
+
+def _place(partition: Partition, row: int) -> str:
+    return f"row {partition.first + int(row):,}, in partition {partition.number}"
+
+
+def _refusal(builder: DesignBuilder, values: Values, start: int, stop: int = 0) -> str | None:
+    """Return why rows are refused, None if they are not."""
+    try:
+        builder({name: found[start : stop or start + 1] for name, found in values.items()})
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _first_bad(builder: DesignBuilder, values: Values, n: int) -> int | None:
+    """Return the first row that is refused, by halves; None if it is no single row."""
+    start, stop = 0, n
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        if _refusal(builder, values, start, middle) is not None:
+            stop = middle
+        else:
+            start = middle
+    return start if n and _refusal(builder, values, start) is not None else None

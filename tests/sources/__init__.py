@@ -1,1 +1,0 @@
-"""Tests of `pymc_flymc.sources`."""
