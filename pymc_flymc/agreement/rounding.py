@@ -28,7 +28,9 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
 
 from pymc_flymc.agreement.values import Rounded
-from pymc_flymc.graphs.compilation import FLATTENING, OUTSIDE
+from pymc_flymc.compat.pymc import CHECKS
+from pymc_flymc.compat.pytensor import rewrites
+from pymc_flymc.graphs.compilation import FLATTENING
 from pymc_flymc.graphs.once import once
 from pymc_flymc.graphs.tools import PLAIN_PYTHON, fold_constants
 
@@ -41,7 +43,8 @@ SHORT_BITS = 12
 #: As PyMC's own functions have them: logarithms of probabilities are written so that they do not
 #: cancel, where PyTensor knows how.
 _REWRITES = RewriteDatabaseQuery(
-    include=["canonicalize", "stabilize", "inline_ofg_expansion", OUTSIDE], exclude=list(FLATTENING)
+    include=rewrites("canonicalize", "stabilize", "inline_ofg_expansion", CHECKS),
+    exclude=FLATTENING,
 )
 _EXACT = (DimShuffle, Alloc, Reshape, SpecifyShape, Subtensor)
 

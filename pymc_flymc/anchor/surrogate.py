@@ -16,8 +16,9 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.tensor.variable import TensorVariable
 from scipy.sparse import csr_array
 
+from pymc_flymc.compat.pymc import CHECKS, REPLACE_CHECKS
+from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.compilation import OUTSIDE, REPLACE_CHECKS
 from pymc_flymc.graphs.once import once
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.quadratic import (
@@ -30,7 +31,7 @@ from pymc_flymc.reporting import doing
 __all__ = ["Surrogate", "surrogate_of"]
 
 #: Rewrites that take less time than they save if a graph is evaluated a dozen times.
-MERGE = RewriteDatabaseQuery(include=["merge"])
+MERGE = RewriteDatabaseQuery(include=rewrites("merge"))
 #: Coefficients from which on it pays to treat them as long vectors.
 MANY = 1000
 #: Share of a Jacobian that is not zero, up to which products with it are made of sparse matrices.
@@ -89,7 +90,7 @@ class Surrogate:
                 f"NUTS does: {error}"
             ) from error
         # What the quadratic says of its gradient, written out, or else PyTensor cannot vectorise.
-        gradient = rewrite_graph(gradient, include=("inline_ofg_expansion",))
+        gradient = rewrite_graph(gradient, include=rewrites("inline_ofg_expansion"))
         self.n_coefficients, self._sizes = graph.n_coefficients, graph.sizes
         self._graphs = graph.theta, statistics, gradient
         self._w, self._constant = pt.join(0, *graph.coefficients), graph.jacobian
@@ -102,12 +103,12 @@ class Surrogate:
         # broadcasts which gradients consist of, and not to fuse: fused loops are Python's own here.
         optimizer: Any = "fast_compile"
         if self.n_coefficients > MANY:
-            optimizer = OPT_FAST_RUN.excluding("fusion", "inplace")
+            optimizer = OPT_FAST_RUN.excluding(*rewrites("fusion", "inplace"))
         elif few_calls:
             optimizer = MERGE
         mode = Mode(linker="py", optimizer=optimizer)
         # Among others that are made the rewrite has its place; alone it would not be found.
-        mode = mode.register((REPLACE_CHECKS, 0)) if few_calls else mode.including(OUTSIDE)
+        mode = mode.register((REPLACE_CHECKS, 0)) if few_calls else mode.including(CHECKS)
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
 
     @cached_property

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from hashlib import sha256
 from types import FunctionType
 from typing import Any, NamedTuple
 
 import pytensor
 import pytensor.tensor as pt
-from numba.np.unsafe.ndarray import to_fixed_tuple
-from pymc.logprob.utils import local_check_parameter_to_ninf_switch
 from pytensor import scalar as ps
 from pytensor.compile.mode import get_mode
-from pytensor.graph.rewriting.basic import in2out
-from pytensor.link.numba.cache import CACHED_SRC_FUNCTIONS
-from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.compat.numba import to_fixed_tuple
+from pymc_flymc.compat.pymc import CHECKS
+from pymc_flymc.compat.pytensor import cache_key, keep_as, rewrites, unwrapped
 from pymc_flymc.graphs.once import once
 from pymc_flymc.kernels.caching import environment, version_of
 from pymc_flymc.kernels.density import DENSITY, GRADIENT, N_SHARED, PULLBACK, NativeGraph
@@ -39,16 +36,11 @@ __all__ = [
 ]
 
 
-#: PyMC's rewrite of its checks of parameters, which its own compiled densities go through: where a
-#: scale has underflowed to zero, the density is zero. Other exceptions are raised, as there.
-OUTSIDE = "local_check_parameter_to_ninf_switch"
-#: The same for a mode that has no other rewrites.
-REPLACE_CHECKS = in2out(local_check_parameter_to_ninf_switch)
 #: Rewrites of PyTensor that graphs of rows do without. The first two turn products of exponentials
 #: into exponentials of sums: in a gradient each of K classes meets each other. The others flatten
 #: sums and products: as written, a recursion over classes has a few terms for each of them, and
 #: sums are made in the order in which they lose no digits.
-FLATTENING = (
+FLATTENING = rewrites(
     "local_mul_exp_to_exp_add",
     "local_div_exp_to_mul_exp",
     "local_add_canonizer",
@@ -90,30 +82,11 @@ def _compile(inputs: list[Any], outputs: list[Any], without: tuple[str, ...] = (
         function = pytensor.function(
             inputs,
             outputs,
-            mode=get_mode("NUMBA").including(OUTSIDE).excluding(*without),
+            mode=get_mode("NUMBA").including(CHECKS).excluding(*without),
             trust_input=True,
             on_unused_input="ignore",
         )
-        return _unwrapped(function.vm.jit_fn)
-
-
-def _unwrapped(function: Any) -> Any:
-    """Return the function that a function of PyTensor's numba linker calls, kept on disk like it.
-
-    That one does nothing but call it, for the sake of PyTensor's cache, and is compiled with it:
-    LLVM would optimise the whole graph twice.
-    """
-    outer: Any = getattr(function, "py_func", None)  # there is none if numba is switched off
-    inner = getattr(outer, "__globals__", {}).get("jitable_func")
-    if inner is None or outer not in CACHED_SRC_FUNCTIONS:
-        return function
-    graph = inner.py_func
-    # Numba's file has the name of the source's, which PyTensor makes up anew in each process.
-    code = graph.__code__.replace(co_filename=outer.__code__.co_filename)
-    same = FunctionType(code, graph.__globals__, graph.__name__)
-    key = f"{CACHED_SRC_FUNCTIONS[outer]}_unwrapped_{environment()}"
-    CACHED_SRC_FUNCTIONS[same] = sha256(key.encode()).hexdigest()
-    return numba_njit(same, final_function=True, cache=True)
+        return unwrapped(function, environment())
 
 
 def _once_for_density[T](compile: Callable[[DensityGraphs], T]) -> Callable[[DensityGraphs], T]:
@@ -271,10 +244,9 @@ def _for_rows(loop: Any, graph: Any, factor: RowFactor, signature: Any) -> Nativ
     """
     names = dict(zip(("_n_predictors", "_n_constants", "_n_common"), factor.sizes, strict=True))
     own = FunctionType(loop.__code__, {**globals(), **names, "_graph": graph}, loop.__name__)
-    source: Any = getattr(graph, "py_func", None)  # there is none if numba is switched off
-    key = CACHED_SRC_FUNCTIONS.get(source) if source is not None else None
+    key = cache_key(graph)
     if key is not None:
-        CACHED_SRC_FUNCTIONS[own] = f"{key}_{factor.sizes}_{version_of(__file__)}"
+        keep_as(own, f"{key}_{factor.sizes}_{version_of(__file__)}")
     return NativeFunction(own, signature, factor.sizes, cached=key is not None)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.traversal import graph_inputs
 
+from pymc_flymc.compat.pytensor import FrozenFunctionGraph
 from pymc_flymc.graphs.digests import arrays_of, digest_of
 from pymc_flymc.reporting import COMPILING, doing
 

@@ -19,8 +19,8 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-from numba.core.caching import CacheImpl, UserProvidedCacheLocator
 
+from pymc_flymc.compat.numba import UserProvidedCacheLocator, add_locator
 from pymc_flymc.reporting import log
 
 __all__ = ["environment", "version_of"]
@@ -109,8 +109,7 @@ class _InTemporaryFolder(UserProvidedCacheLocator):
         return locator
 
 
-# The list is private to numba. PyTensor begins it with a locator of its own.
-CacheImpl._locator_classes.append(_InTemporaryFolder)
+add_locator(_InTemporaryFolder)
 
 
 @functools.cache

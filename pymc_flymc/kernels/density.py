@@ -12,16 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
-from numba.core.config import DISABLE_JIT  # type: ignore[attr-defined]
 
-from pymc_flymc.kernels.native import (
-    address_of,
-    kernel,
-    kernel_part,
-    named_tuple_type,
-    native_caller,
-    vector,
-)
+from pymc_flymc.compat.numba import DISABLE_JIT, address_of, native_caller
+from pymc_flymc.kernels.native import kernel, kernel_part, named_tuple_type, vector
 
 __all__ = [
     "DENSITY",

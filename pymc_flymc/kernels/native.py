@@ -15,26 +15,21 @@ from typing import Any
 import numba
 import numpy as np
 from numba import types
-from numba.core import cgutils
-from numba.core.config import DISABLE_JIT  # type: ignore[attr-defined]
-from numba.extending import intrinsic
 
+from pymc_flymc.compat.numba import address_of, borrow, native_caller
 from pymc_flymc.kernels.caching import version_of
 
 __all__ = [
     "LOG_FACTOR",
     "LOG_FACTOR_GRADIENT",
     "NativeFunction",
-    "address_of",
     "borrow",
     "call_log_factor",
     "call_log_factor_gradient",
-    "entry_point",
     "kernel",
     "kernel_part",
     "matrix",
     "named_tuple_type",
-    "native_caller",
     "read_only",
     "vector",
 ]
@@ -106,102 +101,8 @@ class NativeFunction:
         return self.function(*args)
 
 
-def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, types.Type | None]:
-    """Compile for some types of arguments; return the function's address and its return type.
-
-    The function is the one in numba's own calling convention, which returns a status. The C wrapper
-    around it prints an exception, forgets it, and returns zeros: a log density of zero, or arrays
-    at null pointers.
-    """
-    if DISABLE_JIT:  # tests that enumerate a kernel's random choices run it as Python
-        return function, None
-    _, _, folded, _ = function.get_call_template(arguments, {})  # compiles, or loads
-    result = function.overloads[tuple(folded)]
-    address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
-    return address, result.signature.return_type
-
-
-def entry_point(kernel: Any) -> Callable[..., Any]:
-    """Return what numba calls once it has found a compiled kernel for the types of its arguments.
-
-    Finding it takes microseconds per call, and each kernel has a single signature. Arguments of
-    other types would be misread: for those who build them.
-    """
-    if DISABLE_JIT:
-        return kernel  # type: ignore[no-any-return]
-    (signature,) = kernel.signatures
-    return kernel.overloads[signature].entry_point  # type: ignore[no-any-return]
-
-
-def native_caller(
-    arguments: tuple[types.Type, ...], returned: types.Type | None, as_tuple: bool = False
-) -> Callable[..., Any]:
-    """Make ``call(address, *args)``, usable in native code, for functions of given types.
-
-    The functions of PyTensor's numba linker are of the form ``f(*args)``: in machine code, they
-    take one tuple. An exception that the function raises goes on to whoever calls the kernel, as
-    that of any function of numba's.
-    """
-    if DISABLE_JIT:
-        return lambda function, *args: function(*args)
-
-    def codegen(context, builder, sig, args):
-        address, packed = args
-        values = [packed] if as_tuple else cgutils.unpack_tuple(builder, packed)
-        kinds = (sig.args[1],) if as_tuple else arguments
-        convention = context.call_conv
-        pointer = convention.get_function_type(returned, kinds).as_pointer()
-        function = builder.inttoptr(address, pointer)
-        status, value = convention.call_function(builder, function, returned, kinds, values)
-        with cgutils.if_unlikely(builder, status.is_error):
-            convention.return_status_propagate(builder, status)
-        return value
-
-    @intrinsic
-    def call(typingctx, address, *arguments_):
-        return returned(types.int64, types.StarArgTuple(arguments)), codegen
-
-    return call  # type: ignore[no-any-return]
-
-
 call_log_factor = native_caller(LOG_FACTOR.args, LOG_FACTOR.return_type)
 call_log_factor_gradient = native_caller(LOG_FACTOR_GRADIENT.args, LOG_FACTOR_GRADIENT.return_type)
-
-
-def _borrower() -> Callable[..., Any]:
-    """Make ``borrow(named_tuple)``, usable in native code."""
-    if DISABLE_JIT:
-        return lambda record: record
-
-    def strip(context, builder, kind, record):
-        for i, member in enumerate(kind):
-            value = builder.extract_value(record, i)
-            if isinstance(member, types.Array):
-                array = context.make_array(member)(context, builder, value=value)
-                array.meminfo = cgutils.get_null_value(array.meminfo.type)
-                array.parent = cgutils.get_null_value(array.parent.type)
-                record = builder.insert_value(record, array._getvalue(), i)
-            elif isinstance(member, types.BaseTuple):
-                record = builder.insert_value(record, strip(context, builder, member, value), i)
-        return record
-
-    def codegen(context, builder, sig, args):
-        return strip(context, builder, sig.args[0], args[0])
-
-    @intrinsic
-    def borrow(typingctx, record):
-        """Return the record, its arrays without their reference counts.
-
-        Numba counts references, atomically, to each array of each record whenever a record is
-        handed to a function: as long as all else in a transition together. The caller of a kernel
-        holds the arrays while it runs, so that nothing needs to be counted.
-        """
-        return record(record), codegen
-
-    return borrow  # type: ignore[no-any-return]
-
-
-borrow = _borrower()
 
 
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:

@@ -16,6 +16,8 @@ from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.variable import TensorVariable
 from pytensor.xtensor.vectorization import XRV
 
+from pymc_flymc.compat.pymc import printed_name
+
 __all__ = ["ALTERNATIVES", "LEAVE_OUT", "distribution_name", "is_ordered", "nothing_supported"]
 
 _POSITIVE = "pm.LogNormal, pm.Gamma with a log link, or pm.StudentT for np.log(y)"
@@ -96,7 +98,7 @@ def distribution_name(rv: TensorVariable) -> str:
     if isinstance(op, XRV):
         return f"pymc.dims.{type(op.core_op).__name__.removesuffix('RV')}"
     kind = type(op).__name__.removesuffix("RV").lstrip("_")
-    printed = (getattr(op, "_print_name", None) or (kind,))[0]
+    printed = printed_name(op) or kind
     if kind == "MinibatchRandomVariable":
         return f"a minibatch (total_size=) of {distribution_name(rv.owner.inputs[0])}"
     if kind == "Censored":
@@ -119,7 +121,7 @@ def distribution_name(rv: TensorVariable) -> str:
 def _mixture_name(rv: TensorVariable, kind: str) -> str:
     """Name a mixture after its components: zeros and another distribution, or several."""
     inputs = [v for v in rv.owner.inputs if v.owner is not None]
-    names = [distribution_name(v) for v in inputs if hasattr(v.owner.op, "_print_name")]
+    names = [distribution_name(v) for v in inputs if printed_name(v.owner.op)]
     if len(names) == 2 and names[0] == "pm.DiracDelta":
         prefix = "ZeroInflated" if kind == "Mixture" else kind
         base = names[1].removeprefix("pm.Truncated(").removesuffix(")").removeprefix("pm.")

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-from pymc.distributions.mixture import MixtureRV, _HurdleRV
 from pytensor.tensor.basic import Join, MakeVector
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.compat.pymc import HurdleRV, MixtureRV
 from pymc_flymc.graphs.tools import evaluate, free_inputs
 
 __all__ = ["parts_of_hurdle", "parts_of_inflated"]
@@ -23,7 +23,7 @@ def parts_of_hurdle(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable]
     psi is the probability of a value that is not zero: a scalar, or a value for each row. None if
     `rv` is of another kind.
     """
-    return _parts(rv, _HurdleRV)
+    return _parts(rv, HurdleRV)
 
 
 def parts_of_inflated(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable] | None:

@@ -11,12 +11,13 @@ import time
 import uuid
 import weakref
 from asyncio import CancelledError
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import cloudpickle
 import numpy as np
 
+from pymc_flymc.compat.dask import keep_tasks_home
 from pymc_flymc.out_of_core.columns import Column
 from pymc_flymc.out_of_core.tasks import (
     Shared,
@@ -36,17 +37,6 @@ __all__ = ["ClusterSource"]
 LOOK, PATIENCE = 5.0, 60.0
 #: With what the names of tasks begin that read a partition's rows.
 PASS, STATE, ROUND = (f"pymc-flymc-{what}" for what in ("pass", "state", "round"))
-
-
-def _stay_at_home(prefixes: Sequence[str]) -> Callable[[], None]:
-    """Return what tells a scheduler which tasks idle workers are not to steal."""
-
-    def stay() -> None:  # travels by value: a scheduler need not have this package
-        from distributed.stealing import fast_tasks
-
-        fast_tasks.update(prefixes)
-
-    return stay
 
 
 class ClusterSource:
@@ -81,7 +71,7 @@ class ClusterSource:
         self._columns, self._arrays = columns, arrays
         self._client, self._pid = client, os.getpid()
         self.renew()
-        client.run_on_scheduler(_stay_at_home([PASS, STATE, ROUND]))
+        client.run_on_scheduler(keep_tasks_home([PASS, STATE, ROUND]))
         if owned:
             weakref.finalize(self, _close, client, self._pid)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from typing import Any
 
 import numpy as np
 
+from pymc_flymc.compat.numpy import drop_pages
 from pymc_flymc.graphs.digests import digest_of
 from pymc_flymc.out_of_core.identity import state_of_file
 
@@ -54,7 +54,7 @@ class FileColumn:
             if step == 1:
                 return self._read_file(start, max(start, stop))
         found = np.array(self._array[rows])
-        getattr(self._array, "_mmap").madvise(mmap.MADV_DONTNEED)
+        drop_pages(self._array)
         return found
 
     def identity(self) -> bytes:

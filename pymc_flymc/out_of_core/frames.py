@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.compat.dask import without_rows
+
 __all__ = ["array_of_frame", "is_frame"]
 
 #: Integers beyond it need not be floats.
@@ -104,4 +106,4 @@ def _numbers(frame: Any, name: str, plain: list[np.dtype], as_frame: bool = Fals
 
 def _meta(frame: Any, plain: list[np.dtype]) -> Any:
     """Return the same columns, of plain types and without rows."""
-    return _numbers(frame._meta, "", plain, as_frame=True)
+    return _numbers(without_rows(frame), "", plain, as_frame=True)

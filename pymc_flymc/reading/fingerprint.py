@@ -9,12 +9,12 @@ from hashlib import blake2b
 
 import numpy as np
 import pymc as pm
-from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.compat.pymc import CustomDistRV, CustomSymbolicDistRV
 from pymc_flymc.graphs.digests import arrays_of, digest_of
 
 __all__ = ["Fingerprint"]

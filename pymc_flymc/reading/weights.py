@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.distributions.custom import CustomSymbolicDistRV
-from pymc.distributions.distribution import SymbolicRandomVariable
 from pymc.distributions.shape_utils import change_dist_size
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Constant, equal_computations
@@ -24,6 +22,7 @@ from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.type_other import NoneTypeT
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.compat.pymc import CustomSymbolicDistRV
 from pymc_flymc.graphs.tools import evaluate, free_inputs
 from pymc_flymc.likelihoods.checks import check_values
 from pymc_flymc.likelihoods.weighted import weighted as weighted_family
@@ -109,13 +108,13 @@ def _parameters(dist: TensorVariable) -> list[TensorVariable]:
 def _inputs(node: Any) -> Sequence[TensorVariable]:
     """Return what a distribution is made from, without random numbers and its size."""
     op = node.op
-    if isinstance(op, SymbolicRandomVariable) and op.extended_signature is None:  # of mixtures
+    if isinstance(op, pm.SymbolicRandomVariable) and op.extended_signature is None:  # of mixtures
         return [v for v in node.inputs if not isinstance(v.type, RandomType)]
     return list(node.op.dist_params(node))
 
 
 def _is_random(v: TensorVariable) -> bool:
-    return isinstance(v.owner.op, RandomVariable | SymbolicRandomVariable)
+    return isinstance(v.owner.op, RandomVariable | pm.SymbolicRandomVariable)
 
 
 def without_weights(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable | None]:

@@ -11,7 +11,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.mode import get_mode
 
-from pymc_flymc.graphs.compilation import OUTSIDE
+from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.graphs.once import once
 from pymc_flymc.graphs.trigamma import with_native_trigammas
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
@@ -140,7 +140,7 @@ def _compile_derivatives(inputs: list[Any], value: Any, k: int, s: int) -> Any:
     outputs += [second(i, j) for i in range(k) for j in range(i, k)]
     outputs += [second(k + j, i) for i in range(k) for j in range(s)]
     outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
-    mode = get_mode("NUMBA").including(OUTSIDE)
+    mode = get_mode("NUMBA").including(CHECKS)
     return pytensor.function(inputs, with_native_trigammas(outputs), mode=mode, trust_input=True)
 
 
@@ -149,7 +149,7 @@ def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:
     derivative = value
     for _ in range(3):
         derivative = pytensor.grad(derivative.sum(), inputs[0])
-    return pytensor.function(inputs, derivative, mode=get_mode("NUMBA").including(OUTSIDE))
+    return pytensor.function(inputs, derivative, mode=get_mode("NUMBA").including(CHECKS))
 
 
 def _columns(y: np.ndarray) -> list[np.ndarray]:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor
+from pymc_flymc.compat.numba import entry_point
 from pymc_flymc.kernels.brightness import make_brightness
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.native import entry_point
 from pymc_flymc.kernels.poisson import SPARE
 from pymc_flymc.kernels.posterior import make_chain
 from pymc_flymc.kernels.surrogate import Surrogate

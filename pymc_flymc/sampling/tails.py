@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 import numpy as np
-from arviz_stats.base import array_stats
+
+from pymc_flymc.compat.arviz import psislw
 
 __all__ = ["pareto_index"]
 
@@ -31,5 +32,5 @@ def pareto_index(log_weights: np.ndarray) -> float:
     """
     with np.errstate(all="ignore"), suppress(ValueError):  # of a tail of equal weights
         # ArviZ is for weights of leave-one-out validation, reciprocals of the likelihoods it takes.
-        return float(array_stats.psislw(-log_weights)[1])
+        return float(psislw(-log_weights)[1])
     return np.nan

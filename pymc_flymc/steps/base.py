@@ -19,6 +19,7 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.bounds.setting import BoundSetting
+from pymc_flymc.compat.pymc import CONSTRUCTION, ProgressColumns
 from pymc_flymc.errors import warn
 from pymc_flymc.reading.fingerprint import Fingerprint
 from pymc_flymc.reading.flat import DensityGraph
@@ -32,8 +33,7 @@ from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
 from pymc_flymc.steps.lifetime import end_with_parent
-from pymc_flymc.steps.progress import BrightRowsProgress
-from pymc_flymc.steps.running import check_model
+from pymc_flymc.steps.running import check_model, warn_of_recording
 from pymc_flymc.steps.settings import check_common
 from pymc_flymc.steps.setup import read
 from pymc_flymc.target.resampling import Resampling
@@ -58,7 +58,7 @@ class FireflyState(StepMethodState):
     chain_state: dict[str, Any] | None = field(default=None)
 
 
-class FireflyStep(BrightRowsProgress, BlockedStep):
+class FireflyStep(ProgressColumns, BlockedStep):
     """A step method over (parameters, brightness); subclasses say how the parameters move."""
 
     default_blocked = True
@@ -73,6 +73,10 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
         **STATISTICS,
         "bound_violations": (np.int64, []),
         "non_finite_ratios": (np.int64, []),
+    }
+    progress_columns: ClassVar[dict[str, str]] = {
+        "n_bright": "Bright rows",
+        "likelihood_queries": "Rows read",
     }
     #: Those of kernels that are not in use.
     _unused: ClassVar[dict[str, float]] = {}
@@ -161,6 +165,10 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
             check_model(self._model, type(self).__name__)
         self._refresh(in_place=self._chain is None)
         return self._vars
+
+    def begin_run(self) -> None:
+        """Warn of variables as long as the data if the run that begins records them."""
+        warn_of_recording(self._per_row)
 
     @abstractmethod
     def _choose(
@@ -325,7 +333,7 @@ class FireflyStep(BrightRowsProgress, BlockedStep):
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle without the model, which holds the data: they travel as a file."""
         self._refresh(in_place=True)
-        dropped = ("_BlockedStep__newargs", "_chain", "_model", "_fingerprint", "_asked", "_source")
+        dropped = (CONSTRUCTION, "_chain", "_model", "_fingerprint", "_asked", "_source")
         state = {k: v for k, v in self.__dict__.items() if k not in dropped}
         return _rebuild, (type(self), state, self.chain_state)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _thread
-import ctypes
 import functools
 import signal
 import threading
@@ -11,21 +10,10 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from llvmlite.binding.executionengine import ExecutionEngine
-from numba.core import serialize
+from pymc_flymc.compat.numba import UNCHECKED
 
 __all__ = ["Interrupts", "interruptible"]
 
-_PRIVATE = (
-    getattr(serialize, "_numba_unpickle", None),
-    getattr(ExecutionEngine, "_raw_object_cache_notify", None),
-    getattr(ExecutionEngine, "_raw_object_cache_getbuffer", None),
-)
-#: Python that native code runs without asking whether it failed. By the first two numba hands over
-#: random generators and arrays: of an interrupt raised there it makes a crash or a `SystemError`.
-#: Kernels run neither, but functions of PyMC do, such as the one that records a draw. By the others
-#: LLVM hands over what it has compiled, which would be lost.
-_UNCHECKED = {function.__code__ for function in (ctypes.cast, *_PRIVATE) if function is not None}
 #: Seconds after which an interrupt that came there is tried again.
 _LATER = 0.001
 
@@ -110,6 +98,6 @@ def interruptible[**P, R](function: Callable[P, R]) -> Callable[P, R]:
 
 def _is_unchecked(frame: FrameType | None) -> bool:
     """Return whether native code that does not look waits for what a frame returns."""
-    while frame is not None and frame.f_code not in _UNCHECKED:
+    while frame is not None and frame.f_code not in UNCHECKED:
         frame = frame.f_back
     return frame is not None

@@ -1,26 +1,15 @@
-"""The ``pm.sample`` that is running: what it was given, and whether the step is of its model."""
+"""The ``pm.sample`` that is running: whether the step is of its model, and what it records."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from typing import Any
 
 from pymc.model import Model
-from pymc.sampling.mcmc import sample
 
-__all__ = ["arguments_of_sample", "check_model"]
+from pymc_flymc.compat.pymc import arguments_of_sample
+from pymc_flymc.errors import warn
 
-
-def arguments_of_sample() -> Mapping[str, Any] | None:
-    """Return the variables of the call of ``pm.sample`` that is running, None if none is.
-
-    No step method is told of them: they are read where it keeps them, in the frame of the call.
-    """
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_code is not sample.__code__:
-        frame = frame.f_back
-    return frame.f_locals if frame.f_code is sample.__code__ else None
+__all__ = ["check_model", "warn_of_recording"]
 
 
 def check_model(model: Model, name: str) -> None:
@@ -36,4 +25,29 @@ def check_model(model: Model, name: str) -> None:
         raise ValueError(
             f"{name} was built in another model than the one that pm.sample is given: build the "
             f"step in this one, as in `with model: pm.sample(step={name}())`"
+        )
+
+
+def warn_of_recording(per_row: Mapping[str, int]) -> None:
+    """Warn of Deterministic variables with a value for each row that are computed for each draw.
+
+    Those in `var_names` are, or all of them. Bambi leaves out what depends on rows in this way.
+
+    Parameters
+    ----------
+    per_row : mapping
+        Numbers of rows by names of the variables.
+    """
+    arguments = arguments_of_sample()
+    if arguments is None:
+        return
+    wanted = arguments.get("var_names")
+    names = [name for name in per_row if wanted is None or name in wanted]
+    if names:
+        n_rows = max(per_row[name] for name in names)
+        warn(
+            f"the Deterministic variables {names} have a value for each of the {n_rows:,} rows: "
+            "PyMC computes and stores them at each draw, a full pass over the data. Leave them "
+            "out of the model, or of var_names in pm.sample, and use pm.compute_deterministics "
+            "after sampling"
         )

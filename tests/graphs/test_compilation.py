@@ -4,10 +4,10 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
+from pymc_flymc.compat.numba import address_of
 from pymc_flymc.graphs import compilation
 from pymc_flymc.graphs.compilation import DensityGraphs
 from pymc_flymc.kernels.density import DENSITY, N_SHARED
-from pymc_flymc.kernels.native import address_of
 
 
 def test_kept_on_disk():

@@ -79,17 +79,13 @@ def test_is_put_off_where_native_code_does_not_look(handled, monkeypatch):
         interrupt()
         return "done"
 
-    monkeypatch.setattr(interrupts, "_UNCHECKED", {helper.__code__})
+    monkeypatch.setattr(interrupts, "UNCHECKED", {helper.__code__})
     handled.begin(10)
     assert (lambda: helper())() == "done"
     end = time.monotonic() + 10.0
     with pytest.raises(KeyboardInterrupt):
         while time.monotonic() < end:
             pass
-
-
-def test_what_numba_and_llvm_call_is_known():
-    assert None not in interrupts._PRIVATE
 
 
 def test_is_the_cause_of_what_it_has_broken(handled):

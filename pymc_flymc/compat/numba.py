@@ -1,0 +1,186 @@
+"""Private parts of numba and llvmlite: calls by address, records without counts, and the cache."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from numba import types
+from numba.core.config import DISABLE_JIT  # type: ignore[attr-defined]
+from numba.extending import intrinsic
+
+from pymc_flymc.compat import private
+
+__all__ = [
+    "DISABLE_JIT",
+    "UNCHECKED",
+    "UserProvidedCacheLocator",
+    "add_locator",
+    "address_of",
+    "borrow",
+    "entry_point",
+    "generator_at",
+    "native_caller",
+    "to_fixed_tuple",
+]
+
+_native = "no kernel can be compiled"
+cgutils = private("numba.core:cgutils", _native)
+#: An array of a known length as a tuple.
+to_fixed_tuple = private("numba.np.unsafe.ndarray:to_fixed_tuple", _native)
+
+#: Python that native code runs without asking whether it failed. By the first two numba hands over
+#: random generators and arrays: of an interrupt raised there it makes a crash or a `SystemError`.
+#: Kernels run neither, but functions of PyMC do, such as the one that records a draw. By the others
+#: LLVM hands over what it has compiled, which would be lost.
+_interrupts = "an interrupt (Ctrl-C) may end Python, or be lost"
+UNCHECKED: frozenset[CodeType] = frozenset(
+    function.__code__
+    for function in (
+        ctypes.cast,
+        private("numba.core.serialize:_numba_unpickle", _interrupts),
+        private(
+            "llvmlite.binding.executionengine:ExecutionEngine._raw_object_cache_notify", _interrupts
+        ),
+        private(
+            "llvmlite.binding.executionengine:ExecutionEngine._raw_object_cache_getbuffer",
+            _interrupts,
+        ),
+    )
+)
+
+_cache = "the package needs a folder that can be written to"
+UserProvidedCacheLocator = private("numba.core.caching:UserProvidedCacheLocator", _cache)
+_locators = private("numba.core.caching:CacheImpl._locator_classes", _cache)
+
+
+def add_locator(locator: type) -> None:
+    """Let numba ask one more class, the last, for a folder in which compiled code is kept."""
+    _locators.append(locator)
+
+
+def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, types.Type | None]:
+    """Compile for some types of arguments; return the function's address and its return type.
+
+    The function is the one in numba's own calling convention, which returns a status. The C wrapper
+    around it prints an exception, forgets it, and returns zeros: a log density of zero, or arrays
+    at null pointers.
+    """
+    if DISABLE_JIT:  # tests that enumerate a kernel's random choices run it as Python
+        return function, None
+    _, _, folded, _ = function.get_call_template(arguments, {})  # compiles, or loads
+    result = function.overloads[tuple(folded)]
+    address = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+    return address, result.signature.return_type
+
+
+def entry_point(kernel: Any) -> Callable[..., Any]:
+    """Return what numba calls once it has found a compiled kernel for the types of its arguments.
+
+    Finding it takes microseconds per call, and each kernel has a single signature. Arguments of
+    other types would be misread: for those who build them.
+    """
+    if DISABLE_JIT:
+        return kernel  # type: ignore[no-any-return]
+    (signature,) = kernel.signatures
+    return kernel.overloads[signature].entry_point  # type: ignore[no-any-return]
+
+
+def native_caller(
+    arguments: tuple[types.Type, ...], returned: types.Type | None, as_tuple: bool = False
+) -> Callable[..., Any]:
+    """Make ``call(address, *args)``, usable in native code, for functions of given types.
+
+    The functions of PyTensor's numba linker are of the form ``f(*args)``: in machine code, they
+    take one tuple. An exception that the function raises goes on to whoever calls the kernel, as
+    that of any function of numba's.
+    """
+    if DISABLE_JIT:
+        return lambda function, *args: function(*args)
+
+    def codegen(context, builder, sig, args):
+        address, packed = args
+        values = [packed] if as_tuple else cgutils.unpack_tuple(builder, packed)
+        kinds = (sig.args[1],) if as_tuple else arguments
+        convention = context.call_conv
+        pointer = convention.get_function_type(returned, kinds).as_pointer()
+        function = builder.inttoptr(address, pointer)
+        status, value = convention.call_function(builder, function, returned, kinds, values)
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return value
+
+    @intrinsic
+    def call(typingctx, address, *arguments_):
+        return returned(types.int64, types.StarArgTuple(arguments)), codegen
+
+    return call  # type: ignore[no-any-return]
+
+
+def _borrower() -> Callable[..., Any]:
+    """Make ``borrow(named_tuple)``, usable in native code."""
+    if DISABLE_JIT:
+        return lambda record: record
+
+    def strip(context, builder, kind, record):
+        for i, member in enumerate(kind):
+            value = builder.extract_value(record, i)
+            if isinstance(member, types.Array):
+                array = context.make_array(member)(context, builder, value=value)
+                array.meminfo = cgutils.get_null_value(array.meminfo.type)
+                array.parent = cgutils.get_null_value(array.parent.type)
+                record = builder.insert_value(record, array._getvalue(), i)
+            elif isinstance(member, types.BaseTuple):
+                record = builder.insert_value(record, strip(context, builder, member, value), i)
+        return record
+
+    def codegen(context, builder, sig, args):
+        return strip(context, builder, sig.args[0], args[0])
+
+    @intrinsic
+    def borrow(typingctx, record):
+        """Return the record, its arrays without their reference counts.
+
+        Numba counts references, atomically, to each array of each record whenever a record is
+        handed to a function: as long as all else in a transition together. The caller of a kernel
+        holds the arrays while it runs, so that nothing needs to be counted.
+        """
+        return record(record), codegen
+
+    return borrow  # type: ignore[no-any-return]
+
+
+borrow = _borrower()
+
+
+def _reader() -> Callable[..., Any]:
+    """Make ``generator_at(address)``, usable in native code."""
+    if DISABLE_JIT:
+        return lambda rng: rng
+
+    bits_type = types.NumPyRandomBitGeneratorType("bits")
+    # Fields of ``bitgen_t``, the C structure that NumPy publishes in ``numpy/random/bitgen.h``, in
+    # order: all are pointers. By these names numba has them.
+    fields = "state", "fnptr_next_uint64", "fnptr_next_uint32", "fnptr_next_double"
+
+    def codegen(context, builder, sig, args):
+        pointers = builder.inttoptr(args[0], cgutils.intp_t.as_pointer())
+        # What is not set is null: nobody counts references to a generator in native code.
+        bits = cgutils.create_struct_proxy(bits_type)(context, builder)
+        for i, field in enumerate(fields):
+            setattr(bits, field, builder.load(cgutils.gep_inbounds(builder, pointers, i)))
+        generator = cgutils.create_struct_proxy(types.npy_rng)(context, builder)
+        generator.bit_generator = bits._getvalue()
+        return generator._getvalue()
+
+    @intrinsic
+    def generator_at(typingctx, address):
+        """Return the generator whose ``bitgen_t`` is at an address; its caller keeps it alive."""
+        return types.npy_rng(types.int64), codegen
+
+    return generator_at  # type: ignore[no-any-return]
+
+
+generator_at = _reader()

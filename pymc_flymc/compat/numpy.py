@@ -1,0 +1,19 @@
+"""Private parts of NumPy."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.compat import require
+
+__all__ = ["drop_pages"]
+
+
+def drop_pages(array: np.memmap) -> None:
+    """Let the operating system have the pages of a memory map back, which are those of its file."""
+    pages: Any = getattr(array, "_mmap", None)
+    require(pages is not None, "np.memmap._mmap", "files that are read stay in memory")
+    pages.madvise(mmap.MADV_DONTNEED)

@@ -1,0 +1,104 @@
+"""Private parts of PyMC."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from pymc.sampling.mcmc import sample
+from pymc.step_methods.compound import BlockedStep
+from pytensor.graph.rewriting.basic import in2out
+from rich.progress import TextColumn
+from rich.table import Column
+
+from pymc_flymc.compat import private, require
+from pymc_flymc.compat.pytensor import rewrites
+
+__all__ = [
+    "CHECKS",
+    "CONSTRUCTION",
+    "REPLACE_CHECKS",
+    "CustomDistRV",
+    "CustomSymbolicDistRV",
+    "HurdleRV",
+    "MixtureRV",
+    "ProgressColumns",
+    "arguments_of_sample",
+    "printed_name",
+]
+
+_families = "hurdles and zero-inflated outcomes are not recognised"
+HurdleRV = private("pymc.distributions.mixture:_HurdleRV", _families)
+MixtureRV = private("pymc.distributions.mixture:MixtureRV", _families)
+
+_custom = "weighted rows and data in densities of a user's own are not seen"
+CustomDistRV = private("pymc.distributions.custom:CustomDistRV", _custom)
+CustomSymbolicDistRV = private("pymc.distributions.custom:CustomSymbolicDistRV", _custom)
+
+#: Name of PyMC's rewrite of its checks of parameters, which its own compiled densities go through:
+#: where a scale has underflowed to zero, the density is zero. Other exceptions are raised.
+CHECKS = "local_check_parameter_to_ninf_switch"
+_checks = private(f"pymc.logprob.utils:{CHECKS}", "parameters without a density end a run")
+rewrites(CHECKS)
+#: The same for a mode that has no other rewrites.
+REPLACE_CHECKS = in2out(_checks)
+
+#: Attribute in which a step keeps the arguments that it was made with, the model among them.
+CONSTRUCTION = "_BlockedStep__newargs"
+require(
+    CONSTRUCTION in BlockedStep.__getnewargs_ex__.__code__.co_names,
+    f"BlockedStep.{CONSTRUCTION}",
+    "the model and its data travel to each chain's process",
+)
+require(
+    {"model", "var_names"} <= set(inspect.signature(sample).parameters),
+    "pm.sample's arguments model and var_names",
+    "a step built in another model, and records as long as the data, go without a word",
+)
+
+
+def arguments_of_sample() -> Mapping[str, Any] | None:
+    """Return the arguments of the call of ``pm.sample`` that is running, None if none is.
+
+    No step method is told of them: they are read where it keeps them, in the frame of the call.
+    """
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code is not sample.__code__:
+        frame = frame.f_back
+    return frame.f_locals if frame.f_code is sample.__code__ else None
+
+
+def printed_name(op: Any) -> str | None:
+    """Return the name under which an operation prints its distribution, None if it has none."""
+    names = getattr(op, "_print_name", None)
+    return names[0] if names else None
+
+
+class ProgressColumns:
+    """Statistics of a step's draws in PyMC's progress bar."""
+
+    #: Titles of columns by names of statistics.
+    progress_columns: ClassVar[dict[str, str]] = {}
+
+    def begin_run(self) -> None:
+        """Do what is to be done once as a run begins, in the process that records the draws."""
+
+    def _progressbar_config(
+        self, n_chains: int = 1
+    ) -> tuple[list[TextColumn], dict[str, list[int]]]:
+        self.begin_run()
+        columns = [
+            TextColumn(f"{{task.fields[{name}]}}", table_column=Column(title, ratio=1))
+            for name, title in self.progress_columns.items()
+        ]
+        return columns, {name: [0] * n_chains for name in self.progress_columns}
+
+    def _make_progressbar_update_functions(self) -> tuple[Callable[..., Any], ...]:
+        names = list(self.progress_columns)
+        return (lambda stats: {name: stats[name] for name in names},)
+
+
+for _hook in ("_progressbar_config", "_make_progressbar_update_functions"):
+    require(hasattr(BlockedStep, _hook), f"BlockedStep.{_hook}", "the progress bar says less")

@@ -1,0 +1,101 @@
+"""Private parts of PyTensor: its cache of compiled functions, and rewrites by their names."""
+
+from __future__ import annotations
+
+from functools import cache
+from hashlib import sha256
+from types import FunctionType
+from typing import Any
+
+from pytensor.compile.mode import optdb
+from pytensor.graph.rewriting.db import RewriteDatabase
+from pytensor.link.numba.dispatch.basic import numba_njit
+
+from pymc_flymc.compat import private, require
+
+__all__ = ["FrozenFunctionGraph", "cache_key", "keep_as", "rewrites", "unwrapped"]
+
+#: A graph that can be compared with others, and be a key.
+FrozenFunctionGraph = private(
+    "pytensor.graph.fg:FrozenFunctionGraph", "equal graphs are compiled once for each model"
+)
+_KEYS = private(
+    "pytensor.link.numba.cache:CACHED_SRC_FUNCTIONS", "models are compiled in each process again"
+)
+
+
+def rewrites(*names: str) -> tuple[str, ...]:
+    """Return names of rewrites that there are: PyTensor does not say that it knows none of a name.
+
+    Raises
+    ------
+    ImportError
+    """
+    for name in names:
+        require(
+            name in _known(),
+            f"PyTensor's rewrite {name!r}",
+            "compiled densities would be others than PyMC's, or as slow as to be of no use",
+        )
+    return names
+
+
+@cache
+def _known() -> frozenset[str]:
+    """Return the names of all rewrites that are registered."""
+    found: set[str] = set()
+
+    def add(database: RewriteDatabase) -> None:
+        for name, those in database.__db__.items():
+            found.add(name)
+            for each in those:
+                if isinstance(each, RewriteDatabase):
+                    add(each)
+
+    add(optdb)
+    return frozenset(found)
+
+
+def cache_key(function: Any) -> str | None:
+    """Return the key under which PyTensor keeps a compiled function on disk, None if it does not.
+
+    It does not if numba is switched off.
+    """
+    source = getattr(function, "py_func", None)
+    return None if source is None else _KEYS.get(source)
+
+
+def keep_as(source: FunctionType, key: str) -> None:
+    """Have PyTensor keep on disk what numba compiles from a function, under a key."""
+    _KEYS[source] = key
+
+
+def unwrapped(function: Any, environment: str) -> Any:
+    """Return the machine code of a compiled graph without its wrapper, kept on disk like it.
+
+    The wrapper does nothing but call it, for the sake of PyTensor's cache, and is compiled with
+    it: LLVM would optimise the whole graph twice.
+
+    Parameters
+    ----------
+    function : Function
+        Compiled by ``pytensor.function(..., mode="NUMBA")``.
+    environment : str
+        What compiled code depends on beside the graph.
+    """
+    jitted: Any = function.vm.jit_fn
+    key = cache_key(jitted)
+    if key is None:
+        return jitted
+    outer = jitted.py_func
+    require(
+        "jitable_func" in outer.__globals__,
+        "the function in what PyTensor compiles with numba",
+        "models take twice as long to compile",
+    )
+    graph = outer.__globals__["jitable_func"].py_func
+    # Numba's file has the name of the source's, which PyTensor makes up anew in each process.
+    code = graph.__code__.replace(co_filename=outer.__code__.co_filename)
+    same = FunctionType(code, graph.__globals__, graph.__name__)
+    keep_as(same, sha256(f"{key}_unwrapped_{environment}".encode()).hexdigest())
+    return numba_njit(same, final_function=True, cache=True)
