@@ -7,29 +7,31 @@ priors, Jacobians, potentials. A difference beyond the rounding errors of both s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import cache, partial, reduce
+from operator import add
+from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
 from pymc.model.core import Model
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.agreement.cells import CellsOfGraph
 from pymc_flymc.agreement.evaluation import (
     Point,
+    of_graph,
     of_reading,
     of_regression,
-    of_rest,
     of_rows,
 )
 from pymc_flymc.agreement.gathering import AllOfGraph, NotGatheredError, RowsOfGraph
 from pymc_flymc.agreement.rows import ROWS, choose_rows
-from pymc_flymc.agreement.values import Values, disagreement
+from pymc_flymc.agreement.values import Rounded, Values, disagreement
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import freeze
-from pymc_flymc.reading.flat import DensityGraph, Layout
+from pymc_flymc.graphs.tools import fold_constants, freeze
+from pymc_flymc.reading.flat import LONG, DensityGraph, Layout
 from pymc_flymc.reading.model import ModelReading
 from pymc_flymc.reading.observed import size_of
 from pymc_flymc.reading.variables import value_shapes
@@ -57,11 +59,14 @@ class Points:
     layout, others_layout : Layout
     flat : list of (ndarray, ndarray)
         The step's variables, and those of other steps.
+    read : callable
+        `of_reading` at these points, from a number of draws of rounding errors.
     """
 
     layout: Layout
     others_layout: Layout
     flat: list[tuple[np.ndarray, np.ndarray]]
+    read: Callable[[int], tuple[Values, list[list[Rounded | None]]]]
 
     @property
     def named(self) -> list[Point]:
@@ -78,70 +83,48 @@ class Points:
         return ", ".join(shown) + (", ..." if len(theta) > 6 else "")
 
 
-class Comparison(Protocol):
-    """A part of the log density that is computed in two ways."""
-
-    @property
-    def what(self) -> str:
-        """What it is, for messages."""
-
-    def row(self, i: int) -> str:
-        """Return which of the rows compared is number i, for messages."""
-
-    def __call__(self, points: Points, draws: int) -> tuple[Values, Values]:
-        """Return what was read, and the model's own, with so many draws of rounding errors."""
+#: Evaluate a part of the log density as it was read, and as the model has it, with so many draws of
+#: rounding errors.
+Evaluate = Callable[[int], tuple[Values, Values]]
 
 
 @dataclass(frozen=True)
-class OfRows:
+class ComparedRows:
     """Some rows of an observed variable.
 
     Attributes
     ----------
-    name : str
-    rows : ndarray of int
+    chosen : ndarray of int
         Places of these among the values that there are.
-    numbers : ndarray of int
-        Numbers of all of these, for messages.
+    n_values : int
+        How many there are.
     regressions : sequence of Regression
         As the step has them.
     members : sequence of ndarray of int
-        Numbers of the observed values that the rows of each belong to.
+        Places of the observed values that the rows of each belong to.
     first : int
         Number of the first of them, in the order of the density's coefficients.
-    graph : DensityGraph
     logp, terms : TensorVariable
         From `freeze`: the model's own log-likelihoods, and the part of them that was not left to
         regressions.
     """
 
-    name: str
-    rows: np.ndarray
-    numbers: np.ndarray
+    chosen: np.ndarray
+    n_values: int
     regressions: Sequence[Regression]
     members: Sequence[np.ndarray]
     first: int
-    graph: DensityGraph
     logp: TensorVariable
     terms: TensorVariable | None
 
-    @property
-    def what(self) -> str:
-        """The variable."""
-        return f"the log-likelihood of {self.name!r}"
-
-    def row(self, i: int) -> str:
-        """Return the number of the observed value."""
-        return f" in row {self.numbers[self.rows[i]]:,}"
-
-    def __call__(self, points: Points, draws: int) -> tuple[Values, Values]:
+    def evaluate(self, points: Points, draws: int) -> tuple[Values, Values]:
         """Evaluate both; all rows if some cannot be taken out of the model's graph."""
         expected = self._of(self.logp, points, draws)
-        _, coefficients = of_reading(self.graph, points.flat, draws)
-        m = len(self.rows)
-        own = Values(np.zeros((len(points.flat), m)), np.zeros((len(points.flat), m)))
-        place = np.full(len(self.numbers), -1)
-        place[self.rows] = np.arange(m)
+        _, coefficients = points.read(draws)
+        m = len(self.chosen)
+        own = Values.stack([(np.zeros(m), np.zeros(m))] * len(points.flat), m)
+        place = np.full(self.n_values, -1)
+        place[self.chosen] = np.arange(m)
         own_coefficients = coefficients[self.first : self.first + len(self.members)]
         for part, members, w in zip(self.regressions, self.members, own_coefficients, strict=True):
             kept = np.flatnonzero(place[members] >= 0)
@@ -153,55 +136,12 @@ class OfRows:
         return own, expected
 
     def _of(self, graph: TensorVariable, points: Points, draws: int) -> Values:
-        some = RowsOfGraph(self.rows)
-        if graph.ndim > 1:
-            some = CellsOfGraph(self.rows, graph.type.shape)
         try:
-            return of_rows(graph, some, points.named, draws)
+            return of_rows(graph, RowsOfGraph(self.chosen), points.named, draws)
         except NotGatheredError:
-            if len(self.numbers) > WHOLE:
+            if self.n_values > WHOLE:
                 raise
-            return of_rows(graph, AllOfGraph(self.rows), points.named, draws)
-
-
-@dataclass(frozen=True)
-class OfAllElse:
-    """What a model has beside the rows that are subsampled.
-
-    Attributes
-    ----------
-    model : Model
-    taken : sequence of TensorVariable
-        The observed variables of these rows.
-    shapes : dict
-        Of value variables.
-    graph : DensityGraph
-    terms : sequence of TensorVariable
-        What it has taken over of their rows; from `freeze`.
-    """
-
-    model: Model
-    taken: Sequence[TensorVariable]
-    shapes: dict[Any, Any]
-    graph: DensityGraph
-    terms: Sequence[TensorVariable]
-
-    what = "the log density of priors, potentials and small observed variables"
-
-    def row(self, i: int) -> str:
-        """Return nothing: there is one number."""
-        return ""
-
-    def __call__(self, points: Points, draws: int) -> tuple[Values, Values]:
-        """Evaluate both."""
-        if self.terms:
-            points = replace(points, flat=points.flat[:OF_ALL_ROWS])
-        own, _ = of_reading(self.graph, points.flat, draws)
-        for terms in self.terms:
-            every = AllOfGraph(np.arange(terms.type.shape[0]))
-            # What cancels in these terms does in their sum, whose errors are known.
-            own = own - of_rows(terms, every, points.named, 0).sums()
-        return own, of_rest(self.model, self.taken, self.shapes, points.named, draws)
+            return of_rows(graph, AllOfGraph(self.chosen), points.named, draws)
 
 
 @doing("comparing what was read with the model itself")
@@ -237,27 +177,30 @@ def check_agreement(
     layout, n = layouts[0], len(start)
     thetas = [anchor.geometry.unwhiten(s * rng.standard_normal(n)) for s in SCALES]
     thetas += [start, start + rng.uniform(-1.0, 1.0, n)]
-    points = Points(*layouts, [(layout.round(theta), others) for theta in thetas])
-    for comparison in _comparisons(model, reading, graph, anchor, rng):
+    flat = [(layout.round(theta), others) for theta in thetas]
+    points = Points(*layouts, flat, cache(partial(of_reading, graph, flat)))
+    for what, evaluate, numbers in _comparisons(model, reading, anchor, points, rng):
         try:
-            _compare(comparison, points)
+            _compare(what, evaluate, numbers, points)
         except NotGatheredError as error:
-            log.info(f"{comparison.what} could not be compared with the model's own: {error}")
+            log.info(f"{what} could not be compared with the model's own: {error}")
 
 
 def _comparisons(
     model: Model,
     reading: ModelReading,
-    graph: DensityGraph,
     anchor: Anchor,
+    points: Points,
     rng: np.random.Generator,
-) -> Iterator[Comparison]:
+) -> Iterator[tuple[str, Evaluate, np.ndarray | None]]:
+    """Yield what is compared, how, and the numbers of rows that it is of, for messages."""
     shapes, first, all_terms = value_shapes(model), 0, []
+    logps = dict(zip([*model.basic_RVs, *model.potentials], model.logp(sum=False), strict=True))
     for rv, read in reading.taken.items():
-        own = slice(first, first + len(read.parts))
-        regressions: Sequence[Regression] = reading.regressions[own]
-        members, terms = [part.rows for part in read.parts], None
-        logp, stored = model.logp(vars=[rv], sum=False)[0], regressions[0].design.stored
+        part = slice(first, first + len(read.parts))
+        regressions: Sequence[Regression] = reading.regressions[part]
+        members, terms, logp = [each.rows for each in read.parts], None, logps.pop(rv)
+        stored = regressions[0].design.stored
         if stored is None:
             numbers, logp = np.arange(size_of(model, rv)), freeze(logp, shapes)
         else:  # out of core: a sample of them, in the model's own containers
@@ -268,24 +211,40 @@ def _comparisons(
         if read.terms is not None:
             terms = freeze(read.terms, shapes)
             all_terms.append(terms)
-        rows = choose_rows(regressions, members, anchor.parts[own], len(numbers), rng)
-        yield OfRows(str(rv.name), rows, numbers, regressions, members, first, graph, logp, terms)
-        first = own.stop
-    yield OfAllElse(model, list(reading.taken), shapes, graph, all_terms)
+        chosen = choose_rows(regressions, members, anchor.parts[part], len(numbers), rng)
+        rows = ComparedRows(chosen, len(numbers), regressions, members, first, logp, terms)
+        evaluate = partial(rows.evaluate, points)
+        yield f"the log-likelihood of {rv.name!r}", evaluate, numbers[chosen]
+        first = part.stop
+    others: list[Any] = [pt.as_tensor(v, allow_xtensor_conversion=True) for v in logps.values()]
+    total = reduce(add, (v.astype("float64").sum() for v in others), pt.constant(0.0))
+    rest = fold_constants(freeze(total, shapes), LONG)
+    # Terms of all rows are added up at few points: a pass over them each.
+    few = slice(OF_ALL_ROWS if all_terms else None)
+
+    def of_all_else(draws: int) -> tuple[Values, Values]:
+        own = points.read(draws)[0].at(few)
+        for terms in all_terms:
+            every = AllOfGraph(np.arange(terms.type.shape[0]))
+            # What cancels in these terms does in their sum, whose errors are known.
+            own = own + -of_rows(terms, every, points.named[few], 0).sums()
+        return own, of_graph(rest, points.named[few], draws)
+
+    yield "the log density of priors, potentials and small observed variables", of_all_else, None
 
 
-def _compare(comparison: Comparison, points: Points) -> None:
-    found = disagreement(*comparison(points, FEW))
-    if found is None:
+def _compare(what: str, evaluate: Evaluate, numbers: np.ndarray | None, points: Points) -> None:
+    if disagreement(*evaluate(FEW)) is None:
         return
-    own, expected = comparison(points, MANY)
+    own, expected = evaluate(MANY)
     found = disagreement(own, expected)
     if found is None:
         return
     t, base, i = found
     at, base_at = points.describe(t), points.describe(base)
+    row = "" if numbers is None else f" in row {numbers[i]:,}"
     raise UnsupportedModelError(
-        f"{comparison.what} is read as another one than the model's own{comparison.row(i)}. At "
+        f"{what} is read as another one than the model's own{row}. At "
         f"({at}) the model's is {expected.values[t, i]:.12g}, and Firefly reads "
         f"{own.values[t, i]:.12g}; at ({base_at}) they are {expected.values[base, i]:.12g} and "
         f"{own.values[base, i]:.12g}, and both must change by the same. If the likelihood is close "

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc.model.core import Model
-from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.gathering import AllOfGraph, RowsOfGraph
 from pymc_flymc.agreement.rounding import rounded_function
 from pymc_flymc.agreement.values import Rounded, Values
-from pymc_flymc.graphs.tools import fold_constants, free_inputs, freeze
+from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods import Likelihood, outcome
-from pymc_flymc.reading.flat import LONG, DensityGraph
+from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import Design
 
-__all__ = ["Point", "of_reading", "of_regression", "of_rest", "of_rows"]
+__all__ = ["Point", "of_graph", "of_reading", "of_regression", "of_rows"]
 
 #: Units of rounding of a sum of products, relative to the size of its terms.
 SUMS = 8.0 * float(np.finfo(np.float64).eps)
@@ -30,18 +26,33 @@ SUMS = 8.0 * float(np.finfo(np.float64).eps)
 Point = Mapping[str, np.ndarray]
 
 
-def of_rows(
+def of_graph(
     graph: TensorVariable,
-    rows: RowsOfGraph | AllOfGraph,
     points: Sequence[Point],
     draws: int,
+    m: int = 1,
+    data: Mapping[Any, Any] | None = None,
 ) -> Values:
-    """Evaluate rows of the graph of a vector, in terms of value variables.
+    """Evaluate the graph of m numbers, in terms of value variables and arguments with `data`.
 
     Parameters
     ----------
     graph : TensorVariable
         From `freeze`.
+    """
+    inputs, data = free_inputs([graph]), data or {}
+    function = rounded_function(inputs, [graph])
+    found = []
+    for point in points:
+        arguments = [data[v] if v in data else point[str(v.name)] for v in inputs]
+        found.append(_only(function(*arguments, draws=draws)))
+    return Values.stack(found, m)
+
+
+def of_rows(
+    graph: TensorVariable, rows: RowsOfGraph | AllOfGraph, points: Sequence[Point], draws: int
+) -> Values:
+    """Evaluate rows of the graph of a vector or table.
 
     Raises
     ------
@@ -50,33 +61,7 @@ def of_rows(
     """
     of_these = rows(graph)
     data = dict(zip(rows.inputs, rows.values, strict=True))
-    inputs = free_inputs([of_these])
-    variables = [v for v in inputs if v not in data]
-    data = {v: data[v] for v in inputs if v in data}
-    function = rounded_function([*variables, *data], [of_these])
-    values = [[*(point[str(v.name)] for v in variables), *data.values()] for point in points]
-    return Values.stack([_only(function(*each, draws=draws)) for each in values], rows.m)
-
-
-def of_rest(
-    model: Model,
-    taken: Sequence[Variable],
-    shapes: Mapping[Any, Any],
-    points: Sequence[Point],
-    draws: int,
-) -> Values:
-    """Evaluate the model's own log density without some of its observed variables."""
-    terms = zip([*model.basic_RVs, *model.potentials], model.logp(sum=False), strict=True)
-    kept: list[Any] = [
-        pt.as_tensor(term, allow_xtensor_conversion=True).astype("float64").sum()
-        for v, term in terms
-        if v not in taken
-    ]
-    graph: Any = fold_constants(freeze(reduce(add, kept, pt.constant(0.0)), shapes), LONG)
-    inputs = free_inputs([graph])
-    function = rounded_function(inputs, [graph])
-    values = [[point[str(v.name)] for v in inputs] for point in points]
-    return Values.stack([_only(function(*each, draws=draws)) for each in values])
+    return of_graph(of_these, points, draws, rows.m, data)
 
 
 def of_reading(
@@ -118,47 +103,52 @@ def of_regression(
     y : ndarray
         Their observed values, as of a `Regression`.
     """
+    known = [t for t, each in enumerate(coefficients) if each is not None]
+    pairs: list[Any] = [coefficients[t] for t in known]
+    out = Values.stack([None] * len(coefficients), len(y))
+    if not known:
+        return out
     n_arguments = likelihood.n_predictors + len(likelihood.nuisances)
     arguments = [pt.dvector(f"argument_{i}") for i in range(n_arguments)]
     columns = [pt.dvector(name) for name in ("y", *likelihood.row_data)]
     log_l = likelihood.log_likelihood(arguments, outcome(likelihood, columns))
     function = rounded_function([*arguments, *columns], [log_l])
-    observed = list(np.atleast_2d(y.T).astype(np.float64))
-    found: list[Rounded | None] = []
-    for each in coefficients:
-        if each is None:
-            found.append(None)
-            continue
-        eta, moved = _arguments(design, *each)
-        at = _only(function(*eta, *observed, draws=draws))
-        # What the rounding of predictors does to them.
-        steps = (eta + sign * moved for sign in (1.0, -1.0))
-        ends = [_only(function(*step, *observed, draws=0)) for step in steps]
-        if at is None:
-            found.append(None)
-            continue
-        value, error = at
-        for end in ends:
-            if end is None:
-                error = np.full_like(value, np.inf)
-                continue
-            with np.errstate(invalid="ignore"):
-                change = np.where(end[0] == value, 0.0, np.abs(end[0] - value))
-            error = error + np.where(np.isnan(change), np.inf, change)
-        found.append((value, error))
-    return Values.stack(found, len(y))
+    # Rows are independent: those at all points are evaluated together.
+    observed = np.tile(np.atleast_2d(y.T).astype(np.float64), len(known))
+    eta, moved = _arguments(design, *(np.stack(each) for each in zip(*pairs, strict=True)))
+    # What the rounding of predictors does to them.
+    steps = ((eta, draws), (eta + moved, 0), (eta - moved, 0))
+    found = [_only(function(*each, *observed, draws=n)) for each, n in steps]
+    if any(each is None for each in found):
+        if len(coefficients) == 1:
+            return out
+        single = [of_regression(likelihood, design, y, [w], draws) for w in coefficients]
+        return Values(*(np.concatenate([getattr(v, name) for v in single]) for name in vars(out)))
+    (value, error), *ends = (each for each in found if each is not None)
+    for end, _ in ends:
+        with np.errstate(invalid="ignore"):
+            change = np.where(end == value, 0.0, np.abs(end - value))
+        error = error + np.where(np.isnan(change), np.inf, change)
+    for array, new in ((out.values, value), (out.errors, error)):
+        array[known] = new.reshape(len(known), -1)
+    return out
 
 
 def _arguments(design: Design, w: np.ndarray, errors: np.ndarray) -> Rounded:
-    """Return predictors and nuisance parameters, each of shape (A, n), with their errors."""
-    both, sizes = design.predictors(w[None])
+    """Return predictors and nuisance parameters at T points, with their errors.
+
+    Both have the shape (A, T n); those of one point stand together.
+    """
+    eta, sizes = design.predictors(w)
     without_offset = replace(design, offset=np.empty((0, design.n_predictors)))
-    _, of_errors = without_offset.predictors(errors[None])
-    start = len(w) - design.n_nuisances
-    shape = design.n_nuisances, design.n_rows
-    nuisances, of_nuisances = (np.broadcast_to(v[start:, None], shape) for v in (w, errors))
-    moved = SUMS * sizes[:, 0] + of_errors[:, 0]
-    return np.concatenate([both[:, 0].T, nuisances]), np.concatenate([moved.T, of_nuisances])
+    moved = SUMS * sizes + without_offset.predictors(errors)[1]
+    start = w.shape[1] - design.n_nuisances
+
+    def stack(of_rows: np.ndarray, of_all: np.ndarray) -> np.ndarray:
+        predictors = of_rows.T.reshape(design.n_predictors, -1)
+        return np.concatenate([predictors, np.repeat(of_all[:, start:].T, design.n_rows, axis=1)])
+
+    return stack(eta, w), stack(moved, errors)
 
 
 def _only(found: list[Rounded] | None) -> Rounded | None:

@@ -52,6 +52,7 @@ class RowsOfGraph:
     Parameters
     ----------
     rows : ndarray of int, shape (m,)
+        Of a table, numbers of its values in C order.
 
     Attributes
     ----------
@@ -69,7 +70,7 @@ class RowsOfGraph:
         self._memo: dict[tuple[Variable, int], Any] = {}
 
     def __call__(self, graph: TensorVariable) -> TensorVariable:
-        """Return the graph of these rows of a vector; of length 1 if all rows are the same.
+        """Return the graph of these values, a vector; of length 1 if all rows are the same.
 
         Parameters
         ----------
@@ -81,6 +82,13 @@ class RowsOfGraph:
         NotGatheredError
             If rows of variables depend on other rows, or an operation is not known.
         """
+        if graph.ndim > 1:  # rows of a table's first axis, and one value of each
+            self.rows, *others = np.unravel_index(self.rows, graph.type.shape)
+            first = np.zeros(self.m, int) if graph.type.broadcastable[0] else np.arange(self.m)
+            return self._take(graph)[(first, *others)]
+        return self._take(graph)
+
+    def _take(self, graph: TensorVariable) -> Any:
         memo = self._memo
         stack: list[tuple[Any, int]] = [(graph, 0)]
         while stack:

@@ -22,10 +22,12 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.traversal import graph_inputs
 from pytensor.scalar import basic as ps
+from pytensor.scalar.math import Log1mexp, Softplus
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
+from scipy.sparse import issparse
 
 from pymc_flymc.agreement.values import Rounded
 from pymc_flymc.compat.pymc import CHECKS
@@ -47,6 +49,18 @@ _REWRITES = RewriteDatabaseQuery(
     exclude=FLATTENING,
 )
 _EXACT = (DimShuffle, Alloc, Reshape, SpecifyShape, Subtensor)
+#: Functions that PyTensor evaluates in Python number by number, by names of those of arrays here.
+_OF_ARRAYS: dict[Any, str] = {Softplus: f"{__name__}.softplus", Log1mexp: f"{__name__}.log1mexp"}
+
+
+def softplus(x: np.ndarray) -> np.ndarray:
+    """Return log(1 + exp(x)), element by element."""
+    return np.logaddexp(0.0, x)
+
+
+def log1mexp(x: np.ndarray) -> np.ndarray:
+    """Return log(1 - exp(x)), element by element."""
+    return np.where(x < -np.log(2.0), np.log1p(-np.exp(x)), np.log(-np.expm1(x)))
 
 
 class Rounding(Op):
@@ -73,20 +87,27 @@ class Rounding(Op):
         return Apply(self, [x, seed], [x.type()])
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Draw the errors."""
+        """Draw the errors: of a sparse matrix for what it holds, as zeros are exact."""
         x, seed = inputs
-        if seed:
-            rng = np.random.default_rng([int(seed), self.number])
-            # Between one and two units, up or down: less would be rounded away itself.
-            errors = rng.uniform(-1.0, 1.0, x.shape)
-            errors += np.copysign(1.0, errors)
-            limits = np.finfo(self.dtype)
-            # Subnormal numbers are whole multiples of the smallest, whatever their size.
-            sizes = np.maximum(limits.eps * np.abs(x), limits.smallest_subnormal * (x != 0.0))
-            if self.is_data:
-                sizes *= np.trunc(x) != x
-            x = np.asarray(x + sizes * errors, x.dtype)
+        if seed and issparse(x):
+            data = self._rounded(x.data, seed)
+            x = x.copy()
+            x.data = data
+        elif seed:
+            x = self._rounded(x, seed)
         output_storage[0][0] = x
+
+    def _rounded(self, x: np.ndarray, seed: np.ndarray) -> np.ndarray:
+        rng = np.random.default_rng([int(seed), self.number])
+        # Between one and two units, up or down: less would be rounded away itself.
+        errors = rng.uniform(-1.0, 1.0, x.shape)
+        errors += np.copysign(1.0, errors)
+        limits = np.finfo(self.dtype)
+        # Subnormal numbers are whole multiples of the smallest, whatever their size.
+        sizes = np.maximum(limits.eps * np.abs(x), limits.smallest_subnormal * (x != 0.0))
+        if self.is_data:
+            sizes *= np.trunc(x) != x
+        return np.asarray(x + sizes * errors, x.dtype)
 
 
 class RoundedFunction:
@@ -118,7 +139,7 @@ class RoundedFunction:
             memo[v] = rounded(v, True, cut) if _is_float(v) else v
         for node in graph.toposort():
             known = [memo.get(v, v) for v in node.inputs]
-            new = node.clone_with_new_inputs(known, strict=False)
+            new = _vectorised(node).clone_with_new_inputs(known, strict=False)
             for old, v in zip(node.outputs, new.outputs, strict=True):
                 memo[old] = rounded(v, False) if _is_float(v) and not _is_exact(node) else v
         self._function = pytensor.function(
@@ -163,6 +184,13 @@ def _errors(value: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
 def rounded_function(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> RoundedFunction:
     """Return a function of a graph, the one made before if the graph is the same."""
     return once(RoundedFunction, inputs, outputs, inputs=inputs, outputs=outputs)
+
+
+def _vectorised(node: Apply) -> Apply:
+    name = _OF_ARRAYS.get(type(getattr(node.op, "scalar_op", None)))
+    if name is None:
+        return node
+    return Elemwise(node.op.scalar_op, nfunc_spec=(name, 1, 1)).make_node(*node.inputs)
 
 
 def _is_float(v: Any) -> bool:

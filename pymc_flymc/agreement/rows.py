@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from pymc_flymc.anchor.anchor import AnchorPart
-from pymc_flymc.regression.design import Design, blocks
+from pymc_flymc.regression.passes import map_rows
 from pymc_flymc.regression.regression import Regression
 
 __all__ = ["ROWS", "choose_rows"]
 
 #: Observed values that are compared; all if there are no more.
 ROWS = 1024
-#: At either end of what is the same for all rows: predictors, outcomes, offsets, log-likelihoods.
-ENDS = 16
+#: Of predictors, outcomes, offsets and log-likelihoods so many of the largest are compared, and as
+#: many of the smallest: one at most of each `PIECE` of so many rows.
+ENDS, PIECE = 16, 512
 #: Columns of a design, at most, of each of which the largest value counts.
 COLUMNS = 128
 
@@ -43,59 +44,63 @@ def choose_rows(
         return np.arange(n_values)
     found = [np.empty(0, np.int64)]
     for regression, own, anchor in zip(regressions, members, anchors, strict=True):
-        found += [own[rows] for rows in _extremes(regression, anchor.w, rng)]
+        found += [own[_extremes(regression, anchor.w)], own[_rows_of_groups(regression, rng)]]
     extreme = np.unique(np.concatenate(found))
     if len(extreme) > ROWS // 2:
         extreme = rng.choice(extreme, ROWS // 2, replace=False)
-    others = np.setdiff1d(rng.choice(n_values, ROWS, replace=False), extreme)
+    others = rng.choice(n_values, ROWS, replace=False)  # in random order
+    others = others[~np.isin(others, extreme)]
     return np.sort(np.concatenate([extreme, others[: ROWS - len(extreme)]]))
 
 
-def _extremes(
-    regression: Regression, w: np.ndarray, rng: np.random.Generator
-) -> Iterator[np.ndarray]:
-    design, y = regression.design, regression.y
-    eta = design.predictor(w)
-    yield from (_ends(column) for column in eta.T)
-    yield from (_ends(column) for column in np.atleast_2d(y.T))
-    yield from (_ends(column) for column in design.offset.T if len(column))
-    arguments = np.concatenate([eta.T, *(np.full((1, len(eta)), v) for v in _nuisances(design, w))])
-    yield _ends(regression.derivatives(arguments, y).value)
-    yield _largest(design.X)
-    if design.sparse is not None and design.sparse.nnz:
-        # Groups of few rows: random rows are of the others.
-        counts = np.bincount(design.sparse.indices, minlength=design.n_sparse)
-        counts = np.where(counts == 0, design.n_rows + 1, counts)
-        rare = np.argsort(counts, kind="stable")[:COLUMNS]
-        columns = np.concatenate([rare, rng.integers(0, design.n_sparse, COLUMNS)])
-        wanted = np.zeros(design.n_sparse, bool)
-        wanted[columns] = True
-        places = np.flatnonzero(wanted[design.sparse.indices])
-        places = places[np.unique(design.sparse.indices[places], return_index=True)[1]]
-        yield np.searchsorted(design.sparse.indptr, places, side="right") - 1
+def _extremes(regression: Regression, w: np.ndarray) -> np.ndarray:
+    """Return the rows of the largest and the smallest numbers, in one pass over the data."""
+    design = regression.design
+
+    def peaks(
+        rows: slice, x: np.ndarray, arguments: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
+        columns = [*arguments[: design.n_predictors], *np.atleast_2d(y.T)]
+        columns.append(regression.derivatives(arguments, y).value)
+        if design.offset.size:
+            columns += [*design.offset[rows].T]
+        both = np.stack([*columns, *map(np.negative, columns)], dtype=np.float64)
+        sizes = np.abs(design.X[rows, :COLUMNS]).T
+        return *_peaks(both, rows.start), *_peaks(sizes, rows.start)
+
+    found = zip(*map_rows(design, regression.y, w, peaks), strict=True)
+    values, places, sizes, of_sizes = (np.concatenate(each, axis=1) for each in found)
+    return np.concatenate([_largest(values, places, ENDS), _largest(sizes, of_sizes, 1)])
 
 
-def _nuisances(design: Design, w: np.ndarray) -> np.ndarray:
-    return w[design.n_predictors * design.width :]
+def _peaks(columns: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest number of each column in each piece, and its row: arrays (C, pieces)."""
+    n = columns.shape[1]
+    pieces = np.pad(columns, ((0, 0), (0, -n % PIECE)), mode="edge")
+    pieces = pieces.reshape(len(columns), -1, PIECE)
+    at = pieces.argmax(axis=2)
+    values = np.take_along_axis(pieces, at[:, :, None], axis=2)[:, :, 0]
+    rows = np.minimum(at + PIECE * np.arange(at.shape[1]), n - 1)
+    return values, first + rows
 
 
-def _ends(values: np.ndarray) -> np.ndarray:
-    """Return the rows of the smallest and the largest values."""
-    k = min(ENDS, len(values) // 2)
-    order = np.argpartition(values, [k, len(values) - 1 - k]) if k else np.arange(len(values))
-    return np.concatenate([order[: k or None], order[len(values) - k :]])
+def _largest(values: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
+    """Return the rows of the k largest values of each column."""
+    k = min(k, values.shape[1])
+    order = np.argpartition(-values, k - 1, axis=1)[:, :k]
+    return np.take_along_axis(rows, order, axis=1).ravel()
 
 
-def _largest(X: np.ndarray) -> np.ndarray:
-    """Return the rows of the largest number, in size, in each of some columns."""
-    X = X[:, :COLUMNS]
-    best = np.zeros(X.shape[1])
-    rows = np.zeros(X.shape[1], np.int64)
-    for block in blocks(X) if X.size else ():
-        sizes = np.abs(X[block])
-        place = np.argmax(sizes, axis=0)
-        largest = sizes[place, np.arange(X.shape[1])]
-        better = largest > best
-        rows[better] = block.start + place[better]
-        best = np.maximum(best, largest)
-    return rows
+def _rows_of_groups(regression: Regression, rng: np.random.Generator) -> np.ndarray:
+    """Return a row of each group of few rows, and of some others: random rows are of large ones."""
+    sparse = regression.design.sparse
+    if sparse is None or not sparse.nnz:
+        return np.empty(0, np.int64)
+    n_groups = sparse.shape[1]
+    counts = np.bincount(sparse.indices, minlength=n_groups)
+    rare = np.argsort(np.where(counts, counts, sparse.shape[0] + 1), kind="stable")[:COLUMNS]
+    wanted = np.zeros(n_groups, bool)
+    wanted[np.concatenate([rare, rng.integers(0, n_groups, COLUMNS)])] = True
+    places = np.flatnonzero(wanted[sparse.indices])
+    places = places[np.unique(sparse.indices[places], return_index=True)[1]]
+    return np.searchsorted(sparse.indptr, places, side="right") - 1

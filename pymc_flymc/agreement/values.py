@@ -44,10 +44,13 @@ class Values:
         """Add values, and their errors."""
         return Values(self.values + other.values, self.errors + other.errors)
 
-    def __sub__(self, other: Values) -> Values:
-        """Subtract values, and add their errors."""
-        with np.errstate(invalid="ignore"):
-            return Values(self.values - other.values, self.errors + other.errors)
+    def __neg__(self) -> Values:
+        """Change the signs of values."""
+        return Values(-self.values, self.errors)
+
+    def at(self, points: slice) -> Values:
+        """Return values at some of the points."""
+        return Values(self.values[points], self.errors[points])
 
     def sums(self) -> Values:
         """Return sums over all rows, shape (T, 1)."""

@@ -1,8 +1,12 @@
 """What is close to a likelihood that was read is refused, what is that likelihood never."""
 
+from dataclasses import replace
+
 import numpy as np
 import pymc as pm
 import pytest
+from pytensor.sparse import as_sparse_variable, structured_dot
+from scipy.sparse import csr_matrix
 
 from pymc_flymc import UnsupportedModelError
 from pymc_flymc.agreement import check as module
@@ -135,12 +139,12 @@ def test_rows_that_cannot_be_taken_apart(caplog, monkeypatch):
 
 def test_extreme_rows_are_among_those_compared(monkeypatch):
     n = 20_000
-    x = np.column_stack([np.ones(n), RNG.normal(size=n)])
+    x = np.column_stack([np.ones(n), RNG.normal(size=(n, 60))])
     x[1234, 1], x[4321, 1] = 50.0, -7.0
     group, offset = np.zeros(n, int), np.zeros(n)
     group[777], offset[888] = 3, 2.5
     with pm.Model() as model:
-        b, a = pm.Normal("b", 0.0, 1.0, shape=2), pm.Normal("a", 0.0, 1.0, shape=4)
+        b, a = pm.Normal("b", 0.0, 1.0, shape=61), pm.Normal("a", 0.0, 1.0, shape=4)
         eta = x @ b + a[group] + offset
         pm.Bernoulli("y", logit_p=eta, observed=np.arange(n) == 55)
     reading = read_model(model)
@@ -151,6 +155,8 @@ def test_extreme_rows_are_among_those_compared(monkeypatch):
     rows = choose_rows(reading.regressions, [part.rows], [anchor], n, rng)
     assert len(rows) == len(set(rows)) == ROWS
     assert {1234, 777, 888, 55} <= set(rows)
+    # The random ones are from everywhere.
+    assert np.histogram(rows, 10, (0, n))[0].min() > 60
 
 
 def test_tables(monkeypatch):
@@ -168,3 +174,19 @@ def test_tables(monkeypatch):
     )
     with pytest.raises(UnsupportedModelError, match="the log-likelihood of 'y' is read as another"):
         compare(model, read_model(model))
+
+
+@pytest.mark.filterwarnings("error")
+def test_sparse_data():
+    """Errors are drawn for the numbers that a sparse matrix holds: zeros are exact."""
+    data = csr_matrix(np.where(RNG.random((N, 4)) < 0.5, RNG.normal(size=(N, 4)), 0.0))
+    with pm.Model() as model:
+        eta = structured_dot(as_sparse_variable(data), pm.Normal("b", shape=(4, 1)))[:, 0]
+        pm.Bernoulli("y", logit_p=eta, observed=BINARY)
+    reading = read_model(model)
+    compare(model, reading)
+    (part,) = reading.regressions
+    design = replace(part.design, sparse=1.0000001 * part.design.sparse)
+    wrong = replace(part, design=design)
+    with pytest.raises(UnsupportedModelError, match="is read as another"):
+        compare(model, replace(reading, regressions=(wrong,)))
