@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from pymc_flymc.target.target import KERNELS
+from pymc_flymc.sampling.tuners import KERNELS
 
 __all__ = ["warm_up"]
 
@@ -22,12 +22,12 @@ def warm_up() -> None:
 
     What is on disk already is loaded. Kernels with fresh brightness are for one likelihood.
     """
-    for name, module in KERNELS.items():
-        for n_likelihoods in (1,) if module.FRESH else LIKELIHOODS:
+    for name, spec in KERNELS.items():
+        for n_likelihoods in (1,) if spec.fresh else LIKELIHOODS:
             several = (n_likelihoods,) if n_likelihoods > 1 else ()
             for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
                 began = time.perf_counter()
-                module.run_kernel(dtype, *several)
+                spec.run_kernel(dtype, *several)
                 seconds = time.perf_counter() - began
                 print(f"{name}, {n_likelihoods} x {dtype}: {seconds:.1f} s", flush=True)
 

@@ -12,7 +12,7 @@ from pymc_flymc import FireflyMH
 from pymc_flymc.graphs import once
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.derivatives import RowDerivatives
-from pymc_flymc.target.target import KERNELS
+from pymc_flymc.sampling.tuners import KERNELS
 from tests.support import patches
 from tests.support.data import load_data
 
@@ -49,10 +49,10 @@ def pytest_sessionstart(session):
     worker = getattr(session.config, "workerinput", None)
     if worker is None:
         return
-    kernels = [(module, ()) for module in KERNELS.values()]
-    kernels += [(module, (2,)) for module in KERNELS.values() if not module.FRESH]
-    for module, several in kernels[:: -1 if worker["workerid"] == "gw1" else 1]:
-        module.run_kernel(np.dtype(np.float64), *several)
+    kernels = [(spec, ()) for spec in KERNELS.values()]
+    kernels += [(spec, (2,)) for spec in KERNELS.values() if not spec.fresh]
+    for spec, several in kernels[:: -1 if worker["workerid"] == "gw1" else 1]:
+        spec.run_kernel(np.dtype(np.float64), *several)
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from pymc_flymc import warmup
-from pymc_flymc.target.target import KERNELS
+from pymc_flymc.sampling.tuners import KERNELS
 
 
 def test_every_kernel_is_compiled(monkeypatch, capsys):
@@ -17,7 +17,7 @@ def test_every_kernel_is_compiled(monkeypatch, capsys):
             signature(KERNELS[name].run_kernel).bind(*arguments)
             compiled.append((name, *arguments))
 
-        return SimpleNamespace(run_kernel=run_kernel, FRESH=KERNELS[name].FRESH)
+        return SimpleNamespace(run_kernel=run_kernel, fresh=KERNELS[name].fresh)
 
     monkeypatch.setattr(warmup, "KERNELS", {name: kernel(name) for name in KERNELS})
     warmup.warm_up()

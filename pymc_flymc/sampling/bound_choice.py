@@ -9,6 +9,7 @@ from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import STRUCTURED
 from pymc_flymc.reporting import count, log
+from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target, TargetPart, build_target
 
@@ -34,7 +35,7 @@ def conditional_target(
     problems: Sequence[Problem],
     bound: BoundSetting,
     resampling: Resampling,
-    kernel: str,
+    spec: KernelSpec,
     n_others: int,
 ) -> Target:
     """Build the target of a kernel that updates theta given z, by default with tangent bounds."""
@@ -45,7 +46,7 @@ def conditional_target(
         )
         for problem, asked in zip(problems, settings, strict=True)
     ]
-    target = build_target(graph, problems, chosen, resampling, n_others, kernel)
+    target = build_target(graph, problems, chosen, resampling, n_others, spec)
     if target.subsamples:
         for problem, part in zip(problems, target.parts, strict=True):
             log.info(bright_rows_read(problem, part))

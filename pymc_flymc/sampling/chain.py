@@ -12,10 +12,8 @@ from pymc_flymc.kernels.brightness import make_brightness
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.poisson import SPARE
 from pymc_flymc.kernels.posterior import make_chain
-from pymc_flymc.kernels.surrogate import Surrogate
-from pymc_flymc.target.resampling import Resampling, make_plan
+from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 from pymc_flymc.target.validation import describe_violation
 
@@ -52,20 +50,7 @@ class FireflyChain:
         rows, n_parameters = target.data.parts, len(target.geometry.centre)
         n_rows = sum(len(part.X) for part in rows)
         self.cursor = np.zeros(1, np.int64)
-        self.plan: Any
-        if target.data.alias is not None:
-            self.plan = target.data.alias._replace(drawn=np.empty(n_rows + SPARE, np.int32))
-            if target.data.exact is not None:
-                self.plan = Surrogate(
-                    self.plan,
-                    target.data.exact,
-                    np.arange(len(target.data.exact.X), dtype=np.int32),
-                    target.factor_gradients[0].address,
-                    make_chain(n_parameters, target.n_slopes, len(target.data.exact.X)),
-                )
-        else:
-            scheme = resampling if target.subsamples else None
-            self.plan = make_plan(scheme, n_rows, target.data.levels, self.cursor)
+        self.plan = target.spec.plan(target, resampling, self.cursor)
         self.bright = make_brightness(n_rows)
         self.state = make_chain(n_parameters, target.n_slopes, n_rows)
         self.scratch = make_scratch(
@@ -147,8 +132,7 @@ class FireflyChain:
             statistics = np.concatenate([self.statistics[: self._n_collapsed], others])
             if self.started:  # first, for it may raise: then nothing has been taken over
                 state.log_density[0] = self.target.density(state.theta, statistics, state.w_new)
-                # Of a surrogate's moves the weight is the rows' alone.
-                if self.target.kernel == "joint":
+                if self.target.spec.weighs_density:
                     state.log_weight[0] += state.log_density[0] - before
             self.others[:], self.statistics[:] = others, statistics
 
@@ -171,8 +155,7 @@ class FireflyChain:
     @property
     def log_weight(self) -> float:
         """Log weight of the state among joint proposals; NaN if there are none."""
-        joint = self.target.data.alias is not None
-        return float(self.state.log_weight[0]) if joint else np.nan
+        return float(self.state.log_weight[0]) if self.target.is_joint else np.nan
 
     def take_queries(self) -> int:
         """Likelihood queries since the last call."""

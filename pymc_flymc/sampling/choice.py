@@ -19,7 +19,14 @@ from pymc_flymc.sampling.bound_choice import (
     valid_bounds,
 )
 from pymc_flymc.sampling.competition import Competition
-from pymc_flymc.sampling.tuners import Tuner, tuner_of
+from pymc_flymc.sampling.tuners import (
+    HAMILTONIAN,
+    JOINT,
+    METROPOLIS,
+    SURROGATE,
+    Tuner,
+    spec_of,
+)
 from pymc_flymc.sampling.tuners.metropolis import PROPOSALS
 from pymc_flymc.settings import check_choice
 from pymc_flymc.target.resampling import Resampling
@@ -30,7 +37,7 @@ __all__ = ["check_settings", "choose_target"]
 #: What asks for joint moves, in messages.
 ASKED = "kernel={!r}", "proposal='independent'"
 #: What `FireflyMH` may be told to use.
-KERNELS = ("auto", "joint", "surrogate", "metropolis", "hamiltonian")
+KERNELS = ("auto", *(spec.name for spec in (JOINT, SURROGATE, METROPOLIS, HAMILTONIAN)))
 
 
 def check_settings(
@@ -46,18 +53,19 @@ def check_settings(
     check_bound_setting(bound)
     check_choice("proposal", proposal, PROPOSALS)
     check_choice("kernel", kernel, KERNELS)
-    fresh = kernel in ("joint", "surrogate")
+    spec = None if kernel == "auto" else spec_of(kernel)
+    fresh = spec is not None and spec.fresh
     if fresh and resampling is not None:
         raise ValueError(
             f"brightness= is for conditional moves; with kernel={kernel!r} it is drawn afresh in "
             "every move"
         )
-    if kernel in ("surrogate", "hamiltonian") and proposal != "auto":
+    if spec is not None and spec.gradients and proposal != "auto":
         raise ValueError(f"proposal= is not for kernel={kernel!r}, which follows trajectories")
     for asked in bound.values() if isinstance(bound, Mapping) else [bound]:
         if fresh and not (isinstance(asked, str) or getattr(asked, "joint", False)):
             raise ValueError(f"kernel={kernel!r} needs bound=Taylor(), which bound='auto' takes")
-        if kernel == "surrogate" and getattr(asked, "order", 2) != 2:
+        if spec is not None and spec.exact and getattr(asked, "order", 2) != 2:
             # Nothing holds a cubic form back far out: there is no such law to propose from.
             raise ValueError(
                 "kernel='surrogate' expands rows to second order: bound=Taylor(), not "
@@ -97,10 +105,11 @@ def choose_target(
     competition, geometry = Competition(graph, problems, others), problems[0].anchor.geometry
     if kernel == "auto":
         return competition.winner()
-    if kernel in ("metropolis", "hamiltonian"):
-        tuner = tuner_of(kernel, geometry, proposal)
+    spec = spec_of(kernel)
+    tuner: Tuner = spec.adaptation(geometry, proposal)
+    if not spec.fresh:
         scheme = resampling or tuner.brightness
-        target = conditional_target(graph, problems, bound, scheme, kernel, len(others))
+        target = conditional_target(graph, problems, bound, scheme, spec, len(others))
         return target, tuner
     if len(problems) > 1:
         raise ValueError(
@@ -114,10 +123,9 @@ def choose_target(
             f"kernel={kernel!r} is for one likelihood that is smooth in its predictors, "
             f"and not{WITH_EFFECTS}"
         )
-    if kernel == "surrogate":
+    if spec.exact:
         return competition.surrogate(taylor)
-    tuner = tuner_of("joint", geometry, proposal)
-    target = build_target(graph, problems, [taylor], tuner.brightness, len(others), "joint")
+    target = build_target(graph, problems, [taylor], tuner.brightness, len(others), spec)
     (part,) = target.parts
     log.info(joint_moves_read(problems[0], part, part.expected_bright))
     return target, tuner

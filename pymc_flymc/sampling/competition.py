@@ -26,8 +26,9 @@ from pymc_flymc.sampling.trial import (
     try_chain,
     try_joint_moves,
 )
-from pymc_flymc.sampling.tuners import Tuner, tuner_of
+from pymc_flymc.sampling.tuners import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE, Tuner
 from pymc_flymc.sampling.tuners.surrogate import REPEATS
+from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.target import Target, build_target
 
 __all__ = ["Competition"]
@@ -61,7 +62,8 @@ class Candidate:
 
     Attributes
     ----------
-    kernel, what : str
+    spec : KernelSpec
+    what : str
     build : callable
         Builds their target.
     rows : float
@@ -70,7 +72,7 @@ class Candidate:
         Cost of a gradient, and their number for an effective draw if all goes well.
     """
 
-    kernel: str
+    spec: KernelSpec
     what: str
     build: Callable[[], Target]
     rows: float = 0.0
@@ -157,7 +159,7 @@ class Competition:
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
         self._say(best, f"time of an effective draw, in rows read, by trial: {', '.join(others)}")
-        return best.built(), self._tuner(best.kernel)
+        return best.built(), self._tuner(best.spec)
 
     def surrogate(self, taylor: Bound) -> tuple[Target, Tuner]:
         """Return the best of surrogate moves."""
@@ -169,7 +171,7 @@ class Competition:
                 self._try(candidate, best, [])
                 best = min(best, candidate, key=lambda each: each.cost)
         self._say(best, "by trial")
-        return best.built(), self._tuner("surrogate")
+        return best.built(), self._tuner(SURROGATE)
 
     def _given_z(self) -> list[Candidate]:
         bounds = [tightest(valid_bounds(problem), problem) for problem in self.problems]
@@ -181,11 +183,11 @@ class Competition:
         held_back = max(1.0, bright / n_parameters)
         walk = CONDITIONAL_TRANSITIONS * n_parameters * (self.each + 2.0 * bright) * held_back
         return [
-            Candidate("metropolis", "walks", lambda: self._build(bounds, "metropolis"), walk),
+            Candidate(METROPOLIS, "walks", lambda: self._build(bounds, METROPOLIS), walk),
             Candidate(
-                "hamiltonian",
+                HAMILTONIAN,
                 "trajectories given z",
-                lambda: self._build(bounds, "hamiltonian"),
+                lambda: self._build(bounds, HAMILTONIAN),
                 gradient=GRADIENT * self.each + 2.0 * bright,
                 gradients=GIVEN_Z * held_back,
             ),
@@ -195,7 +197,7 @@ class Competition:
         # Their weights vary at least as those of the approximation that thetas come from.
         surrogate = surrogate_of(self.graph, self.others)
         cost = _cost(try_approximation(surrogate, self.problems[0]), self.each + rows)
-        return Candidate("joint", "joint moves", lambda: self._build([taylor], "joint"), cost)
+        return Candidate(JOINT, "joint moves", lambda: self._build([taylor], JOINT), cost)
 
     def _surrogates(self, taylor: Bound, rows: float) -> list[Candidate]:
         found = []
@@ -203,9 +205,9 @@ class Competition:
             n_exact = int(share * self.n_rows)
             found.append(
                 Candidate(
-                    "surrogate",
+                    SURROGATE,
                     f"surrogate with {n_exact:,} exact rows",
-                    lambda n=n_exact: self._build([taylor], "surrogate", n),  # type: ignore[misc]
+                    lambda n=n_exact: self._build([taylor], SURROGATE, n),  # type: ignore[misc]
                     # As if those rows were the brightest: at best, bright always.
                     max(rows - n_exact, 0.0),
                     gradient=GRADIENT * self.each + n_exact,
@@ -214,37 +216,38 @@ class Competition:
             )
         return found
 
-    def _tuner(self, kernel: str) -> Tuner:
-        return tuner_of(kernel, self.problems[0].anchor.geometry)
+    def _tuner(self, spec: KernelSpec) -> Tuner:
+        tuner: Tuner = spec.adaptation(self.problems[0].anchor.geometry, "auto")
+        return tuner
 
-    def _build(self, bounds: Sequence[Bound], kernel: str, n_exact: int = 0) -> Target:
-        settings = self._tuner(kernel).brightness, len(self.others), kernel, n_exact
+    def _build(self, bounds: Sequence[Bound], spec: KernelSpec, n_exact: int = 0) -> Target:
+        settings = self._tuner(spec).brightness, len(self.others), spec, n_exact
         return build_target(self.graph, self.problems, bounds, *settings)
 
     def _try(self, candidate: Candidate, best: Candidate | None, left: Sequence[Candidate]) -> None:
         """Estimate a candidate's cost, given that of the best so far, and learn of those left."""
         known = self.all_rows if best is None else min(best.cost, self.all_rows)
-        target, tuner = candidate.built(), self._tuner(candidate.kernel)
+        target, tuner = candidate.built(), self._tuner(candidate.spec)
         limit = PASSES * self.n_rows + max(SECONDS / self.row, DRAWS * known)
-        if candidate.kernel == "joint":
+        if candidate.spec is JOINT:
             hopeless = max(self.all_rows, ROWS_AT_FAULT * candidate.least)
             weighed, rows = try_joint_moves(target, tuner.brightness, self.others, limit, hopeless)
             candidate.cost = _cost(weighed, self.each + rows)
             if candidate.cost > hopeless:
                 # Not the law of theta makes the weights vary: exact rows must be most of those.
                 for other in left:
-                    if other.kernel == "surrogate" and other.rows > 0.5 * rows:
+                    if other.spec.exact and other.rows > 0.5 * rows:
                         other.rows = np.inf
             return
-        if candidate.kernel == "surrogate" and self.found_gradients == np.inf:
+        if candidate.spec.exact and self.found_gradients == np.inf:
             # What all rows cost is not known: just this says how many gradients that takes.
             known = np.inf if best is None else best.cost
         trial = try_chain(target, tuner, self.others, self.each, known, limit)
-        candidate.cost = trial.cost * (WALKS if candidate.kernel == "metropolis" else 1.0)
+        candidate.cost = trial.cost * (1.0 if candidate.spec.gradients else WALKS)
         if candidate.cost == np.inf:  # a chain that never moved says nothing of others
             return
         gradients = trial.gradients
-        if candidate.kernel == "surrogate":
+        if candidate.spec.exact:
             # Trajectories through a surrogate are what those through the posterior would be, but
             # that these are not weighed.
             gradients *= trial.accept / (2.0 - trial.accept)
@@ -253,32 +256,32 @@ class Competition:
             self.found_gradients = min(self.found_gradients, gradients)
         elif trial.ended:
             self.least_gradients = max(self.least_gradients, FEWER * gradients)
-        if trial.ended and candidate.kernel != "metropolis":
+        if trial.ended and candidate.spec.gradients:
             for other in left:
                 if other.gradients > 0.0:
                     other.gradients = max(other.gradients, FEWER * gradients)
 
     def _with_all_rows(self) -> tuple[Target, Tuner]:
-        target = self._build([AllRows()] * len(self.problems), "hamiltonian")
+        target = self._build([AllRows()] * len(self.problems), HAMILTONIAN)
         log.info(
             f"all {self.n_rows:,} rows are read in every step, for no subset pays: this is a few "
             "times as fast as pm.sample(), at best"
         )
-        return target, self._tuner("hamiltonian")
+        return target, self._tuner(HAMILTONIAN)
 
     def _say(self, best: Candidate, why: str) -> None:
         target = best.built()
         (problem, *_), (part, *_) = self.problems, target.parts
-        if best.kernel == "joint":
+        if best.spec is JOINT:
             log.info(f"{joint_moves_read(problem, part, part.expected_bright)}; {why}")
-        elif best.kernel == "surrogate":
+        elif best.spec.exact:
             log.info(
                 f"surrogate moves read {count(part.expected_bright)} of {self.n_rows:,} rows of "
                 f"{problem.name!r} each, and {target.n_exact:,} in every step; {why}"
             )
         else:
             for problem, part in zip(self.problems, target.parts, strict=True):
-                moves = "conditional" + " Hamiltonian" * (best.kernel == "hamiltonian")
+                moves = "conditional" + " Hamiltonian" * best.spec.gradients
                 log.info(f"{moves} {bright_rows_read(problem, part)}; {why}")
 
 

@@ -124,7 +124,7 @@ class FireflyHMC(FireflyStep):
         tuner = HamiltonianTuner(self._length, self._target_accept, self._metric, wide > 0)
         scheme = self._brightness or tuner.brightness
         target = conditional_target(
-            graph, problems, self._bound_setting, scheme, "hamiltonian", len(others)
+            graph, problems, self._bound_setting, scheme, tuner.spec, len(others)
         )
         if self._metric == "dense" and wide:
             raise ValueError(

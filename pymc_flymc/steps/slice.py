@@ -90,6 +90,6 @@ class FireflySlice(FireflyStep):
         tuner = SliceTuner(self._direction)
         scheme = self._brightness or tuner.brightness
         target = conditional_target(
-            graph, problems, self._bound_setting, scheme, "slice", len(others)
+            graph, problems, self._bound_setting, scheme, tuner.spec, len(others)
         )
         return target, tuner

@@ -18,7 +18,6 @@ from pymc_flymc.graphs.compilation import (
     compile_log_factor_gradient,
     compile_pullback,
 )
-from pymc_flymc.kernels import hamiltonian, joint, metropolis, slice, surrogate
 from pymc_flymc.kernels.density import Jacobian, NativeGraph
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.layout import ROW
@@ -29,6 +28,7 @@ from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import COMPILING_KERNELS, doing
 from pymc_flymc.target.data import Data, combine_rows, make_alias_tables, make_rows, some_rows
 from pymc_flymc.target.density import collapsed_density
+from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, Resampling
 from pymc_flymc.target.validation import check_preparation, describe
 
@@ -36,14 +36,6 @@ __all__ = ["Target", "TargetPart", "build_target"]
 
 #: Evaluations of a density that are timed.
 TIMED = 3
-#: How theta is updated: with z, or given z.
-KERNELS: dict[str, Any] = {
-    "joint": joint,
-    "metropolis": metropolis,
-    "hamiltonian": hamiltonian,
-    "slice": slice,
-    "surrogate": surrogate,
-}
 
 
 @dataclass
@@ -96,10 +88,10 @@ class Target:
     geometry : Geometry
     data : Data
         Of all likelihoods.
-    kernel : str
-        One of `KERNELS`. Those with fresh brightness are for one likelihood.
+    spec : KernelSpec
+        Of the kernel that it is for.
     n_exact : int
-        Rows that the surrogate kernel treats exactly.
+        Rows that this treats exactly.
     """
 
     graph: DensityGraph
@@ -107,36 +99,41 @@ class Target:
     n_others: int
     geometry: Geometry
     data: Data
-    kernel: str = "metropolis"
+    spec: KernelSpec
     n_exact: int = 0
 
     def __post_init__(self) -> None:
         bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
-        surrogate, gradients = self.kernel == "surrogate", KERNELS[self.kernel].GRADIENTS
+        exact, gradients = self.spec.exact, self.spec.gradients
         # What rows share is of no account where their factors are remainders alone.
-        shares = not surrogate and any(part.n_shared for part in self.parts)
+        shares = not exact and any(part.n_shared for part in self.parts)
         constant = self.graph.jacobian if gradients and not shares else None
         self.jacobian, is_affine = Jacobian.of(constant), constant is not None
-        graphs = collapsed_density(self.graph, bounds, self.n_others, not surrogate, is_affine)
+        graphs = collapsed_density(self.graph, bounds, self.n_others, not exact, is_affine)
         self.gradients: tuple[NativeGraph, ...] = ()
         self.factor_gradients: list[NativeFunction] = []
         self._density: NativeGraph | None = None
         if not gradients:
             self._density = compile_density(graphs)
         else:
-            factor = exact_factor if surrogate else row_factor
+            factor = exact_factor if exact else row_factor
             factors = [factor(part.likelihood, part.bound) for part in self.parts]
             nothing: Any = pt.zeros((0,))
-            paths = graphs._replace(shared=nothing) if surrogate else graphs
+            paths = graphs._replace(shared=nothing) if exact else graphs
             pullback = [] if is_affine else [compile_pullback(paths)]
             self.gradients = compile_density_gradient(graphs), *pullback
             self.factor_gradients = [compile_log_factor_gradient(factor) for factor in factors]
         self.compiled_kernel()  # loaded here, it is there in every forked chain
 
     @property
+    def kernel(self) -> str:
+        """Name of the kernel."""
+        return self.spec.name
+
+    @property
     def is_joint(self) -> bool:
         """Whether theta and z are updated together."""
-        return bool(KERNELS[self.kernel].FRESH)
+        return self.spec.fresh
 
     @property
     def subsamples(self) -> bool:
@@ -158,14 +155,12 @@ class Target:
         """Compiled `run` of the kernel."""
         dtype, n = self.data.parts[0].X.dtype, len(self.parts)
         several = () if n == 1 else (n,)
-        return KERNELS[self.kernel].run_kernel(dtype, *several)
+        return self.spec.run_kernel(dtype, *several)
 
     def at(self, problems: Sequence[Problem], resampling: Resampling) -> Target:
         """Return the target at another anchor: a pass over the data, and nothing is compiled."""
-        bounds = [part.bound for part in self.parts]
-        kernel = self.kernel, self.n_exact
-        tables = _tables(problems, bounds, self.graph.sizes, resampling, *kernel)
-        return replace(self, **tables)
+        bounds, kernel = [part.bound for part in self.parts], (self.spec, self.n_exact)
+        return replace(self, **_tables(problems, bounds, self.graph.sizes, resampling, *kernel))
 
     def density(self, theta: np.ndarray, statistics: np.ndarray, w_out: np.ndarray) -> float:
         """Log prior and collapsed bounds at theta.
@@ -234,7 +229,7 @@ def build_target(
     bounds: Sequence[Bound],
     resampling: Resampling,
     n_others: int,
-    kernel: str,
+    spec: KernelSpec,
     n_exact: int = 0,
 ) -> Target:
     """Compute the statistics of bounds and the constants of all rows, in one pass over the data.
@@ -243,16 +238,17 @@ def build_target(
     ----------
     bounds : sequence of Bound
         One for each problem.
+    spec : KernelSpec
     n_exact : int
-        Rows that the surrogate kernel treats exactly: those whose remainder may be largest.
+        Rows that the kernel treats exactly: those whose remainder may be largest.
 
     Raises
     ------
     ValueError
         If a bound has settings for another number of rows.
     """
-    tables = _tables(problems, bounds, graph.sizes, resampling, kernel, n_exact)
-    return Target(graph=graph, n_others=n_others, kernel=kernel, n_exact=n_exact, **tables)
+    tables = _tables(problems, bounds, graph.sizes, resampling, spec, n_exact)
+    return Target(graph=graph, n_others=n_others, spec=spec, n_exact=n_exact, **tables)
 
 
 @doing("preparing tables of all rows")
@@ -261,7 +257,7 @@ def _tables(
     bounds: Sequence[Bound],
     sizes: Sequence[int],
     resampling: Resampling,
-    kernel: str,
+    spec: KernelSpec,
     n_exact: int,
 ) -> dict[str, Any]:
     """Return the fields of a target that depend on the anchor."""
@@ -275,7 +271,7 @@ def _tables(
             who = describe(bound, problem.likelihood)
             error.add_note(f"while {who} was prepared for the rows of {problem.name!r}")
             raise
-        check_preparation(bound, problem, prepared, size, KERNELS[kernel].FRESH)
+        check_preparation(bound, problem, prepared, size, spec.fresh)
         if n_exact:
             rates = prepared.constants[:, ROW.near]
             chosen = np.sort(np.argpartition(-rates, n_exact - 1)[:n_exact])
@@ -286,9 +282,9 @@ def _tables(
         rows.append(make_rows(problem.design, prepared.constants, n_sums_of(bound)))
         bright.append(prepared.bright)
     levels, alias, exact = None, None, None
-    if kernel == "surrogate":
+    if spec.exact:
         exact = some_rows(rows[0], chosen)
-    if KERNELS[kernel].FRESH:
+    if spec.fresh:
         alias = make_alias_tables(rows[0].constants, bright[0])
     elif isinstance(resampling, ImplicitResampling) and not isinstance(bounds[0], AllRows):
         probabilities = np.concatenate(bright)

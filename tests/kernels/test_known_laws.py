@@ -17,6 +17,7 @@ from pymc_flymc.kernels.trajectory import MAX_STEPS, new_dynamics
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.tuners import spec_of
 from pymc_flymc.target.data import Data
 from pymc_flymc.target.target import Target, TargetPart
 from tests.support.comparison import assert_matches, quadrature
@@ -36,7 +37,7 @@ def target_of(log_density, d, kernel, geometry, x=0.0, likelihood=BernoulliLogit
     data = Data(rows, None)
     factor = compile_log_factor(row_factor(likelihood, AllRows()))
     part = TargetPart(likelihood, AllRows(), np.empty(0), 1.0, factor)
-    return Target(graph, (part,), 0, geometry, data, kernel)
+    return Target(graph, (part,), 0, geometry, data, spec_of(kernel))
 
 
 def gaussian(theta, exp=pt.exp):

@@ -19,6 +19,7 @@ from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.quadratic import QuadraticStatistics, quadratic_size
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.tuners import spec_of
 from pymc_flymc.target.data import Data
 from pymc_flymc.target.resampling import Levels
 from pymc_flymc.target.target import Target, TargetPart
@@ -47,7 +48,7 @@ def template(kernel):
     part = TargetPart(likelihood, bound, np.zeros(quadratic_size(None, 2)), N_ROWS, factor)
     geometry = dense_geometry(np.array([0.3, -0.2]), np.array([[0.8, 0.0], [0.3, 0.6]]))
     data = Data(Rows(X, np.empty((0, 1)), 0, np.zeros((N_ROWS, 2))), None)
-    return Target(graph, (part,), 0, geometry, data, kernel)
+    return Target(graph, (part,), 0, geometry, data, spec_of(kernel))
 
 
 def target_of(y, kernel, scheme, tilt):

@@ -8,7 +8,7 @@ import pytest
 
 from pymc_flymc import FireflyMH, Taylor
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.tuners import SurrogateTuner
+from pymc_flymc.sampling.tuners import SURROGATE, SurrogateTuner
 from pymc_flymc.sampling.tuners.surrogate import FAR
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.setup import read
@@ -76,7 +76,7 @@ def problem_of(build):
 
 def target_of(reading, n_exact):
     (problem,) = reading.problems
-    return build_target(reading.graph, [problem], [Taylor()], SCHEME, 0, "surrogate", n_exact)
+    return build_target(reading.graph, [problem], [Taylor()], SCHEME, 0, SURROGATE, n_exact)
 
 
 def started(target, seed, repeats=2):

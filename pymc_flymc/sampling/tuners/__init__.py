@@ -1,32 +1,39 @@
-"""How each kernel's moves begin, what they learn while a chain tunes, and what they report."""
+"""Kernels: how their parameters begin, what they learn while a chain tunes, what they report."""
 
-from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.sampling.tuners.base import Tuner
-from pymc_flymc.sampling.tuners.hamiltonian import HamiltonianTuner
-from pymc_flymc.sampling.tuners.metropolis import MetropolisTuner
-from pymc_flymc.sampling.tuners.slice import SliceTuner
-from pymc_flymc.sampling.tuners.surrogate import SurrogateTuner
+from pymc_flymc.sampling.tuners.hamiltonian import HAMILTONIAN, HamiltonianTuner
+from pymc_flymc.sampling.tuners.metropolis import JOINT, METROPOLIS, MetropolisTuner
+from pymc_flymc.sampling.tuners.slice import SLICE, SliceTuner
+from pymc_flymc.sampling.tuners.surrogate import SURROGATE, SurrogateTuner
+from pymc_flymc.settings import check_choice
+from pymc_flymc.target.kernel_spec import KernelSpec
 
 __all__ = [
+    "HAMILTONIAN",
+    "JOINT",
+    "KERNELS",
+    "METROPOLIS",
+    "SLICE",
+    "SURROGATE",
     "HamiltonianTuner",
     "MetropolisTuner",
     "SliceTuner",
     "SurrogateTuner",
     "Tuner",
-    "tuner_of",
+    "spec_of",
 ]
 
+#: All kernels, by name.
+KERNELS = {spec.name: spec for spec in (JOINT, METROPOLIS, HAMILTONIAN, SLICE, SURROGATE)}
 
-def tuner_of(kernel: str, geometry: Geometry, proposal: str = "auto") -> Tuner:
-    """Return the tuner of a kernel as `FireflyMH` uses it, for chains that begin in a geometry.
+
+def spec_of(kernel: str) -> KernelSpec:
+    """Return the kernel of a name.
 
     Raises
     ------
     ValueError
-        If its moves do not include the proposal.
+        If there is none; it lists those that there are.
     """
-    if kernel == "surrogate":
-        return SurrogateTuner()
-    if kernel == "hamiltonian":
-        return HamiltonianTuner(wide=len(geometry.wide) > 0)
-    return MetropolisTuner(proposal, kernel == "joint")
+    check_choice("kernel", kernel, KERNELS)
+    return KERNELS[kernel]

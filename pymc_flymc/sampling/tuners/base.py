@@ -1,4 +1,4 @@
-"""What moves are, beside their kernel."""
+"""What kernels learn while a chain tunes, and how those that update theta given z are told of z."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.target.resampling import ImplicitResampling, Resampling
+from pymc_flymc.target.kernel_spec import KernelSpec
+from pymc_flymc.target.resampling import ImplicitResampling, Resampling, make_plan
 from pymc_flymc.target.target import Target
 
-__all__ = ["Tuner"]
+__all__ = ["Tuner", "plan_given_z"]
 
 
 class Tuner(ABC):
     """How a kernel's settings begin, what they learn while a chain tunes, and what they report."""
 
+    #: The kernel, unless there is none: rows out of core have another kind of chain.
+    spec: KernelSpec
     #: The fewest transitions in a draw that tuning may choose, and the most.
     fewest, most = 1, 2000
     #: Whether draws of tuning teach how dependent they are, and nothing else.
@@ -53,3 +56,10 @@ class Tuner(ABC):
     def gradients(self, chain: FireflyChain) -> float:
         """Return the gradients that were evaluated since this was last asked."""
         return 0.0
+
+
+def plan_given_z(target: Target, resampling: Resampling, cursor: np.ndarray) -> Any:
+    """Return how z is resampled between updates of theta given z."""
+    n_rows = sum(len(part.X) for part in target.data.parts)
+    scheme = resampling if target.subsamples else None
+    return make_plan(scheme, n_rows, target.data.levels, cursor)

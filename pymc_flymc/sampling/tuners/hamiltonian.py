@@ -6,20 +6,32 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.kernels import hamiltonian
+from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
 from pymc_flymc.kernels.trajectory import new_dynamics
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.metric import diagonal_geometry, isotropic_geometry, learn_geometry
-from pymc_flymc.sampling.tuners.base import Tuner
+from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
+from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["HamiltonianTuner"]
+__all__ = ["HAMILTONIAN", "HamiltonianTuner"]
 
 #: Ratio of proposals to the bright rows expected, with many effects of groups. An effective draw of
 #: the slowest of 3,061 parameters of a Rasch model took half the rows that it took with a ratio of
 #: one, and of 2,007 of random intercepts as many.
 MANY_EFFECTS = 4.0
+
+
+def _as_chosen(geometry: Geometry, proposal: str) -> Tuner:
+    return HamiltonianTuner(wide=len(geometry.wide) > 0)
+
+
+HAMILTONIAN = KernelSpec(
+    "hamiltonian", hamiltonian.run_kernel, _as_chosen, plan_given_z, gradients=True
+)
 
 
 class HamiltonianTuner(Tuner):
@@ -34,6 +46,8 @@ class HamiltonianTuner(Tuner):
     wide : bool
         Whether the geometry has wide elements.
     """
+
+    spec = HAMILTONIAN
 
     def __init__(
         self,

@@ -6,19 +6,43 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.kernels import joint, metropolis
+from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.metropolis import favour_best, new_moves
+from pymc_flymc.kernels.poisson import SPARE
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.metric import isotropic_geometry
-from pymc_flymc.sampling.tuners.base import Tuner
+from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
+from pymc_flymc.target.kernel_spec import KernelSpec
+from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["MetropolisTuner"]
+__all__ = ["JOINT", "METROPOLIS", "MetropolisTuner", "plan_with_z"]
 
 #: Mixtures of random walk, pCN and independent proposals: without and with joint moves.
 _CONDITIONAL = {"auto": (0.3, 0.7, 0.0), "random_walk": (1.0, 0.0, 0.0), "pcn": (0.0, 1.0, 0.0)}
 _JOINT = {**_CONDITIONAL, "auto": (0.05, 0.05, 0.9), "independent": (0.0, 0.0, 1.0)}
 _CONDITIONAL["isotropic"] = _CONDITIONAL["random_walk"]
 PROPOSALS = (*_JOINT, "isotropic")
+
+
+def plan_with_z(target: Target, resampling: Resampling, cursor: np.ndarray) -> Any:
+    """Return the tables that z is drawn from together with theta."""
+    (rows,) = target.data.parts
+    assert target.data.alias is not None
+    return target.data.alias._replace(drawn=np.empty(len(rows.X) + SPARE, np.int32))
+
+
+def _joint(geometry: Geometry, proposal: str) -> Tuner:
+    return MetropolisTuner(proposal, True)
+
+
+def _given_z(geometry: Geometry, proposal: str) -> Tuner:
+    return MetropolisTuner(proposal, False)
+
+
+JOINT = KernelSpec("joint", joint.run_kernel, _joint, plan_with_z, fresh=True, weighs_density=True)
+METROPOLIS = KernelSpec("metropolis", metropolis.run_kernel, _given_z, plan_given_z)
 
 
 class MetropolisTuner(Tuner):
@@ -49,6 +73,7 @@ class MetropolisTuner(Tuner):
                 f"proposal={proposal!r} needs joint moves, that is bound=Taylor() and one "
                 f"likelihood; without them it is one of {', '.join(mixtures)}"
             )
+        self.spec = JOINT if joint else METROPOLIS
         self.mixture, self.adapt = mixtures[proposal], proposal == "auto"
         self.isotropic = proposal == "isotropic"
         self.fewest, self.sparing = (2, True) if joint else (1, False)

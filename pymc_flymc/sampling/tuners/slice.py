@@ -6,13 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.kernels.slice import new_slices
+from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.kernels.slice import new_slices, run_kernel
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.metric import isotropic_geometry
-from pymc_flymc.sampling.tuners.base import Tuner
+from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
+from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.target import Target
 
-__all__ = ["SliceTuner"]
+__all__ = ["SLICE", "SliceTuner"]
+
+
+def _as_chosen(geometry: Geometry, proposal: str) -> Tuner:
+    return SliceTuner("coordinate")
+
+
+SLICE = KernelSpec("slice", run_kernel, _as_chosen, plan_given_z)
 
 
 class SliceTuner(Tuner):
@@ -20,6 +29,8 @@ class SliceTuner(Tuner):
 
     These are random in whitened coordinates ("random"), or in the model's own ("isotropic").
     """
+
+    spec = SLICE
 
     def __init__(self, direction: str) -> None:
         self.random, self.isotropic = direction != "coordinate", direction == "isotropic"

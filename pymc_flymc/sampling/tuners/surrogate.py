@@ -6,14 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.kernels.posterior import make_chain
 from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
-from pymc_flymc.kernels.surrogate import new_surrogate_moves
+from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_moves, run_kernel
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.metric import learn_geometry
 from pymc_flymc.sampling.tuners.base import Tuner
+from pymc_flymc.sampling.tuners.metropolis import plan_with_z
+from pymc_flymc.target.kernel_spec import KernelSpec
+from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["SurrogateTuner"]
+__all__ = ["SURROGATE", "SurrogateTuner"]
 
 #: Largest length of a trajectory, in posterior standard deviations, and its acceptance rate: high,
 #: for a step is cheap, and what only short steps enter is entered.
@@ -25,9 +30,32 @@ REPEATS = 2
 FEWEST, APPROACH, FAR = 2, 100, 20.0
 
 
+def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Surrogate:
+    exact = target.data.exact
+    assert exact is not None
+    n_exact = len(exact.X)
+    return Surrogate(
+        plan_with_z(target, resampling, cursor),
+        exact,
+        np.arange(n_exact, dtype=np.int32),
+        target.factor_gradients[0].address,
+        make_chain(len(target.geometry.centre), target.n_slopes, n_exact),
+    )
+
+
+def _as_chosen(geometry: Geometry, proposal: str) -> Tuner:
+    return SurrogateTuner()
+
+
+SURROGATE = KernelSpec(
+    "surrogate", run_kernel, _as_chosen, _plan, gradients=True, fresh=True, exact=True
+)
+
+
 class SurrogateTuner(Tuner):
     """Joint moves whose parameters come by trajectories through a surrogate."""
 
+    spec = SURROGATE
     # Of each several trajectories: where these mix slowly, draws may be dependent.
     most = 10
 

@@ -1,0 +1,49 @@
+"""What a kernel is, for a target, for chains and for whoever chooses one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["KernelSpec"]
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """How parameters and brightness are updated, and what this needs.
+
+    A new kernel is a module of native code in `kernels`, a module in `sampling.tuners` with its
+    adaptation and one of these, and a step or a setting that asks for it.
+
+    Attributes
+    ----------
+    name : str
+    run_kernel : callable
+        ``run_kernel(dtype, n_likelihoods=1)`` compiles its loop for designs of a type.
+    adaptation : callable
+        ``adaptation(geometry, proposal)`` returns its `Tuner` as `FireflyMH` uses it.
+    plan : callable
+        ``plan(target, resampling, cursor)`` returns what the loop is told of how z is drawn, with
+        one chain's buffers.
+    gradients : bool
+        Whether it follows gradients of the density.
+    fresh : bool
+        Whether z is drawn together with theta, whatever it was: for one likelihood, under a bound
+        for joint moves.
+    exact : bool
+        Whether it treats some rows exactly, and all others by their expansion, until a proposal is
+        accepted.
+    weighs_density : bool
+        Whether the log weight of a state has the log density of its parameters in it, and changes
+        with that when other steps have moved their variables.
+    """
+
+    name: str
+    run_kernel: Callable[..., Any]
+    adaptation: Callable[..., Any]
+    plan: Callable[..., Any]
+    gradients: bool = False
+    fresh: bool = False
+    exact: bool = False
+    weighs_density: bool = False
