@@ -1,6 +1,9 @@
 """Exact Bayesian inference on tall data: Firefly Monte Carlo for PyMC."""
 
+import warnings
+from importlib import import_module
 from importlib.metadata import version
+from typing import Any
 
 from pymc_flymc.bounds import (
     Bohning,
@@ -10,11 +13,8 @@ from pymc_flymc.bounds import (
     ScaledTaylor,
     Tangent,
     Taylor,
-    register_bound,
 )
-from pymc_flymc.bounds.check import check_bound
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods import register_likelihood
 from pymc_flymc.reading.weights import weighted
 from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from pymc_flymc.target.resampling import ExplicitResampling, ImplicitResampling
@@ -34,9 +34,18 @@ __all__ = [
     "Tangent",
     "Taylor",
     "UnsupportedModelError",
-    "check_bound",
-    "register_bound",
-    "register_likelihood",
     "weighted",
 ]
 __version__ = version("pymc-flymc")
+
+#: Names that have moved to `pymc_flymc.extending`.
+_MOVED = ("check_bound", "register_bound", "register_likelihood")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MOVED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    place = f"{__name__}.extending"
+    message = f"{__name__}.{name} is deprecated: import it from {place}"
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    return getattr(import_module(place), name)

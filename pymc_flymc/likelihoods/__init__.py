@@ -33,7 +33,6 @@ from pymc_flymc.likelihoods.zero_truncated import (
     ZeroTruncatedNegativeBinomial,
     ZeroTruncatedPoisson,
 )
-from pymc_flymc.settings import check_object
 
 LIKELIHOODS: list[Likelihood] = [
     BernoulliLogit(),
@@ -61,26 +60,6 @@ LIKELIHOODS: list[Likelihood] = [
     Logistic(),
     AsymmetricLaplace(),
 ]
-
-
-def register_likelihood(likelihood: Likelihood) -> None:
-    """Let steps sample a further family of likelihoods.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-        Tried before all others on the observed variables that it matches. If it is a
-        `SmoothLikelihood`, the Taylor bound is valid for it; otherwise give ``FireflyMH`` a bound
-        that supports it.
-
-    Raises
-    ------
-    ValueError
-        If it is no likelihood, as a class that was not called.
-    """
-    expected = "an object with the methods of a likelihood"
-    check_object("likelihood", likelihood, is_likelihood, expected)
-    LIKELIHOODS.insert(0, likelihood)
 
 
 __all__ = [
@@ -119,5 +98,4 @@ __all__ = [
     "find_predictor",
     "is_likelihood",
     "outcome",
-    "register_likelihood",
 ]

@@ -4,15 +4,8 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pymc_flymc import (
-    Bohning,
-    FreeJaakkolaJordan,
-    JaakkolaJordan,
-    ScaledTaylor,
-    Tangent,
-    Taylor,
-    check_bound,
-)
+from pymc_flymc import Bohning, FreeJaakkolaJordan, JaakkolaJordan, ScaledTaylor, Tangent, Taylor
+from pymc_flymc.extending import check_bound
 from pymc_flymc.likelihoods import (
     AsymmetricLaplace,
     BernoulliCloglog,

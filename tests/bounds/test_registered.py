@@ -4,8 +4,9 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import FireflyHMC, register_bound
-from pymc_flymc.bounds import BOUNDS, JaakkolaJordan
+from pymc_flymc import FireflyHMC, JaakkolaJordan
+from pymc_flymc.bounds import BOUNDS
+from pymc_flymc.extending import register_bound, unregister_bound
 
 
 class Promising(JaakkolaJordan):
@@ -15,17 +16,20 @@ class Promising(JaakkolaJordan):
         return 0.0
 
 
-def test_a_registered_bound_is_chosen():
+def test_a_registered_bound_is_chosen_until_it_is_taken_back():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=50), rng.integers(0, 2, size=50)
-    before = BOUNDS.copy()
+    before, bound = BOUNDS.copy(), Promising()
+    register_bound(bound)
     try:
-        register_bound(Promising())
         with pm.Model():
             pm.Bernoulli("y", logit_p=pm.Normal("beta", 0.0, 1.0) * x, observed=y)
-            (bound,) = FireflyHMC().bounds
-        assert type(bound) is Promising
+            (chosen,) = FireflyHMC().bounds
+        assert chosen is bound
     finally:
-        BOUNDS[:] = before
+        unregister_bound(bound)
+    assert before == BOUNDS
     with pytest.raises(ValueError, match=r"bound .*write Promising\(\)"):
         register_bound(Promising)
+    with pytest.raises(ValueError, match="this bound is not registered; those that are: Jaakkola"):
+        unregister_bound(Promising())

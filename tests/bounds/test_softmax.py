@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
-from pymc_flymc import Bohning, FireflyMH, JaakkolaJordan, JebaraChoromanska, Taylor, check_bound
+from pymc_flymc import Bohning, FireflyMH, JaakkolaJordan, JebaraChoromanska, Taylor
 from pymc_flymc.bounds import log_odds, row_factor
+from pymc_flymc.extending import check_bound
 from pymc_flymc.graphs.compilation import compile_log_factor, compile_log_factor_gradient
 from pymc_flymc.likelihoods import BernoulliLogit, Softmax
 from tests.support.data import softmax_rows

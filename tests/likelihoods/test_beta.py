@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 from scipy.special import polygamma
 
-from pymc_flymc import Taylor, UnsupportedModelError, check_bound
+from pymc_flymc import Taylor, UnsupportedModelError
+from pymc_flymc.extending import check_bound
 from pymc_flymc.likelihoods import Beta
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws

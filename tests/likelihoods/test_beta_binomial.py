@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from pymc_flymc import Taylor, UnsupportedModelError, check_bound, weighted
+from pymc_flymc import Taylor, UnsupportedModelError, weighted
+from pymc_flymc.extending import check_bound
 from pymc_flymc.likelihoods import BetaBinomial
 from pymc_flymc.likelihoods.beta_binomial import _limits
 from pymc_flymc.reading.model import read_model

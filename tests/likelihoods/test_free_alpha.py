@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from pymc_flymc import Taylor, UnsupportedModelError, check_bound, weighted
+from pymc_flymc import Taylor, UnsupportedModelError, weighted
+from pymc_flymc.extending import check_bound
 from pymc_flymc.likelihoods import (
     ZeroInflatedNegativeBinomialFree,
     ZeroTruncatedNegativeBinomialFree,

@@ -9,14 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pymc_flymc import (
-    FireflyMH,
-    JaakkolaJordan,
-    Taylor,
-    UnsupportedModelError,
-    check_bound,
-    weighted,
-)
+from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor, UnsupportedModelError, weighted
+from pymc_flymc.extending import check_bound
 from pymc_flymc.likelihoods import BinomialLogit, ZeroInflatedPoisson, ZeroInflatedTrials
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws

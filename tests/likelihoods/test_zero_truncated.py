@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pymc_flymc import FireflyMH, Taylor, UnsupportedModelError, check_bound
+from pymc_flymc import FireflyMH, Taylor, UnsupportedModelError
+from pymc_flymc.extending import check_bound
 from pymc_flymc.likelihoods import ZeroTruncatedNegativeBinomial, ZeroTruncatedPoisson
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature

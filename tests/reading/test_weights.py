@@ -15,10 +15,10 @@ from pymc_flymc import (
     Tangent,
     Taylor,
     UnsupportedModelError,
-    check_bound,
     weighted,
 )
 from pymc_flymc.bounds import AllRows
+from pymc_flymc.extending import check_bound
 from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.regression.passes import likelihood_pass

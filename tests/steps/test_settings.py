@@ -4,8 +4,9 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import ExplicitResampling, ImplicitResampling, check_bound, register_likelihood
+from pymc_flymc import ExplicitResampling, ImplicitResampling
 from pymc_flymc.bounds import Bohning, JaakkolaJordan, JebaraChoromanska, Tangent, Taylor
+from pymc_flymc.extending import check_bound, register_likelihood
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from tests.support.data import logistic_rows

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pymc as pm
 
-from pymc_flymc import register_likelihood, weighted
+from pymc_flymc import weighted
+from pymc_flymc.extending import register_likelihood
 from pymc_flymc.likelihoods import LIKELIHOODS
 from tests.support.patches import any_size, in_partitions, structured
 from tests.sweep.families import FAMILIES, LONGEST, Written

@@ -1,0 +1,108 @@
+"""What likelihoods and bounds of your own are made of, and how steps come to know them."""
+
+from __future__ import annotations
+
+from pymc_flymc.anchor.anchor import AnchorPart
+from pymc_flymc.bounds import BOUNDS, Bound, Preparation, Problem, is_bound
+from pymc_flymc.bounds.check import check_bound
+from pymc_flymc.likelihoods import (
+    LIKELIHOODS,
+    ExplicitLikelihood,
+    JointlySmoothLikelihood,
+    Likelihood,
+    RowParameters,
+    ScaledLikelihood,
+    SmoothedLikelihood,
+    SmoothLikelihood,
+    find_predictor,
+    is_likelihood,
+)
+from pymc_flymc.settings import check_object
+
+__all__ = [
+    "AnchorPart",
+    "Bound",
+    "ExplicitLikelihood",
+    "JointlySmoothLikelihood",
+    "Likelihood",
+    "Preparation",
+    "Problem",
+    "RowParameters",
+    "ScaledLikelihood",
+    "SmoothLikelihood",
+    "SmoothedLikelihood",
+    "check_bound",
+    "find_predictor",
+    "register_bound",
+    "register_likelihood",
+    "unregister_bound",
+    "unregister_likelihood",
+]
+
+
+def register_likelihood(likelihood: Likelihood) -> None:
+    """Let steps sample a further family of likelihoods.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Tried before all others on the observed variables that it matches. If it is a
+        `SmoothLikelihood`, the Taylor bound is valid for it; otherwise register a bound that
+        supports it, or give one to the step.
+
+    Raises
+    ------
+    ValueError
+        If it is not a likelihood, but a class, say.
+    """
+    expected = "an object with the methods of a likelihood"
+    check_object("likelihood", likelihood, is_likelihood, expected)
+    LIKELIHOODS.insert(0, likelihood)
+
+
+def unregister_likelihood(likelihood: Likelihood) -> None:
+    """Take back `register_likelihood` of the same object.
+
+    Raises
+    ------
+    ValueError
+        If it is not registered.
+    """
+    _remove(likelihood, LIKELIHOODS, "likelihood")
+
+
+def register_bound(bound: Bound) -> None:
+    """Let steps choose a further bound, for the likelihoods that it supports.
+
+    Parameters
+    ----------
+    bound : Bound
+        Taken where it promises fewer bright rows than the others, given the brightness of the
+        rows.
+
+    Raises
+    ------
+    ValueError
+        If it is not a bound, but a class, say.
+    """
+    check_object("bound", bound, is_bound, "a bound")
+    BOUNDS.insert(0, bound)
+
+
+def unregister_bound(bound: Bound) -> None:
+    """Take back `register_bound` of the same object.
+
+    Raises
+    ------
+    ValueError
+        If it is not registered.
+    """
+    _remove(bound, BOUNDS, "bound")
+
+
+def _remove(given: object, registered: list, what: str) -> None:
+    places = [i for i, each in enumerate(registered) if each is given]
+    if not places:
+        names = ", ".join(each.name for each in registered)
+        raise ValueError(f"this {what} is not registered; those that are: {names}")
+    del registered[places[0]]

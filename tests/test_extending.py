@@ -1,0 +1,30 @@
+"""Names for users, and for those who add likelihoods and bounds."""
+
+import pytest
+
+import pymc_flymc
+from pymc_flymc import extending
+from pymc_flymc.likelihoods import LIKELIHOODS, PoissonLog
+
+
+@pytest.mark.parametrize("name", ["check_bound", "register_bound", "register_likelihood"])
+def test_names_that_have_moved(name):
+    with pytest.warns(DeprecationWarning, match=f"{name} is deprecated: .* pymc_flymc.extending"):
+        moved = getattr(pymc_flymc, name)
+    assert moved is getattr(extending, name)
+
+
+def test_there_are_no_others():
+    with pytest.raises(AttributeError, match="no attribute 'register_kernel'"):
+        pymc_flymc.register_kernel
+    assert all(hasattr(extending, name) for name in extending.__all__)
+
+
+def test_a_family_is_taken_back():
+    before, family = list(LIKELIHOODS), PoissonLog()
+    extending.register_likelihood(family)
+    assert LIKELIHOODS[0] is family
+    extending.unregister_likelihood(family)
+    assert before == LIKELIHOODS
+    with pytest.raises(ValueError, match="this likelihood is not registered; those that are: "):
+        extending.unregister_likelihood(family)
