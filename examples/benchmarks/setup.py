@@ -26,10 +26,10 @@ PARTS = {
         ("reading.fingerprint", "Fingerprint.of"),
     ),
     "search for the anchor": (
-        ("anchor.search", "AnchorSearch.find"),
-        ("anchor.surrogate", "Surrogate.__init__"),
+        ("anchor.mode_finding", "ModeFinder.find"),
+        ("anchor.expanded_density", "ExpandedDensity.__init__"),
     ),
-    "passes of the search": (("anchor.landscape", "expand"),),
+    "passes of the search": (("anchor.posterior", "expand"),),
     "tables for draws of rows": (
         ("target.target", "make_alias_tables"),
         ("target.resampling", "Levels.by_row"),

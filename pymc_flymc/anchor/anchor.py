@@ -1,7 +1,8 @@
-"""Where bounds are tuned to, and the Laplace approximation there."""
+"""Expansion points: where bounds are tuned to, with the Laplace approximation there."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.expansion import LikelihoodExpansion
 
-__all__ = ["Anchor", "AnchorPart"]
+__all__ = ["Anchor", "AnchorPart", "laplace_geometry"]
 
 
 @dataclass(frozen=True)
@@ -64,3 +65,62 @@ class Anchor:
     def w(self) -> np.ndarray:
         """Coefficients of all likelihoods at which bounds touch, shape (P,)."""
         return np.concatenate([part.w for part in self.parts])
+
+
+def laplace_geometry(
+    centre: np.ndarray,
+    dense: np.ndarray,
+    wide: np.ndarray,
+    block: np.ndarray,
+    diagonal: np.ndarray,
+    cross: np.ndarray,
+    blocks: Sequence[tuple[int, np.ndarray]] = (),
+) -> Geometry:
+    """Coordinates around a point, for a precision matrix in blocks.
+
+    Parameters
+    ----------
+    centre : ndarray, shape (D,)
+    dense, wide : ndarray of int64, shapes (M,) and (D - M,)
+    block : ndarray, shape (M, M)
+        Precision of the dense elements, C.
+    diagonal : ndarray, shape (D - M,)
+        Precisions of the wide ones, d; positive.
+    cross : ndarray, shape (D - M, M)
+        B'.
+    blocks : sequence of (int, ndarray of shape (J, K, K))
+        Precisions of K effects of each of J groups, and where they begin among the wide elements:
+        the first effect of all groups, then the second. They stand in the place of d.
+    """
+    scale, coupling = 1.0 / np.sqrt(diagonal), np.ascontiguousarray(cross.T / diagonal)
+    pairs, mixing = [], []
+    for start, precision in blocks:
+        j, k, _ = precision.shape
+        span, inverse = slice(start, start + j * k), np.linalg.inv(precision)
+        each = cross[span].reshape(k, j, -1)
+        coupling[:, span] = np.einsum("jst,tjm->msj", inverse, each).reshape(-1, j * k)
+        root = np.linalg.cholesky(inverse)
+        scale[span] = np.diagonal(root, axis1=1, axis2=2).T.ravel()
+        for s, t in zip(*np.tril_indices(k, -1), strict=True):
+            pairs.append((start + s * j, start + t * j, j))
+            mixing.append(root[:, s, t])
+    factor, proper = _covariance_factor(block - coupling @ cross)
+    if not proper:
+        # Away from a mode, or with wide elements that are coupled: no covariance has these blocks.
+        coupling = np.zeros_like(coupling)
+        factor, _ = _covariance_factor(block)
+    runs = np.array(pairs, np.int64).reshape(-1, 3), np.concatenate([np.empty(0), *mixing])
+    return Geometry(centre, dense, wide, factor, scale, coupling, *runs)
+
+
+def _covariance_factor(precision: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Cholesky factor of the inverse of a matrix, and whether it is positive definite.
+
+    Away from a mode (a funnel, a given anchor) the curvature can vanish or be negative somewhere.
+    The Laplace covariance only guides proposals: there, any moderate scale will do.
+    """
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(precision)), 1e-8))
+    values, vectors = np.linalg.eigh(precision * np.outer(scale, scale))
+    proper = bool(np.all(values > 1e-10))
+    values = np.where(values > 1e-10, values, 0.1)
+    return np.linalg.cholesky((vectors / values) @ vectors.T) * scale[:, None], proper

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pymc_flymc.anchor.surrogate import Surrogate
+from pymc_flymc.anchor.expanded_density import ExpandedDensity, nearby
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.design import STRUCTURED, Design
 
-__all__ = ["Effects", "find_effects", "moving"]
+__all__ = ["Effects", "collapsed", "find_effects", "moving"]
 
 #: With more than `STRUCTURED` parameters, effects in variables larger than this are wide.
 WIDE = 100
@@ -20,6 +20,8 @@ MAX_COUPLED = 8
 #: Curvatures of wide elements are probed for all groups at once, by a slope each time if there are
 #: at most so many.
 MAX_SLOPES = 64
+#: The conditional precision of a parameter has to grow as many times, to be called a collapse.
+COLLAPSE = 1e4
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Effects:
     runs: list[tuple[int, int, int]]
 
 
-def find_effects(surrogate: Surrogate, designs: Sequence[Design], layout: Layout) -> Effects:
+def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: Layout) -> Effects:
     """Tell the effects of groups from other parameters.
 
     Effects are the elements of variables that change coefficients of sparse columns and no others.
@@ -69,7 +71,7 @@ def find_effects(surrogate: Surrogate, designs: Sequence[Design], layout: Layout
             continue
         direction = np.zeros(size)
         direction[span] = rng.standard_normal(len(span))
-        change = surrogate.pushforward(theta, direction)
+        change = density.pushforward(theta, direction)
         if np.any(change[~in_sparse]) or not np.any(change[in_sparse]):
             continue
         is_effect[span] = True
@@ -97,10 +99,22 @@ def _in_sparse(design: Design) -> np.ndarray:
     return behind & (places < design.n_predictors * design.width)
 
 
-def moving(surrogate: Surrogate, theta: np.ndarray) -> np.ndarray:
+def moving(density: ExpandedDensity, theta: np.ndarray) -> np.ndarray:
     """Positions of the parameters that change coefficients, none if that is all of them."""
-    rng = np.random.default_rng(20141104)
-    # Not at theta itself, where a product may vanish.
-    jacobian = surrogate.jacobian(theta + 0.1 * rng.standard_normal(len(theta)))
-    found = np.flatnonzero(jacobian.any(axis=0))
+    found = np.flatnonzero(density.jacobian(nearby(theta)).any(axis=0))
     return found if len(found) < len(theta) else np.empty(0, np.int64)
+
+
+def collapsed(
+    density: ExpandedDensity, statistics: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> np.ndarray:
+    """Positions of parameters of priors alone that a search has followed into a funnel.
+
+    The joint density of ``a ~ Normal(0, sigma)``, of which no row depends on a, and sigma grows
+    without limit as both go to zero. On that way the conditional precision of a grows with it.
+    """
+    before, after = (-np.diag(density.hessian(theta, statistics)) for theta in (start, end))
+    grown = np.flatnonzero(after > COLLAPSE * np.maximum(before, 1.0))
+    if not len(grown):
+        return grown
+    return grown[~density.jacobian(nearby(start))[:, grown].any(axis=0)]

@@ -1,4 +1,4 @@
-"""What the anchor search maximises: the log density with effects of groups integrated out.
+"""What a Newton step maximises: the log density with effects of groups integrated out.
 
 The joint density of effects ``a ~ Normal(mu, sigma)`` and their scale has no useful mode: it grows
 without limit as sigma and all effects but their mean go to zero. What is maximised is therefore the
@@ -8,14 +8,13 @@ their conditional precisions d taken as independent: ``log p - sum_i log(d_i) / 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from pymc_flymc.anchor.effects import Effects
-from pymc_flymc.anchor.laplace import laplace_geometry
-from pymc_flymc.anchor.surrogate import Surrogate
+from pymc_flymc.anchor.anchor import laplace_geometry
+from pymc_flymc.anchor.posterior import LogPosterior
+from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.geometry import Geometry
 
 __all__ = ["Objective"]
@@ -38,9 +37,9 @@ _Blocks = tuple[np.ndarray, np.ndarray, np.ndarray, list[tuple[int, np.ndarray]]
 
 
 class Objective:
-    """Surrogate less half the log conditional precisions of the effects.
+    """Expanded log density less half the log conditional precisions of the effects.
 
-    Derivatives of the precisions are third derivatives of the surrogate. Those that the gradient
+    Derivatives of the precisions are third derivatives of that density. Those that the gradient
     needs come from two gradients, at theta plus and minus a conditional sd s of each effect with a
     sign e_i drawn once: their mean is the gradient plus half of ``sum_ij s_i s_j e_i e_j D_ij``,
     with D the derivatives of the Hessian, and the terms with i = j are those wanted. The others
@@ -48,60 +47,54 @@ class Objective:
 
     Parameters
     ----------
-    surrogate : Surrogate
+    posterior : LogPosterior
+        With the effects that are integrated out.
     statistics : ndarray
-        Of the quadratic.
-    effects : Effects
+        Of the quadratics that stand for the log-likelihoods.
     near : bool
         Whether the Hessian takes account of how the sds change with theta. Without, it is that of
         the EM algorithm: steps that are safe from afar, and too short near the maximum.
     """
 
-    def __init__(
-        self,
-        surrogate: Surrogate,
-        statistics: np.ndarray,
-        effects: Effects,
-        near: bool = True,
-    ) -> None:
-        self._surrogate, self._statistics, self.effects = surrogate, statistics, effects
-        self._near = near
+    def __init__(self, posterior: LogPosterior, statistics: np.ndarray, near: bool = True) -> None:
+        self.posterior, self._statistics, self._near = posterior, statistics, near
+        self.effects, self._density = posterior.effects, posterior.density
         self._slopes: np.ndarray | None = None
         self._found: dict[bytes, np.ndarray] = {}
-        self._n_repeats = -(-PROBES // len(effects.probes)) if effects.probes else 0
+        n_probes = len(self.effects.probes)
+        self._n_repeats = -(-PROBES // n_probes) if n_probes else 0
 
     def with_statistics(self, statistics: np.ndarray) -> Objective:
-        """Return the objective with another quadratic."""
-        return Objective(self._surrogate, statistics, self.effects, self._near)
+        """Return the objective with other quadratics."""
+        return Objective(self.posterior, statistics, self._near)
 
     def joint(self) -> Objective:
-        """Return the objective with nothing integrated out: the surrogate itself."""
-        effects = replace(self.effects, integrated_out=np.empty(0, np.int64))
-        return Objective(self._surrogate, self._statistics, effects)
+        """Return the objective with nothing integrated out: the expanded log density itself."""
+        none = np.empty(0, np.int64)
+        return Objective(self.posterior.integrating_out(none), self._statistics)
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, shape (D,)."""
-        value, gradient = self._surrogate(theta, self._statistics)
-        if not len(self.effects.integrated_out):
-            return value, gradient
-        precision = self._precisions(theta)
-        points = self._points(theta, precision)
-        gradients = [self._surrogate(t, self._statistics)[1] for t in points]
-        gradient = np.mean(gradients, axis=0)
-        if not np.all(np.isfinite(gradient)):  # as where the model's graph raises
-            return -np.inf, gradient
-        return value - 0.5 * float(np.sum(np.log(precision))), gradient
+        value, gradient = self._density(theta, self._statistics)
+        if len(self.effects.integrated_out):
+            precision = self._precisions(theta)
+            points = self._points(theta, precision)
+            gradients = [self._density(t, self._statistics)[1] for t in points]
+            gradient = np.mean(gradients, axis=0)
+            value -= 0.5 * float(np.sum(np.log(precision)))
+        # No search comes to where the model's graph raises, or has no derivative.
+        return (value if np.all(np.isfinite(gradient)) else -np.inf), gradient
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """Hessian, shape (D, D)."""
         points = self._points(theta)
-        parts = [self._surrogate.hessian(t, self._statistics) for t in points]
+        parts = [self._density.hessian(t, self._statistics) for t in points]
         return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, np.eye(len(theta))))
 
     def hessian_times(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Product of the Hessian with a vector, shape (D,)."""
         points = self._points(theta)
-        parts = [self._surrogate.hessian_times(t, self._statistics, v) for t in points]
+        parts = [self._density.hessian_times(t, self._statistics, v) for t in points]
         return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, v))
 
     def _precisions(self, theta: np.ndarray) -> np.ndarray:
@@ -116,7 +109,7 @@ class Objective:
             if len(effects.wide):
                 curvature = self._probe(theta)
             else:
-                curvature = -np.diag(self._surrogate.hessian(theta, self._statistics))
+                curvature = -np.diag(self._density.hessian(theta, self._statistics))
             while len(self._found) >= KEPT:
                 del self._found[next(iter(self._found))]
             self._found[at] = np.maximum(curvature[effects.integrated_out], 1e-8)
@@ -154,7 +147,7 @@ class Objective:
         return out
 
     def _probe(self, theta: np.ndarray) -> np.ndarray:
-        """Diagonal of minus the surrogate's Hessian for wide elements, shape (D,).
+        """Diagonal of minus the density's Hessian for wide elements, shape (D,).
 
         Probed with random signs: exact where elements probed together are not coupled, as the
         effects of one grouping factor, else right on average.
@@ -166,7 +159,7 @@ class Objective:
             for _ in range(self._n_repeats):
                 signs = rng.choice([-1.0, 1.0], len(places))
                 direction = _indicator(len(theta), places, signs)
-                along = self._surrogate.hessian_times(theta, self._statistics, direction)
+                along = self._density.hessian_times(theta, self._statistics, direction)
                 probed.append(-signs * along[places])
             total = np.mean(probed, axis=0)
             exact = exact and np.allclose(probed, total, SAME, SAME * np.abs(total).max())
@@ -189,7 +182,7 @@ class Objective:
             for i, s in product(range(2), range(k)):
                 signs = rng.choice([-1.0, 1.0], j)
                 direction = _indicator(len(theta), places[s], signs)
-                along = self._surrogate.hessian_times(theta, self._statistics, direction)
+                along = self._density.hessian_times(theta, self._statistics, direction)
                 precision[i, :, s] = (-signs * along[places]).T
             each = np.mean(precision, axis=0)
             if not np.allclose(precision, each, SAME, SAME * np.abs(each).max()):
@@ -208,8 +201,8 @@ class Objective:
 
         Raises
         ------
-        ValueError
-            If it is not finite.
+        UnsupportedModelError
+            If it is not finite; the message names a parameter.
         """
         dense, wide = self.effects.dense, self.effects.wide
         if not len(wide):
@@ -223,8 +216,17 @@ class Objective:
             block, cross = 0.5 * (columns[dense] + columns[dense].T), columns[wide]
             diagonal = self._probe(theta)[wide]
             groups = self._groups(theta, diagonal)
-        if not all(np.all(np.isfinite(part)) for part in (block, diagonal, cross)):
-            raise ValueError("the curvature of the log density at the anchor is not finite")
+        finite = np.ones(len(theta), bool)
+        finite[dense] = np.isfinite(block).all(axis=1)
+        finite[wide] = np.isfinite(diagonal) & np.isfinite(cross).all(axis=1)
+        if not finite.all():
+            furthest = int(np.argmax(np.where(finite, -1.0, np.abs(theta))))
+            raise UnsupportedModelError(
+                f"no posterior mode found: {self.posterior.layout.describe(furthest)} has come to "
+                f"{theta[furthest]:.3g} (unconstrained), where the curvature of the log density is "
+                "not finite. A prior that keeps away from there would give it a mode; or give "
+                "FireflyMH an anchor="
+            )
         return block, diagonal, cross, groups
 
     def geometry(self, theta: np.ndarray) -> Geometry:
@@ -234,9 +236,9 @@ class Objective:
     def newton_decrement(self, theta: np.ndarray) -> float:
         """Length of the gradient at theta in the coordinates of the Laplace approximation there.
 
-        A Newton step promises to gain half its square. With effects integrated out the gradient is
-        right on average only: where little is left to gain, steps along it may fail, and the
-        search is over.
+        The predicted gain of a Newton step is half its square. With effects integrated out the
+        gradient is right on average only: where little is left to gain, steps along it may fail,
+        and the search is over.
         """
         gradient = self(theta)[1]
         return float(np.linalg.norm(self.geometry(theta).whiten_gradient(gradient)))

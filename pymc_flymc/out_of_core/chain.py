@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.anchor.surrogate import surrogate_of
+from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.bounds import Problem, Taylor
 from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.errors import UnsupportedModelError
@@ -238,8 +238,8 @@ def choose_blocks(
     bound = _bound(asked, problem)
     # Before a pass over all rows: no row is read for this.
     v = draw_v(np.random.default_rng(SEED), UNIT, len(problem.anchor.geometry.centre))
-    surrogate = surrogate_of(graph, np.empty(0))
-    _check(weigh_approximation(surrogate, problem, v, log_law(v)), problem)
+    density = expanded_density(graph, np.empty(0))
+    _check(weigh_approximation(density, problem, v, log_law(v)), problem)
     target = build_block_target(graph, problem, bound)
     with doing("trying joint moves"):
         log_weight, bright, _ = target.begin_round((SEED,), range(1, 2))()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pymc_flymc.anchor.surrogate import surrogate_of
+from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.bounds import AllRows, Bound, Problem
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import count, log
@@ -195,8 +195,8 @@ class Competition:
 
     def _joint(self, taylor: Bound, rows: float) -> Candidate:
         # Their weights vary at least as those of the approximation that thetas come from.
-        surrogate = surrogate_of(self.graph, self.others)
-        cost = _cost(try_approximation(surrogate, self.problems[0]), self.each + rows)
+        density = expanded_density(self.graph, self.others)
+        cost = _cost(try_approximation(density, self.problems[0]), self.each + rows)
         return Candidate(JOINT, "joint moves", lambda: self._build([taylor], JOINT), cost)
 
     def _surrogates(self, taylor: Bound, rows: float) -> list[Candidate]:

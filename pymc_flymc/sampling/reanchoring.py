@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pymc_flymc.anchor.anchor import Anchor
-from pymc_flymc.anchor.search import AnchorSearch
-from pymc_flymc.anchor.surrogate import surrogate_of
+from pymc_flymc.anchor.expanded_density import expanded_density
+from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.bounds import Problem
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.design import Design
@@ -108,13 +108,13 @@ class Anchors:
         return self.target.at(Problem.of(self._regressions(), anchor), self.resampling)
 
     def _anchor(self, chain: FireflyChain, theta: np.ndarray, w: np.ndarray) -> Anchor:
-        surrogate = surrogate_of(self.target.graph, chain.others.copy())
-        search = AnchorSearch(surrogate, self._regressions(), self.layout)
+        density = expanded_density(self.target.graph, chain.others.copy())
+        finder = ModeFinder(density, self._regressions(), self.layout)
         if not self.target.is_joint:
-            return search.around(theta, w)
+            return finder.around(theta, w)
         # Joint moves stay where proposals are made: bounds touch a Newton step on, lest a chain
         # that is on its way to the posterior stop at each anchor.
-        return search.at(search.at(theta).theta)
+        return finder.at(finder.at(theta).theta)
 
     @staticmethod
     def _pays(bright: float, promised: float) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pymc_flymc.anchor.surrogate import Surrogate
+from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.bounds import Problem
 from pymc_flymc.kernels.metropolis import INDEPENDENT, new_moves
 from pymc_flymc.reporting import doing
@@ -88,18 +88,18 @@ class Independence:
         return cls(time, heavy)
 
 
-def try_approximation(surrogate: Surrogate, problem: Problem) -> Independence:
+def try_approximation(density: ExpandedDensity, problem: Problem) -> Independence:
     """Weigh draws of the Laplace approximation by the model with its rows expanded.
 
     Nothing is compiled, and no row is read: joint moves cannot do better.
     """
     d = len(problem.anchor.geometry.centre)
     v = np.random.default_rng(SEED).standard_normal((APPROXIMATE, d))
-    return weigh_approximation(surrogate, problem, v, -0.5 * np.sum(v**2, axis=1))
+    return weigh_approximation(density, problem, v, -0.5 * np.sum(v**2, axis=1))
 
 
 def weigh_approximation(
-    surrogate: Surrogate, problem: Problem, v: np.ndarray, log_law: np.ndarray
+    density: ExpandedDensity, problem: Problem, v: np.ndarray, log_law: np.ndarray
 ) -> Independence:
     """Weigh whitened parameters, shape (K, D), by the model with its rows expanded.
 
@@ -109,7 +109,7 @@ def weigh_approximation(
         Log density of the law that they were drawn from.
     """
     geometry, statistics = problem.anchor.geometry, problem.own.expansion.pack()
-    log_density = [surrogate(geometry.unwhiten(each), statistics)[0] for each in v]
+    log_density = [density(geometry.unwhiten(each), statistics)[0] for each in v]
     return Independence.of(np.array(log_density) - log_law)
 
 

@@ -13,8 +13,8 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.check import check_agreement
-from pymc_flymc.anchor.search import AnchorSearch
-from pymc_flymc.anchor.surrogate import surrogate_of
+from pymc_flymc.anchor.expanded_density import expanded_density
+from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bounds
 from pymc_flymc.errors import UnsupportedModelError
@@ -106,15 +106,15 @@ def read(
         others,
         others_layout,
     )
-    search = AnchorSearch(surrogate_of(graph, of_others), found.regressions, layout)
+    finder = ModeFinder(expanded_density(graph, of_others), found.regressions, layout)
     if anchor is None:
-        at = search.find(theta)
+        at = finder.find(theta)
         log.info(
             f"posterior mode found in {at.passes:.1f} passes over the rows of "
             f"{names_of(found.regressions)}"
         )
     else:
-        at = search.at(layout.ravel(anchor_point(model, anchor)))
+        at = finder.at(layout.ravel(anchor_point(model, anchor)))
     check_agreement(model, found, graph, at, (layout, others_layout), theta, of_others)
     return Setup(
         list(found.vars),

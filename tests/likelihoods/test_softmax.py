@@ -115,7 +115,7 @@ def test_bad_models():
 
 
 def test_many_coefficients_are_pointed_out(monkeypatch, caplog):
-    monkeypatch.setattr("pymc_flymc.anchor.search.MANY_COEFFICIENTS", 5)
+    monkeypatch.setattr("pymc_flymc.anchor.mode_finding.MANY_COEFFICIENTS", 5)
     step_of(softmax_model(X, Y, 3), bound=Bohning())
     assert "'y' has 6 coefficients" in caplog.text
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import integrate, stats
 
 from pymc_flymc import JaakkolaJordan
-from pymc_flymc.anchor.surrogate import surrogate_of
+from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.trial import Independence, try_approximation, try_chain
 from pymc_flymc.steps.setup import read
@@ -50,7 +50,7 @@ def test_the_approximation_is_weighed_without_rows(scale_is_free):
         pm.Bernoulli("y", logit_p=X @ (sigma * raw), observed=y)
     found = read(model, None, None, None, "auto")
     (problem,) = found.problems
-    weighed = try_approximation(surrogate_of(found.graph, found.others), problem)
+    weighed = try_approximation(expanded_density(found.graph, found.others), problem)
     assert (weighed.autocorrelation_time > 1.01) == scale_is_free
 
 

@@ -41,11 +41,11 @@ PROVOKED = {
     "must be …, not …": {"bound": Taylor},
     "the start has … for": {"initvals": np.nan},
 }
-#: Provoked in test_proper and test_anchor.
+#: Provoked in test_propriety and test_mode_finding.
 SEARCHED = {
     "no posterior mode found: … rises for ever along …",
     "the posterior is improper",
-    "the log density of … at the start of the anchor search",
+    "the log density of … at the start of the search for its mode",
 }
 
 

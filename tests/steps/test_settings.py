@@ -74,7 +74,7 @@ def test_bounds_for_other_likelihoods(model, monkeypatch, cls, bound, message):
     def search(*_):
         raise AssertionError("passes over the data were made")
 
-    monkeypatch.setattr("pymc_flymc.anchor.search.AnchorSearch.find", search)
+    monkeypatch.setattr("pymc_flymc.anchor.mode_finding.ModeFinder.find", search)
     with model, pytest.raises(ValueError, match=message):
         cls(bound=bound)
 

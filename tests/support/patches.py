@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 import pymc_flymc.reading.model
-from pymc_flymc.anchor import effects, surrogate
+from pymc_flymc.anchor import effects, expanded_density
 from pymc_flymc.graphs import once
 from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core import target
@@ -31,7 +31,7 @@ def structured() -> Iterator[None]:
         patch.setattr(once, "_kept", OrderedDict())  # graphs of the same model differ
         for module in (design, quadratic, effects):
             patch.setattr(module, "STRUCTURED", 1)
-        patch.setattr(surrogate, "MANY", 1)
+        patch.setattr(expanded_density, "MANY", 1)
         patch.setattr(effects, "WIDE", 1)
         yield
 

@@ -1,4 +1,4 @@
-"""Likelihoods with kinks: rounded off as posterior uncertainty rounds them off."""
+"""Likelihoods with non-smooth points: smoothed as posterior uncertainty smooths them."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from pymc_flymc.regression.derivatives import ROUNDING
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.regression import Regression
 
-__all__ = ["has_kinks", "sharpened"]
+__all__ = ["any_non_smooth", "smoothed_around"]
 
 
-def has_kinks(regressions: Sequence[Regression]) -> bool:
-    """Whether a likelihood has kinks."""
+def any_non_smooth(regressions: Sequence[Regression]) -> bool:
+    """Whether a likelihood has non-smooth points."""
     return any(isinstance(each.likelihood, SmoothedLikelihood) for each in regressions)
 
 
-def sharpened(regressions: Sequence[Regression], anchor: Anchor) -> tuple[Regression, ...]:
-    """Return regressions, each row's kink rounded off over the posterior sd of its predictor.
+def smoothed_around(regressions: Sequence[Regression], anchor: Anchor) -> tuple[Regression, ...]:
+    """Return regressions, each row smoothed over the posterior sd of its predictor.
 
-    The mean of a log density over the posterior is rounded off so. Rounded off over more, the sum
+    The mean of a log density over the posterior is as smooth. Smoothed over more, the sum
     over rows has its mode elsewhere if residuals are denser on one side of zero: with many rows,
     many posterior sds away. Over less, its curvature is that of the few rows nearest to zero.
     """
     return tuple(
-        _sharpened(each, near) if isinstance(each.likelihood, SmoothedLikelihood) else each
+        _smoothed_around(each, near) if isinstance(each.likelihood, SmoothedLikelihood) else each
         for each, near in zip(regressions, anchor.parts, strict=True)
     )
 
 
-def _sharpened(regression: Regression, near: AnchorPart) -> Regression:
+def _smoothed_around(regression: Regression, near: AnchorPart) -> Regression:
     likelihood, design = regression.likelihood, regression.design
     assert isinstance(likelihood, SmoothedLikelihood)
     factor, nuisances = near.w_factor[: design.width], near.w[design.width :]

@@ -1,4 +1,4 @@
-"""The search for an anchor: the posterior mode, found in a few passes over the data."""
+"""Mode finding: the posterior mode, and the anchor there, in a few passes over the data."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import replace
 import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
-from pymc_flymc.anchor.climb import TOLERANCE, Summit, climb
-from pymc_flymc.anchor.effects import moving
-from pymc_flymc.anchor.kinks import has_kinks, sharpened
-from pymc_flymc.anchor.landscape import Landscape
-from pymc_flymc.anchor.proper import check_bounded, check_proper
+from pymc_flymc.anchor.effects import collapsed, moving
+from pymc_flymc.anchor.expanded_density import ExpandedDensity
+from pymc_flymc.anchor.newton import NEAR, TOLERANCE, ModeResult, find_mode, maximise
+from pymc_flymc.anchor.objective import Objective
+from pymc_flymc.anchor.posterior import LogPosterior
+from pymc_flymc.anchor.propriety import check_bounded, check_proper
 from pymc_flymc.anchor.slow_directions import with_slow_directions
-from pymc_flymc.anchor.surrogate import Surrogate
-from pymc_flymc.anchor.trust_region import NEAR
+from pymc_flymc.anchor.smoothing import any_non_smooth, smoothed_around
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.passes import BLOCK
 from pymc_flymc.regression.regression import JointExpansion, Regression, expand, spans_of
 from pymc_flymc.reporting import doing, log
 
-__all__ = ["AnchorSearch"]
+__all__ = ["ModeFinder"]
 
 #: After subsamples a pass over all rows is worth more than that: this much for each parameter, and
 #: in all, so that bounds touch within one sd of the mode, and the mean square of the draws'
@@ -42,12 +42,12 @@ MANY_COEFFICIENTS = 1000
 SKETCH = 32
 
 
-class AnchorSearch:
+class ModeFinder:
     """Finds an anchor for the likelihoods of a model, or makes one at a given point.
 
     Parameters
     ----------
-    surrogate : Surrogate
+    density : ExpandedDensity
         The rest of the model.
     regressions : sequence of Regression
     layout : Layout
@@ -55,9 +55,9 @@ class AnchorSearch:
     """
 
     def __init__(
-        self, surrogate: Surrogate, regressions: Sequence[Regression], layout: Layout
+        self, density: ExpandedDensity, regressions: Sequence[Regression], layout: Layout
     ) -> None:
-        self._landscape = Landscape.of(surrogate, regressions, layout)
+        self._posterior = LogPosterior.of(density, regressions, layout)
 
     @doing("searching for the posterior mode")
     def find(self, start: np.ndarray) -> Anchor:
@@ -73,26 +73,21 @@ class AnchorSearch:
             If the log density at the start is not finite, or if the posterior has no mode that can
             be found, as with separable data under a flat prior.
         """
-        landscape = self._landscape
-        _warn_of_many_coefficients(landscape.regressions)
+        posterior = self._posterior
+        _warn_of_many_coefficients(posterior.regressions)
         theta = start = np.asarray(start, dtype=np.float64)
-        passes, stages = 0.0, _strides(landscape.regressions)
+        passes, stages = 0.0, _strides(posterior.regressions)
         for i, strides in enumerate(stages):
             tolerance = _tolerance(len(theta), i, max(strides) == 1)
-            found = climb(landscape, theta, start, strides, tolerance, passes)
-            check_bounded(landscape, found.theta, found.expansion)
-            # Unbounded, as where the common scale of some coefficients goes to zero with them:
-            # begin again, with all coefficients that have no part in others' scales integrated out.
-            if i == 0 and not len(landscape.effects.wide) and found.promise > NEAR:
-                free = moving(landscape.surrogate, found.theta)
-                effects = replace(landscape.effects, integrated_out=free)
-                landscape = replace(landscape, effects=effects)
-                found = climb(landscape, start, start, strides, tolerance, found.passes)
+            found = find_mode(posterior, theta, start, strides, tolerance, passes)
+            check_bounded(posterior, found.theta, found.expansion)
+            if i == 0 and not len(posterior.effects.wide):
+                posterior, found = _integrated(posterior, found, start, strides, tolerance)
             theta, passes = found.centre, found.passes
-            if i == len(stages) - 2 and has_kinks(landscape.regressions):
-                landscape = _sharpened(landscape, _anchor(landscape, found))
-        check_proper(landscape, found.theta, found.expansion, found.previous)
-        return _anchor(landscape, found)
+            if i == len(stages) - 2 and any_non_smooth(posterior.regressions):
+                posterior = _smoothed(posterior, _anchor(posterior, found))
+        check_proper(posterior, found)
+        return _anchor(posterior, found)
 
     def at(self, theta: np.ndarray) -> Anchor:
         """Make an anchor at a point given by the user, shape (D,).
@@ -105,14 +100,15 @@ class AnchorSearch:
             If the posterior has no integral because of a flat prior.
         """
 
-        def made(landscape: Landscape) -> Anchor:
-            expansion = landscape.expand(theta)
-            landscape.height(theta, expansion)
-            check_proper(landscape, theta, expansion, None)
-            centre, objective = landscape.maximise(landscape.objective(expansion.concave()), theta)
-            return _anchor(landscape, Summit(theta, centre, objective, expansion, None, 1.0))
+        def made(posterior: LogPosterior) -> Anchor:
+            expansion = posterior.expand(theta)
+            posterior.value(theta, expansion)
+            objective = Objective(posterior, expansion.concave().pack())
+            check_proper(posterior, ModeResult(theta, theta, objective, expansion, None, 1.0))
+            centre, objective = maximise(objective, theta)
+            return _anchor(posterior, ModeResult(theta, centre, objective, expansion, None, 1.0))
 
-        return self._with_kinks(made)
+        return self._smoothed_twice(made)
 
     def around(self, theta: np.ndarray, w: np.ndarray) -> Anchor:
         """Make an anchor at means of draws: theta, shape (D,), and the coefficients w, shape (P,).
@@ -121,62 +117,85 @@ class AnchorSearch:
         curvature alone is taken over to the latter, as if there were no slope left: the mean is no
         mode, and a slope would spoil the curvature along ridges.
         """
-        at_theta = self._landscape.surrogate.coefficients(theta)
-        spans = spans_of(self._landscape.regressions)
+        at_theta = self._posterior.density.coefficients(theta)
+        spans = spans_of(self._posterior.regressions)
 
-        def made(landscape: Landscape) -> Anchor:
-            expansion = expand(landscape.regressions, w)
+        def made(posterior: LogPosterior) -> Anchor:
+            expansion = expand(posterior.regressions, w)
             level = JointExpansion(
                 tuple(
                     replace(part, w=at_theta[span], gradient=np.zeros_like(part.gradient))
                     for part, span in zip(expansion.concave().parts, spans, strict=True)
                 )
             )
-            objective = landscape.objective(level).joint()
-            anchor = _anchor(landscape, Summit(theta, theta, objective, level, None, 1.0))
+            objective = Objective(posterior, level.pack()).joint()
+            anchor = _anchor(posterior, ModeResult(theta, theta, objective, level, None, 1.0))
             touching = zip(anchor.parts, expansion.parts, strict=True)
             parts = tuple(replace(part, expansion=around) for part, around in touching)
             return replace(anchor, parts=parts)
 
-        return self._with_kinks(made)
+        return self._smoothed_twice(made)
 
-    def _with_kinks(self, made: Callable[[Landscape], Anchor]) -> Anchor:
-        """Return an anchor made where kinks are as sharp as an anchor made before says."""
-        anchor = made(self._landscape)
-        if not has_kinks(self._landscape.regressions):
+    def _smoothed_twice(self, made: Callable[[LogPosterior], Anchor]) -> Anchor:
+        """Return an anchor made with non-smooth rows as an anchor made before smooths them."""
+        anchor = made(self._posterior)
+        if not any_non_smooth(self._posterior.regressions):
             return anchor
-        return made(_sharpened(self._landscape, anchor))
+        return made(_smoothed(self._posterior, anchor))
 
 
-def _anchor(landscape: Landscape, summit: Summit) -> Anchor:
-    """Make an anchor, with the Laplace approximation of the objective at a summit's centre."""
-    surrogate, expansion = landscape.surrogate, summit.expansion
-    objective = summit.objective.with_statistics(expansion.pack())
+def _integrated(
+    posterior: LogPosterior,
+    found: ModeResult,
+    start: np.ndarray,
+    strides: Sequence[int],
+    tolerance: float,
+) -> tuple[LogPosterior, ModeResult]:
+    """Search again, with parameters integrated out whose joint density has no useful mode.
+
+    These are effects on which no row depends, if they have gone to zero with their scale, and all
+    coefficients that have no part in others' scales, if the search has not come to an end.
+    """
+
+    def again(places: np.ndarray) -> tuple[LogPosterior, ModeResult]:
+        other = posterior.integrating_out(places)
+        return other, find_mode(other, start, start, strides, tolerance, found.passes)
+
+    density = posterior.density
+    outside = collapsed(density, found.expansion.pack(), start, found.theta)
+    if len(outside):
+        posterior, found = again(np.union1d(posterior.effects.integrated_out, outside))
+    if found.predicted_gain > NEAR:
+        posterior, found = again(np.union1d(outside, moving(density, found.theta)))
+    return posterior, found
+
+
+def _anchor(posterior: LogPosterior, found: ModeResult) -> Anchor:
+    """Make an anchor, with the Laplace approximation of the objective at a result's centre."""
+    density, expansion, centre = posterior.density, found.expansion, found.centre
+    objective = found.objective.with_statistics(expansion.pack())
     geometry = with_slow_directions(
-        objective.geometry(summit.centre),
-        lambda v: -objective.hessian_times(summit.centre, v),
+        objective.geometry(centre), lambda v: -objective.hessian_times(centre, v)
     )
     if len(geometry.wide):
         rng = np.random.default_rng(20141104)
-        draws = rng.standard_normal((SKETCH, len(summit.centre))) / np.sqrt(SKETCH)
+        draws = rng.standard_normal((SKETCH, len(centre))) / np.sqrt(SKETCH)
         # Filled column by column: with effects by the hundred thousand a copy of it is large.
-        w_factor = np.empty((surrogate.n_coefficients, SKETCH))
+        w_factor = np.empty((density.n_coefficients, SKETCH))
         for i, v in enumerate(draws):
-            w_factor[:, i] = surrogate.pushforward(summit.centre, geometry.spread(v))
+            w_factor[:, i] = density.pushforward(centre, geometry.spread(v))
     else:
-        w_factor = surrogate.jacobian(summit.centre) @ geometry.factor
-    spans = spans_of(landscape.regressions)
+        w_factor = density.jacobian(centre) @ geometry.factor
+    spans = spans_of(posterior.regressions)
     parts = zip(expansion.parts, spans, strict=True)
     return Anchor(
-        geometry,
-        tuple(AnchorPart(w_factor[span], part) for part, span in parts),
-        summit.passes,
+        geometry, tuple(AnchorPart(w_factor[span], part) for part, span in parts), found.passes
     )
 
 
-def _sharpened(landscape: Landscape, anchor: Anchor) -> Landscape:
-    """Round kinks off as the posterior around an anchor does."""
-    return replace(landscape, regressions=sharpened(landscape.regressions, anchor))
+def _smoothed(posterior: LogPosterior, anchor: Anchor) -> LogPosterior:
+    """Smooth non-smooth rows as the posterior around an anchor does."""
+    return replace(posterior, regressions=smoothed_around(posterior.regressions, anchor))
 
 
 def _strides(regressions: Sequence[Regression]) -> list[list[int]]:
@@ -188,8 +207,8 @@ def _strides(regressions: Sequence[Regression]) -> list[list[int]]:
         # Rows out of core: a sample that fits into memory, and all of them.
         return [[stride] for stride in sorted({1, max(1, n_rows[0] // SAMPLE)}, reverse=True)]
     first = [max(1, n // m) for n, m in zip(n_rows, wanted, strict=True)]
-    # At least two if there are kinks, which are sharpened for the last one.
-    steps = max(math.ceil(math.log(max(first), GROWTH)), int(has_kinks(regressions)))
+    # At least two where rows are not smooth: the first says how to smooth them for the last.
+    steps = max(math.ceil(math.log(max(first), GROWTH)), int(any_non_smooth(regressions)))
     return [first, *([round(s ** (1 - i / steps)) for s in first] for i in range(1, steps + 1))]
 
 

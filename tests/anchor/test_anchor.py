@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyHMC
-from pymc_flymc.anchor.laplace import laplace_geometry
+from pymc_flymc.anchor.anchor import laplace_geometry
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.steps.setup import read
 from tests.support.native import unwhiten, whiten_gradient

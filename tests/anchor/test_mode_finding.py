@@ -1,12 +1,13 @@
-"""The anchor search converges on easy and hard data, counts passes, and explains failures."""
+"""Mode finding converges on easy and hard data, counts passes, and explains failures."""
 
 import numpy as np
 import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyMH
-from pymc_flymc.anchor.climb import TOLERANCE
-from pymc_flymc.anchor.search import LARGEST_TOLERANCE, TALL_TOLERANCE
+from pymc_flymc.anchor.mode_finding import LARGEST_TOLERANCE, TALL_TOLERANCE
+from pymc_flymc.anchor.newton import TOLERANCE
+from pymc_flymc.errors import UnsupportedModelError
 from tests.support.data import log_sigmoid, logistic_rows, standardised
 from tests.support.models import logistic_model
 
@@ -151,6 +152,30 @@ def test_scale_without_mode_is_found(searches):
     # The scale is 0.015; 60 coefficients with errors of 0.02 tell it to about a quarter.
     assert 0.005 < np.exp(anchor.theta[1]) < 0.03
     assert anchor.passes < 15
+
+
+def funnel(prior, size):
+    """Model with a scale, and effects with that scale which no row depends on."""
+    X, y = logistic_rows(1000, 3, spread=1.0)
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=X @ pm.Normal("beta", shape=3), observed=y)
+        prior("a", 0.0, pm.HalfCauchy("s", 1.0), shape=size)
+    return model
+
+
+@pytest.mark.parametrize("size", [(), 200])
+def test_funnel_outside_the_rows(searches, size):
+    """The joint density of a and log s grows without limit: a is integrated out."""
+    anchor = searches(funnel(pm.Normal, size))
+    assert np.all(np.abs(anchor.theta[3:]) < 0.5)
+    sds = np.linalg.norm(anchor.geometry.factor, axis=1)[3:]
+    assert np.all((sds > 0.5) & (sds < 2.0))
+
+
+def test_funnel_without_a_mode_is_explained():
+    """Laplace's distribution has no curvature by which effects could be integrated out."""
+    with funnel(pm.Laplace, 200), pytest.raises(UnsupportedModelError, match="s_log__ has come to"):
+        FireflyMH()
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
 from pymc_flymc import UnsupportedModelError
-from pymc_flymc.anchor.surrogate import Surrogate
+from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.reading.flat import Layout, flatten_model
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.regression.block_matrix import pack_dense
@@ -16,8 +16,8 @@ from pymc_flymc.regression.design import STRUCTURED
 from tests.support.models import smooth, smooth_rows
 
 
-def surrogate_of(model):
-    """Surrogate of a model, a point, and statistics of a quadratic."""
+def density_of(model):
+    """ExpandedDensity of a model, a point, and statistics of a quadratic."""
     reading, start = read_model(model), model.initial_point()
     layout, none = Layout.of(reading.vars, start), Layout.of([], start)
     (part,) = reading.regressions
@@ -30,7 +30,7 @@ def surrogate_of(model):
     curvature = root @ root.T
     packed = pack_dense(curvature) if p > STRUCTURED else curvature.ravel()
     statistics = np.concatenate([[0.0], rng.normal(size=2 * p), packed])
-    return Surrogate(graph, np.empty(0)), 0.3 * rng.normal(size=layout.size), statistics
+    return ExpandedDensity(graph, np.empty(0)), 0.3 * rng.normal(size=layout.size), statistics
 
 
 class Square(Op):
@@ -63,8 +63,8 @@ def opaque(square):
 
 def test_differences_take_the_place_of_second_derivatives():
     """They agree to the accuracy of central differences, two thirds of the digits."""
-    exact, theta, statistics = surrogate_of(opaque(lambda x: x**2))
-    other, *_ = surrogate_of(opaque(Square(1)))
+    exact, theta, statistics = density_of(opaque(lambda x: x**2))
+    other, *_ = density_of(opaque(Square(1)))
     rng = np.random.default_rng(2)
     for _ in range(3):
         v = rng.normal(size=len(theta))
@@ -94,11 +94,11 @@ def affine(mixed, n_columns=4):
 )
 def test_hessian_of_affine_coefficients(model):
     """It is made of matrices, and the same as products with the graph's, which has all in it."""
-    surrogate, theta, statistics = surrogate_of(model)
-    assert surrogate._constant is not None
-    found = surrogate.hessian(theta, statistics)
+    density, theta, statistics = density_of(model)
+    assert density._constant is not None
+    found = density.hessian(theta, statistics)
     for v in np.random.default_rng(2).normal(size=(3, len(theta))):
-        wanted = surrogate.hessian_times(theta, statistics, v)
+        wanted = density.hessian_times(theta, statistics, v)
         # Sums of as many terms as there are parameters, in another order.
         rounding = 16 * len(v) * np.finfo(float).eps * (np.abs(found) @ np.abs(v)).max()
         np.testing.assert_allclose(found @ v, wanted, rtol=0.0, atol=rounding)
@@ -106,7 +106,7 @@ def test_hessian_of_affine_coefficients(model):
 
 def test_no_gradient_is_explained():
     with pytest.raises(UnsupportedModelError, match="PyTensor has no gradient of the model"):
-        surrogate_of(opaque(Square(0)))
+        density_of(opaque(Square(0)))
 
 
 @pytest.mark.filterwarnings("ignore:the Deterministic variables")

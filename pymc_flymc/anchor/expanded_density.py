@@ -28,7 +28,7 @@ from pymc_flymc.regression.quadratic import (
 )
 from pymc_flymc.reporting import doing
 
-__all__ = ["Surrogate", "surrogate_of"]
+__all__ = ["ExpandedDensity", "expanded_density", "nearby"]
 
 #: Rewrites that take less time than they save if a graph is evaluated a dozen times.
 MERGE = RewriteDatabaseQuery(include=rewrites("merge"))
@@ -41,7 +41,7 @@ SPARSE = 0.1
 STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
-class Surrogate:
+class ExpandedDensity:
     """``rest(theta) + quadratic(w(theta))`` and its gradient, for set-up work.
 
     With several likelihoods there is a quadratic in the coefficients of each, whose statistics come
@@ -222,11 +222,11 @@ class Surrogate:
         return _array(self._jacobian, (self.n_coefficients, len(theta)), theta)
 
 
-def surrogate_of(graph: DensityGraph, others: np.ndarray) -> Surrogate:
-    """Return the surrogate of a model, the one made before if the graph is the same."""
+def expanded_density(graph: DensityGraph, others: np.ndarray) -> ExpandedDensity:
+    """Return the expanded density of a model, the one made before if the graph is the same."""
     inputs, outputs = (graph.theta, graph.others), (graph.rest, *graph.coefficients)
     also = graph.sizes, others.tobytes()
-    return once(Surrogate, graph, others, inputs=inputs, outputs=outputs, also=also)
+    return once(ExpandedDensity, graph, others, inputs=inputs, outputs=outputs, also=also)
 
 
 def _array(function: Any, shape: tuple[int, ...], *arguments: np.ndarray) -> np.ndarray:
@@ -257,3 +257,8 @@ def _difference(
         return np.zeros_like(of(theta))
     step = STEP / np.max(np.abs(v) / np.maximum(np.abs(theta), 1.0))
     return (of(theta + step * v) - of(theta - step * v)) / (2.0 * step)
+
+
+def nearby(theta: np.ndarray) -> np.ndarray:
+    """Return a point near theta, where no product of parameters vanishes by chance."""
+    return theta + 0.1 * np.random.default_rng(20141104).standard_normal(len(theta))

@@ -1,0 +1,257 @@
+"""Damped Newton steps to a mode: each takes one pass over the data to expand the likelihoods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from pymc_flymc.anchor.objective import Objective
+from pymc_flymc.anchor.posterior import LogPosterior
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.regression.regression import JointExpansion
+
+__all__ = ["NEAR", "TOLERANCE", "ModeResult", "find_mode", "maximise"]
+
+#: The search ends when one more step would gain less than this in log density: then the anchor is
+#: within sqrt(2 * 1e-3) of a posterior standard deviation of the mode.
+TOLERANCE = 1e-3
+#: Once a step would gain less, the search takes account of all that the objective's curvature has.
+NEAR = 10.0
+MAX_STEPS = 100
+#: The part of its length to which a Newton step that does not rise is shortened, and that below
+#: which the next one is damped.
+SHORTEST, LONGEST, SHORT = 0.05, 0.5, 0.25
+#: Damping of steps, in units of the rows' curvature at the start of the search: where it begins, by
+#: what it is raised until a step rises, below what there is none, and above what rounding is why
+#: nothing rises.
+FIRST, RAISE, LEAST, LARGEST = 1e-2, 4.0, 1e-5, 1e9
+#: It is lowered after a step that gains more than this share of the predicted gain, and raised
+#: after one that gains less than that.
+GOOD, BAD = 0.75, 0.1
+
+
+@dataclass(frozen=True)
+class ModeResult:
+    """Where Newton steps have ended.
+
+    Attributes
+    ----------
+    theta, centre : ndarray, shape (D,)
+        Where the rows were expanded last, and a last step on from there, which takes no pass.
+    objective : Objective
+        What the last step maximised.
+    expansion, previous : JointExpansion
+        The log-likelihoods around theta, and around the last point but one, if there is one.
+    passes : float
+        Passes over the data that the search has taken so far.
+    """
+
+    theta: np.ndarray
+    centre: np.ndarray
+    objective: Objective
+    expansion: JointExpansion
+    previous: JointExpansion | None
+    passes: float
+
+    @property
+    def predicted_gain(self) -> float:
+        """Gain in log density of one more Newton step, as predicted."""
+        return 0.5 * self.objective.newton_decrement(self.theta) ** 2
+
+
+def find_mode(
+    posterior: LogPosterior,
+    theta: np.ndarray,
+    start: np.ndarray,
+    strides: Sequence[int],
+    tolerance: float,
+    passes: float,
+) -> ModeResult:
+    """Find the mode of the density with every so-many-th row of each regression, from theta.
+
+    Each step expands the log-likelihoods in w to second order (one pass), and maximises this
+    quadratic plus the exact rest of the model over theta (no pass). The last one would gain less
+    than the tolerance, and leads to the result's centre.
+
+    Where rows are predicted badly, and with certainty, they have a slope and no curvature: a Newton
+    step goes much too far, most of all in directions in which no other row has curvature, and
+    a shortened one hardly moves in any other direction. There the rows' curvature at the
+    start, where they were not certain of anything, is added, as damping (Levenberg and Marquardt).
+
+    Parameters
+    ----------
+    theta, start : ndarray, shape (D,)
+        Where to begin, and where the search as a whole began: the same object in its first stage.
+    strides : sequence of int
+        For each regression: its rows are those with numbers 0, stride, 2 stride and so on.
+    tolerance : float
+        In units of the log density.
+    passes : float
+        Over all rows, taken so far.
+
+    Raises
+    ------
+    ValueError
+        If the log density is not finite at theta, or if no mode is found. What the model's own
+        graph raises at theta is raised as it is.
+    """
+    n_rows = np.array([each.design.n_rows for each in posterior.regressions])
+    share = float(np.sum(n_rows / strides) / np.sum(n_rows))
+    expansion, previous = posterior.expand(theta, strides), None
+    passes += share
+    at_theta = posterior.value(theta, expansion)
+    if not np.isfinite(at_theta):
+        raise ValueError(
+            f"the log density of the model with likelihood {posterior.names} is {at_theta} at the "
+            "start of the search for its mode; give FireflyMH an anchor=, or the variables other "
+            "initial values"
+        )
+    near = not len(posterior.effects.integrated_out)
+    # Where the search does not begin here, that takes a pass, if it is needed.
+    damping, at_start = 0.0, expansion.concave() if theta is start else None
+    for _ in range(MAX_STEPS):
+        concave = expansion.concave()
+        proposal, objective = maximise(Objective(posterior, concave.pack(), near), theta)
+        value, gradient = objective(theta)
+        predicted = objective(proposal)[0] - value
+        if not near and predicted < NEAR:
+            near = True
+            continue
+        if predicted < tolerance:
+            centre = proposal if TOLERANCE < tolerance and predicted > 0.0 else theta
+            return ModeResult(theta, centre, objective, expansion, previous, passes)
+        step, failures = 1.0, 0
+        while True:
+            if damping > 0.0:
+                if at_start is None:
+                    at_start = posterior.expand(start, strides).concave()
+                    passes += share
+                damped = concave.damped(damping, at_start)
+                candidate, _ = maximise(Objective(posterior, damped.pack(), near), theta)
+            else:
+                candidate = theta + step * (proposal - theta)
+            new_expansion = posterior.expand(candidate, strides)
+            new_value = objective.with_statistics(new_expansion.pack())(candidate)[0]
+            passes += share
+            if new_value > value:
+                break
+            if damping == 0.0 and step == 1.0:
+                # To the top of the parabola through what is known, within limits.
+                slope = gradient @ (proposal - theta)
+                shortfall = slope - (new_value - value) if np.isfinite(new_value) else np.inf
+                step = float(np.clip(0.5 * slope / shortfall, SHORTEST, LONGEST))
+                continue
+            failures += 1
+            damping = 2.0 ** (failures - 1) * RAISE * damping if damping > 0.0 else FIRST
+            if damping > LARGEST:
+                return ModeResult(theta, theta, objective, expansion, previous, passes)
+        gained, expected = new_value - value, objective(candidate)[0] - value
+        if damping == 0.0:
+            damping = FIRST if step < SHORT else 0.0
+        elif gained > GOOD * expected:
+            damping = damping / RAISE if damping > LEAST else 0.0
+        elif gained < BAD * expected:
+            damping *= RAISE
+        theta, expansion, previous = candidate, new_expansion, expansion
+    runaway = int(np.argmax(np.abs(theta)))
+    raise ValueError(
+        f"no posterior mode found in {passes:.0f} passes over {posterior.names}: "
+        f"{posterior.layout.describe(runaway)} has reached {theta[runaway]:.3g}. If the predictors "
+        "separate the outcomes, the likelihood alone does not pin the coefficients down: give them "
+        "a proper prior, or give FireflyMH an anchor="
+    )
+
+
+def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objective]:
+    """Maximise an objective from theta, and return what was maximised; no pass over the data.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If it grows without limit, as far as can be seen; the message names a parameter.
+    """
+    effects = objective.posterior.effects
+    # No matrix of all parameters: conjugate gradients, in coordinates in which few are needed.
+    found = _by_products(objective, theta) if len(effects.wide) else _by_matrices(objective, theta)
+    if found is not None:
+        return found, objective
+    if len(effects.integrated_out) and 0.5 * objective.newton_decrement(theta) ** 2 > NEAR:
+        # Not normal given the rest, the effects of a horseshoe say: the joint density must do.
+        return maximise(objective.joint(), theta)
+    return theta, objective
+
+
+def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
+    """Newton steps within a trust region, by the whole Hessian; None if each step fails."""
+    best, most = theta, -np.inf
+
+    def negative(t: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal best, most
+        value, gradient = objective(t)
+        if not np.isfinite(value):  # refused, if SciPy's linear algebra sees finite numbers only
+            return np.inf, np.zeros_like(t)
+        if value > most:
+            best, most = t, value
+        return -value, -gradient
+
+    def curvature(t: np.ndarray) -> np.ndarray:
+        found = -objective.hessian(t)
+        return found if np.all(np.isfinite(found)) else np.eye(len(t))
+
+    try:
+        result = minimize(
+            negative,
+            theta,
+            jac=True,
+            hess=curvature,
+            method="trust-exact",
+            options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
+        )
+    except UnboundLocalError:
+        # So ends SciPy's search for the damping of a step that finds none: curvatures are too large
+        # for it where a density grows without limit, as towards a covariance that is singular.
+        posterior = objective.posterior
+        i = int(np.argmax(np.abs(np.nan_to_num(objective(best)[1]))))
+        raise UnsupportedModelError(
+            f"no posterior mode found: the log density of the model with likelihood "
+            f"{posterior.names} grows without limit as {posterior.layout.describe(i)} comes near "
+            f"{best[i]:.6g} (unconstrained), as at a covariance that is singular. A prior "
+            "that keeps away from there would give it a mode"
+        ) from None
+    stuck = not result.success and np.array_equal(result.x, theta)
+    return None if stuck else np.asarray(result.x)
+
+
+def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
+    """Newton steps within a trust region, by products of the Hessian; None if each step fails."""
+    geometry = objective.geometry(theta)
+
+    def negative(v: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = objective(geometry.unwhiten(v))
+        return -value, -geometry.whiten_gradient(gradient)
+
+    def hessian_times(v: np.ndarray, p: np.ndarray) -> np.ndarray:
+        product = objective.hessian_times(geometry.unwhiten(v), geometry.spread(p))
+        return -geometry.whiten_gradient(product)
+
+    trust_radius = np.sqrt(len(theta))
+    result = minimize(
+        negative,
+        np.zeros(len(theta)),
+        jac=True,
+        hessp=hessian_times,
+        method="trust-ncg",
+        # Half its square is the gain that a gradient in these coordinates predicts.
+        options={
+            "initial_trust_radius": trust_radius,
+            "max_trust_radius": 1e3 * trust_radius,
+            "gtol": 0.02,
+            "maxiter": 20,
+        },
+    )
+    if not result.success and not result.x.any():
+        return None
+    return geometry.unwhiten(np.asarray(result.x))

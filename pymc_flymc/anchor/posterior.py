@@ -1,0 +1,80 @@
+"""A model's log density for finding its mode: rows by passes over the data, the rest as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pymc_flymc.anchor.effects import Effects, find_effects
+from pymc_flymc.anchor.expanded_density import ExpandedDensity
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.reading.flat import Layout
+from pymc_flymc.regression.regression import JointExpansion, Regression, expand, names_of
+
+__all__ = ["LogPosterior"]
+
+
+@dataclass(frozen=True)
+class LogPosterior:
+    """A model's log density.
+
+    Attributes
+    ----------
+    density : ExpandedDensity
+        The model with its log-likelihoods replaced by quadratics.
+    regressions : tuple of Regression
+    layout : Layout
+        Names of the parameters, for messages.
+    effects : Effects
+        What is integrated out, and which parameters the Laplace approximation takes as independent.
+    """
+
+    density: ExpandedDensity
+    regressions: tuple[Regression, ...]
+    layout: Layout
+    effects: Effects
+
+    @classmethod
+    def of(
+        cls, density: ExpandedDensity, regressions: Sequence[Regression], layout: Layout
+    ) -> LogPosterior:
+        """Tell effects of groups from other parameters."""
+        effects = find_effects(density, [each.design for each in regressions], layout)
+        return cls(density, tuple(regressions), layout, effects)
+
+    def integrating_out(self, places: np.ndarray) -> LogPosterior:
+        """Return the same log density, of which other parameters are integrated out."""
+        return replace(self, effects=replace(self.effects, integrated_out=places))
+
+    @property
+    def names(self) -> str:
+        """Names of the observed variables, for messages."""
+        return names_of(self.regressions)
+
+    def expand(self, theta: np.ndarray, strides: Sequence[int] | None = None) -> JointExpansion:
+        """Expand the log-likelihoods around the coefficients at theta, in one pass."""
+        return expand(self.regressions, self.density.coefficients(theta), strides)
+
+    def value(self, theta: np.ndarray, expansion: JointExpansion) -> float:
+        """Log density at theta, around which the log-likelihoods have been expanded.
+
+        Raises what the model's own graph raises there: a search cannot begin at such a point.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If its gradient is not finite.
+        """
+        value, gradient = self.density(theta, expansion.pack())
+        if self.density.error is not None:
+            raise self.density.error
+        bad = np.flatnonzero(~np.isfinite(gradient))
+        if np.isfinite(value) and bad.size:
+            raise UnsupportedModelError(
+                f"the log density of the model with likelihood {self.names} has no finite "
+                f"derivative in {self.layout.describe(int(bad[0]))} where the search for its mode "
+                "begins; give FireflyMH an anchor=, or the variables other initial values"
+            )
+        return value
