@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,34 +13,54 @@ import pytest
 
 from pymc_flymc import FireflyMH, reporting, threads
 from pymc_flymc.graphs import compilation, once
-from pymc_flymc.kernels import metropolis
 from pymc_flymc.regression import derivatives, passes
 from pymc_flymc.regression.design import Design
 from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
 from pymc_flymc.reporting import reporting as report
+from pymc_flymc.sampling import competition
+from pymc_flymc.sampling.tuners import METROPOLIS
 
 
 class Clock:
-    """A clock that stands still until it is told that time has passed."""
+    """A clock that stands still until it is told that time has passed, and timers by it."""
 
     def __init__(self):
-        self.now = 0.0
+        self.now, self.timers = 0.0, []
 
     def __call__(self):
         return self.now
 
+    def timer(self, seconds, function, arguments):
+        return Timer(self.timers, self.now + seconds, lambda: function(*arguments))
+
     def work(self, seconds):
-        """Let time pass, in which the step's thread has a look."""
-        for _ in range(round(4 * seconds)):
-            self.now += 0.25
-            reporting._watch.get().look()
+        """Let time pass."""
+        self.now += seconds
+        for timer in [each for each in self.timers if each.due <= self.now]:
+            self.timers.remove(timer)
+            timer.function()
+
+
+class Timer:
+    def __init__(self, timers, due, function):
+        self.timers, self.due, self.function = timers, due, function
+
+    def start(self):
+        self.timers.append(self)
+
+    def cancel(self):
+        if self in self.timers:
+            self.timers.remove(self)
+
+    def join(self):
+        pass
 
 
 @pytest.fixture
 def clock(monkeypatch, caplog):
     clock = Clock()
     monkeypatch.setattr(reporting, "_clock", clock)
-    monkeypatch.setattr(reporting, "LOOK", 3600.0)  # the thread sleeps: tests look themselves
+    monkeypatch.setattr(reporting, "Timer", clock.timer)
     caplog.set_level("INFO", "pymc.flymc")
     return clock
 
@@ -65,19 +86,17 @@ def test_quick_work_goes_without_a_word(clock, caplog):
 
 def test_slow_work_is_named_while_it_is_done(clock, caplog):
     with report("Step"):
-        with doing("all"), doing("this"):
+        with doing("this"):
             clock.work(2.5)
             assert caplog.messages == ["Step: this"]
             clock.work(20.0)
-        assert caplog.messages == ["Step: this"]  # once, and not all that it is a part of
-
-
-def test_the_same_is_not_said_again_at_once(clock, caplog):
-    with report("Step"):
-        for _ in range(5):
+        for _ in range(3):
             with doing("this"):
                 clock.work(3.0)
-    assert caplog.messages == ["Step: this"] * 3
+        assert caplog.messages == ["Step: this"]  # once for each step
+    with report("Other"), doing("this"):
+        clock.work(3.0)
+    assert caplog.messages == ["Step: this", "Other: this"]
 
 
 def test_what_many_short_parts_take_is_said(clock, caplog):
@@ -92,7 +111,7 @@ def test_seconds_left_of_a_pass(clock, caplog):
     with report("Step"):
         read(50 * passes.BLOCK, clock, 0.5)
         read(50 * passes.BLOCK, clock, 0.25)
-    left = [(1, 24), (1, 19), (1, 14), (1, 9), (1, 4), (2, 11), (2, 6), (2, 1)]
+    left = [(1, 24), (1, 19), (1, 14), (1, 9), (1, 4), (2, 12), (2, 6), (2, 2)]
     assert caplog.messages == [
         f"Step: reading {50 * passes.BLOCK:,} rows, pass {i} of about 3; {seconds} s left"
         for i, seconds in left
@@ -109,21 +128,20 @@ def test_samples_are_no_passes(clock, caplog):
 def test_a_slow_set_up(clock, caplog, monkeypatch):
     """Compilation and passes of a step that is built, in their order."""
 
-    def slowly(module, name, seconds):
-        quick = getattr(module, name)
-
-        def slow(*args, **kwargs):
+    def slow(quick, seconds):
+        def slowly(*args, **kwargs):
             clock.work(seconds)
             return quick(*args, **kwargs)
 
-        monkeypatch.setattr(module, name, slow)
+        return slowly
 
     monkeypatch.setattr(once, "_kept", OrderedDict())  # nothing is compiled yet
     monkeypatch.setattr(passes, "BLOCK", 10)
     monkeypatch.setattr(threads, "NUMBA_NUM_THREADS", 1)  # they would all work by one clock
-    slowly(derivatives, "_columns", 0.25)
-    slowly(compilation, "_compile", 3.0)
-    slowly(metropolis, "run_kernel", 20.0)
+    monkeypatch.setattr(derivatives, "_columns", slow(derivatives._columns, 0.25))
+    monkeypatch.setattr(compilation, "_compile", slow(compilation._compile, 3.0))
+    kernel = replace(METROPOLIS, run_kernel=cache(slow(METROPOLIS.run_kernel, 20.0)))
+    monkeypatch.setattr(competition, "METROPOLIS", kernel)
     rng = np.random.default_rng(0)
     with pm.Model():
         beta = pm.Normal("beta", 0.0, 1.0)
@@ -136,14 +154,12 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
     assert lines[mode].endswith(" passes over the rows of 'y'")
     assert lines[0] == "reading 200 rows, pass 1 of about 3; 4 s left"
     assert all(line.startswith("reading 200 rows, pass ") for line in lines[:mode])
-    # Two kernels are tried.
-    assert lines[mode + 1 : -1] == [COMPILING, COMPILING_KERNELS, COMPILING_KERNELS]
+    assert lines[mode + 1 : -1] == [COMPILING, COMPILING_KERNELS]
     assert lines[-1].startswith("conditional moves read the bright rows, about ")
 
 
 def test_the_thread_speaks_and_ends(caplog, monkeypatch):
     monkeypatch.setattr(reporting, "PATIENCE", 0.0)
-    monkeypatch.setattr(reporting, "LOOK", 0.001)
     caplog.set_level("INFO", "pymc.flymc")
     before, limit = threading.enumerate(), time.monotonic() + 60.0
     with report("Step"), doing("this"):

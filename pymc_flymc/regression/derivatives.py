@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,7 @@ class RowDerivatives:
             self._value = likelihood.log_likelihood(arguments, outcome(likelihood, y))
         self._inputs, self._n_columns = [*arguments, *y], len(y)
         self._function = self._once(_compile_derivatives)
+        self._is_compiled = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as the family: machine code does not."""
@@ -101,8 +103,9 @@ class RowDerivatives:
         if len(columns) < self._n_columns:
             columns.append(np.full(n, ROUNDING))
         nuisances = [v[:1] for v in arguments[k:]]
-        with doing(COMPILING), _turn:  # the first call does; no other takes long
+        with nullcontext() if self._is_compiled else doing(COMPILING), _turn:
             values = iter(self._function(*arguments[:k], *nuisances, *columns))
+        self._is_compiled = True  # by the first call
         out = Derivatives(
             next(values),
             np.empty((k, n)),
