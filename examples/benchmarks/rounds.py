@@ -74,14 +74,14 @@ def measure(folder: Path, n_rows: int, n_partitions: int) -> dict[str, Any]:
             step = FireflyMH(data=on_dask(folder, n_rows, n_partitions))
             setup = time.perf_counter() - began
         target = step.target
-        target.begin_round((1,), range(1, 1 + UNITS))()  # what is compiled is compiled now
+        target.begin((1,), range(1, 1 + UNITS))()  # what is compiled is compiled now
 
         def processor() -> float:
             return time.process_time() + sum(client.run(time.process_time).values())
 
         began, used, bytes_before = time.perf_counter(), processor(), sent()
         rounds = [range(1 + UNITS * i, 1 + UNITS * (i + 1)) for i in range(1, 1 + ROUNDS)]
-        bright = [wait()[1] for wait in [target.begin_round((1,), units) for units in rounds]]
+        bright = [wait()[1] for wait in [target.begin((1,), units) for units in rounds]]
         seconds = time.perf_counter() - began
         n_proposals = sum(map(len, bright))
         return {

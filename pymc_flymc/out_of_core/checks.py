@@ -6,39 +6,40 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_block"]
+__all__ = ["check_rows"]
 
 
-def check_block(block: Any, column: str, shape: tuple[int, ...], what: str) -> np.ndarray:
+def check_rows(rows: Any, container: str, shape: tuple[int, ...], what: str) -> np.ndarray:
     """Return rows as they are, if they are as many as were asked for, and numbers.
 
     Parameters
     ----------
-    block : array
-    column : str
-        Name of the container.
+    rows : array
+    container : str
+        Its name.
     shape : tuple of int
         What it is to be.
     what : str
-        The place of the block, for messages.
+        Where the rows come from, for messages.
 
     Raises
     ------
     ValueError
     """
-    if np.ma.is_masked(block):
-        n_masked = int(np.ma.getmaskarray(block).sum())
+    if np.ma.is_masked(rows):
+        n_masked = int(np.ma.getmaskarray(rows).sum())
         raise ValueError(
-            f"data= of {column!r}: {what} has {n_masked} masked values; drop or impute these rows"
+            f"data= of {container!r}: {what} has {n_masked} masked values; drop or impute these "
+            "rows"
         )
-    block = np.asarray(np.ma.getdata(block))
-    if block.shape != shape:
+    rows = np.asarray(np.ma.getdata(rows))
+    if rows.shape != shape:
         raise ValueError(
-            f"data= of {column!r}: {what} was declared to have the shape {shape}, and has "
-            f"{block.shape}: rows of different containers would be put together. What it is read "
+            f"data= of {container!r}: {what} was declared to have the shape {shape}, and has "
+            f"{rows.shape}: rows of different containers would be put together. What it is read "
             "from has changed, or its lengths were declared wrongly: open it again, and make a new "
             "step"
         )
-    if block.dtype.kind not in "fiub":
-        raise ValueError(f"data= of {column!r}: {what} is of dtype {block.dtype}, not numbers")
-    return block
+    if rows.dtype.kind not in "fiub":
+        raise ValueError(f"data= of {container!r}: {what} is of dtype {rows.dtype}, not numbers")
+    return rows

@@ -1,7 +1,7 @@
 """Rows that the workers of a Dask cluster hold: partitions stay there, tasks go to them.
 
-Every task is pure and has a name: of lost workers the scheduler computes anew what is still needed,
-from the rows on, with the same numbers. Nothing is scattered, pinned, or kept in an actor.
+Every task is pure and has a name: of lost workers the scheduler computes again what is still
+needed, from the rows on, with the same numbers. Nothing is scattered, pinned, or kept in an actor.
 """
 
 from __future__ import annotations
@@ -12,23 +12,17 @@ import uuid
 import weakref
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from hashlib import blake2b
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple, override
 
 import cloudpickle
 import numpy as np
 
 from pymc_flymc.compat.dask import keep_tasks_home
 from pymc_flymc.out_of_core.columns import Column
-from pymc_flymc.out_of_core.tasks import (
-    Shared,
-    digest_of_rows,
-    first_of,
-    hash_of,
-    load,
-    run_pass,
-    run_round,
-    second_of,
-)
+from pymc_flymc.out_of_core.source import Partition, RowSource
+from pymc_flymc.out_of_core.tasks import Shared, load, run
 from pymc_flymc.reporting import doing, reading
 
 __all__ = ["ClusterSource"]
@@ -36,10 +30,38 @@ __all__ = ["ClusterSource"]
 #: Seconds between looks at whether there still are workers, and without any before giving up.
 LOOK, PATIENCE = 5.0, 60.0
 #: With what the names of tasks begin that read a partition's rows.
-PASS, STATE, ROUND = (f"pymc-flymc-{what}" for what in ("pass", "state", "round"))
+PASS, STATE, SUPERBATCH = (f"pymc-flymc-{what}" for what in ("pass", "state", "superbatch"))
 
 
-class ClusterSource:
+class LoadedPartition(NamedTuple):
+    """Rows in the memory of a worker.
+
+    Attributes
+    ----------
+    future : Future
+        Of a `Partition`.
+    digest : bytes
+        As it was loaded first.
+    workers : list of str
+        Addresses of those that have it.
+    """
+
+    future: Any
+    digest: bytes
+    workers: list[str]
+
+    @property
+    def home(self) -> dict[str, Any]:
+        """Which worker is preferred for its tasks, as long as there is one.
+
+        Left to itself, a scheduler has partitions copied to whoever has nothing to do: what goes
+        over the network would grow with the rows, and workers would hold more of them than their
+        part. This is a preference and no pin: the work of a lost worker goes to others.
+        """
+        return dict(workers=self.workers or None, allow_other_workers=bool(self.workers))
+
+
+class ClusterSource(RowSource):
     """Rows kept by the workers of a cluster, a task for each partition.
 
     They are loaded when they are first asked for.
@@ -71,111 +93,101 @@ class ClusterSource:
         self._columns, self._arrays = columns, arrays
         self._client, self._pid = client, os.getpid()
         self.renew()
-        client.run_on_scheduler(keep_tasks_home([PASS, STATE, ROUND]))
+        client.run_on_scheduler(keep_tasks_home([PASS, STATE, SUPERBATCH]))
         if owned:
             weakref.finalize(self, _close, client, self._pid)
 
+    @override
     def renew(self) -> None:
-        """Forget the rows that workers have loaded, and what was made of them."""
-        self.token = uuid.uuid4().hex
-        self._partitions: list[str] = []
-        self._futures: dict[str, Any] = {}
-        self._shared: dict[int, tuple[Any, Any]] = {}
-        self._homes: dict[str, list[str]] = {}
-        self._digests: dict[str, bytes] = {}
+        self._partitions: list[LoadedPartition] = []
+        self._states: dict[str, Any] = {}
+        self._shared: dict[Callable[..., Any], Any] = {}
 
+    @override
     def identity(self) -> bytes:
-        """Return what changes with the rows: as this process sees them, and as they were loaded."""
+        # As this process sees them, and as they were loaded.
         own = [column.identity() for column in self._columns.values()]
-        return b"".join([*own, *(self._digests[p] for p in self._loaded())])
+        return b"".join([*own, *(p.digest for p in self._loaded())])
 
-    def _loaded(self) -> list[str]:
-        """Return the names of the partitions, loaded where they will stay."""
+    def _loaded(self) -> list[LoadedPartition]:
+        """Return the partitions, loaded where they will stay."""
         if not self._partitions:
             with doing("loading all rows into the memory of the cluster's workers"):
-                self._partitions = self._persist(self._arrays)
-                futures = [self._futures[p] for p in self._partitions]
+                futures = self._persist()
                 self._wait(futures)
-                asked = [self._submit(digest_of_rows, f, key=f"{f.key}-digest") for f in futures]
-                self._digests = dict(zip(self._partitions, self._gather(asked), strict=True))
-                found = self._connected().who_has(futures)
-            self._homes = {p: list(found.get(p, ())) for p in self._partitions}
+                digest_of = attrgetter("digest")
+                asked = [self._submit(digest_of, f, key=f"{f.key}-digest") for f in futures]
+                digests, found = self._gather(asked), self._connected().who_has(futures)
+            self._partitions = [
+                LoadedPartition(future, digest, list(found.get(future.key, ())))
+                for future, digest in zip(futures, digests, strict=True)
+            ]
         return self._partitions
 
-    def _persist(self, arrays: Mapping[str, Any]) -> list[str]:
-        """Load the partitions where they will stay; return their names."""
+    def _persist(self) -> list[Any]:
+        """Load the partitions where they will stay."""
         from dask import delayed
 
-        bounds = np.concatenate([[0], np.cumsum(next(iter(arrays.values())).chunks[0])])
-        pieces = [array.to_delayed().ravel() for array in arrays.values()]
-        named: list[str] = []
+        token = uuid.uuid4().hex
+        bounds = np.concatenate([[0], np.cumsum(next(iter(self._arrays.values())).chunks[0])])
+        pieces = [array.to_delayed().ravel() for array in self._arrays.values()]
         tasks: list[Any] = []
         for i, blocks in enumerate(zip(*pieces, strict=True)):
             if bounds[i + 1] > bounds[i]:
-                rows, number = range(bounds[i], bounds[i + 1]), len(named)
-                named.append(f"pymc-flymc-rows-{self.token}-{number}")
+                rows, number = range(bounds[i], bounds[i + 1]), len(tasks)
+                name = f"pymc-flymc-rows-{token}-{number}"
                 load_rows = delayed(load, pure=False)
-                tasks.append(load_rows(number, rows, self.shapes, *blocks, dask_key_name=named[-1]))
+                tasks.append(load_rows(number, rows, self.shapes, *blocks, dask_key_name=name))
         client = self._connected()
         with client.as_current():
-            futures = client.compute(tasks)
-        self._futures |= dict(zip(named, futures, strict=True))
-        return named
+            return list(client.compute(tasks))
 
-    def map(
-        self, work: Callable[..., Any], *arguments: Any, by_chunk: bool = False
-    ) -> Iterator[Any]:
-        """Yield the work of each partition: what is a sum is added up there."""
-        shared = self._share((work, arguments))
-        futures = [self._submit_home(p, PASS, run_pass, shared, by_chunk) for p in self._loaded()]
+    @override
+    def map(self, work: Callable[..., Any], by_chunk: bool = False) -> Iterator[Any]:
+        shared = self._share(work)
+        futures = [self._submit_home(p, PASS, shared) for p in self._loaded()]
         for future in reading(futures, self.n_rows, 1, self):
             yield self._gather([future])[0]
 
-    def prepare(self, build: Callable[..., Any], *arguments: Any) -> tuple[list[Any], list[Any]]:
-        """Have each partition's worker build what it keeps; return the names of that."""
-        shared = self._share((build, arguments))
-        kept, said = [], []
+    @override
+    def prepare(self, build: Callable[[Partition], tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+        shared = self._share(build)
+        kept: list[Any] = []
+        said: list[Any] = []
         for p in self._loaded():
-            both = self._submit_home(p, STATE, run_pass, shared, False)
-            state = self._submit(first_of, both, key=f"{STATE}-{uuid.uuid4().hex}", **self._home(p))
-            self._futures[state.key] = state
-            key = f"{STATE}-{uuid.uuid4().hex}"
-            said.append(self._submit(second_of, both, key=key, **self._home(p)))
-            kept.append(state.key)
+            both = self._submit_home(p, STATE, shared)
+            for i, futures in enumerate((kept, said)):
+                key = f"{STATE}-{uuid.uuid4().hex}"
+                futures.append(self._submit(itemgetter(i), both, key=key, **p.home))
         found = [self._gather([each])[0] for each in reading(said, self.n_rows, 1, self)]
-        return kept, found
+        self._states |= {state.key: state for state in kept}
+        return [state.key for state in kept], found
 
+    @override
     def start(
         self, work: Callable[..., Any], states: list[Any], *arguments: Any
     ) -> Callable[[], list[Any]]:
-        """Submit a round, one task for each partition. Its name is what its numbers come from."""
-        first, *rest = arguments
-        shared = self._share_once(work, first)
-        said = repr(rest)
+        if work not in self._shared:
+            self._shared = {work: self._share(work)}
+        shared, said = self._shared[work], repr(arguments)
         futures = [
+            # The name is what its random numbers come from: a task that is lost is run again.
             self._submit_home(
                 p,
-                ROUND,
-                run_round,
-                self._futures[state],
+                SUPERBATCH,
                 shared,
-                *rest,
-                token=hash_of(f"{state} {said}".encode()),
+                self._states[state],
+                *arguments,
+                token=_hash(f"{state} {said}".encode()),
             )
             for p, state in zip(self._loaded(), states, strict=True)
         ]
         return lambda: self._gather(futures)
 
-    def _share(self, value: Any) -> Any:
-        """Return a task's result that is an object, to be unpickled once in each process."""
-        blob = cloudpickle.dumps(value)
-        return self._submit(Shared, blob, key=f"pymc-flymc-shared-{hash_of(blob)}")
-
-    def _share_once(self, work: Callable[..., Any], first: Any) -> Any:
-        self._connected()
-        if id(work) not in self._shared or self._shared[id(work)][0] is not first:
-            self._shared[id(work)] = first, self._share((work, first))
-        return self._shared[id(work)][1]
+    def _share(self, work: Callable[..., Any]) -> Any:
+        """Return a task's result that is a function, to be unpickled once by each worker."""
+        blob = cloudpickle.dumps(work)
+        return self._submit(Shared, blob, key=f"pymc-flymc-shared-{_hash(blob)}")
 
     def _submit(self, work: Callable[..., Any], *arguments: Any, key: str, **where: Any) -> Any:
         client = self._connected()
@@ -184,26 +196,16 @@ class ClusterSource:
 
     def _submit_home(
         self,
-        partition: str,
+        partition: LoadedPartition,
         prefix: str,
-        work: Callable[..., Any],
+        shared: Any,
         *arguments: Any,
         token: str | None = None,
     ) -> Any:
         """Submit work on a partition to a worker that has it."""
-        key, rows = f"{prefix}-{token or uuid.uuid4().hex}", self._futures[partition]
-        digest = self._digests[partition]
-        return self._submit(work, rows, digest, *arguments, key=key, **self._home(partition))
-
-    def _home(self, partition: str) -> dict[str, Any]:
-        """Return which worker is preferred for a partition, as long as there is one.
-
-        Left to itself, a scheduler has partitions copied to whoever has nothing to do: what goes
-        over the network would grow with the rows, and workers would hold more of them than their
-        part. This is a preference and no pin: the work of a lost worker goes to others.
-        """
-        home = self._homes[partition]
-        return dict(workers=home or None, allow_other_workers=bool(home))
+        key = f"{prefix}-{token or uuid.uuid4().hex}"
+        rows = partition.future, partition.digest
+        return self._submit(run, *rows, shared, *arguments, key=key, **partition.home)
 
     def _connected(self) -> Any:
         """Return the client, in the process that has it."""
@@ -252,10 +254,13 @@ class ClusterSource:
                 )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the connection, which is of one process: elsewhere nothing can be asked for."""
-        nothing: dict[str, Any] = {}
-        kept = {"_futures": nothing, "_shared": nothing, "_columns": nothing, "_arrays": nothing}
-        return self.__dict__ | {"_client": None, "_pid": 0} | kept
+        """Leave out the connection, which is of one process: another can ask for nothing."""
+        left_out = ("_states", "_shared", "_columns", "_arrays", "_partitions")
+        return self.__dict__ | {"_client": None, "_pid": 0} | {name: () for name in left_out}
+
+
+def _hash(what: bytes) -> str:
+    return blake2b(what, digest_size=16).hexdigest()
 
 
 def _close(client: Any, pid: int) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import os
+from abc import ABC, abstractmethod
+from typing import Any, override
 
 import numpy as np
 from scipy.sparse import issparse
 
-from pymc_flymc.out_of_core.checks import check_block
+from pymc_flymc.compat.numpy import drop_pages
+from pymc_flymc.graphs.digests import digest_of
+from pymc_flymc.out_of_core.checks import check_rows
 from pymc_flymc.out_of_core.dask_arrays import is_dask, with_checked_blocks
-from pymc_flymc.out_of_core.files import FileColumn
 from pymc_flymc.out_of_core.frames import array_of_frame, is_frame
-from pymc_flymc.out_of_core.identity import check_chunks, identity_of
+from pymc_flymc.out_of_core.identity import check_chunks, identity_of, state_of_file
 
-__all__ = ["ArrayColumn", "Column", "as_column"]
+__all__ = ["ArrayColumn", "Column", "FileColumn", "as_column"]
 
 
-class Column(Protocol):
+class Column(ABC):
     """What a container holds for all rows: one number a row, or several.
 
     Attributes
@@ -28,18 +31,15 @@ class Column(Protocol):
         Rows that are stored together, one where any row can be read alone.
     """
 
-    @property
-    def shape(self) -> tuple[int, ...]: ...  # noqa: D102
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    chunk: int
 
-    @property
-    def dtype(self) -> np.dtype: ...  # noqa: D102
-
-    @property
-    def chunk(self) -> int: ...  # noqa: D102
-
+    @abstractmethod
     def read(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return some rows: a range with a step, or sorted row numbers, each chunk read once."""
 
+    @abstractmethod
     def identity(self) -> bytes:
         """Return what changes with the rows; see `identity_of`."""
 
@@ -47,7 +47,7 @@ class Column(Protocol):
         """Refuse rows that have changed since `identity` was asked for, if that costs nothing."""
 
 
-class ArrayColumn:
+class ArrayColumn(Column):
     """An array that reads rows when it is indexed: of NumPy, Zarr or Dask.
 
     Parameters
@@ -65,8 +65,8 @@ class ArrayColumn:
         # Zarr says one number for all chunks, Dask one for each.
         self.chunk = int(max(first, default=1) if isinstance(first, tuple) else first)
 
+    @override
     def read(self, rows: slice | np.ndarray) -> np.ndarray:
-        """Return some rows, of an array in memory a view."""
         if isinstance(self.array, np.ndarray):
             return self.array[rows]
         if is_dask(self.array):
@@ -76,12 +76,102 @@ class ArrayColumn:
             getattr(self.array, "oindex", self.array)[rows] if by_number else self.array[rows]
         )
 
+    @override
     def identity(self) -> bytes:
-        """Return what changes with the rows."""
         return identity_of(self.array)
 
+
+class FileColumn(Column):
+    """A memory map of a file, of which no page stays in the process.
+
+    Ranges of rows are read from the file itself, at several times the speed at which pages of a map
+    come in one after the other; rows by number come from the map.
+
+    Parameters
+    ----------
+    array : memmap
+        C-contiguous; a view of a map will do.
+    """
+
+    chunk = 1
+
+    def __init__(self, array: np.memmap) -> None:
+        self._array = array
+        self.shape, self.dtype = array.shape, array.dtype
+        whole = array
+        while isinstance(whole.base, np.memmap):
+            whole = whole.base
+        self._path = str(array.filename)
+        self._number = os.stat(self._path).st_ino
+        self._state = state_of_file(self._path)
+        # Of a view it is that of the whole map.
+        self._offset = int(array.offset) + array.ctypes.data - whole.ctypes.data
+
+    @staticmethod
+    def can_be(array: Any) -> bool:
+        """Return whether an array is a map of a file, and what the file holds."""
+        # A copy-on-write map ("c") may differ from its file.
+        good = isinstance(array, np.memmap) and array.filename is not None and array.mode != "c"
+        return good and bool(array.flags.c_contiguous) and array.dtype.isnative
+
+    @override
+    def read(self, rows: slice | np.ndarray) -> np.ndarray:
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(self.shape[0])
+            if step == 1:
+                return self._read_file(start, max(start, stop))
+        found = np.array(self._array[rows])
+        drop_pages(self._array)
+        return found
+
+    @override
+    def identity(self) -> bytes:
+        try:
+            replaced = os.stat(self._path).st_ino != self._number
+        except FileNotFoundError:
+            replaced = True
+        if replaced:
+            raise ValueError(
+                f"{self._path} is no longer the file that was opened: open it again, and make a "
+                "new step"
+            )
+        self._state = state_of_file(self._path)
+        if self._state[0] < self._offset + self._array.nbytes:
+            raise ValueError(f"{self._path} is shorter than the map of it")
+        return digest_of(self._array) + repr(self._state).encode()
+
+    @override
     def check_unchanged(self) -> None:
-        """Nothing that costs nothing tells."""
+        if state_of_file(self._path) != self._state:
+            raise ValueError(
+                f"{self._path} has been written to while it was sampled from: the draws since are "
+                "those of no posterior. Sample again"
+            )
+
+    def _read_file(self, start: int, stop: int) -> np.ndarray:
+        out = np.empty((stop - start, *self.shape[1:]), self.dtype)
+        each = out.itemsize * int(np.prod(self.shape[1:]))
+        view, done = memoryview(out.reshape(-1).view(np.uint8)), 0
+        with open(self._path, "rb", buffering=0) as file:
+            file.seek(self._offset + start * each)
+            while done < len(view):
+                n_read = file.readinto(view[done:])
+                if not n_read:
+                    raise ValueError(f"{self._path} is shorter than the map of it")
+                done += n_read
+        return out
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by the file's name, and its state."""
+        return _reopened, (self._path, self.dtype, self._offset, self.shape, self._state)
+
+
+def _reopened(
+    path: str, dtype: np.dtype, offset: int, shape: tuple[int, ...], state: tuple[int, int]
+) -> FileColumn:
+    column = FileColumn(np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape))
+    column._state = state
+    return column
 
 
 def as_column(name: str, values: Any) -> Column | None:
@@ -105,7 +195,7 @@ def as_column(name: str, values: Any) -> Column | None:
     elif isinstance(values, list | tuple):
         values = np.asarray(values)
     if isinstance(values, np.ma.MaskedArray):
-        values = check_block(values, name, values.shape, "the array")
+        values = check_rows(values, name, values.shape, "the array")
     if issparse(values):
         raise ValueError(f"data= of {name!r} is a sparse matrix: make it dense, by .toarray()")
     if not (hasattr(values, "shape") and hasattr(values, "dtype") and len(values.shape)):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from pymc_flymc.out_of_core.checks import check_block
+from pymc_flymc.out_of_core.checks import check_rows
 
-__all__ = ["is_dask", "with_checked_blocks"]
+__all__ = ["is_dask", "leaves", "with_checked_blocks"]
+
+#: Objects of a Dask graph are looked into so deep: files stand in arguments of tasks.
+DEEPEST = 12
 
 
 def is_dask(values: Any) -> bool:
@@ -29,11 +34,50 @@ def with_checked_blocks(name: str, array: Any) -> Any:
     if any(np.isnan(n) for n in array.shape):
         array = array.compute_chunk_sizes()
     meta = np.empty((0,) * array.ndim, array.dtype)
-    checked = array.map_blocks(_checked, column=name, dtype=array.dtype, meta=meta)
+    checked = array.map_blocks(_checked, container=name, dtype=array.dtype, meta=meta)
     return checked.rechunk({axis: -1 for axis in range(1, array.ndim)})
 
 
-def _checked(block: Any, column: str, block_info: Any = None) -> Any:
+def _checked(block: Any, container: str, block_info: Any = None) -> Any:
     at = block_info[0]["array-location"]
     shape = tuple(stop - start for start, stop in at)
-    return check_block(block, column, shape, f"the block of rows {at[0][0]:,} to {at[0][1]:,}")
+    return check_rows(block, container, shape, f"the block of rows {at[0][0]:,} to {at[0][1]:,}")
+
+
+def leaves(array: Any) -> list[Any]:
+    """Return paths of files, arrays in memory and Zarr arrays that a Dask array is made of.
+
+    Where a version of Dask has tasks of another form, some may not be found: what is in them is not
+    known to have changed.
+    """
+    found: dict[Any, Any] = {}
+    seen: set[int] = set()
+
+    def visit(value: Any, depth: int) -> None:
+        if isinstance(value, str):
+            path = value.removeprefix("file://")
+            if os.sep in path and path not in found and os.path.isfile(path):
+                found[path] = path
+            return
+        if depth > DEEPEST or id(value) in seen or isinstance(value, type | int | float | bytes):
+            return
+        seen.add(id(value))
+        if isinstance(value, np.ndarray) or hasattr(value, "nchunks_initialized"):
+            found[id(value)] = value
+        else:
+            for part in _parts(value):
+                visit(part, depth + 1)
+
+    for task in dict(array.__dask_graph__()).values():
+        visit(task, 0)
+    return list(found.values())
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """Return what an object of a Dask graph is made of: a collection, a task, a piece of a file."""
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if isinstance(value, tuple | list | set | frozenset):
+        return list(value)
+    names = ("args", "kwargs", "keywords", "value", "path", "fragment")
+    return [getattr(value, name, None) for name in names]

@@ -7,21 +7,19 @@ their content. Arrays of Dask are made of these.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from pymc_flymc.graphs.digests import digest_of
-from pymc_flymc.out_of_core.dask_arrays import is_dask
+from pymc_flymc.out_of_core.dask_arrays import is_dask, leaves
 
 __all__ = ["check_chunks", "identity_of", "state_of_file"]
 
 #: Rows of an array of another kind that are read.
 LOOKED_AT = 16
-#: Objects of a Dask graph are looked into so deep: files stand in arguments of tasks.
-DEEPEST = 12
 
 
 def state_of_file(path: str) -> tuple[int, int]:
@@ -39,7 +37,7 @@ def identity_of(array: Any) -> bytes:
         Of NumPy, Zarr or Dask, or of another kind, of which a few rows are read.
     """
     found = blake2b(repr((tuple(array.shape), np.dtype(array.dtype).str)).encode(), digest_size=16)
-    for leaf in _leaves(array) if is_dask(array) else [array]:
+    for leaf in leaves(array) if is_dask(array) else [array]:
         if isinstance(leaf, str):
             found.update(repr(state_of_file(leaf)).encode())
         elif isinstance(leaf, np.ndarray):
@@ -70,7 +68,7 @@ def check_chunks(name: str, array: Any) -> None:
     ------
     ValueError
     """
-    for leaf in _leaves(array) if is_dask(array) else [array]:
+    for leaf in leaves(array) if is_dask(array) else [array]:
         if _is_zarr(leaf) and leaf.nchunks_initialized < leaf.nchunks:
             missing = leaf.nchunks - leaf.nchunks_initialized
             raise ValueError(
@@ -102,38 +100,3 @@ def _file_of_map(array: np.ndarray) -> str | None:
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     return str(owner.filename) if getattr(owner, "filename", None) else None
-
-
-def _leaves(array: Any) -> list[Any]:
-    """Return the paths of files, arrays in memory and Zarr arrays that a Dask array is made of."""
-    found: dict[Any, Any] = {}
-    seen: set[int] = set()
-
-    def visit(value: Any, depth: int) -> None:
-        if isinstance(value, str):
-            path = value.removeprefix("file://")
-            if os.sep in path and path not in found and os.path.isfile(path):
-                found[path] = path
-            return
-        if depth > DEEPEST or id(value) in seen or isinstance(value, type | int | float | bytes):
-            return
-        seen.add(id(value))
-        if isinstance(value, np.ndarray) or _is_zarr(value):
-            found[id(value)] = value
-        else:
-            for part in _parts(value):
-                visit(part, depth + 1)
-
-    for task in dict(array.__dask_graph__()).values():
-        visit(task, 0)
-    return list(found.values())
-
-
-def _parts(value: Any) -> Iterable[Any]:
-    """Return what an object of a Dask graph is made of: a collection, a task, a piece of a file."""
-    if isinstance(value, Mapping):
-        return list(value.values())
-    if isinstance(value, tuple | list | set | frozenset):
-        return list(value)
-    names = ("args", "kwargs", "keywords", "value", "path", "fragment")
-    return [getattr(value, name, None) for name in names]

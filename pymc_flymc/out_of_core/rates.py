@@ -1,8 +1,9 @@
-"""The Taylor bound of rows that lie elsewhere: tables of each partition, and sums over all."""
+"""The Taylor bound of rows out of core: tables of rates of each partition, and sums over all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from pymc_flymc.out_of_core.stored_rows import SourceRows, read_rows
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.passes import blocks_of
 
-__all__ = ["Rates", "prepare_elsewhere", "row_constants"]
+__all__ = ["Rates", "prepare_rates", "row_constants"]
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,8 @@ class Rates:
     moment: float
 
 
-def prepare_elsewhere(
-    problem: Problem, bound: Taylor
-) -> tuple[Rates, list[Any], np.ndarray, float]:
-    """Bound the remainders of all rows, where they lie, in one pass over them.
+def prepare_rates(problem: Problem, bound: Taylor) -> tuple[Rates, list[Any], np.ndarray, float]:
+    """Bound the remainders of all rows, where they are stored, in one pass over them.
 
     Returns
     -------
@@ -68,7 +67,7 @@ def prepare_elsewhere(
     moment = float(chi.moment(bound.order + 1, dimension_of(anchor)))
     spans = spans_of(metric, problem.design.n_predictors)
     rates = Rates(bound, problem.likelihood, anchor.w, spans, limit, moment)
-    tables, sums = stored.source.prepare(_bound_partition, stored.builder, rates)
+    tables, sums = stored.source.prepare(partial(_bound_partition, stored.builder, rates))
     growth = max(each[3] for each in sums)
     near, beyond, expected = (sum(each[i] for each in sums) for i in range(3))
     cubic = sum(each[4] for each in sums)
@@ -78,7 +77,7 @@ def prepare_elsewhere(
 
 
 def _bound_partition(
-    partition: Partition, builder: DesignBuilder, rates: Rates
+    builder: DesignBuilder, rates: Rates, partition: Partition
 ) -> tuple[RateTables, tuple[float, float, float, float, Any]]:
     """Return the tables of a partition, its sums of rates, expected rows, growth, cubic form."""
     near, beyond = (np.empty(partition.n_rows, np.float32) for _ in range(2))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, override
 
 import numpy as np
 
-from pymc_flymc.out_of_core.checks import check_block
+from pymc_flymc.out_of_core.checks import check_rows
 from pymc_flymc.out_of_core.columns import Column
 from pymc_flymc.reporting import reading
 from pymc_flymc.threads import in_order
@@ -43,7 +44,7 @@ class Partition:
     start : int
         Where the partition begins in the columns.
     digest : bytes
-        Of all its rows, if it may be loaded again by somebody else; see `check_same`.
+        Content hash of its rows, if they may be loaded again.
     """
 
     number: int
@@ -52,19 +53,6 @@ class Partition:
     columns: Mapping[str, Column]
     start: int = 0
     digest: bytes = b""
-
-    def check_same(self, digest: bytes) -> None:
-        """Refuse rows that are not those of which a digest was taken.
-
-        Raises
-        ------
-        ValueError
-        """
-        if self.digest != digest:
-            raise ValueError(
-                f"the rows of partition {self.number} were lost and read again, and have changed "
-                "meanwhile: sample again, once nobody writes to them"
-            )
 
     def read(self, rows: slice | np.ndarray) -> Values:
         """Return rows by their numbers in the partition: a slice, or a sorted array of them.
@@ -82,20 +70,20 @@ class Partition:
             at, n = self.start + rows, len(rows)
         what = f"what was read in partition {self.number}"
         return {
-            name: check_block(column.read(at), name, (n, *column.shape[1:]), what)
+            name: check_rows(column.read(at), name, (n, *column.shape[1:]), what)
             for name, column in self.columns.items()
         }
 
     def chunks(self) -> list[slice]:
-        """Cut the partition into pieces that are read at a time, whole chunks where possible."""
-        chunk = max(column.chunk for column in self.columns.values())
-        size = max(1, CHUNK // chunk) * chunk
+        """Cut the partition into what is read at a time: chunks of the stores, where possible."""
+        together = max(column.chunk for column in self.columns.values())
+        size = max(1, CHUNK // together) * together
         starts = range(0, self.n_rows, size)
         return [slice(start, min(start + size, self.n_rows)) for start in starts]
 
 
-class RowSource(Protocol):
-    """All rows of some containers, wherever they lie.
+class RowSource(ABC):
+    """All rows of some containers, wherever they are stored.
 
     Attributes
     ----------
@@ -105,7 +93,7 @@ class RowSource(Protocol):
     shapes : dict
         Of a row of each container.
     in_flight : int
-        Rounds that are worth having under way at a time.
+        Superbatches that are worth having under way at a time.
     """
 
     names: tuple[str, ...]
@@ -113,30 +101,32 @@ class RowSource(Protocol):
     shapes: dict[str, tuple[int, ...]]
     in_flight: int
 
-    def map(
-        self, work: Callable[..., Any], *arguments: Any, by_chunk: bool = False
-    ) -> Iterator[Any]:
-        """Yield ``work(partition, *arguments)`` of each partition, in their order.
+    @abstractmethod
+    def map(self, work: Callable[..., Any], by_chunk: bool = False) -> Iterator[Any]:
+        """Yield ``work(partition)`` of each partition, in their order.
 
         Parameters
         ----------
         by_chunk : bool
-            The work is a sum over rows. It is called as ``work(partition, *arguments, chunks)``,
-            and the source says which chunks of a partition are summed at a time.
+            The work is a sum over rows: the source may call ``work(partition, chunks)`` for some of
+            a partition's chunks at a time.
         """
 
-    def prepare(self, build: Callable[..., Any], *arguments: Any) -> tuple[list[Any], list[Any]]:
-        """Keep ``build(partition, *arguments)`` of each partition where its rows are.
+    @abstractmethod
+    def prepare(self, build: Callable[[Partition], tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+        """Keep what ``build`` makes of each partition where its rows are.
 
-        ``build`` returns what is kept and what is said of it. The results are references to the
+        ``build`` returns what is kept, and a summary of it. The results are references to the
         former, for `start`, and a list of the latter.
         """
 
+    @abstractmethod
     def start(
         self, work: Callable[..., Any], states: list[Any], *arguments: Any
     ) -> Callable[[], list[Any]]:
         """Begin ``work(partition, state, *arguments)`` of each partition; the result waits."""
 
+    @abstractmethod
     def identity(self) -> bytes:
         """Return what changes with the rows, as far as can be told without reading them all.
 
@@ -146,6 +136,7 @@ class RowSource(Protocol):
             If rows are no longer where they were.
         """
 
+    @abstractmethod
     def renew(self) -> None:
         """Forget rows that have been read: they have changed."""
 
@@ -158,7 +149,7 @@ def partition_bounds(n_rows: int, chunk: int = 1) -> list[int]:
     return [*range(0, n_rows, size), n_rows]
 
 
-class LocalSource:
+class LocalSource(RowSource):
     """Rows that this process reads itself.
 
     Parameters
@@ -182,39 +173,32 @@ class LocalSource:
             for i, (first, last) in enumerate(itertools.pairwise(bounds))
         ]
 
-    def map(
-        self, work: Callable[..., Any], *arguments: Any, by_chunk: bool = False
-    ) -> Iterator[Any]:
-        """Yield the work of each partition or chunk, by several threads."""
-        if by_chunk:
-            todo: list[Any] = [(p, [each]) for p in self.partitions for each in p.chunks()]
-            counted = reading(todo, self.n_rows, 1, self)
-            yield from in_order(lambda each: work(each[0], *arguments, each[1]), counted, len(todo))
-        else:
-            counted = reading(self.partitions, self.n_rows, 1, self)
-            yield from in_order(lambda each: work(each, *arguments), counted, len(self.partitions))
+    @override
+    def map(self, work: Callable[..., Any], by_chunk: bool = False) -> Iterator[Any]:
+        tasks: list[tuple[Any, ...]] = [(partition,) for partition in self.partitions]
+        if by_chunk:  # more of them, for threads
+            tasks = [(p, [chunk]) for p in self.partitions for chunk in p.chunks()]
+        counted = reading(tasks, self.n_rows, 1, self)
+        return in_order(lambda task: work(*task), counted, len(tasks))
 
-    def prepare(self, build: Callable[..., Any], *arguments: Any) -> tuple[list[Any], list[Any]]:
-        """Build what each partition keeps."""
-        results = list(self.map(build, *arguments))
-        return [kept for kept, _ in results], [said for _, said in results]
+    @override
+    def prepare(self, build: Callable[[Partition], tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
+        kept, said = zip(*self.map(build), strict=True)
+        return list(kept), list(said)
 
+    @override
     def start(
         self, work: Callable[..., Any], states: list[Any], *arguments: Any
     ) -> Callable[[], list[Any]]:
-        """Return the work of all partitions as a function that does it."""
         for column in self._columns.values():
             column.check_unchanged()
+        pairs = list(zip(self.partitions, states, strict=True))
+        return lambda: list(in_order(lambda pair: work(*pair, *arguments), pairs, len(pairs)))
 
-        def result() -> list[Any]:
-            pairs = list(zip(self.partitions, states, strict=True))
-            return list(in_order(lambda pair: work(*pair, *arguments), pairs, len(pairs)))
-
-        return result
-
+    @override
     def identity(self) -> bytes:
-        """Return the columns' identities, one after the other."""
         return b"".join(column.identity() for column in self._columns.values())
 
+    @override
     def renew(self) -> None:
-        """Nothing is kept of the rows."""
+        pass

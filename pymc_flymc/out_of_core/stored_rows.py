@@ -19,6 +19,8 @@ __all__ = ["SourceRows", "read_rows"]
 
 #: Consecutive rows of a sample that are read together: about a page of a file.
 RUN = 64
+#: From rows and their outcomes to terms of sums.
+Terms = Callable[[Design, np.ndarray], Iterable[Any]]
 
 
 @dataclass(frozen=True)
@@ -43,22 +45,24 @@ class SourceRows:
     def sample(self, stride: int) -> Sample:
         """Return about every stride-th row of all partitions."""
         if stride not in self._samples:
-            numbers, parts = zip(*self.source.map(_sample, self.builder, stride), strict=True)
+            work = partial(_sample, self.builder, stride)
+            numbers, parts = zip(*self.source.map(work), strict=True)
             values = {
                 name: np.concatenate([part[name] for part in parts]) for name in self.source.names
             }
             containers = partial(self.builder.values, values)
             self._samples.clear()  # one at a time: it is for steps that come one after the other
-            sample = Sample(*self.builder(values), np.concatenate(numbers), containers)
-            self._samples[stride] = sample
+            self._samples[stride] = Sample(
+                *self.builder(values), np.concatenate(numbers), containers
+            )
         return self._samples[stride]
 
-    def sums(self, terms: Callable[[Design, np.ndarray], Iterable[Any]]) -> Iterator[Any]:
+    def sums(self, terms: Terms) -> Iterator[Any]:
         """Read all rows, with their outcomes, and yield sums of their terms."""
-        return self.source.map(_sum_chunks, self.builder, terms, by_chunk=True)
+        return self.source.map(partial(_sum_chunks, self.builder, terms), by_chunk=True)
 
 
-def _sample(partition: Partition, builder: DesignBuilder, stride: int) -> tuple[np.ndarray, Values]:
+def _sample(builder: DesignBuilder, stride: int, partition: Partition) -> tuple[np.ndarray, Values]:
     """Read runs of rows, at equal distances through all partitions; return their numbers, too."""
     wide = RUN * stride
     starts = np.arange(-partition.first % wide, partition.n_rows, wide)
@@ -66,17 +70,16 @@ def _sample(partition: Partition, builder: DesignBuilder, stride: int) -> tuple[
     rows = rows[rows < partition.n_rows]
     values = partition.read(rows)
     if len(rows):
-        _checked(builder, partition, values, rows)
+        _build(builder, partition, values, rows)  # refuses bad rows by their numbers
     return partition.first + rows, values
 
 
 def _sum_chunks(
-    partition: Partition,
-    builder: DesignBuilder,
-    terms: Callable[[Design, np.ndarray], Iterable[Any]],
-    chunks: Sequence[slice],
+    builder: DesignBuilder, terms: Terms, partition: Partition, chunks: Sequence[slice] = ()
 ) -> tuple[Any, ...]:
-    return add_up(each for chunk in chunks for each in terms(*read_rows(builder, partition, chunk)))
+    """Add up the terms of some chunks, by default of all."""
+    read = (read_rows(builder, partition, chunk) for chunk in chunks or partition.chunks())
+    return add_up(each for rows in read for each in terms(*rows))
 
 
 def read_rows(
@@ -91,19 +94,21 @@ def read_rows(
         from zero among all rows, and the partition.
     """
     numbers = range(partition.n_rows)[rows] if isinstance(rows, slice) else rows
-    return _checked(builder, partition, partition.read(rows), numbers)
+    return _build(builder, partition, partition.read(rows), numbers)
 
 
-def _checked(
+def _build(
     builder: DesignBuilder, partition: Partition, values: Values, numbers: Any
 ) -> tuple[Design, np.ndarray]:
+    def place(row: int) -> str:
+        return f"row {partition.first + int(numbers[row]):,}, in partition {partition.number}"
+
     for name, found in values.items():
         if found.dtype.kind == "f" and not np.isfinite(found).all():
-            bad = ~np.isfinite(found.reshape(len(found), -1)).all(axis=1)
-            place = _place(partition, numbers[int(np.flatnonzero(bad)[0])])
+            bad = np.flatnonzero(~np.isfinite(found.reshape(len(found), -1)).all(axis=1))
             raise ValueError(
-                f"{place}: the data of {name!r} have NaN or infinite values, there and in "
-                f"{int(bad.sum()) - 1} more of the {len(found):,} rows that were read with it; "
+                f"{place(int(bad[0]))}: the data of {name!r} have NaN or infinite values, there "
+                f"and in {len(bad) - 1} more of the {len(found):,} rows that were read with it; "
                 "drop or impute these rows"
             )
     try:
@@ -113,20 +118,16 @@ def _checked(
         if first is None:
             raise
         # A message about this row alone does not count rows.
-        said = _refusal(builder, values, first) or str(error)
+        said = _refusal(builder, values, slice(first, first + 1)) or str(error)
         said = re.sub(r",? ?(first )?(at|in) row 0\b", "", said)
         said = re.sub(r"\bhas \d+ values\b", "has values", said)
-        raise ValueError(f"{_place(partition, numbers[first])}: {said}") from None
+        raise ValueError(f"{place(first)}: {said}") from None
 
 
-def _place(partition: Partition, row: int) -> str:
-    return f"row {partition.first + int(row):,}, in partition {partition.number}"
-
-
-def _refusal(builder: DesignBuilder, values: Values, start: int, stop: int = 0) -> str | None:
+def _refusal(builder: DesignBuilder, values: Values, rows: slice) -> str | None:
     """Return why rows are refused, None if they are not."""
     try:
-        builder({name: found[start : stop or start + 1] for name, found in values.items()})
+        builder({name: found[rows] for name, found in values.items()})
     except ValueError as error:
         return str(error)
     return None
@@ -137,8 +138,8 @@ def _first_bad(builder: DesignBuilder, values: Values, n: int) -> int | None:
     start, stop = 0, n
     while stop - start > 1:
         middle = (start + stop) // 2
-        if _refusal(builder, values, start, middle) is not None:
-            stop = middle
-        else:
+        if _refusal(builder, values, slice(start, middle)) is None:
             start = middle
-    return start if n and _refusal(builder, values, start) is not None else None
+        else:
+            stop = middle
+    return start if n and _refusal(builder, values, slice(start, start + 1)) else None

@@ -55,7 +55,7 @@ class ChainDiagnostics:
 
         Parameters
         ----------
-        chain : FireflyChain or BlockChain
+        chain : FireflyChain or BatchChain
         before : ndarray, shape (D,)
             Parameters before the draw.
         tuning : bool

@@ -41,7 +41,7 @@ from pymc_flymc.target.target import Target
 
 if TYPE_CHECKING:
     from pymc_flymc.out_of_core.source import RowSource
-    from pymc_flymc.out_of_core.target import BlockTarget
+    from pymc_flymc.out_of_core.target import BatchTarget
 
 __all__ = ["FireflyStep"]
 
@@ -173,7 +173,7 @@ class FireflyStep(ProgressColumns, BlockedStep):
     @abstractmethod
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> tuple[Target | BlockTarget, Tuner]:
+    ) -> tuple[Target | BatchTarget, Tuner]:
         """Build the target, with the bound asked for or good ones, and say how it is sampled."""
 
     @property

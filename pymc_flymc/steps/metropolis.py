@@ -20,7 +20,7 @@ from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
 if TYPE_CHECKING:
-    from pymc_flymc.out_of_core.target import BlockTarget
+    from pymc_flymc.out_of_core.target import BatchTarget
 
 __all__ = ["FireflyMH"]
 
@@ -154,19 +154,19 @@ class FireflyMH(FireflyStep):
         check_settings(bound, brightness, proposal, kernel)
         source = None
         if data is not None:
-            from pymc_flymc.out_of_core.chain import check_elsewhere
             from pymc_flymc.out_of_core.data import source_of
+            from pymc_flymc.out_of_core.feasibility import check_out_of_core
 
-            check_elsewhere(bound, brightness, proposal, kernel)
+            check_out_of_core(bound, brightness, proposal, kernel)
             source = source_of(data, client)
         self._bound_setting, self._settings = bound, (brightness, proposal, kernel)
         self._build(vars, brightness, transitions, anchor, model, rng, initial_point, source)
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> tuple[Target | BlockTarget, Tuner]:
+    ) -> tuple[Target | BatchTarget, Tuner]:
         if self._source is not None:
-            from pymc_flymc.out_of_core.chain import choose_blocks
+            from pymc_flymc.out_of_core.feasibility import choose_batches
 
-            return choose_blocks(graph, problems[0], self._bound_setting)
+            return choose_batches(graph, problems[0], self._bound_setting)
         return choose_target(graph, problems, self._bound_setting, *self._settings, others)

@@ -274,55 +274,55 @@ MUTANTS = {
         "out_of_core/target.py",
         "for part in parts:",
         "for part in parts[1:]:",
-        "one-block",
+        "one-batch",
     ),
     "a partition counted twice": (
         "out_of_core/target.py",
         "for part in parts:",
         "for part in [*parts, parts[0]]:",
-        "one-block",
+        "one-batch",
     ),
-    "the same brightness in two blocks": (
+    "the same brightness in two batches": (
         "out_of_core/target.py",
-        "made = [(stream(key, unit, part), proposer",
-        "made = [(stream(key, 1, part), proposer",
-        "two-blocks",
+        "made = [(stream(key, each, part), self",
+        "made = [(stream(key, 1, part), self",
+        "two-batches",
     ),
     "the same random numbers in two partitions": (
         "out_of_core/target.py",
         "part = FIRST_PARTITION + partition.number",
         "part = FIRST_PARTITION",
-        "one-block",
+        "one-batch",
     ),
-    "the same parameters in two blocks": (
-        "out_of_core/target.py",
-        "stream(key, unit, THETA)",
+    "the same parameters in two batches": (
+        "out_of_core/proposals.py",
+        "stream(key, number, THETA)",
         "stream(key, 1, THETA)",
-        "two-blocks",
+        "two-batches",
     ),
-    "law of the proposals left out of their weights": (
-        "out_of_core/target.py",
-        "log_density - log_law(v)",
+    "density of the proposals left out of their weights": (
+        "out_of_core/proposals.py",
+        "log_density - log_proposal_density(v)",
         "log_density",
-        "one-block",
+        "one-batch",
     ),
-    "bright rows of a block drawn at half the rate": (
+    "bright rows of a batch drawn at half the rate": (
         "out_of_core/kernels.py",
         "rng.random() < -np.expm1(-rate)",
         "rng.random() < -np.expm1(-0.5 * rate)",
-        "one-block",
+        "one-batch",
     ),
     "rates of rows rounded beside those drawn from": (
         "out_of_core/rates.py",
         "table_of(tables.near[index], tables.beyond[index],",
         "table_of(tables.near[index], tables.near[index],",
-        "one-block",
+        "one-batch",
     ),
-    "weight of a block's last proposal kept": (
+    "weight of a batch's last proposal kept": (
         "out_of_core/chain.py",
         "log_weight[at] - self.state.log_weight",
         "log_weight[at] - log_weight[at - 1]",
-        "one-block",
+        "one-batch",
     ),
     "effects beyond their limits left out of the sum": (
         "kernels/parts.py",
@@ -430,7 +430,7 @@ SLOW = {
     "weights of the parts left out of the remainder",
 }
 JOINT_MOVES = ["independent", "walk"]
-BLOCKS = ["one-block", "two-blocks"]
+BATCHES = ["one-batch", "two-batches"]
 PARTS = ["parts"]
 SURROGATE_MOVES = ["surrogate", "surrogate-twice", "surrogate-walk"]
 REFERENCE = ["hamiltonian", "langevin", "slice", "slice-random", "hamiltonian-two", "slice-two"]
@@ -454,8 +454,8 @@ def run_check():
                 script = "check_reference.py"
             if scheme in SURROGATE_MOVES:
                 script = "check_surrogate.py"
-            if scheme in BLOCKS:
-                script = "check_blocks.py"
+            if scheme in BATCHES:
+                script = "check_batches.py"
             if scheme in PARTS:
                 script = "check_parts.py"
             server.stdin.write(json.dumps([str(HERE / script), scheme, str(folder)]) + "\n")
@@ -474,7 +474,7 @@ def package(tmp_path_factory):
     return copy
 
 
-ALL = [*SCHEMES, *JOINT_MOVES, *SURROGATE_MOVES, *REFERENCE, *BLOCKS, *PARTS]
+ALL = [*SCHEMES, *JOINT_MOVES, *SURROGATE_MOVES, *REFERENCE, *BATCHES, *PARTS]
 
 
 @pytest.mark.parametrize("scheme", ALL)

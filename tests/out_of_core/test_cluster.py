@@ -70,7 +70,7 @@ def test_the_same_numbers_on_any_cluster(client, expected):
     assert_matches(long, reference)
     # Nobody has copied rows of others.
     source = step.target.source
-    holders = client.who_has([source._futures[name] for name in source._partitions])
+    holders = client.who_has([each.future for each in source._partitions])
     assert [len(each) for each in holders.values()] == [1] * 4
 
 
@@ -114,7 +114,7 @@ def test_a_killed_worker_changes_no_number(when, nanny, expected):
             killer.start()
         model, step = sampled(client, data)
         if when == "sampling":
-            step.target.begin_round((1, 2), range(1, 3))()
+            step.target.begin((1, 2), range(1, 3))()
             os.kill(victim, signal.SIGKILL)
         identical(sample(model, step, draws=1500), draws)
 
@@ -178,7 +178,7 @@ def test_files_that_change(expected, tmp_path):
         written(tmp_path, data)
         os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
         with pytest.raises(ValueError, match="were lost and read again, and have changed"):
-            step.target.begin_round((1, 2), range(1, 3))()
+            step.target.begin((1, 2), range(1, 3))()
 
 
 def test_a_client_that_is_closed_in_the_middle(expected):
@@ -188,8 +188,8 @@ def test_a_client_that_is_closed_in_the_middle(expected):
         _, step = sampled(client, data)
         threading.Timer(1.0, client.close).start()
         with pytest.raises(RuntimeError, match=r"is (closed|closing): connect again"):
-            for unit in range(1, 100_000):
-                step.target.begin_round((1, 2), range(unit, unit + 2))()
+            for batch in range(1, 100_000):
+                step.target.begin((1, 2), range(batch, batch + 2))()
 
 
 def test_places_of_bad_rows(expected):

@@ -1,4 +1,4 @@
-"""Blocks of independent proposals keep the joint law of parameters and data."""
+"""Batches of independent proposals keep the joint law of parameters and data."""
 
 import functools
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pymc_flymc.out_of_core import chain
+from pymc_flymc.out_of_core import chain, feasibility, proposals
 from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core import target as targets
 from pymc_flymc.out_of_core.stored_rows import read_rows
@@ -23,11 +23,11 @@ X = np.repeat([[1.0, -1.5], [1.0, 2.0]], 4, axis=0)
 _read = {}
 
 
-def remembered(recipe, partition, rows):
+def remembered(builder, partition, rows):
     """Read rows, once: thousands of rounds read the same few."""
-    key = id(recipe), partition.number, rows.tobytes()
+    key = id(builder), partition.number, rows.tobytes()
     if key not in _read:
-        _read[key] = read_rows(recipe, partition, rows)
+        _read[key] = read_rows(builder, partition, rows)
     return _read[key]
 
 
@@ -46,7 +46,7 @@ def target_of(ones, tilt):
 
 def p_values_of(tilt=0.0):
     def chain_of(y):
-        return chain.BlockChain(target_of(tuple(y.reshape(2, 4).sum(axis=1)), tilt))
+        return chain.BatchChain(target_of(tuple(y.reshape(2, 4).sum(axis=1)), tilt))
 
     return joint_p_values(X, chain_of, 4, N_SIMULATIONS)
 
@@ -54,13 +54,13 @@ def p_values_of(tilt=0.0):
 @pytest.fixture(autouse=True)
 def as_asked(monkeypatch):
     monkeypatch.setattr(sources, "SINGLE", 5)
-    # The law is kept where blocks are refused, too: their chains would be slow, not wrong.
-    monkeypatch.setattr(chain, "_check", lambda weighed, problem: None)
+    # The law is kept where batches are refused, too: their chains would be slow, not wrong.
+    monkeypatch.setattr(feasibility, "_check", lambda weighed, problem: None)
     monkeypatch.setattr(targets, "read_rows", remembered)
-    # Rounds are short here: no thousand proposals for four draws, and no threads.
+    # Superbatches are short here: no thousand proposals for four draws, and no threads.
     monkeypatch.setattr(sources, "in_order", lambda work, items, n_items: map(work, items))
-    for module in (chain, targets):
-        monkeypatch.setattr(module, "UNIT", 16)
+    for module in (chain, proposals):
+        monkeypatch.setattr(module, "BATCH", 16)
 
 
 @pytest.mark.slow

@@ -10,8 +10,8 @@ from pymc.sampling.parallel import ParallelSamplingError
 from pytensor.raise_op import Assert
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice, Taylor
-from pymc_flymc.out_of_core.chain import BlockChain
-from pymc_flymc.out_of_core.target import Weighed
+from pymc_flymc.out_of_core.chain import BatchChain
+from pymc_flymc.out_of_core.target import Weights
 from tests.support.data import logistic_rows
 from tests.support.fragile import RAISED, fragile_model, limits_at
 from tests.support.out_of_core import step_elsewhere, written_on_head
@@ -192,19 +192,19 @@ class FailingTarget:
     def __init__(self):
         self.asked = []
 
-    def begin_round(self, key, units):
+    def begin(self, key, units):
         def wait():
             self.asked.append(units)
             if len(self.asked) == 1:
                 raise AssertionError("not yet")
             n = 1024 * len(units)
-            return Weighed(np.full(n, -np.inf), np.zeros(n, int), np.zeros(n, bool))
+            return Weights(np.full(n, -np.inf), np.zeros(n, int), np.zeros(n, bool))
 
         return wait
 
 
 def test_a_round_that_raised_is_asked_for_again():
-    chain, rng = BlockChain(FailingTarget()), np.random.default_rng(0)
+    chain, rng = BatchChain(FailingTarget()), np.random.default_rng(0)
     with pytest.raises(AssertionError, match="not yet"):
         chain.advance(rng, 1, 0.0)
     chain.state.log_weight = 0.0

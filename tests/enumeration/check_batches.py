@@ -1,9 +1,9 @@
-"""Enumerate one or two blocks of a proposal, over two partitions of a row each; run by the tests.
+"""Enumerate one or two batches of a proposal, over two partitions of a row each; run by the tests.
 
-``NUMBA_DISABLE_JIT=1 python check_blocks.py {one-block,two-blocks}``: as `check`. A chain keeps the
-log weight of its (theta, z) and not z itself, so that its states are parameters with log weights.
-Random numbers with the same key come out the same, as they do in a run: blocks or partitions that
-share a key share their choices.
+``NUMBA_DISABLE_JIT=1 python check_batches.py {one-batch,two-batches}``: as `check`. A chain keeps
+the log weight of its (theta, z) and not z itself, so that its states are parameters with log
+weights. Random numbers with the same key come out the same, as they do in a run: batches or
+partitions that share a key share their choices.
 """
 
 import itertools
@@ -23,15 +23,15 @@ from pymc_flymc.bounds import Taylor
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.out_of_core import chain as sampling
+from pymc_flymc.out_of_core import proposals, target
 from pymc_flymc.out_of_core import source as sources
-from pymc_flymc.out_of_core import target
 from pymc_flymc.out_of_core.columns import ArrayColumn
 from pymc_flymc.out_of_core.kernels import make_tables
 from pymc_flymc.out_of_core.source import LocalSource
 from pymc_flymc.regression.design import Design
 
 N = 2
-N_BLOCKS = 1 if "one" in sys.argv[-1] else 2
+N_BATCHES = 1 if "one" in sys.argv[-1] else 2
 V = np.array([-0.8, 0.9])  # lattice of the whitened parameter
 CENTRE, FACTOR = 0.2, 0.8
 ANCHOR, METRIC, LIMIT = 0.3, 0.7, 0.9
@@ -83,12 +83,12 @@ class Keyed(BranchingGenerator):
 
 
 def draw_v(rng, n, d):
-    law = np.exp(target.log_law(V[:, None]))
-    return V[[rng.choose(list(law / law.sum()))]].reshape(n, d)
+    weights = np.exp(proposals.log_proposal_density(V[:, None]))
+    return V[[rng.choose(list(weights / weights.sum()))]].reshape(n, d)
 
 
 def log_weight(v, z):
-    """Log of the augmented density over the law of a proposal, from their definitions."""
+    """Log of the augmented density over the density of a proposal, from their definitions."""
     theta = CENTRE + FACTOR * v
     rates, z = rates_at(theta)[0], np.array(z)
     likelihood = np.exp(log_likelihood(X * theta))
@@ -96,7 +96,7 @@ def log_weight(v, z):
     assert np.all(bound < likelihood)
     joint = -0.5 * theta**2 + np.sum(np.log(np.where(z, likelihood - bound, bound)))
     of_z = np.sum(np.where(z, np.log(-np.expm1(-rates)), -rates))
-    return joint, float(joint - of_z - target.log_law(np.array([[v]]))[0])
+    return joint, float(joint - of_z - proposals.log_proposal_density(np.array([[v]]))[0])
 
 
 def builder(values):
@@ -105,7 +105,7 @@ def builder(values):
 
 def new_target():
     source = LocalSource({"X": ArrayColumn(X[:, None]), "y": ArrayColumn(Y)}, [0, 1, 2])
-    proposer = object.__new__(target.Proposer)
+    proposer = object.__new__(proposals.Proposer)
     proposer.graph = SimpleNamespace(n_coefficients=1)
     proposer.part = SimpleNamespace(
         bound=Taylor(),
@@ -115,33 +115,34 @@ def new_target():
         log_factor=SimpleNamespace(address=log_factor),
     )
     proposer.geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
-    proposer.rates = SimpleNamespace(w=np.array([ANCHOR]))
-    proposer.builder, proposer._made = builder, {}
+    proposer._made = {}
     proposer._density = SimpleNamespace(address=density)
     tables = [make_tables(*KAPPA[n : n + 1].T.astype(np.float32)) for n in range(N)]
-    return target.BlockTarget(source, tables, proposer)
+    rates = SimpleNamespace(w=np.array([ANCHOR]))
+    return target.BatchTarget(source, tables, target.Weigher(proposer, rates, builder))
 
 
 def branches(v, weight):
     def program(rng):
         records = {}
 
-        def stream(key, unit, part):
-            return Keyed(rng, records.setdefault((key, unit, part), []))
+        def stream(key, batch, part):
+            return Keyed(rng, records.setdefault((key, batch, part), []))
 
-        target.stream = sampling.stream = stream
-        chain = sampling.BlockChain(new_target())
+        for module in (proposals, target, sampling):
+            module.stream = stream
+        chain = sampling.BatchChain(new_target())
         chain.key, chain.started = (1,), True
-        chain.state = sampling.BlockState(np.array([v]), np.array([CENTRE + FACTOR * v]), weight)
-        chain.advance(None, N_BLOCKS, 0.0)
+        chain.state = sampling.BatchState(np.array([v]), np.array([CENTRE + FACTOR * v]), weight)
+        chain.advance(None, N_BATCHES, 0.0)
         return float(chain.state.v[0]), chain.state.log_weight
 
     return enumerate_branches(program)
 
 
 if __name__ == "__main__":
-    target.UNIT = sampling.UNIT = 1
-    target.draw_v = draw_v
+    proposals.BATCH = sampling.BATCH = 1
+    proposals.draw_v = draw_v
     sources.in_order = lambda work, items, n_items: map(work, items)  # without threads' ado
     states = list(itertools.product(V, itertools.product((0, 1), repeat=N)))
     joint, weights = np.array([log_weight(*state) for state in states]).T

@@ -1,0 +1,121 @@
+"""Whether independent proposals serve a posterior whose rows are out of core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, override
+
+import numpy as np
+
+from pymc_flymc.anchor.expanded_density import expanded_density
+from pymc_flymc.bounds import Problem, Taylor
+from pymc_flymc.bounds.setting import BoundSetting, settings_of
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.out_of_core.chain import BatchChain
+from pymc_flymc.out_of_core.proposals import BATCH, draw_v, log_proposal_density
+from pymc_flymc.out_of_core.target import BatchTarget, build_target
+from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.reporting import count, doing, log
+from pymc_flymc.sampling.trial import SEED, Independence, weigh_approximation
+from pymc_flymc.sampling.tuners import Tuner
+
+__all__ = ["BatchTuner", "check_out_of_core", "choose_batches"]
+
+#: Draws of a chain that may be worth one independent draw: with more it is not said to sample.
+LARGEST_TIME = 20.0
+
+
+class BatchTuner(Tuner):
+    """Independent proposals have nothing to learn."""
+
+    fewest = most = 1
+
+    @override
+    def first_transitions(self, target: Any) -> int:
+        return 1
+
+    @override
+    def begin(self, target: Any) -> Any:
+        return ()
+
+    @override
+    def new_chain(self, target: Any, brightness: Any, anchor: Any) -> Any:
+        return BatchChain(target)
+
+    @override
+    def statistics(self, chain: Any) -> dict[str, Any]:
+        return {}
+
+
+def choose_batches(
+    graph: DensityGraph, problem: Problem, asked: BoundSetting
+) -> tuple[BatchTarget, Tuner]:
+    """Prepare batches of independent proposals, and see whether they sample the posterior.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the weights of proposals have heavy tails, or vary by orders of magnitude.
+    """
+    bound = _bound(asked, problem)
+    # Before a pass over all rows: no row is read for this.
+    v = draw_v(np.random.default_rng(SEED), BATCH, len(problem.anchor.geometry.centre))
+    density = expanded_density(graph, np.empty(0))
+    _check(weigh_approximation(density, problem, v, log_proposal_density(v)), problem)
+    target = build_target(graph, problem, bound)
+    with doing("trying joint moves"):
+        log_weight, bright, _ = target.begin((SEED,), range(1, 2))()
+    weighed = Independence.of(log_weight)
+    _check(weighed, problem)
+    log.info(
+        f"joint moves read {count(float(bright.mean()))} of {problem.design.n_rows:,} rows of "
+        f"{problem.name!r} each ({bound.name} bound), {BATCH:,} proposals at a time; a draw is "
+        f"worth {1.0 / weighed.autocorrelation_time:.2f} independent ones, by trial"
+    )
+    return target, BatchTuner()
+
+
+def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: str) -> None:
+    """Refuse settings that are not for rows out of core, before any work is done.
+
+    Raises
+    ------
+    ValueError
+    """
+    if brightness is not None or kernel not in ("auto", "joint"):
+        asked = "brightness=" if brightness is not None else f"kernel={kernel!r}"
+        raise ValueError(
+            f"{asked} is for rows in memory: moves given brightness and trajectories read rows at "
+            "each step. Rows given by data= are sampled by joint moves, kernel='joint'"
+        )
+    if proposal not in ("auto", "independent"):
+        raise ValueError(
+            f"proposal={proposal!r} is for rows in memory: with data= proposals are independent"
+        )
+    if not isinstance(bound, str | Mapping) and not getattr(bound, "joint", False):
+        raise ValueError("data= needs bound=Taylor(), which bound='auto' takes")
+
+
+def _bound(asked: BoundSetting, problem: Problem) -> Taylor:
+    """Return the bound asked for, or the Taylor bound."""
+    (setting,) = settings_of(asked, [problem.name])
+    bound = Taylor() if isinstance(setting, str) else setting
+    assert isinstance(bound, Taylor)
+    return bound
+
+
+def _check(weighed: Independence, problem: Problem) -> None:
+    if not weighed.heavy_tails and weighed.autocorrelation_time < LARGEST_TIME:
+        return
+    reason = (
+        "the weights of proposals have heavy tails"
+        if weighed.heavy_tails
+        else f"a draw would be worth {1.0 / weighed.autocorrelation_time:.3f} independent ones"
+    )
+    raise UnsupportedModelError(
+        "rows given by data= are sampled by proposals from a normal law around the posterior "
+        f"mode, and the posterior of {problem.name!r} is too far from one: {reason}. Fewer "
+        "coefficients, stronger priors or another parametrisation (fixed scales, centred effects "
+        "of large groups) may help; more rows do. Or put the rows into the model, without data=, "
+        "where Firefly has moves for any posterior"
+    )
