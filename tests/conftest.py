@@ -157,7 +157,7 @@ def stretched(geometry):
     """The same, with two directions in which the posterior is wider."""
     directions = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 2)))[0].T
     return geometry._replace(
-        directions=np.ascontiguousarray(directions), chunk=np.array([2.0, 0.7])
+        directions=np.ascontiguousarray(directions), stretch=np.array([2.0, 0.7])
     )
 
 

@@ -77,7 +77,7 @@ def _peaks(columns: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest number of each column in each piece, and its row: arrays (C, pieces)."""
     n = columns.shape[1]
     pieces = np.pad(columns, ((0, 0), (0, -n % PIECE)), mode="edge")
-    pieces = pieces.reshape(len(columns), -1, PIECE)
+    pieces = pieces.reshape(len(columns), pieces.shape[1] // PIECE, PIECE)
     at = pieces.argmax(axis=2)
     values = np.take_along_axis(pieces, at[:, :, None], axis=2)[:, :, 0]
     rows = np.minimum(at + PIECE * np.arange(at.shape[1]), n - 1)

@@ -30,7 +30,7 @@ def test_the_common_level_of_paired_effects():
     """The one direction that nothing but the prior holds gets its sd."""
     precision = paired(60, 3000, 0.25)
     geometry = with_slow_directions(independent(precision), lambda v: precision @ v)
-    assert len(geometry.chunk) == 1
+    assert len(geometry.stretch) == 1
     columns = np.stack([geometry.spread(v) for v in np.eye(60)], axis=1)
     level, covariance = np.ones(60), np.linalg.inv(precision)
     assert level @ columns @ columns.T @ level == pytest.approx(
@@ -45,7 +45,7 @@ def test_independent_effects_have_none(size):
     precision = np.diag(np.arange(1.0, 1.0 + size))
     geometry = with_slow_directions(independent(precision), lambda v: precision @ v)
     assert geometry.directions.shape == (0, size)
-    assert len(geometry.chunk) == 0
+    assert len(geometry.stretch) == 0
 
 
 def test_curvature_that_is_no_mode_gives_none():
@@ -53,7 +53,7 @@ def test_curvature_that_is_no_mode_gives_none():
     precision = np.eye(6) - 1.5 * np.full((6, 6), 1.0 / 6.0)
     for matrix in (precision, np.full((6, 6), np.nan)):
         geometry = with_slow_directions(independent(np.eye(6)), lambda v, m=matrix: m @ v)
-        assert len(geometry.chunk) == 0
+        assert len(geometry.stretch) == 0
 
 
 def test_a_model_of_paired_effects(structured):
@@ -68,7 +68,7 @@ def test_a_model_of_paired_effects(structured):
         pm.Bernoulli("y", logit_p=th[home] - th[away], observed=y)
     geometry = read(model, None, None, None, "auto").problems[0].anchor.geometry
     assert len(geometry.wide) == n_players
-    assert len(geometry.chunk) == 1
+    assert len(geometry.stretch) == 1
     level = np.stack([geometry.spread(v) for v in np.eye(n_players)], axis=1).sum(axis=0)
     # The likelihood says nothing of the mean: its sd is the prior's.
     assert np.linalg.norm(level) / n_players == pytest.approx(2.0 / np.sqrt(n_players), rel=0.02)

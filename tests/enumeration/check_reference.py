@@ -38,7 +38,7 @@ GEOMETRY = Geometry(
     np.array([0.6]),
     np.array([[0.5]]),
     directions=DIRECTION[None],
-    chunk=np.array([STRETCH]),
+    stretch=np.array([STRETCH]),
 )
 # theta = centre + MATRIX v, by hand.
 MATRIX = np.array([[0.6, -0.5 * 0.8], [0.0, 0.8]])

@@ -27,7 +27,7 @@ def test_gradients_are_pulled_back_by_the_transpose(either):
 
 
 def test_directions_stretch_the_map(geometry, stretched):
-    q, c = stretched.directions, stretched.chunk
+    q, c = stretched.directions, stretched.stretch
     expected = jacobian_of(geometry) @ (np.eye(5) + (q.T * c) @ q)
     np.testing.assert_allclose(jacobian_of(stretched), expected, rtol=1e-12, atol=1e-14)
 
