@@ -9,7 +9,7 @@ from hypothesis import is_hypothesis_test, settings
 
 import pymc_flymc.steps.metropolis
 from pymc_flymc import FireflyMH
-from pymc_flymc.graphs import once
+from pymc_flymc.graphs import memoise
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.sampling.tuners import KERNELS
@@ -72,7 +72,7 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.fixture(scope="session", autouse=True)
 def keep_all_compiled():
     """What a worker has compiled serves all its tests."""
-    once.KEPT = 10_000
+    memoise.KEPT = 10_000
 
 
 @pytest.fixture(autouse=True)

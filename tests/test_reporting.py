@@ -12,7 +12,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyMH, reporting, threads
-from pymc_flymc.graphs import compilation, once
+from pymc_flymc.graphs import compilation, memoise
 from pymc_flymc.regression import derivatives, passes
 from pymc_flymc.regression.design import Design
 from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
@@ -135,7 +135,7 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
 
         return slowly
 
-    monkeypatch.setattr(once, "_kept", OrderedDict())  # nothing is compiled yet
+    monkeypatch.setattr(memoise, "_kept", OrderedDict())  # nothing is compiled yet
     monkeypatch.setattr(passes, "BLOCK", 10)
     monkeypatch.setattr(threads, "NUMBA_NUM_THREADS", 1)  # they would all work by one clock
     monkeypatch.setattr(derivatives, "_columns", slow(derivatives._columns, 0.25))

@@ -33,7 +33,7 @@ from pymc_flymc.agreement.values import Rounded
 from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.graphs.compilation import FLATTENING
-from pymc_flymc.graphs.once import once
+from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.graphs.tools import PLAIN_PYTHON, fold_constants
 
 __all__ = ["RoundedFunction", "rounded_function"]
@@ -183,7 +183,7 @@ def _errors(value: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
 
 def rounded_function(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> RoundedFunction:
     """Return a function of a graph, the one made before if the graph is the same."""
-    return once(RoundedFunction, inputs, outputs, inputs=inputs, outputs=outputs)
+    return memoised(RoundedFunction, inputs, outputs, inputs=inputs, outputs=outputs)
 
 
 def _vectorised(node: Apply) -> Apply:

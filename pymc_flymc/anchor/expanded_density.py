@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from pymc_flymc.compat.pymc import CHECKS, REPLACE_CHECKS
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.once import once
+from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.quadratic import (
     collapsed_quadratic,
@@ -226,7 +226,7 @@ def expanded_density(graph: DensityGraph, others: np.ndarray) -> ExpandedDensity
     """Return the expanded density of a model, the one made before if the graph is the same."""
     inputs, outputs = (graph.theta, graph.others), (graph.rest, *graph.coefficients)
     also = graph.sizes, others.tobytes()
-    return once(ExpandedDensity, graph, others, inputs=inputs, outputs=outputs, also=also)
+    return memoised(ExpandedDensity, graph, others, inputs=inputs, outputs=outputs, also=also)
 
 
 def _array(function: Any, shape: tuple[int, ...], *arguments: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.compat.numba import to_fixed_tuple
 from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import cache_key, keep_as, rewrites, unwrapped
-from pymc_flymc.graphs.once import once
+from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.kernels.caching import environment, version_of
 from pymc_flymc.kernels.density import DENSITY, GRADIENT, N_SHARED, PULLBACK, NativeGraph
 from pymc_flymc.kernels.native import (
@@ -89,29 +89,29 @@ def _compile(inputs: list[Any], outputs: list[Any], without: tuple[str, ...] = (
         return unwrapped(function, environment())
 
 
-def _once_for_density[T](compile: Callable[[DensityGraphs], T]) -> Callable[[DensityGraphs], T]:
+def _memoised_for_density[T](compile: Callable[[DensityGraphs], T]) -> Callable[[DensityGraphs], T]:
     """Let a function of the graphs of a density run once for equal ones."""
 
     @wraps(compile)
     def compiled(graphs: DensityGraphs) -> T:
         outputs = [graph for graph in graphs[2:] if graph is not None]
-        return once(compile, graphs, inputs=graphs[:2], outputs=outputs)
+        return memoised(compile, graphs, inputs=graphs[:2], outputs=outputs)
 
     return compiled
 
 
-def _once_for_factor(compile: Callable[..., NativeFunction]) -> Callable[..., NativeFunction]:
+def _memoised_for_factor(compile: Callable[..., NativeFunction]) -> Callable[..., NativeFunction]:
     """Let a function of a row's factor run once for equal ones."""
 
     @wraps(compile)
     def compiled(factor: RowFactor) -> NativeFunction:
         graph = factor.inputs, [factor.value]
-        return once(compile, factor, inputs=graph[0], outputs=graph[1], also=factor.sizes)
+        return memoised(compile, factor, inputs=graph[0], outputs=graph[1], also=factor.sizes)
 
     return compiled
 
 
-@_once_for_density
+@_memoised_for_density
 def compile_density(graphs: DensityGraphs) -> NativeGraph:
     """Compile a log density and its coefficients: a native graph like `DENSITY`."""
     theta, statistics, rest, bounds, w, shared, _ = graphs
@@ -123,7 +123,7 @@ def compile_density(graphs: DensityGraphs) -> NativeGraph:
     return NativeGraph(_compile([theta, statistics], [_double(w), *scalars]), DENSITY)
 
 
-@_once_for_density
+@_memoised_for_density
 def compile_density_gradient(graphs: DensityGraphs) -> NativeGraph:
     """Compile a log density with its gradient: a native graph like `GRADIENT`."""
     theta, statistics, rest, bounds, w, shared, slope = graphs
@@ -135,7 +135,7 @@ def compile_density_gradient(graphs: DensityGraphs) -> NativeGraph:
     return NativeGraph(_compile([theta, statistics], outputs), GRADIENT)
 
 
-@_once_for_density
+@_memoised_for_density
 def compile_pullback(graphs: DensityGraphs) -> NativeGraph:
     """Compile the chain rule from coefficients to parameters: a native graph like `PULLBACK`."""
     theta, statistics, w, shared = graphs.theta, graphs.statistics, graphs.w, graphs.shared
@@ -193,14 +193,14 @@ class RowFactor:
         self.inputs = [*self.predictors, *constants, *self.common]
 
 
-@_once_for_factor
+@_memoised_for_factor
 def compile_log_factor(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor into a native function of signature `LOG_FACTOR`."""
     graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])], FLATTENING)
     return _for_rows(_log_factors, graph, factor, LOG_FACTOR)
 
 
-@_once_for_factor
+@_memoised_for_factor
 def compile_log_factor_gradient(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor and its derivatives: a function like `LOG_FACTOR_GRADIENT`."""
     wrt = [*factor.predictors, *factor.common]

@@ -16,7 +16,7 @@ from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graphs.tools import free_inputs, plain_function
+from pymc_flymc.graphs.tools import ConstantParts, plain_function
 
 __all__ = ["check_integers"]
 
@@ -49,8 +49,9 @@ def check_integers(variable: TensorVariable, what: str) -> None:
     ValueError
         It names the operation, the type and the first such numbers.
     """
+    is_constant = ConstantParts([variable])
     for node in toposort([variable]):
-        if _is_arithmetic(node) and not free_inputs(node.outputs):
+        if is_constant(node.outputs[0]) and _is_arithmetic(node):
             _check(node, what)
 
 

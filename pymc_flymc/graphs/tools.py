@@ -104,7 +104,6 @@ def freeze(
     TensorVariable
         A graph of the same value, with the same free inputs.
     """
-    memo: dict[Variable, Variable] = {}
     others = values or {}
 
     def leaf(v: Variable) -> Variable:
@@ -118,28 +117,40 @@ def freeze(
             return pt.specify_shape(v, shapes[v])
         return v
 
-    def copy(outputs: list[Variable]) -> None:
-        for node in toposort(outputs):
-            if node.outputs[0] in memo:
-                continue
-            inputs = [memo[v] if v in memo else memo.setdefault(v, leaf(v)) for v in node.inputs]
-            known = _known_shape(node.op, inputs[0]) if inputs else None
-            if known is not None:
-                memo[node.outputs[0]] = known
-            elif isinstance(node.op, OpFromGraph):
-                inner = inline_ofg_node(node)
-                copy(inner)
-                memo.update(zip(node.outputs, [memo[v] for v in inner], strict=True))
-            elif any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
-                new = node.clone_with_new_inputs(inputs, strict=False)
-                memo.update(zip(node.outputs, new.outputs, strict=True))
-            else:
-                memo.update(zip(node.outputs, node.outputs, strict=True))
-        for v in outputs:
-            memo.setdefault(v, leaf(v))
+    def frozen(node: Apply, inputs: Sequence[Variable]) -> Sequence[Variable] | None:
+        known = _known_shape(node.op, inputs[0]) if inputs else None
+        if known is not None:
+            return [known]
+        if isinstance(node.op, OpFromGraph):
+            return copy_graphs(inline_ofg_node(node), frozen, leaf, memo)
+        return None
 
-    copy([variable])
-    return cast(TensorVariable, memo[variable])
+    memo: dict[Variable, Variable] = {}
+    return copy_graphs([variable], frozen, leaf, memo)[0]
+
+
+def copy_graphs[V: Variable](
+    variables: Sequence[V],
+    replaced: Callable[[Apply, Sequence[Any]], Sequence[Variable] | None],
+    leaf: Callable[[Variable], Variable] = lambda v: v,
+    memo: dict[Variable, Variable] | None = None,
+) -> list[V]:
+    """Copy graphs with other graphs in the place of some nodes.
+
+    `replaced` makes of a node and the copies of its inputs graphs for its outputs, or None to keep
+    it; `leaf` makes of an input of the graphs what takes its place. Copies that `memo` has are
+    taken, and all others added to it.
+    """
+    memo = {} if memo is None else memo
+    for node in toposort(variables):
+        if node.outputs[0] in memo:
+            continue
+        inputs = [memo[v] if v in memo else memo.setdefault(v, leaf(v)) for v in node.inputs]
+        new: Any = replaced(node, inputs)
+        if new is None and any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
+            new = node.clone_with_new_inputs(inputs, strict=False).outputs
+        memo.update(zip(node.outputs, node.outputs if new is None else new, strict=True))
+    return [cast(V, memo[v] if v in memo else leaf(v)) for v in variables]
 
 
 def _known_shape(op: object, source: Variable) -> Variable | None:
@@ -165,32 +176,44 @@ def fold_constants(variable: TensorVariable, least: int = 0) -> TensorVariable:
     least : int
         Parts in which no array has so many elements stay as they are.
     """
-    fixed: dict[Variable, bool] = {}
+    is_constant, nodes = ConstantParts([variable]), list(toposort([variable]))
     most: dict[Variable, int] = {}
-    nodes = list(toposort([variable]))
     for node in nodes:
-        answer = all(fixed.setdefault(v, isinstance(v, Constant)) for v in node.inputs)
-        fixed.update(dict.fromkeys(node.outputs, answer))
         largest = max((most.setdefault(v, known_size(v)) for v in node.inputs), default=0)
         most.update((v, max(largest, known_size(v))) for v in node.outputs)
-    read = [v for node in nodes if not fixed[node.outputs[0]] for v in node.inputs]
+    read = [v for node in nodes if not is_constant(node.outputs[0]) for v in node.inputs]
     parts = [
         v
         for v in dict.fromkeys([*read, variable])
-        if v.owner is not None and fixed[v] and most[v] >= least and isinstance(v.type, TensorType)
+        if v.owner is not None
+        and is_constant(v)
+        and most[v] >= least
+        and isinstance(v.type, TensorType)
     ]
     if not parts:
         return variable
     memo: dict[Variable, Variable] = {}
     for v, value in zip(parts, map(np.asarray, plain_function([], parts)()), strict=True):
         memo[v] = TensorConstant(TensorType(v.type.dtype, value.shape), value, name=v.name)
-    for node in nodes:
-        if not fixed[node.outputs[0]]:
-            inputs = [memo.get(v, v) for v in node.inputs]
-            if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
-                new = node.clone_with_new_inputs(inputs, strict=False)
-                memo.update(zip(node.outputs, new.outputs, strict=True))
-    return cast(TensorVariable, memo.get(variable, variable))
+    return copy_graphs([variable], lambda *_: None, memo=memo)[0]
+
+
+class ConstantParts:
+    """Tells which variables of graphs, and of what is made of them, depend on constants only."""
+
+    def __init__(self, outputs: Sequence[Variable]) -> None:
+        self._known: dict[Variable, bool] = {}
+        for node in toposort(outputs):  # deep graphs from below: no deep recursion
+            self(node.outputs[0])
+
+    def __call__(self, variable: Variable) -> bool:
+        """Return whether a variable depends on constants only."""
+        if variable not in self._known:
+            node = variable.owner
+            self._known[variable] = isinstance(variable, Constant) or (
+                node is not None and all([self(v) for v in node.inputs])
+            )
+        return self._known[variable]
 
 
 def known_size(variable: Variable) -> int:
@@ -265,19 +288,15 @@ def write_out_dots(variables: Sequence[TensorVariable]) -> list[TensorVariable]:
 
 def with_replaced(
     variables: Sequence[TensorVariable],
-    replacement: Callable[[Apply, Sequence[Variable]], Any],
+    replacement: Callable[[Apply, Sequence[Any]], Any],
 ) -> list[TensorVariable]:
-    """Copy graphs with another graph for the first output of some nodes, if there is one."""
-    memo: dict[Variable, Variable] = {}
-    for node in toposort(variables):
-        inputs = [memo.get(v, v) for v in node.inputs]
+    """Copy graphs with another graph, of any type of numbers, for some nodes of one output."""
+
+    def replaced(node: Apply, inputs: Sequence[Any]) -> Sequence[Variable] | None:
         found = replacement(node, inputs)
-        if found is not None:
-            memo[node.outputs[0]] = found.astype(node.outputs[0].type.dtype)
-        elif any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
-            new = node.clone_with_new_inputs(inputs, strict=False)
-            memo.update(zip(node.outputs, new.outputs, strict=True))
-    return [cast(TensorVariable, memo.get(v, v)) for v in variables]
+        return None if found is None else [found.astype(node.outputs[0].type.dtype)]
+
+    return copy_graphs(variables, replaced)
 
 
 def _factors(op: Prod, array: Variable) -> list[TensorVariable]:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from pymc_flymc.compat.numpy import drop_pages
-from pymc_flymc.graphs.digests import digest_of
+from pymc_flymc.graphs.content_hash import content_hash
 from pymc_flymc.out_of_core.checks import check_rows
 from pymc_flymc.out_of_core.dask_arrays import is_dask, with_checked_blocks
 from pymc_flymc.out_of_core.frames import array_of_frame, is_frame
@@ -138,7 +138,7 @@ class FileColumn(Column):
         self._state = state_of_file(self._path)
         if self._state[0] < self._offset + self._array.nbytes:
             raise ValueError(f"{self._path} is shorter than the map of it")
-        return digest_of(self._array) + repr(self._state).encode()
+        return content_hash(self._array) + repr(self._state).encode()
 
     @override
     def check_unchanged(self) -> None:

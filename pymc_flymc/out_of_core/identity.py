@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.graphs.digests import digest_of
+from pymc_flymc.graphs.content_hash import content_hash
 from pymc_flymc.out_of_core.dask_arrays import is_dask, leaves
 
 __all__ = ["check_chunks", "identity_of", "state_of_file"]
@@ -41,7 +41,7 @@ def identity_of(array: Any) -> bytes:
         if isinstance(leaf, str):
             found.update(repr(state_of_file(leaf)).encode())
         elif isinstance(leaf, np.ndarray):
-            found.update(digest_of(leaf))
+            found.update(content_hash(leaf))
             path = _file_of_map(leaf)
             found.update(repr(path and state_of_file(path)).encode())
         elif files := list(_files(leaf)):
@@ -50,7 +50,7 @@ def identity_of(array: Any) -> bytes:
                 found.update(repr(state).encode())
         else:  # in a bucket, say
             for row in np.linspace(0, leaf.shape[0] - 1, LOOKED_AT, dtype=np.int64).tolist():
-                found.update(digest_of(np.asarray(leaf[row : row + 1])))
+                found.update(content_hash(np.asarray(leaf[row : row + 1])))
     return found.digest()
 
 

@@ -15,7 +15,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import CustomDistRV, CustomSymbolicDistRV
-from pymc_flymc.graphs.digests import arrays_of, digest_of
+from pymc_flymc.graphs.content_hash import arrays_of, content_hash
 
 __all__ = ["Fingerprint"]
 
@@ -25,8 +25,8 @@ class Fingerprint:
     """A model's variables and the data that their graphs hold: constants and shared variables.
 
     Data count as changed if other memory has come in their place, as ``pm.set_data`` does it, or
-    if their content has changed in place. The latter is told by `digest_of`, in a pass at the speed
-    of memory; of arrays that are memory maps of files it looks at a sample of rows.
+    if their content has changed in place. The latter is told by `content_hash`, in a pass at the
+    speed of memory; of arrays that are memory maps of files it looks at a sample of rows.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Fingerprint:
     variables : tuple of Variable
         Those of the model's random variables, their values, and potentials.
     data : dict
-        The arrays that each constant and shared variable consisted of, and their digests.
+        The arrays that each constant and shared variable consisted of, and the hashes of these.
     identity : callable, optional
         Of rows that are out of core: returns what changes with them.
     rows : bytes
@@ -59,7 +59,7 @@ class Fingerprint:
         """
         variables = _variables(model)
         data = {
-            leaf: [(array, digest_of(array)) for array in arrays_of(leaf)]
+            leaf: [(array, content_hash(array)) for array in arrays_of(leaf)]
             for leaf in graph_inputs([*variables, *_custom_densities(model)])
         }
         return cls(model, variables, data, identity, b"" if identity is None else identity())
@@ -81,8 +81,8 @@ class Fingerprint:
             arrays = list(arrays_of(leaf))
             if len(arrays) != len(before):
                 return False
-            for array, (old, digest) in zip(arrays, before, strict=True):
-                if array is not old or (in_place and digest_of(array) != digest):
+            for array, (old, known) in zip(arrays, before, strict=True):
+                if array is not old or (in_place and content_hash(array) != known):
                     return False
         return self.identity is None or not in_place or self.identity() == self.rows
 
@@ -91,8 +91,8 @@ class Fingerprint:
         """A name of the data's content, the same in each process."""
         # In the order in which the graph comes to them, which is the same in each process: two
         # containers that change places are other data.
-        digests = [digest for parts in self.data.values() for _, digest in parts]
-        return blake2b(b"".join([*digests, self.rows]), digest_size=16).hexdigest()
+        hashes = [each for parts in self.data.values() for _, each in parts]
+        return blake2b(b"".join([*hashes, self.rows]), digest_size=16).hexdigest()
 
 
 def _custom_densities(model: Model) -> list[TensorVariable]:

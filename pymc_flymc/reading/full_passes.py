@@ -9,13 +9,13 @@ from typing import Any
 
 import pytensor.tensor as pt
 from pymc.model.core import Model
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import toposort
 from pytensor.scan.op import Scan
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import warn
-from pymc_flymc.graphs.tools import evaluate, freeze, known_size
+from pymc_flymc.graphs.tools import ConstantParts, evaluate, freeze, known_size
 
 __all__ = ["FullPass", "find_full_passes", "per_row", "warn_of_full_passes"]
 
@@ -87,11 +87,9 @@ def find_full_passes(
 
 def _sizes(graph: TensorVariable) -> Iterator[int]:
     """Sizes of the arrays of a graph that change with a variable, as far as they are known."""
-    fixed: dict[Variable, bool] = {}
+    is_constant = ConstantParts([graph])
     for node in toposort([graph]):
-        answer = all(fixed.setdefault(v, isinstance(v, Constant)) for v in node.inputs)
-        fixed.update(dict.fromkeys(node.outputs, answer))
-        if not answer:
+        if not is_constant(node.outputs[0]):
             # A loop reads what it is handed, an element after the other.
             read = node.inputs if isinstance(node.op, Scan) else []
             yield from map(known_size, [*node.outputs, *read])

@@ -11,9 +11,8 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.shape_utils import change_dist_size
 from pytensor.compile.rewriting import inline_ofg_node
-from pytensor.graph.basic import Constant, equal_computations
+from pytensor.graph.basic import Apply, Constant, equal_computations
 from pytensor.graph.replace import graph_replace
-from pytensor.graph.traversal import toposort
 from pytensor.scalar import basic as ps
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import Elemwise
@@ -23,7 +22,7 @@ from pytensor.tensor.type_other import NoneTypeT
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import CustomSymbolicDistRV
-from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.graphs.tools import copy_graphs, evaluate, free_inputs
 from pymc_flymc.likelihoods.checks import check_values
 from pymc_flymc.likelihoods.weighted import weighted as weighted_family
 from pymc_flymc.regression.regression import Regression
@@ -155,15 +154,16 @@ def _of_no_size(rv: TensorVariable) -> TensorVariable:
 
 def _core(density: TensorVariable) -> TensorVariable:
     """Return a density, its parts too, before they were broadcast to the size of its variable."""
-    found: dict[Any, Any] = {}
-    for node in toposort([density]):
-        inputs: list[Any] = [found.get(v, v) for v in node.inputs]
+
+    def narrow(node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
         whole: Any = node.outputs[0]
         if isinstance(node.op, Alloc) and (whole is density or inputs[0].ndim == whole.ndim):
-            found[whole] = inputs[0]
-        elif inputs != node.inputs:
-            found.update(zip(node.outputs, node.op.make_node(*inputs).outputs, strict=True))
-    return found.get(density, density)
+            return [inputs[0]]
+        # Nodes above are made again: what they have broadcast is narrower now.
+        same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
+        return None if same else node.op.make_node(*inputs).outputs
+
+    return copy_graphs([density], narrow)[0]
 
 
 def read_weights(graph: TensorVariable, shape: tuple[int, ...], name: str) -> np.ndarray:

@@ -13,7 +13,7 @@ import pytensor.tensor as pt
 from pytensor.compile.mode import get_mode
 
 from pymc_flymc.compat.pymc import CHECKS
-from pymc_flymc.graphs.once import once
+from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.graphs.trigamma import with_native_trigammas
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
 from pymc_flymc.reporting import COMPILING, doing
@@ -84,7 +84,7 @@ class RowDerivatives:
 
     def _once(self, compile: Callable[..., Any]) -> Any:
         graph: Any = self._inputs, self._value, *self._sizes
-        return once(compile, *graph, inputs=graph[0], outputs=[graph[1]], also=self._sizes)
+        return memoised(compile, *graph, inputs=graph[0], outputs=[graph[1]], also=self._sizes)
 
     def third(self, arguments: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Third derivatives of a likelihood with one argument, shape (n,)."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.graphs.digests import owner_of
+from pymc_flymc.graphs.content_hash import owner_of
 
 __all__ = ["SharedArray"]
 

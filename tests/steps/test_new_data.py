@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyHMC, FireflyMH, weighted
-from pymc_flymc.graphs import once
+from pymc_flymc.graphs import memoise
 from tests.support.steps import identical, sample
 
 N = 300
@@ -121,12 +121,12 @@ def test_data_of_the_same_shapes_compile_nothing(model, monkeypatch):
     def refuse(*arguments, **settings):
         raise AssertionError("compiled again")
 
-    kept = dict(once._kept)
+    kept = dict(memoise._kept)
     monkeypatch.setattr("pymc_flymc.graphs.compilation._compile", refuse)
     for what in ("outcome", "X", "exposure", "group"):
         change(model, what)
         assert step.vars
-    assert dict(once._kept) == kept
+    assert dict(memoise._kept) == kept
 
 
 def test_data_that_cannot_be_sampled_never_are(model):

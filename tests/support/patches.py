@@ -8,7 +8,7 @@ import pytest
 
 import pymc_flymc.reading.model
 from pymc_flymc.anchor import effects, expanded_density
-from pymc_flymc.graphs import once
+from pymc_flymc.graphs import memoise
 from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core import target
 from pymc_flymc.regression import design, quadratic
@@ -28,7 +28,7 @@ def any_size() -> Iterator[None]:
 def structured() -> Iterator[None]:
     """Take any effects of groups for many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(once, "_kept", OrderedDict())  # graphs of the same model differ
+        patch.setattr(memoise, "_kept", OrderedDict())  # graphs of the same model differ
         for module in (design, quadratic, effects):
             patch.setattr(module, "STRUCTURED", 1)
         patch.setattr(expanded_density, "MANY", 1)

@@ -1,4 +1,4 @@
-"""What is compiled for a graph is compiled once in a process, whichever model brings the graph."""
+"""Memoised results of graphs: what is compiled is compiled once in a process, for any model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import graph_inputs
 
 from pymc_flymc.compat.pytensor import FrozenFunctionGraph
-from pymc_flymc.graphs.digests import arrays_of, digest_of
+from pymc_flymc.graphs.content_hash import arrays_of, content_hash
 from pymc_flymc.reporting import COMPILING, doing
 
-__all__ = ["once"]
+__all__ = ["memoised"]
 
 #: As many results are kept, those of some ten models; the least recently used goes first.
 KEPT = 100
@@ -23,7 +23,7 @@ LARGE = 1 << 20
 _kept: OrderedDict[Hashable, Any] = OrderedDict()
 
 
-def once[T](
+def memoised[T](
     make: Callable[..., T],
     *arguments: Any,
     inputs: Sequence[Variable],
@@ -51,7 +51,7 @@ def once[T](
             return make(*arguments)
     # PyTensor remembers constants by the values that they had first, and the memory may be a user's
     # who has written into it since.
-    content = tuple(map(digest_of, arrays))
+    content = tuple(map(content_hash, arrays))
     key = make, FrozenFunctionGraph.from_io(inputs, outputs), content, also
     if key not in _kept:
         with doing(COMPILING):

@@ -1,4 +1,4 @@
-"""The arrays that the leaves of graphs hold, and digests of their content."""
+"""The arrays that the leaves of graphs hold, and hashes of their content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 
 from pymc_flymc.kernels.native import kernel, read_only
 
-__all__ = ["arrays_of", "digest_of", "owner_of"]
+__all__ = ["arrays_of", "content_hash", "owner_of"]
 
 #: Arrays of up to so many bytes are hashed as they are, larger ones by sums over blocks.
 HASHED = 1 << 24
@@ -41,7 +41,7 @@ def arrays_of(leaf: Variable) -> Iterator[np.ndarray]:
         yield data
 
 
-def digest_of(array: np.ndarray) -> bytes:
+def content_hash(array: np.ndarray) -> bytes:
     """Hash of an array's shape, type and content.
 
     Content of more than 16 MB is summed up in blocks first, at the speed of memory, see

@@ -3,7 +3,7 @@
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.graphs.once import once
+from pymc_flymc.graphs.memoise import memoised
 
 
 def test_equal_graphs_are_made_once():
@@ -18,13 +18,13 @@ def test_equal_graphs_are_made_once():
         return name
 
     weights = np.ones(3)
-    assert once(make, "a", **graph(weights)) == "a"
-    assert once(make, "b", **graph(np.ones(3))) == "a"
-    assert once(make, "c", **graph(weights), also=1) == "c"
+    assert memoised(make, "a", **graph(weights)) == "a"
+    assert memoised(make, "b", **graph(np.ones(3))) == "a"
+    assert memoised(make, "c", **graph(weights), also=1) == "c"
     constant = graph(weights)
-    assert once(make, "d", **constant) == "a"
+    assert memoised(make, "d", **constant) == "a"
     weights[0] = 2.0  # the memory of the constant, which PyTensor takes for the same as before
-    assert once(make, "e", **constant) == "e"
+    assert memoised(make, "e", **constant) == "e"
     assert made == ["a", "c", "e"]
 
 
@@ -36,6 +36,6 @@ def test_large_constants_do_not_outlive_their_model():
 
     x = pt.dvector("x")
     graph = {"inputs": [x], "outputs": [x * np.ones(200_000)]}
-    once(make, **graph)
-    once(make, **graph)
+    memoised(make, **graph)
+    memoised(make, **graph)
     assert len(made) == 2
