@@ -17,6 +17,7 @@ from pymc_flymc.likelihoods.beta_binomial import BetaBinomial
 from pymc_flymc.likelihoods.binary_links import BernoulliCloglog, BernoulliProbit
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.durations import Durations, GammaFree, WeibullFree
+from pymc_flymc.likelihoods.family import JointlySmoothFamily, SmoothFamily
 from pymc_flymc.likelihoods.free_alpha import (
     ZeroInflatedNegativeBinomialFree,
     ZeroTruncatedNegativeBinomialFree,
@@ -74,6 +75,7 @@ __all__ = [
     "Durations",
     "ExplicitLikelihood",
     "GammaFree",
+    "JointlySmoothFamily",
     "JointlySmoothLikelihood",
     "Likelihood",
     "Logistic",
@@ -84,6 +86,7 @@ __all__ = [
     "PoissonLog",
     "RowParameters",
     "ScaledLikelihood",
+    "SmoothFamily",
     "SmoothLikelihood",
     "SmoothedLikelihood",
     "Softmax",

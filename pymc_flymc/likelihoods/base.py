@@ -11,7 +11,6 @@ from pytensor.tensor.variable import TensorVariable
 
 __all__ = [
     "ExplicitLikelihood",
-    "Family",
     "JointlySmoothLikelihood",
     "Likelihood",
     "RowParameters",
@@ -143,21 +142,6 @@ class Likelihood(Protocol):
 def is_likelihood(kind: type) -> bool:
     """Return whether the objects of a class are families of likelihoods."""
     return hasattr(kind, "matches")
-
-
-class Family:
-    """What families have in common that are told by the distribution of the observed variable."""
-
-    #: PyMC's distributions of this family.
-    distributions: Any
-    name: str
-    n_predictors: int = 1
-    nuisances: tuple[str, ...] = ()
-    row_data: tuple[str, ...] = ()
-
-    def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable has one of the family's distributions."""
-        return rv.owner is not None and isinstance(rv.owner.op, self.distributions)
 
 
 def outcome(likelihood: Likelihood, columns: Sequence[Any]) -> Any:

@@ -11,14 +11,15 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods.base import Family, RowParameters
+from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.forms import LOGISTIC
 from pymc_flymc.likelihoods.links import find_predictor
 
 __all__ = ["Bernoulli", "BernoulliLogit"]
 
 
-class Bernoulli(Family):
+class Bernoulli(SmoothFamily):
     """Observed 0/1 with ``P(y_n = 1)`` the inverse link of a predictor."""
 
     name: str
@@ -95,30 +96,10 @@ class BernoulliLogit(Bernoulli):
     name = "bernoulli-logit"
     form = LOGISTIC
     usage = "pm.Bernoulli(logit_p=eta)"
-    growth = 0.0
 
     def inverse_link(self, eta: np.ndarray) -> np.ndarray:
         """Return the logistic function."""
         return expit(eta)
-
-    def derivative_bound(
-        self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
-    ) -> np.ndarray:
-        """Return the largest ``|d^order log L / d eta^order|`` for eta between low and high.
-
-        The derivatives depend on |eta| only, up to sign, and are monotone between their stationary
-        points: the supremum is at an end or at a stationary point inside. In s = p (1 - p) the
-        third is s sqrt(1 - 4 s), with a maximum of 1 / (6 sqrt 3) at s = 1/6; the fourth is
-        s (1 - 6 s), with extrema of -1/8 at s = 1/4 (eta = 0) and 1/24 at s = 1/12.
-        """
-        low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-        near = np.maximum(np.maximum(low, -high), 0.0)
-        far = np.maximum(np.abs(low), np.abs(high))
-        largest = np.maximum(_derivative(order, near), _derivative(order, far))
-        s = {3: 1 / 6, 4: 1 / 12}[order]
-        turn = np.asarray(2.0 * np.arctanh(np.sqrt(1.0 - 4.0 * s)))  # |eta| where p (1 - p) = s
-        inside = (near <= turn) & (turn <= far)
-        return np.where(inside, np.maximum(largest, _derivative(order, turn)), largest)
 
     def log_likelihood(
         self, arguments: Sequence[TensorVariable], y: TensorVariable
@@ -126,10 +107,3 @@ class BernoulliLogit(Bernoulli):
         """Return ``y * eta - log(1 + exp(eta))`` in a form that neither overflows nor cancels."""
         (eta,) = arguments
         return y * eta - pt.softplus(eta)
-
-
-def _derivative(order: int, eta: np.ndarray) -> np.ndarray:
-    """Absolute third or fourth derivative of the log-likelihood."""
-    q = np.exp(-np.abs(eta))
-    s = q / (1.0 + q) ** 2
-    return s * (1.0 - q) / (1.0 + q) if order == 3 else s * np.abs(1.0 - 6.0 * s)

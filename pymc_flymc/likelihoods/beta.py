@@ -20,14 +20,13 @@ from scipy.special import digamma, expit, polygamma
 
 from pymc_flymc.graphs.gammas import log_gamma_of_more
 from pymc_flymc.graphs.tools import first_equals, free_inputs
-from pymc_flymc.likelihoods.base import Family, RowParameters
-from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.checks import check_parameter, check_values
+from pymc_flymc.likelihoods.family import Family
+from pymc_flymc.likelihoods.functions import SOFTPLUS
 from pymc_flymc.likelihoods.links import as_columns, find_log_mean, find_predictor, unreadable
 
 __all__ = ["Beta", "mean_and_size"]
-
-_LOGISTIC = BernoulliLogit()
 
 
 class Beta(Family):
@@ -102,9 +101,7 @@ class Beta(Family):
         (low, tau_low), (high, tau_high) = eta - reach, eta + reach
         c, c_tau = spread
         with np.errstate(all="ignore"):
-            nearest = np.maximum(np.maximum(low, -high), 0.0)
-            w = expit(nearest) * expit(-nearest)
-            w1, w2 = (_LOGISTIC.derivative_bound(order, low, high, y) for order in (3, 4))
+            w, w1, w2 = (SOFTPLUS.limit(order, low, high) for order in (2, 3, 4))
             phi, phi_low = np.exp(tau_high), np.exp(tau_low)
             a, b = phi_low * expit(low), phi_low * expit(-high)
             both = polygamma(1, a) + polygamma(1, b)

@@ -12,16 +12,16 @@ from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs
-from pymc_flymc.likelihoods.base import Family, RowParameters
-from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.checks import check_parameter
+from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.forms import LOGISTIC
 from pymc_flymc.likelihoods.links import find_predictor, unreadable
 
 __all__ = ["BinomialLogit", "check_trials"]
 
 
-class BinomialLogit(Family):
+class BinomialLogit(SmoothFamily):
     """Observed successes in n trials with ``P(success) = sigmoid(eta_n)`` for each of them."""
 
     name = "binomial-logit"
@@ -29,7 +29,6 @@ class BinomialLogit(Family):
     usage = "pm.Binomial(n=n, logit_p=eta)"
     distributions: Any = BinomialRV
     row_data: tuple[str, ...] = ("n",)
-    growth = 0.0
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the log odds, found inside the graph of p, and the number of trials.
@@ -69,12 +68,6 @@ class BinomialLogit(Family):
                 "rows"
             )
         return values
-
-    def derivative_bound(
-        self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
-    ) -> np.ndarray:
-        """Return that of a Bernoulli variable, once for each trial."""
-        return y[:, 1] * BernoulliLogit().derivative_bound(order, low, high, y[:, 0])
 
     def log_likelihood(self, arguments: Any, y: Any) -> TensorVariable:
         """Return ``y eta - n log(1 + exp(eta))``: all of it but a term that depends on y alone."""

@@ -14,8 +14,9 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import evaluate, free_inputs
-from pymc_flymc.likelihoods.base import Family, RowParameters
+from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.checks import check_values, is_positive, scalar_parameter
+from pymc_flymc.likelihoods.family import Family, SmoothFamily
 from pymc_flymc.likelihoods.links import find_log_mean, unreadable
 from pymc_flymc.likelihoods.products import simplified
 
@@ -28,7 +29,7 @@ _UNCENSORED = GammaRV
 
 
 @dataclass(frozen=True)
-class Durations:
+class Durations(SmoothFamily):
     r"""Positive values y with the scale ``exp(eta_n)``, which may be censored from the right.
 
     Up to a constant the log-likelihood is :math:`-a\,\eta - (y e^{-\eta})^k`. Of a Weibull variable
@@ -45,14 +46,7 @@ class Durations:
     mass: float = 1.0
     name = "durations"
     usage = "pm.Exponential(scale=pm.math.exp(eta)), pm.Weibull(alpha, beta=pm.math.exp(eta))"
-    n_predictors = 1
-    nuisances: tuple[str, ...] = ()
     row_data: tuple[str, ...] = ("upper",)
-
-    @property
-    def growth(self) -> float:
-        """Rate at which derivatives grow: all from the second on are multiples of exp(-k eta)."""
-        return self.power
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable is of one of the three kinds, or censored."""
@@ -104,13 +98,6 @@ class Durations:
         (eta,), (mass, power) = arguments, y
         value: Any = -mass * eta - power * pt.exp(-self.power * eta)
         return value
-
-    def derivative_bound(
-        self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
-    ) -> np.ndarray:
-        """Return ``k^order (y exp(-low))^k``: the derivatives fall from the low end on."""
-        fall = np.exp(-self.power * np.asarray(low, dtype=np.float64))
-        return np.asarray(self.power**order * y[:, 1] * fall)
 
 
 class WeibullFree(Durations):

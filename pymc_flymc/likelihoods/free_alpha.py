@@ -18,25 +18,22 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import NegBinomialRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graphs.rising import log_rising_of_exp
 from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
-from pymc_flymc.likelihoods.binary_links import log_positive
 from pymc_flymc.likelihoods.checks import check_counts
-from pymc_flymc.likelihoods.free_alpha_limits import (
-    Box,
-    parts,
-    third_of_count,
-    third_of_count_anywhere,
-    third_of_truncation,
+from pymc_flymc.likelihoods.exponent import LARGE, exponent, log_exponent, log_exponent_jet, parts
+from pymc_flymc.likelihoods.family import JointlySmoothFamily
+from pymc_flymc.likelihoods.functions import (
+    LOG_POSITIVE,
+    THIRD,
+    log_positive,
+    log_rising_of_exp,
 )
+from pymc_flymc.likelihoods.jets import Jet
 from pymc_flymc.likelihoods.links import as_columns, find_log_mean, unreadable
 from pymc_flymc.likelihoods.negative_binomial import read_negative_binomial
-from pymc_flymc.likelihoods.zero_inflated import ZeroInflated, ZeroInflatedTrials
-from pymc_flymc.likelihoods.zero_limits import (
-    LARGE,
-    THIRD,
-    third_of_zero,
+from pymc_flymc.likelihoods.zero_inflated import (
+    ZeroInflated,
+    ZeroInflatedTrials,
     third_of_zero_anywhere,
 )
 from pymc_flymc.likelihoods.zero_truncated import (
@@ -49,12 +46,8 @@ from pymc_flymc.likelihoods.zeros import parts_of_inflated
 
 __all__ = ["ZeroInflatedNegativeBinomialFree", "ZeroTruncatedNegativeBinomialFree"]
 
-_LOGISTIC = BernoulliLogit()
-#: Beyond it alpha is so large that counts are Poisson variables, in double precision.
-_POISSON = 40.0
 
-
-class ZeroTruncatedNegativeBinomialFree(ZeroTruncated):
+class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, JointlySmoothFamily):
     r"""Observed counts from 1 on, of such a variable: less :math:`\log(1 - e^{-s})`."""
 
     name = "zero-truncated-negative-binomial-free"
@@ -84,27 +77,16 @@ class ZeroTruncatedNegativeBinomialFree(ZeroTruncated):
     ) -> TensorVariable:
         """Return the log-likelihood but for ``log y!``."""
         eta, tau = arguments
-        log_s = _log_exponent(eta, tau)
-        value: Any = _apart_from_s(eta, tau, y) - pt.exp(log_s) - log_positive(log_s)
-        return value
-
-    def third_bound(
-        self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
-    ) -> np.ndarray:
-        """Return a limit on third derivatives near eta, along directions within the spread."""
-        with np.errstate(all="ignore"):
-            box = Box.around(eta, reach, spread)
-            near = third_of_count(box, eta, reach, spread, y) + third_of_truncation(
-                box.s, box.psi, box.speed, spread.sum(axis=0)
-            )
-            far = self.third_scale(eta, spread, y) * np.exp(self.growth * reach.max(axis=0))
-        return np.asarray(np.fmin(near, far))
+        value: Any = _apart_from_s(eta, tau, y) - exponent(eta, tau)
+        return value - log_positive(log_exponent(eta, tau))
 
     def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return a limit on third derivatives which grows with the distance d like ``exp(d)``."""
-        anywhere = np.array([[0.0], [np.inf]]), np.array([[-np.inf], [np.inf]])
-        truncation = third_of_truncation(*anywhere, spread.max(axis=0), spread.sum(axis=0))
-        return third_of_count_anywhere(eta, spread, y) + truncation
+        far = np.full(len(y), np.inf)
+        anywhere = (Jet.predictor(-far, far, each) for each in spread)
+        with np.errstate(all="ignore"):
+            truncation = log_exponent_jet(*anywhere).through(LOG_POSITIVE).derivative(3)
+        return np.asarray(_third_of_count_anywhere(eta, spread, y) + truncation)
 
 
 class ZeroInflatedNegativeBinomialFree(ZeroInflated):
@@ -139,36 +121,21 @@ class ZeroInflatedNegativeBinomialFree(ZeroInflated):
     ) -> TensorVariable:
         """Return the log-likelihood but for ``log y!``; both branches are finite everywhere."""
         eta, tau, a = arguments
-        log_s = _log_exponent(eta, tau)
-        s = pt.exp(pt.switch(log_s > LARGE, LARGE, log_s))
+        s = exponent(eta, tau)
         count = _apart_from_s(eta, tau, y) - s - pt.softplus(-a)
         return pt.switch(y < 0.5, pt.softplus(a - s) - pt.softplus(a), count)
-
-    def third_bound(
-        self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
-    ) -> np.ndarray:
-        """Return a limit on third derivatives near eta, along directions within the spread."""
-        (*_, a_low), (*_, a_high) = eta - reach, eta + reach
-        c_a = spread[2]
-        with np.errstate(all="ignore"):
-            box = Box.around(eta[:2], reach[:2], spread[:2])
-            zero = third_of_zero(a_low - box.s[1], a_high - box.s[0], box.slopes, 1.0, c_a)
-            count = third_of_count(box, eta, reach, spread, y)
-            own = _LOGISTIC.derivative_bound(3, a_low, a_high, y) * c_a**3
-            far = self.third_scale(eta, spread, y) * np.exp(self.growth * reach.max(axis=0))
-        return np.asarray(np.fmin(np.where(y == 0, zero, count) + own, far))
 
     def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
         r"""Return a limit on third derivatives which grows with the distance d like ``exp(3 d)``.
 
-        The k-th derivative of s is at most s times the k-th power of the sum of the spreads: in
-        the order of `Box`, :math:`h - p`, q p, :math:`p^2`, :math:`|h - p - p^2|` and so on are
-        all below h.
+        The k-th derivative of s is at most s times the k-th power of the sum of the spreads: all
+        of its derivatives, in the order of `exponent`, are below h in units of :math:`\alpha`. For
+        :math:`h \ge p + p^2 / 2`, and p times a number below one is below h.
         """
         alpha_p, _, k = parts(eta[0], eta[1])
         s = np.minimum(alpha_p * (1.0 + k), np.exp(LARGE))
         zero = third_of_zero_anywhere(s, eta[2], spread[:2].sum(axis=0), spread[2])
-        count = third_of_count_anywhere(eta, spread, y)
+        count = _third_of_count_anywhere(eta, spread, y)
         return np.asarray(np.where(y == 0, zero, count) + THIRD * spread[2] ** 3)
 
 
@@ -187,8 +154,14 @@ def _apart_from_s(eta: Any, tau: Any, y: Any) -> Any:
     return log_rising_of_exp(tau, y) - y * pt.softplus(tau - eta)
 
 
-def _log_exponent(eta: Any, tau: Any) -> Any:
-    """Graph of log s, which is eta where psi is small."""
-    psi = eta - tau
-    small = psi < -_POISSON
-    return pt.switch(small, eta, tau + pt.log(pt.softplus(pt.switch(small, 0.0, psi))))
+def _third_of_count_anywhere(eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Limit of a count's third derivative which grows like ``exp(d)``, as s does, and alpha p.
+
+    Those of s are in the order of `exponent`; those of log p and of the terms of R, softplus
+    functions of tau less log j, are at most `THIRD`.
+    """
+    c, t = spread[:2]
+    alpha_p, _, k = parts(eta[0], eta[1])
+    third = c**3 + 1.5 * c**2 * t + 3.0 * c * t**2 + np.maximum(1.0 + k, 2.0) * t**3
+    fixed = y * (c + t) ** 3 + np.maximum(y - 1.0, 0.0) * t**3
+    return np.asarray(alpha_p * third + THIRD * fixed)

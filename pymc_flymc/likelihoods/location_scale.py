@@ -12,8 +12,9 @@ from pytensor.tensor.random.basic import CauchyRV, LaplaceRV, LogisticRV, Studen
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods.base import Family, RowParameters
+from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.checks import check_parameter, scalar_parameter
+from pymc_flymc.likelihoods.family import Family
 from pymc_flymc.likelihoods.products import number_times_data
 
 __all__ = ["AsymmetricLaplace", "LocationScale", "Logistic", "StudentT"]
@@ -100,23 +101,6 @@ class LocationScale(Family):
         It is linear in (one, features): from their sums over rows comes the sum of c.
         """
         raise NotImplementedError
-
-    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check that observed values are finite, and return them as float64.
-
-        Raises
-        ------
-        ValueError
-            If there are NaN or infinite values.
-        """
-        values = np.asarray(values, dtype=np.float64)
-        bad = np.flatnonzero(~np.isfinite(values))
-        if bad.size:
-            raise ValueError(
-                f"{name} has NaN or infinite values in {bad.size} rows, first in row {bad[0]}; "
-                "drop or impute these rows"
-            )
-        return values
 
     def log_likelihood(
         self, arguments: Sequence[TensorVariable], y: TensorVariable

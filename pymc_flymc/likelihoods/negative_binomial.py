@@ -14,12 +14,13 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.rising import log_rising_of_exp
 from pymc_flymc.graphs.tools import free_inputs
-from pymc_flymc.likelihoods.base import Family, RowParameters
+from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.checks import check_counts, check_parameter, scalar_parameter
+from pymc_flymc.likelihoods.family import Family
 from pymc_flymc.likelihoods.forms import NEGATIVE_BINOMIAL
+from pymc_flymc.likelihoods.functions import log_rising_of_exp
 from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
 
 __all__ = ["NegativeBinomialFree", "NegativeBinomialLog", "read_negative_binomial"]

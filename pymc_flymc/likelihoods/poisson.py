@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.random.basic import PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.likelihoods.base import Family, RowParameters
+from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.checks import check_counts
+from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.links import find_log_mean, unreadable
 
 __all__ = ["PoissonLog"]
 
 
-class PoissonLog(Family):
+class PoissonLog(SmoothFamily):
     """Observed counts with ``mean = exp(eta_n)``."""
 
     name = "poisson-log"
     usage = "pm.Poisson(mu=exposure * pm.math.exp(eta))"
     distributions = PoissonRV
-    growth = 1.0
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the log mean, found inside the graph of mu.
@@ -44,12 +43,6 @@ class PoissonLog(Family):
         return RowParameters(self, eta)
 
     read_observed = staticmethod(check_counts)
-
-    def derivative_bound(
-        self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
-    ) -> np.ndarray:
-        """Return exp(high): all derivatives from the second on are -exp(eta)."""
-        return np.exp(np.asarray(high, dtype=np.float64))
 
     def log_likelihood(
         self, arguments: Sequence[TensorVariable], y: TensorVariable

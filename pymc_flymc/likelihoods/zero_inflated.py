@@ -18,31 +18,31 @@ from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
 
-from pymc_flymc.likelihoods.base import Family, Likelihood, RowParameters, outcome
-from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.base import Likelihood, RowParameters, outcome
 from pymc_flymc.likelihoods.binomial import BinomialLogit
+from pymc_flymc.likelihoods.exponent import LARGE
+from pymc_flymc.likelihoods.family import JointlySmoothFamily
+from pymc_flymc.likelihoods.functions import EXP, SECOND, THIRD, Function, known
 from pymc_flymc.likelihoods.links import as_columns, find_predictor, unreadable
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
-from pymc_flymc.likelihoods.zero_limits import (
-    LARGE,
-    SECOND,
-    THIRD,
-    third_of_zero,
-    third_of_zero_anywhere,
-)
 from pymc_flymc.likelihoods.zeros import parts_of_inflated
 
-__all__ = ["ZeroInflated", "ZeroInflatedPoisson", "ZeroInflatedTrials"]
+__all__ = [
+    "ZeroInflated",
+    "ZeroInflatedPoisson",
+    "ZeroInflatedTrials",
+    "third_of_zero_anywhere",
+]
 
-_LOGISTIC, _NEGATIVE_BINOMIAL = BernoulliLogit(), NegativeBinomialLog()
+_NEGATIVE_BINOMIAL = NegativeBinomialLog()
+_EXP = Function(EXP.ends, lambda order, low, high: np.exp(np.minimum(high, LARGE)))
 
 
-class ZeroInflated(Family):
+class ZeroInflated(JointlySmoothFamily):
     """What the families have in common; a is the last of the predictors, after the counts' own."""
 
     usage: str
-    growth: float
     #: Zeros that are well above what the variable has are not concave in its predictor.
     log_concave = False
 
@@ -119,30 +119,6 @@ class _OfOnePredictor(ZeroInflated):
         """Return the graph of s."""
         raise NotImplementedError
 
-    def exponents(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return s, shape (n,)."""
-        raise NotImplementedError
-
-    def slopes(self, low: np.ndarray, high: np.ndarray, y: np.ndarray) -> Sequence[np.ndarray]:
-        """Return limits of the first three derivatives of s for eta between low and high."""
-        raise NotImplementedError
-
-    def third_bound(
-        self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
-    ) -> np.ndarray:
-        r"""Return a limit on third derivatives near eta, along directions within the spread.
-
-        That of a zero is of two functions :math:`f(v) = \log(1 + e^v)`, of :math:`a - s` and of a.
-        """
-        (low, a_low), (high, a_high) = eta - reach, eta + reach
-        c, c_a = spread
-        count = y[:, 0] if y.ndim > 1 else y
-        v = a_low - self.exponents(high, y), a_high - self.exponents(low, y)
-        zero = third_of_zero(*v, self.slopes(low, high, y), c, c_a)
-        other = self.base.derivative_bound(3, low, high, y) * c**3
-        own = _LOGISTIC.derivative_bound(3, a_low, a_high, count) * c_a**3
-        return np.asarray(np.where(count == 0, zero, other) + own)
-
 
 class ZeroInflatedPoisson(_OfOnePredictor):
     """Observed counts of a Poisson variable with mean ``exp(eta_n)``, and further zeros."""
@@ -155,15 +131,8 @@ class ZeroInflatedPoisson(_OfOnePredictor):
 
     def exponent(self, eta: TensorVariable, columns: Sequence[TensorVariable]) -> TensorVariable:
         """Return the graph of the mean."""
-        return pt.exp(pt.minimum(eta, LARGE))
-
-    def exponents(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the mean."""
-        return np.exp(np.minimum(eta, LARGE))
-
-    def slopes(self, low: np.ndarray, high: np.ndarray, y: np.ndarray) -> Sequence[np.ndarray]:
-        """Return the mean, which is its own derivative."""
-        return (np.exp(np.minimum(high, LARGE)),) * 3
+        value: TensorVariable = known(pt.exp(pt.minimum(eta, LARGE)), _EXP, eta)
+        return value
 
     def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return a limit on third derivatives which grows with the distance d like ``exp(3 d)``."""
@@ -188,7 +157,6 @@ class ZeroInflatedTrials(_OfOnePredictor):
     base: Any = _NEGATIVE_BINOMIAL
     distributions = NegBinomialRV | BinomialRV
     usage = "pm.ZeroInflatedNegativeBinomial(psi=psi, mu=pm.math.exp(eta), alpha=alpha)"
-    growth = 0.0
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -208,23 +176,6 @@ class ZeroInflatedTrials(_OfOnePredictor):
         """Return the graph of ``m log(1 + exp(eta))``."""
         return columns[1] * pt.softplus(eta)
 
-    def exponents(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return ``m log(1 + exp(eta))``."""
-        return np.asarray(y[:, 1] * np.logaddexp(0.0, eta))
-
-    def slopes(self, low: np.ndarray, high: np.ndarray, y: np.ndarray) -> Sequence[np.ndarray]:
-        """Return m times the logistic function, and limits of its derivatives."""
-        nearest = np.maximum(np.maximum(low, -high), 0.0)
-        third = _LOGISTIC.derivative_bound(3, low, high, y[:, 0])
-        return [y[:, 1] * v for v in (expit(high), expit(nearest) * expit(-nearest), third)]
-
-    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return a limit on third derivatives anywhere."""
-        (c, c_a), m = spread, y[:, 1]
-        speed = c_a + m * c
-        zero = THIRD * speed**3 + 3.0 * SECOND**2 * speed * m * c**2 + THIRD * m * c**3
-        return np.asarray(np.where(y[:, 0] == 0, zero, THIRD * m * c**3) + THIRD * c_a**3)
-
 
 def _base_of(counts: TensorVariable) -> Any:
     """Return the family that counts without further zeros are of."""
@@ -234,3 +185,26 @@ def _base_of(counts: TensorVariable) -> Any:
     if isinstance(op, BinomialRV):
         return BinomialLogit()
     return _NEGATIVE_BINOMIAL
+
+
+def third_of_zero_anywhere(
+    s: np.ndarray, a: np.ndarray, c: np.ndarray, c_a: np.ndarray
+) -> np.ndarray:
+    r"""Return a limit of the same which grows with the distance d like ``exp(3 d)``.
+
+    It is for an s that grows no faster than ``exp(d)``, and whose k-th derivative along the
+    direction is at most :math:`c^k s`, as that of a Poisson variable.
+
+    Factors of the derivatives are :math:`p (1 - p) s^k \le e^{-|a - s|} s^k` and :math:`p\, s`,
+    with p the logistic function of a - s. Let m be the larger of a and one. Whatever s is, in
+    :math:`s = m + x` the former are at most :math:`m^k (1 + x)^k e^{-x} \le m^k k^k e^{1 - k}`, and
+    the latter m. Powers of m grow no faster than those of s.
+    """
+    m = np.maximum(a, 1.0)
+    at = [np.minimum(SECOND * s**k, most * m**k) for k, most in ((1, 1.0), (2, 1.48), (3, 3.7))]
+    return np.asarray(
+        THIRD * c_a**3
+        + 3.0 * c_a**2 * c * at[0]
+        + 3.0 * c_a * c**2 * (at[0] + at[1])
+        + c**3 * (np.minimum(s, m) + 3.0 * at[1] + at[2])
+    )

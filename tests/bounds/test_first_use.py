@@ -10,7 +10,7 @@ from pymc_flymc.bounds import BOUNDS, Problem
 from pymc_flymc.bounds import first_use as module
 from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.likelihoods import BernoulliLogit, RowParameters
-from pymc_flymc.likelihoods.base import Family
+from pymc_flymc.likelihoods.family import Family
 from pymc_flymc.likelihoods.weighted import weighted
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.design import Design

@@ -11,7 +11,6 @@ from scipy.special import gammaln
 from pymc_flymc import Taylor, UnsupportedModelError, weighted
 from pymc_flymc.extending import check_bound
 from pymc_flymc.likelihoods import BetaBinomial
-from pymc_flymc.likelihoods.beta_binomial import _limits
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.data import load_data, standardised
@@ -149,27 +148,6 @@ def test_far_out(graphs):
     sure = (tau > 50.0) & (np.abs(eta) < 30.0)
     rounding = 1e-15 * n * tau
     assert np.all(np.abs(value - binomial)[sure] <= rounding[sure] + 1e-12)
-
-
-def test_limits_of_sums():
-    """No less than the sums themselves, nor much more where a row has something to say."""
-    k, a = np.meshgrid([0, 1, 2, 3, 10, 100, 3000], np.linspace(-12.0, 12.0, 97))
-    k, a = k.ravel(), a.ravel()
-    j = np.arange(3000)
-    p = np.exp(a)[:, None] / (np.exp(a)[:, None] + j)
-    q = 1.0 - p
-    below = j < k[:, None]
-    sums = [np.abs(np.sum(v, axis=1, where=below)) for v in (p, p * q, p * q * (q - p))]
-    limits = _limits(k.astype(float), a, a, a)
-    for value, limit in zip(sums, limits, strict=True):
-        assert np.all(value <= limit * (1.0 + 1e-12))
-    assert np.all(limits[0] <= 1.5 * sums[0])
-    assert np.all(limits[1] <= 2.5 * sums[1])
-    for low, high in ((a - 0.5, a + 0.1), (a - 0.1, a + 0.5), (a - np.inf, a + np.inf)):
-        wide = _limits(k.astype(float), a, low, high)
-        for at in (low, high):
-            there = _limits(k.astype(float), np.clip(at, -500.0, 500.0), *2 * [at])
-            assert all(np.all(v <= w + 1e-12) for v, w in zip(there, wide, strict=True))
 
 
 def test_limits_on_the_derivatives(graphs):

@@ -14,7 +14,6 @@ from pymc_flymc.likelihoods import (
     ZeroInflatedNegativeBinomialFree,
     ZeroTruncatedNegativeBinomialFree,
 )
-from pymc_flymc.likelihoods.free_alpha_limits import Box, third_of_count
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.readings import check_density
@@ -163,21 +162,6 @@ def test_derivatives_of_the_exponent():
     for order in orders:
         for each in order:
             assert np.all(np.abs(each) <= h)
-
-
-def test_limit_of_the_rising_factorial():
-    """No less than the sum of its terms' derivatives, and a limit of R alone where mu is zero."""
-    tau = np.repeat(np.linspace(-8.0, 12.0, 81), 5)
-    y = np.tile([1.0, 2.0, 3.0, 40.0, 2000.0], 81)
-    eta, nothing = np.stack([np.full(405, -700.0), tau]), np.zeros((2, 405))
-    spread = np.stack([np.zeros(405), np.ones(405)])
-    limit = third_of_count(Box.around(eta, nothing, spread), eta, nothing, spread, y)
-    j = np.arange(1.0, 2000.0)
-    p = expit(tau[:, None] - np.log(j))
-    sizes = np.where(j < y[:, None], p * (1.0 - p), 0.0)
-    third = np.abs(np.sum(sizes * (1.0 - 2.0 * p), axis=1))
-    assert np.all(third <= limit * (1.0 + 1e-9))
-    assert np.all(limit <= sizes.sum(axis=1) + 0.75)  # near that of the second derivatives
 
 
 @pytest.mark.parametrize("i", [0, 1], ids=NAMES)

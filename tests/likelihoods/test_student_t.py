@@ -178,7 +178,7 @@ def test_settings_and_data_are_checked():
         pm.StudentT("y", nu=3, mu=X @ beta, sigma=pm.math.exp(X @ beta), observed=y)
     with pytest.raises(UnsupportedModelError, match="sigma of the observed variable 'y'"):
         step_of(model)
-    with pytest.raises(ValueError, match="y has NaN or infinite values in 1 rows, first in row 7"):
+    with pytest.raises(ValueError, match="y has 1 values that are not finite, first in row 7"):
         bad = pm.Data("bad", np.where(np.arange(50) == 7, np.inf, y), model=pm.Model())
         step_of(model_of(X, bad.get_value()))
 

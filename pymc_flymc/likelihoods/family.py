@@ -1,0 +1,133 @@
+"""What families of likelihoods have in common."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.checks import check_values
+from pymc_flymc.likelihoods.limits import limit_anywhere, limit_within
+
+__all__ = ["Family", "JointlySmoothFamily", "SmoothFamily"]
+
+
+class Family:
+    """A family of finite numbers that is told by the distribution of the observed variable.
+
+    Its methods are those of `Likelihood`; `read` and `log_likelihood` are its own.
+    """
+
+    #: PyMC's distributions of this family: a class, or several.
+    distributions: Any
+    name: str
+    n_predictors: int = 1
+    nuisances: tuple[str, ...] = ()
+    row_data: tuple[str, ...] = ()
+
+    def matches(self, rv: TensorVariable) -> bool:
+        """Return whether a random variable has one of the family's distributions."""
+        return rv.owner is not None and isinstance(rv.owner.op, self.distributions)
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return the parameters, as `Likelihood.read`."""
+        raise NotImplementedError
+
+    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Return observed values, which must be finite, as float64."""
+        values = np.asarray(values, dtype=np.float64)
+        check_values(np.isfinite(values), values, name, "finite")
+        return values
+
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
+        """Return the graph of the log-likelihood, as `Likelihood.log_likelihood`."""
+        raise NotImplementedError
+
+
+class SmoothFamily(Family):
+    """A `SmoothLikelihood` whose limits are computed from the graph of its log-likelihood.
+
+    One that knows tighter limits has a `derivative_bound` of its own, and says its `growth`.
+    """
+
+    @property
+    def growth(self) -> float:
+        """Rate at which derivatives may grow with the distance from a predictor."""
+        rate = _growth_of(self)
+        if np.isfinite(rate):
+            return rate
+        raise self._unlimited()
+
+    def derivative_bound(
+        self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
+    ) -> np.ndarray:
+        """Return limits of ``|d^order log L / d eta^order|`` for eta between low and high.
+
+        Where the ends are equal in all rows, limits that hold with `growth` at any distance.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If there are none.
+        """
+        if np.array_equal(low, high):
+            limit = limit_anywhere(self, order, low, y).size
+        else:
+            limit = limit_within(self, order, [low], [high], [1.0], y)
+            if np.ndim(low) or np.isfinite(low):
+                return limit
+        if np.isfinite(limit).all():
+            return limit
+        raise self._unlimited()
+
+    def _unlimited(self) -> UnsupportedModelError:
+        return UnsupportedModelError(
+            f"derivatives of the likelihood {self.name} have no limit that can be computed for all "
+            "predictors: give the family the method derivative_bound, and growth"
+        )
+
+
+class JointlySmoothFamily(Family):
+    """A `JointlySmoothLikelihood` whose limits are computed from the graph.
+
+    One that knows tighter limits has a `third_bound` of its own, and one without limits for all
+    predictors its `third_scale` and `growth`.
+    """
+
+    growth = 0.0
+
+    def third_bound(
+        self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> np.ndarray:
+        """Return limits on third derivatives within reach of eta."""
+        return limit_within(self, 3, eta - reach, eta + reach, spread, y)
+
+    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return limits on third derivatives anywhere.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If there are none.
+        """
+        limit = self.third_bound(eta, np.full_like(eta, np.inf), spread, y)
+        if np.isfinite(limit).all():
+            return limit
+        raise UnsupportedModelError(
+            f"derivatives of the likelihood {self.name} have no limit that can be computed for all "
+            "predictors: give the family the method third_scale, and growth"
+        )
+
+
+@functools.lru_cache(maxsize=64)
+def _growth_of(likelihood: SmoothFamily) -> float:
+    """Return the rate of third and fourth derivatives, which must be the same for all rows."""
+    # Two rows, which differ in all that a rate might depend on.
+    y = np.arange(1.0, 3.0)[:, None] * np.ones(1 + len(likelihood.row_data))
+    y = y if likelihood.row_data else y[:, 0]
+    return max(limit_anywhere(likelihood, order, np.zeros(2), y).rate for order in (3, 4))
