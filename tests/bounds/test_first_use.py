@@ -9,8 +9,7 @@ from pymc_flymc import JaakkolaJordan, Taylor, UnsupportedModelError
 from pymc_flymc.bounds import BOUNDS, Problem
 from pymc_flymc.bounds import first_use as module
 from pymc_flymc.bounds.first_use import check_first_use
-from pymc_flymc.likelihoods import BernoulliLogit, RowParameters
-from pymc_flymc.likelihoods.family import Family
+from pymc_flymc.likelihoods import BernoulliLogit, RowParameters, SmoothFamily
 from pymc_flymc.likelihoods.weighted import weighted
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.design import Design
@@ -18,21 +17,14 @@ from pymc_flymc.regression.passes import likelihood_pass
 from pymc_flymc.regression.regression import Regression
 
 
-class Directions(Family):
+class Directions(SmoothFamily):
     """Angles around a predictor, with a known concentration of 2."""
 
     name = "von Mises"
     distributions = VonMisesRV
-    growth = 0.0
 
     def read(self, rv):
         return RowParameters(self, rv.owner.op.dist_params(rv.owner)[0])
-
-    def read_observed(self, values, name):
-        return np.asarray(values, dtype=float)
-
-    def derivative_bound(self, order, low, high, y):
-        return np.full(np.shape(y), 2.0)
 
     def log_likelihood(self, arguments, y):
         return 2.0 * pt.cos(y - arguments[0])
@@ -132,6 +124,6 @@ def test_a_subclass_with_another_likelihood_is_not_of_the_form():
 
 
 def test_its_derivatives_are_checked(problem):
-    """It has those of the class that it is made from, and is convex somewhere."""
+    """It is convex somewhere, which the class that it is made from is not."""
     with pytest.raises(UnsupportedModelError, match="log_concave = False"):
         check_first_use(problem(Leaking(), BINARY), Taylor())

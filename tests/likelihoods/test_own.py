@@ -28,7 +28,7 @@ def page():
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     before = list(LIKELIHOODS)
     names: dict = {}
-    for block in blocks[:2]:
+    for block in blocks[:3]:
         exec(compile(block, str(PAGE), "exec"), names)
     yield names
     LIKELIHOODS[:] = before
@@ -55,6 +55,16 @@ def test_durations_of_the_documentation(page):
         beta = pm.Normal("beta", 0.0, 1.0, shape=2)
         pm.Bernoulli("y", logit_p=X @ beta, observed=y > 1.0)
         assert isinstance(FireflyMH().target.parts[0].likelihood, BernoulliLogit)
+
+
+def test_limits_of_the_documentation(page):
+    """Those that are computed are those that are written down."""
+    computed, written = page["ExponentialLog"](), page["OfOwnLimits"]()
+    assert computed.growth == written.growth
+    low, y = np.linspace(-3.0, 3.0, 7), np.arange(1.0, 8.0)
+    for order, high in ((3, low), (3, low + 1.0), (4, low + 1.0)):
+        ours, own = (each.derivative_bound(order, low, high, y) for each in (computed, written))
+        np.testing.assert_allclose(ours, own, rtol=1e-9)
 
 
 def test_likelihood_without_a_bound(page):
