@@ -68,14 +68,15 @@ class SmoothFamily(Family):
     ) -> np.ndarray:
         """Return limits of ``|d^order log L / d eta^order|`` for eta between low and high.
 
-        Where the ends are equal in all rows, limits that hold with `growth` at any distance.
+        Where derivatives grow, and the ends are equal in all rows, the limits hold with `growth` at
+        any distance.
 
         Raises
         ------
         UnsupportedModelError
             If there are none.
         """
-        if np.array_equal(low, high):
+        if np.array_equal(low, high) and self.growth:
             limit = limit_anywhere(self, order, low, y).size
         else:
             limit = limit_within(self, order, [low], [high], [1.0], y)

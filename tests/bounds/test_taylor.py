@@ -26,7 +26,7 @@ def derivative(order, eta):
 def test_derivative_bound_is_the_supremum(order, a, width):
     grid = np.linspace(a, a + width, 4001)
     largest = np.max(np.abs(derivative(order, grid)))
-    bound = float(BernoulliLogit().derivative_bound(order, a, a + width, np.zeros(1)))
+    (bound,) = BernoulliLogit().derivative_bound(order, a, a + width, np.zeros(1))
     # The grid may miss the supremum by its spacing, squared, times a derivative below one.
     assert largest <= bound * (1 + 1e-12) + 1e-16
     assert bound <= largest + (width / 4000) ** 2 + 1e-12

@@ -141,13 +141,11 @@ def test_limits_anywhere(graph, exact, growth):
     assert family.growth == growth
     y, eta = rng.poisson(1.0, N) + 1.0, rng.normal(0.0, 2.0, N)
     for order in (3, 4):
-        scale = family.derivative_bound(order, eta, eta, y)
+        ends = (eta, eta) if growth else (-np.inf, np.inf)
+        scale = family.derivative_bound(order, *ends, y)
         for d in (-30.0, -3.0, -0.1, 0.0, 0.1, 3.0, 30.0):
             largest = np.abs(exact(Series.line(eta + d), y).derivative(order))
             assert np.all(largest <= scale * np.exp(growth * abs(d)) * (1.0 + 1e-12))
-        if growth == 0.0:
-            whole = family.derivative_bound(order, -np.inf, np.inf, y)
-            np.testing.assert_allclose(whole, scale)
 
 
 def test_without_limits():
@@ -172,7 +170,7 @@ def test_without_limits():
         family = WrittenOfOne(graph)
         assert np.all(np.isfinite(family.derivative_bound(3, -y, y, y)))
         with pytest.raises(UnsupportedModelError, match="no limit that can be computed"):
-            family.derivative_bound(3, -np.inf if not family.growth else y, np.inf, y)
+            family.derivative_bound(3, -np.inf, np.inf, y)
     cube = Written(lambda eta, tau, y: eta**3 * tau)
     with pytest.raises(UnsupportedModelError, match="third_scale"):
         cube.third_scale(np.zeros((2, 3)), np.ones((2, 3)), y)
