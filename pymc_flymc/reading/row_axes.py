@@ -11,33 +11,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytensor.compile.builders import OpFromGraph
-from pytensor.compile.ops import DeepCopyOp, ViewOp
 from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import CheckAndRaise
-from pytensor.scalar import basic as ps
-from pytensor.tensor.basic import ScalarFromTensor, TensorFromScalar
-from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.extra_ops import CumOp, Repeat
-from pytensor.tensor.math import Argmax, Dot
-from pytensor.tensor.random.op import RandomVariable
-from pytensor.tensor.shape import SpecifyShape
-from pytensor.tensor.sort import ArgSortOp, SortOp
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.reading.row_kinds import (
+from pymc_flymc.reading.row_counts import COUNT_RULES
+from pymc_flymc.reading.row_rules import (
+    NUMBER,
+    RULES,
     DependentError,
     Kind,
-    Lengths,
-    Rows,
-    Rules,
+    RowAxis,
+    RowCount,
     StatisticError,
-    check_others_are_short,
 )
-from pymc_flymc.reading.row_shapes import SHAPE_RULES
 
 __all__ = ["check_rows_alone"]
 
@@ -70,7 +60,7 @@ def check_rows_alone(
     UnsupportedModelError
         It names the operation and the containers.
     """
-    kinds: dict[Variable, Kind | DependentError] = dict.fromkeys(containers.values(), Rows(0))
+    kinds: dict[Variable, Kind | DependentError] = dict.fromkeys(containers.values(), RowAxis(0))
     further = [] if observed is None else [observed]
     _follow([*of_rows, *shared, *further], kinds)
     for graph in [*of_rows, *shared, *further]:
@@ -79,9 +69,9 @@ def check_rows_alone(
             continue
         if isinstance(kind, DependentError):
             said = str(kind)
-        elif isinstance(kind, Lengths):
+        elif isinstance(kind, RowCount):
             said = "the number of rows"
-        elif isinstance(kind, Rows) and (kind.axis or graph in shared):
+        elif isinstance(kind, RowAxis) and (kind.axis or graph in shared):
             said = "rows of the data in a place where other things stand"
         elif kind is None and graph in of_rows and not all(graph.type.broadcastable[:1]):
             said = "a value for each row that no container of data= holds"
@@ -110,143 +100,29 @@ def _follow(outputs: Sequence[Variable], kinds: dict[Variable, Kind | DependentE
             _follow(inner, kinds)
             kinds.update((out, kinds.get(v)) for out, v in zip(node.outputs, inner, strict=True))
             continue
-        found: Kind | DependentError
+        found: Kind | DependentError | None
+        found = next((kind for kind in own if isinstance(kind, DependentError)), None)
         try:
-            found = _kind(node, own)
+            found = found or _kind_of_outputs(node, own)
         except DependentError as error:
             found = error
         kinds.update(dict.fromkeys(node.outputs, found))
 
 
-def _kind(node: Apply, own: Sequence[Any]) -> Kind:
-    """Return the kind of a node's outputs, given those of its inputs."""
-    for kind in own:
-        if isinstance(kind, DependentError):
-            raise kind
-    rule = next((rule for ops, rule in RULES if isinstance(node.op, ops)), None)
-    if rule is None:
-        raise DependentError(
-            f"{node.op} of rows, of which it is not known that it takes each row alone"
-        )
-    return rule(node, own)
+def _kind_of_outputs(node: Apply, own: Sequence[Any]) -> Kind:
+    """Return the kind of a node's outputs, given those of its inputs, of which one has rows.
 
-
-def _same(node: Apply, own: Sequence[Kind]) -> Kind:
-    return own[0]
-
-
-def _random(node: Apply, own: Sequence[Kind]) -> Kind:
-    """Rows of parameters are rows of draws: their batch axes come first."""
-    op: Any = node.op
-    params = list(op.dist_params(node))
-    found = set()
-    for param, n_core in zip(params, op.ndims_params, strict=True):
-        kind = own[node.inputs.index(param)]
-        if isinstance(kind, Rows):
-            behind = param.type.ndim - n_core - kind.axis
-            if behind <= 0:
-                raise DependentError(f"{op} of all rows together")
-            found.add(node.outputs[1].type.ndim - op.ndim_supp - behind)
-        elif kind is not None:
-            raise StatisticError("the number of rows, as a parameter of a distribution")
-    if len(found) > 1:
-        raise DependentError(f"{op} of rows along different axes")
-    return Rows(found.pop()) if found else None
-
-
-def _elemwise(node: Apply, own: Sequence[Kind]) -> Kind:
-    op: Any = node.op
-    if any(isinstance(kind, Lengths) for kind in own):
-        if isinstance(op.scalar_op, ps.Cast | ps.Identity):
-            return own[0]
-        raise StatisticError(f"the number of rows, as a number in {op}")
-    axes = {kind.axis for kind in own if isinstance(kind, Rows)}
-    if len(axes) > 1:
-        raise DependentError(f"{op} of rows along different axes")
-    (axis,) = axes
-    check_others_are_short(node.inputs, own, axis)
-    return Rows(axis)
-
-
-def _dimshuffle(node: Apply, own: Sequence[Kind]) -> Kind:
-    order = list(node.op.new_order)
-    if isinstance(own[0], Rows):
-        if own[0].axis not in order:
-            raise DependentError(f"{node.op} of rows")
-        return Rows(order.index(own[0].axis))
-    if order in ([0], [], ["x"]):
-        return own[0]
-    raise StatisticError("the number of rows, as a number")
-
-
-#: Reductions by the scalar operation that they repeat, in words.
-REDUCTIONS: dict[type, str] = {
-    ps.Add: "a sum, mean or variance",
-    ps.Mul: "a product",
-    ps.Maximum: "a maximum or minimum",
-    ps.AND: "all()",
-    ps.OR: "any()",
-}
-
-
-def _reduce(node: Apply, own: Sequence[Kind]) -> Kind:
-    op, kind = node.op, own[0]
-    name = REDUCTIONS.get(type(getattr(op, "scalar_op", None)), "a reduction")
-    if isinstance(kind, Lengths):
-        raise StatisticError(f"the number of rows, as a number in {op}")
-    assert isinstance(kind, Rows)
-    ndim = node.inputs[0].type.ndim
-    gone = range(ndim) if op.axis is None else [axis % ndim for axis in op.axis]
-    if kind.axis in gone:
-        raise StatisticError(f"{name} over rows ({op})")
-    return Rows(kind.axis - sum(axis < kind.axis for axis in gone))
-
-
-def _along_axis(node: Apply, own: Sequence[Kind]) -> Kind:
-    """Follow an operation with an order, or a change of length, along one axis."""
-    op, kind = node.op, own[0]
-    axis = getattr(op, "axis", None)
-    ndim = node.inputs[0].type.ndim
-    if not isinstance(kind, Rows) or axis is None or axis % ndim == kind.axis or any(own[1:]):
-        raise StatisticError(f"{op} along rows")
-    return kind
-
-
-def _dot(node: Apply, own: Sequence[Kind]) -> Kind:
-    left, right = own
-    ndim = node.outputs[0].type.ndim
-    if isinstance(left, Rows) and left.axis == ndim - 1:
-        raise StatisticError("a product of matrices that is summed over rows")
-    if isinstance(right, Rows) and right.axis == ndim - 2:
-        raise StatisticError("a product of matrices that is summed over rows")
-    if left is not None and right is not None and left != right:
-        raise DependentError("a product of each row with each other row")
-    kind = left or right
-    if not isinstance(kind, Rows) or (left == right and kind.axis >= ndim - 2):
-        raise DependentError("a product of each row with each other row")
-    return kind
-
-
-def _blockwise(node: Apply, own: Sequence[Kind]) -> Kind:
-    """Rows along batch axes: the same operation for each."""
-    op: Any = node.op
-    if isinstance(op.core_op, Dot):
-        return _dot(node, own)
-    n_batch, axes = op.batch_ndim(node), {kind.axis for kind in own if isinstance(kind, Rows)}
-    if len(axes) != 1 or min(axes) >= n_batch or any(isinstance(k, Lengths) for k in own):
-        raise DependentError(f"{op} of all rows together")
-    check_others_are_short(node.inputs, own, min(axes))
-    return Rows(axes.pop())
-
-
-RULES: Rules = (
-    ((ViewOp, DeepCopyOp, SpecifyShape, TensorFromScalar, ScalarFromTensor, CheckAndRaise), _same),
-    (Elemwise, _elemwise),
-    (DimShuffle, _dimshuffle),
-    ((CAReduce, Argmax), _reduce),
-    ((CumOp, SortOp, ArgSortOp, Repeat), _along_axis),
-    (Dot, _dot),
-    (Blockwise, _blockwise),
-    (RandomVariable, _random),
-    *SHAPE_RULES,
-)
+    Raises
+    ------
+    DependentError
+        If a row of the outputs depends on others, or if the operation is not known.
+    """
+    counts = any(isinstance(kind, RowCount) for kind in own)
+    for ops, rule in COUNT_RULES if counts else RULES:
+        if isinstance(node.op, ops):
+            return rule(node, own)
+    if counts:
+        raise StatisticError(f"{NUMBER} in {node.op}")
+    raise DependentError(
+        f"{node.op} of rows, of which it is not known that it takes each row alone"
+    )

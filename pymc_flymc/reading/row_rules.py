@@ -1,0 +1,308 @@
+"""What each operation does with the axis of rows: where its result has it, if each row stays alone.
+
+Rules take a node and the kinds of its inputs, and return the kind of its outputs. Most of them say
+how axes of inputs meet axes of the output, and `_meet` does the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytensor.compile.ops import DeepCopyOp, ViewOp
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar import basic as ps
+from pytensor.tensor.basic import (
+    Alloc,
+    Join,
+    ScalarFromTensor,
+    Split,
+    TensorFromScalar,
+)
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.extra_ops import CumOp, Repeat
+from pytensor.tensor.math import Argmax, Dot
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
+from pytensor.tensor.sort import ArgSortOp, SortOp
+from pytensor.tensor.subtensor import (
+    AdvancedSubtensor,
+    IncSubtensor,
+    Subtensor,
+    indices_from_subtensor,
+)
+
+
+@dataclass(frozen=True)
+class RowAxis:
+    """A tensor with one slice for each row, which depends on this row alone, along an axis."""
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """A vector, or a scalar, of integers: the number of rows stands at some places.
+
+    Graphs need it to say how long an axis of rows is, and for nothing else.
+    """
+
+    places: frozenset[int]
+
+
+#: What a variable is; None if it has nothing to do with the rows.
+Kind = RowAxis | RowCount | None
+#: The number of rows itself.
+COUNT = RowCount(frozenset([0]))
+NUMBER = "the number of rows, as a number"
+_REORDERED = "some rows taken out of all, or in another order"
+
+
+class DependentError(Exception):
+    """What rows do to each other; the message completes "it contains ..."."""
+
+
+class StatisticError(DependentError):
+    """A number that is made of all rows, or is how many there are."""
+
+
+def _meet(
+    node: Apply, inputs: Sequence[Variable], own: Sequence[Kind], shifts: Sequence[int]
+) -> int:
+    """Return the output's axis of rows, axis k of an input being axis k plus a shift of the output.
+
+    Refuses rows along different axes, and other arrays with something for each row.
+    """
+    axes = {k.axis + shift for k, shift in zip(own, shifts, strict=True) if isinstance(k, RowAxis)}
+    if len(axes) != 1:
+        raise DependentError(f"{node.op} of rows along different axes")
+    (axis,) = axes
+    for v, kind, shift in zip(inputs, own, shifts, strict=True):
+        if kind is None and axis >= shift and not v.type.broadcastable[axis - shift]:
+            named = [repr(u.name) for u in ancestors([v]) if u.owner is None and u.name]
+            what = ", ".join(named[:3]) or "an array of numbers"
+            raise DependentError(f"a value for each row ({what}) that no container of data= holds")
+    return axis
+
+
+def same(node: Apply, own: Sequence[Any]) -> Kind:
+    """Copies and views: the result is the first argument."""
+    return own[0]
+
+
+def _elemwise(node: Apply, own: Sequence[Any]) -> Kind:
+    return RowAxis(_meet(node, node.inputs, own, [0] * len(own)))
+
+
+def random(node: Apply, own: Sequence[Any]) -> Kind:
+    """Rows of parameters are rows of draws: their batch axes come first."""
+    op: Any = node.op
+    n_batch, params = node.outputs[1].type.ndim - op.ndim_supp, list(op.dist_params(node))
+    kinds = [own[node.inputs.index(param)] for param in params]
+    found = set()
+    for param, kind, n_core in zip(params, kinds, op.ndims_params, strict=True):
+        if isinstance(kind, RowCount):
+            raise StatisticError("the number of rows, as a parameter of a distribution")
+        if kind is not None:
+            behind = param.type.ndim - n_core - kind.axis
+            if behind <= 0:
+                raise DependentError(f"{op} of all rows together")
+            found.add(n_batch - behind)
+    if len(found) > 1:
+        raise DependentError(f"{op} of rows along different axes")
+    return RowAxis(found.pop()) if found else None
+
+
+def _dimshuffle(node: Apply, own: Sequence[Any]) -> Kind:
+    order = list(node.op.new_order)
+    if own[0].axis not in order:
+        raise DependentError(f"{node.op} of rows")
+    return RowAxis(order.index(own[0].axis))
+
+
+#: Reductions by the scalar operation that they repeat, in words.
+REDUCTIONS: dict[type, str] = {
+    ps.Add: "a sum, mean or variance",
+    ps.Mul: "a product",
+    ps.Maximum: "a maximum or minimum",
+    ps.AND: "all()",
+    ps.OR: "any()",
+}
+
+
+def _reduce(node: Apply, own: Sequence[Any]) -> Kind:
+    op, ndim, axis = node.op, node.inputs[0].type.ndim, own[0].axis
+    gone = range(ndim) if op.axis is None else [each % ndim for each in op.axis]
+    if axis in gone:
+        name = REDUCTIONS.get(type(getattr(op, "scalar_op", None)), "a reduction")
+        raise StatisticError(f"{name} over rows ({op})")
+    return RowAxis(axis - sum(each < axis for each in gone))
+
+
+def _along_axis(node: Apply, own: Sequence[Any]) -> Kind:
+    """Follow an operation with an order, or a change of length, along one axis."""
+    kind, axis = own[0], getattr(node.op, "axis", None)
+    ndim = node.inputs[0].type.ndim
+    if kind is None or axis is None or axis % ndim == kind.axis or any(own[1:]):
+        raise StatisticError(f"{node.op} along rows")
+    return kind
+
+
+def _dot(node: Apply, own: Sequence[Any]) -> Kind:
+    left, right = own
+    ndim = node.outputs[0].type.ndim
+    if left == RowAxis(ndim - 1) or right == RowAxis(ndim - 2):
+        raise StatisticError("a product of matrices that is summed over rows")
+    kind = left or right
+    if None not in own and (left != right or kind.axis >= ndim - 2):
+        raise DependentError("a product of each row with each other row")
+    return kind
+
+
+def _blockwise(node: Apply, own: Sequence[Any]) -> Kind:
+    """Rows along batch axes: the same operation for each."""
+    op: Any = node.op
+    if isinstance(op.core_op, Dot):
+        return _dot(node, own)
+    if any(kind is not None and kind.axis >= op.batch_ndim(node) for kind in own):
+        raise DependentError(f"{op} of all rows together")
+    return _elemwise(node, own)
+
+
+# --- operations that index, join and reshape ------------------------------------------------------
+
+
+def index_of(node: Apply, first: int) -> list[Any]:
+    """Return one index for each axis of a node's first argument."""
+    index: list[Any] = list(indices_from_subtensor(node.inputs[first:], node.op.idx_list))
+    return index + [slice(None)] * (node.inputs[0].type.ndim - len(index))
+
+
+def _n_slices(index: Sequence[Any]) -> int:
+    return sum(isinstance(i, slice) for i in index)
+
+
+def _subtensor(node: Apply, own: Sequence[Any]) -> Kind:
+    index, axis = index_of(node, 1), getattr(own[0], "axis", None)
+    if axis is None or any(own[1:]) or index[axis] != slice(None):
+        raise DependentError(f"{_REORDERED} ({node.op})")
+    return RowAxis(_n_slices(index[:axis]))
+
+
+def _lookup(node: Apply, own: Sequence[Any]) -> Kind:
+    """NumPy's rule: the axes of index arrays stand where the first of them is, or in front."""
+    source, index = own[0], index_of(node, 1)
+    arrays = [i for i, each in enumerate(index) if not isinstance(each, slice)]
+    apart = arrays[-1] - arrays[0] >= len(arrays)
+    n_new = max(index[i].type.ndim for i in arrays)
+    if any(own[1:]):
+        if source is not None:
+            raise DependentError(f"rows looked up by rows ({node.op})")
+        kinds = dict(zip(node.inputs[1:], own[1:], strict=True))
+        used = [index[i] for i in arrays]
+        shifts = [n_new - v.type.ndim for v in used]
+        place = 0 if apart else _n_slices(index[: arrays[0]])
+        return RowAxis(place + _meet(node, used, [kinds.get(v) for v in used], shifts))
+    if index[source.axis] != slice(None):
+        raise DependentError(f"{_REORDERED} ({node.op})")
+    in_front = n_new if apart or arrays[0] < source.axis else 0
+    return RowAxis(_n_slices(index[: source.axis]) + in_front)
+
+
+def _set(node: Apply, own: Sequence[Any]) -> Kind:
+    """Elements of each row set, or added to, by a number or by the row's own numbers."""
+    base, index = own[0], index_of(node, 2)
+    if base is None or any(own[2:]):
+        raise DependentError(f"{node.op} of rows")
+    if index[base.axis] != slice(None):
+        raise DependentError(f"some rows changed and others not ({node.op})")
+    behind = _n_slices(index[base.axis :])
+    shift = base.axis - (node.inputs[1].type.ndim - behind)
+    return RowAxis(_meet(node, node.inputs[:2], own[:2], [0, shift]))
+
+
+def _join(node: Apply, own: Sequence[Any]) -> Kind:
+    axis = _meet(node, node.inputs, own, [0] * len(own))
+    if axis == node.op.axis % node.outputs[0].type.ndim:
+        raise DependentError(f"rows joined one after the other ({node.op})")
+    if None in own:
+        raise DependentError(f"rows joined with something of another length ({node.op})")
+    return RowAxis(axis)
+
+
+def alloc(node: Apply, own: Sequence[Any]) -> Kind:
+    """Repeat a value: the axis that is as long as there are rows is that of rows."""
+    value, *lengths = own
+    if isinstance(value, RowCount):
+        raise StatisticError(NUMBER)
+    long = [RowAxis(i) for i, kind in enumerate(lengths) if kind is not None]
+    shifts = [len(lengths) - node.inputs[0].type.ndim, *[0] * len(long)]
+    return RowAxis(_meet(node, node.inputs[: len(shifts)], [value, *long], shifts))
+
+
+def reshape(node: Apply, own: Sequence[Any]) -> Kind:
+    """Axes before and behind that of the rows are put together or taken apart, never it."""
+    kind, shape = own
+    source, out = node.inputs[0].type, node.outputs[0].type
+    if isinstance(kind, RowCount) and (source.ndim, out.ndim) in ((0, 1), (1, 0), (1, 1)):
+        return kind
+    if not isinstance(kind, RowAxis):
+        raise StatisticError(f"{node.op} by the number of rows")
+    if isinstance(shape, RowCount) and len(shape.places) == 1:
+        (axis,) = shape.places
+        if _size(source.shape[: kind.axis]) == 1 and _size(out.shape[:axis]) == 1:
+            return RowAxis(axis)
+    long_in = [i for i in range(source.ndim) if source.shape[i] != 1]
+    long_out = [i for i in range(out.ndim) if out.shape[i] != 1]
+    if len(long_in) == len(long_out) and kind.axis in long_in:
+        axis = long_out[long_in.index(kind.axis)]
+        before = [source.shape[i] for i in long_in if i != kind.axis]
+        after = [out.shape[i] for i in long_out if i != axis]
+        if out.shape[axis] is None and None not in before and before == after:
+            return RowAxis(axis)
+    # Rows first, and the others' lengths known: what is left is the number of rows.
+    behind, of_out = _size(source.shape[kind.axis + 1 :]), _size(out.shape[1:])
+    first = _size(source.shape[: kind.axis]) == 1
+    if first and behind is not None and behind == of_out and out.shape[0] is None:
+        return RowAxis(0)
+    raise DependentError(f"{node.op}, which may put numbers of several rows together")
+
+
+def _size(shape: Sequence[int | None]) -> int | None:
+    return None if None in shape else math.prod(n for n in shape if n is not None)
+
+
+def _shape(node: Apply, own: Sequence[Any]) -> Kind:
+    return RowCount(frozenset([own[0].axis]))
+
+
+def _shape_i(node: Apply, own: Sequence[Any]) -> Kind:
+    return COUNT if own[0].axis == node.op.i else None
+
+
+Rules = tuple[tuple[Any, Callable[[Apply, Sequence[Any]], Kind]], ...]
+COPIES = (ViewOp, DeepCopyOp, SpecifyShape, TensorFromScalar, ScalarFromTensor, CheckAndRaise)
+#: Of operations on rows, and on other things.
+RULES: Rules = (
+    (COPIES, same),
+    (Elemwise, _elemwise),
+    (DimShuffle, _dimshuffle),
+    ((CAReduce, Argmax), _reduce),
+    ((CumOp, SortOp, ArgSortOp, Repeat, Split), _along_axis),
+    (Dot, _dot),
+    (Blockwise, _blockwise),
+    (RandomVariable, random),
+    (Subtensor, _subtensor),
+    (AdvancedSubtensor, _lookup),
+    (IncSubtensor, _set),
+    (Join, _join),
+    (Alloc, alloc),
+    (Reshape, reshape),
+    (Shape, _shape),
+    (Shape_i, _shape_i),
+)
