@@ -94,13 +94,7 @@ def _largest(values: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
 def _rows_of_groups(regression: Regression, rng: np.random.Generator) -> np.ndarray:
     """Return a row of each group of few rows, and of some others: random rows are of large ones."""
     sparse = regression.design.sparse
-    if sparse is None or not sparse.nnz:
-        return np.empty(0, np.int64)
-    n_groups = sparse.shape[1]
-    counts = np.bincount(sparse.indices, minlength=n_groups)
-    rare = np.argsort(np.where(counts, counts, sparse.shape[0] + 1), kind="stable")[:COLUMNS]
-    wanted = np.zeros(n_groups, bool)
-    wanted[np.concatenate([rare, rng.integers(0, n_groups, COLUMNS)])] = True
-    places = np.flatnonzero(wanted[sparse.indices])
-    places = places[np.unique(sparse.indices[places], return_index=True)[1]]
-    return np.searchsorted(sparse.indptr, places, side="right") - 1
+    counts, n_groups = sparse.counts(), sparse.n_columns
+    rare = np.argsort(np.where(counts, counts, len(sparse) + 1), kind="stable")[:COLUMNS]
+    others = rng.integers(0, n_groups, COLUMNS) if n_groups else rare
+    return sparse.first_rows(np.concatenate([rare, others]))

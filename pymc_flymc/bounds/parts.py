@@ -97,8 +97,7 @@ def split_rows(x: Any, design: Design, rows: slice) -> SparseRows:
     """
     if isinstance(x, SparseRows):
         return x
-    effects: Any = design.sparse
-    return SparseRows(x[:, : -design.n_sparse], effects[rows])
+    return SparseRows(x[:, : -design.n_sparse], design.sparse[rows].csr())
 
 
 def _blocks(information: Any, n_sparse: int) -> tuple[np.ndarray, np.ndarray, csr_array]:

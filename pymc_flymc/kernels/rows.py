@@ -40,9 +40,11 @@ class Rows(NamedTuple):
         What the row's bound needs to know beside its predictor.
     n_sparse : int
         Number of sparse columns, Q: coefficients of each predictor behind all others.
-    indptr, indices, values : ndarray, shapes (N + 1,) or (0,), (M,), (M,); int64, int32, float64
-        Sparse part of the design by rows: row n has the numbers ``values[indptr[n]:indptr[n + 1]]``
-        in the columns ``indices[...]``. Empty when there is none.
+    codes, values : ndarray, shapes (N, J) and (N, V), int32 and float64
+        Sparse columns of each row: of ones, and then, the last V of them, of its values.
+    indptr, indices, numbers : ndarray, shapes (N + 1,) or (0,), (M,), (M,); int64, int32, float64
+        Further sparse columns: row n has ``numbers[indptr[n]:indptr[n + 1]]`` in the columns
+        ``indices[...]``. Empty when there are none.
     first : int
         Number of the first row: other likelihoods' rows may come before these.
     n_sums : int
@@ -58,9 +60,11 @@ class Rows(NamedTuple):
     intercept: int
     constants: np.ndarray
     n_sparse: int = 0
+    codes: np.ndarray = read_only(np.empty((0, 0), np.int32))
+    values: np.ndarray = read_only(np.empty((0, 0)))
     indptr: np.ndarray = read_only(np.empty(0, np.int64))
     indices: np.ndarray = read_only(np.empty(0, np.int32))
-    values: np.ndarray = read_only(np.empty(0))
+    numbers: np.ndarray = read_only(np.empty(0))
     first: int = 0
     n_sums: int = 0
     n_nuisances: int = 0
@@ -98,9 +102,11 @@ def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
             "intercept": types.int64,
             "constants": types.Array(types.float64, 2, "C", readonly=True),
             "n_sparse": types.int64,
+            "codes": types.Array(types.int32, 2, "C", readonly=True),
+            "values": types.Array(types.float64, 2, "C", readonly=True),
             "indptr": types.Array(types.int64, 1, "C", readonly=True),
             "indices": types.Array(types.int32, 1, "C", readonly=True),
-            "values": types.Array(types.float64, 1, "C", readonly=True),
+            "numbers": types.Array(types.float64, 1, "C", readonly=True),
             "first": types.int64,
             "n_sums": types.int64,
             "n_nuisances": types.int64,
@@ -125,6 +131,46 @@ def add_multiple(factor, x, gradient, start):
     start = np.uint64(start)
     for j in range(np.uint64(x.shape[0])):
         gradient[start + j] += factor * x[j]
+
+
+@kernel_part(inline="always")
+def add_effects(rows, index, start, size, w, place, sizes, eta, k):
+    """Add the rows' sparse columns times w[place:] to eta[:, k], one number after the other.
+
+    With `sizes` they are times the size of each number.
+    """
+    n_values = rows.values.shape[1]
+    n_ones = rows.codes.shape[1] - n_values
+    for i in range(size):
+        n, total = index[start + i] - rows.first, eta[i, k]
+        for j in range(n_ones):
+            total += w[place + rows.codes[n, j]]
+        for j in range(n_values):
+            number = rows.values[n, j]
+            total += (abs(number) if sizes else number) * w[place + rows.codes[n, n_ones + j]]
+        if rows.indptr.shape[0] > 0:
+            for j in range(rows.indptr[n], rows.indptr[n + 1]):
+                number = rows.numbers[j]
+                total += (abs(number) if sizes else number) * w[place + rows.indices[j]]
+        eta[i, k] = total
+
+
+@kernel_part(inline="always")
+def add_effects_gradient(rows, index, start, size, factors, k, sizes, gradient, place):
+    """Add the gradient of `add_effects` in w, times factors[:, k], to gradient[place:]."""
+    n_values = rows.values.shape[1]
+    n_ones = rows.codes.shape[1] - n_values
+    for i in range(size):
+        n, factor = index[start + i] - rows.first, factors[i, k]
+        for j in range(n_ones):
+            gradient[place + rows.codes[n, j]] += factor
+        for j in range(n_values):
+            number = abs(rows.values[n, j]) if sizes else rows.values[n, j]
+            gradient[place + rows.codes[n, n_ones + j]] += factor * number
+        if rows.indptr.shape[0] > 0:
+            for j in range(rows.indptr[n], rows.indptr[n + 1]):
+                number = abs(rows.numbers[j]) if sizes else rows.numbers[j]
+                gradient[place + rows.indices[j]] += factor * number
 
 
 @kernel_part
@@ -191,22 +237,16 @@ def row_predictors(rows, w, index, start, size, eta, block):
         for i in range(size):
             for k in range(n_predictors):
                 eta[i, k] += rows.offset[index[start + i] - rows.first, k]
-    if rows.indptr.shape[0] > 0:
-        for i in range(size):
-            n = index[start + i] - rows.first
-            for k in range(n_predictors):
-                place = k * each + n_columns + rows.intercept
-                for j in range(rows.indptr[n], rows.indptr[n + 1]):
-                    eta[i, k] += rows.values[j] * w[place + rows.indices[j]]
+    if rows.n_sparse > 0:
+        for k in range(n_predictors):
+            place = k * each + n_columns + rows.intercept
+            add_effects(rows, index, start, size, w, place, False, eta, k)
     if rows.n_sums > 0:
-        near = bound_part(rows, w)[PARTS_SHARED.effects :]
-        beyond = near[rows.n_sparse :]
-        for i in range(size):
-            n, first, second = index[start + i] - rows.first, 0.0, 0.0
-            for j in range(rows.indptr[n], rows.indptr[n + 1]):
-                first += abs(rows.values[j]) * near[rows.indices[j]]
-                second += abs(rows.values[j]) * beyond[rows.indices[j]]
-            eta[i, n_predictors], eta[i, n_predictors + 1] = first, second
+        effects = bound_part(rows, w)[PARTS_SHARED.effects :]
+        for k in range(SUMS):
+            eta[:size, n_predictors + k] = 0.0
+            place = k * rows.n_sparse
+            add_effects(rows, index, start, size, effects, place, True, eta, n_predictors + k)
 
 
 @kernel_part
@@ -230,19 +270,12 @@ def add_rows(rows, index, start, size, factors, gradient, block):
         for i in range(size):
             for k in range(n_predictors):
                 gradient[k * each + n_columns] += factors[i, k]
-    if rows.indptr.shape[0] > 0:
-        for i in range(size):
-            n = index[start + i] - rows.first
-            for k in range(n_predictors):
-                place = k * each + n_columns + rows.intercept
-                for j in range(rows.indptr[n], rows.indptr[n + 1]):
-                    gradient[place + rows.indices[j]] += factors[i, k] * rows.values[j]
+    if rows.n_sparse > 0:
+        for k in range(n_predictors):
+            place = k * each + n_columns + rows.intercept
+            add_effects_gradient(rows, index, start, size, factors, k, False, gradient, place)
     if rows.n_sums > 0:
-        near = bound_part(rows, gradient)[PARTS_SHARED.effects :]
-        beyond = near[rows.n_sparse :]
-        for i in range(size):
-            n = index[start + i] - rows.first
-            first, second = factors[i, n_predictors], factors[i, n_predictors + 1]
-            for j in range(rows.indptr[n], rows.indptr[n + 1]):
-                near[rows.indices[j]] += first * abs(rows.values[j])
-                beyond[rows.indices[j]] += second * abs(rows.values[j])
+        effects = bound_part(rows, gradient)[PARTS_SHARED.effects :]
+        for k in range(n_predictors, n_predictors + SUMS):
+            place = (k - n_predictors) * rows.n_sparse
+            add_effects_gradient(rows, index, start, size, factors, k, True, effects, place)

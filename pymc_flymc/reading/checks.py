@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorConstant, TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs, plain_function
 from pymc_flymc.reading.tall_products import multiply_in_blocks
-from pymc_flymc.regression.design import Design, count_bad_rows
+from pymc_flymc.regression.design import Design
 
 __all__ = ["check_coefficients", "check_finite", "check_values"]
 
@@ -22,12 +22,7 @@ _RTOL = 1e-9
 
 def check_finite(design: Design, name: str) -> None:
     """Refuse rows that hold NaN or infinite values."""
-    bad_rows = {"design": count_bad_rows(design.X), "offset": count_bad_rows(design.offset)}
-    if design.sparse is not None:
-        places = np.flatnonzero(~np.isfinite(design.sparse.data))
-        rows = np.searchsorted(design.sparse.indptr, places, side="right")
-        bad_rows["sparse design"] = len(np.unique(rows))
-    for what, bad in bad_rows.items():
+    for what, bad in design.count_bad_rows().items():
         if bad:
             raise ValueError(
                 f"the {what} of {name!r} has NaN or infinite values in {bad} of "

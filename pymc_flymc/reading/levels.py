@@ -100,7 +100,7 @@ def read_levels(
             design.X[rows],
             offset - numbers[places][:, None],
             design.intercept,
-            sparse=None if design.sparse is None else design.sparse[rows],
+            sparse=design.sparse[rows],
         )
         w = first.coefficients
     else:
@@ -113,7 +113,7 @@ def read_levels(
             X,
             design.offset[rows] if design.offset.size else design.offset,
             design.intercept,
-            sparse=None if design.sparse is None else design.sparse[rows],
+            sparse=design.sparse[rows],
         )
         w = pt.join(0, first.coefficients[:n_columns], -further, first.coefficients[n_columns:])
     rest = _rest(cutpoints, levels, weights)

@@ -1,7 +1,7 @@
 """Ends of the walk at sparse columns: lookups by a constant index, and constant sparse matrices.
 
 A lookup ``a[group]`` is a product of a matrix of zeros and ones with ``a``, and ``b[group] * x``
-one of a matrix with a single x in each row: neither is ever written out.
+one of a matrix with a single x in each row: of both the columns are kept, and of the latter x.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from pymc_flymc.reading.items import (
     only_rows,
     without_axis,
 )
+from pymc_flymc.regression.sparse_columns import SparseColumns
 
 __all__ = ["SPARSE_STEPS", "SparseBlock", "positions_of", "split_lookup"]
 
@@ -45,7 +46,7 @@ class SparseBlock:
     Of equal origins, where they are known, matrices are equal whatever the rows.
     """
 
-    matrix: csr_array
+    matrix: SparseColumns
     weight: TensorVariable
     origin: Hashable = None
 
@@ -84,12 +85,7 @@ def _lookup(item: Item, node: Apply, name: str, any_rows: bool) -> SparseBlock:
     if not used.all():
         coefficients = coefficients[np.flatnonzero(used)]
         columns = (np.cumsum(used, dtype=np.int32) - np.int32(1))[columns]
-    n_each = columns.shape[1]
-    whole = np.int32 if columns.size < 2**31 else np.int64
-    data = np.ones(columns.size) if values is None else np.asarray(values, np.float64).ravel()
-    indptr = n_each * np.arange(n_rows + 1, dtype=whole)
-    shape = (n_rows, int(used.sum()))
-    matrix = csr_array((data, columns.ravel(), indptr), shape=shape)
+    matrix = SparseColumns.of_codes(columns, values, int(used.sum()))
     plain = item.weight is None and item.scale is None
     index = (node.op, source.type.shape, item.axis, *(below_views(v) for v in node.inputs[1:]))
     return SparseBlock(matrix, coefficients, index if plain else None)
@@ -209,7 +205,8 @@ def _sparse_dot(item: Item, node: Apply, name: str, any_rows: bool) -> SparseBlo
         weight = other * item.weight
     if weight.ndim > 1:
         weight = weight.sum(axis=1 if by_left else 0)
-    return SparseBlock(rows, pt.specify_shape(weight, (rows.shape[1],)))
+    columns = SparseColumns.of_matrix(rows)
+    return SparseBlock(columns, pt.specify_shape(weight, (columns.n_columns,)))
 
 
 SPARSE_STEPS: dict[type, Callable[[Item, Apply, str, bool], SparseBlock]] = {

@@ -14,7 +14,6 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable, equal_computations
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
-from scipy.sparse import csr_array
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
@@ -23,7 +22,8 @@ from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.reading.checks import check_coefficients, check_finite, check_values
 from pymc_flymc.reading.lookups import SparseBlock
 from pymc_flymc.reading.walk import Block, Walk
-from pymc_flymc.regression.design import STRUCTURED, Design, gather, stack
+from pymc_flymc.regression.design import STRUCTURED, Design, gather
+from pymc_flymc.regression.sparse_columns import SparseColumns, stack
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _assemble(walks: list[Walk], name: str) -> LinearPredictor:
 
 def _merge_sparse(
     found: list[list[SparseBlock]], any_rows: bool
-) -> tuple[list[csr_array], list[list[TensorVariable]]]:
+) -> tuple[list[SparseColumns], list[list[TensorVariable]]]:
     """Return sparse matrices, each once, and their coefficients for each predictor.
 
     The coefficients of blocks with the same matrix add up. Of one predictor's blocks with the same
@@ -207,11 +207,11 @@ def _merge_sparse(
     weights: list[list[TensorVariable | None]] = [[] for _ in found]
     for k, blocks in enumerate(found):
         for block in blocks:
-            negative = bool(block.matrix.data.size) and block.matrix.data[0] < 0
-            if negative and not any_rows:  # of a difference of classes
-                block = SparseBlock(-block.matrix, -block.weight)
-            same = _same_origin if any_rows else _same_matrix
-            place = next((i for i, one in enumerate(distinct) if same(one, block)), None)
+            positive, sign = block.matrix.positive()
+            if sign < 0.0 and not any_rows:  # of a difference of classes
+                block = SparseBlock(positive, -block.weight)
+            found_at = (i for i, one in enumerate(distinct) if _same(one, block, any_rows))
+            place = next(found_at, None)
             if place is None:
                 place = len(distinct)
                 distinct.append(block)
@@ -221,7 +221,7 @@ def _merge_sparse(
             weights[k][place] = block.weight if before is None else before + block.weight
     matrices = [each.matrix for each in distinct]
     filled = [
-        [pt.zeros(m.shape[1]) if v is None else v for m, v in zip(matrices, each, strict=True)]
+        [pt.zeros(m.n_columns) if v is None else v for m, v in zip(matrices, each, strict=True)]
         for each in weights
     ]
     return matrices, filled
@@ -231,15 +231,10 @@ def _same_graph(a: TensorVariable, b: TensorVariable) -> bool:
     return a.type.shape == b.type.shape and equal_computations([a], [b])
 
 
-def _same_matrix(a: SparseBlock, b: SparseBlock) -> bool:
-    return a.matrix.shape == b.matrix.shape and all(
-        np.array_equal(getattr(a.matrix, part), getattr(b.matrix, part))
-        for part in ("indptr", "indices", "data")
-    )
-
-
-def _same_origin(a: SparseBlock, b: SparseBlock) -> bool:
-    return a.origin is not None and a.origin == b.origin
+def _same(a: SparseBlock, b: SparseBlock, any_rows: bool) -> bool:
+    if any_rows:
+        return a.origin is not None and a.origin == b.origin
+    return a.matrix.same_as(b.matrix)
 
 
 def _merge(found: list[Block], any_rows: bool) -> dict[Hashable, Block]:

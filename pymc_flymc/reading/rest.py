@@ -11,7 +11,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.reading.predictor import read_predictor
-from pymc_flymc.regression.design import blocks
 
 __all__ = ["read_rest"]
 
@@ -42,12 +41,5 @@ def read_rest(
     predictor = read_predictor(parameters.rest, n_rows, name, shapes)
     design = predictor.design
     weights = np.ones(n_rows) if weights is None else weights
-    sums = np.zeros(design.X.shape[1])
-    for rows in blocks(design.X):
-        sums += weights[rows] @ design.X[rows]
-    if design.intercept:
-        sums = np.append(sums, weights.sum())
-    if design.sparse is not None:
-        sums = np.append(sums, weights @ design.sparse)
     offset = float(weights @ design.offset[:, 0]) if design.offset.size else 0.0
-    return pt.sum(sums * predictor.coefficients) + offset
+    return pt.sum(design.sum_rows(weights) * predictor.coefficients) + offset

@@ -144,7 +144,7 @@ class Walk:
             return [replace(item, var=split)]
         if kind_of(node) in SPARSE_STEPS:
             block = SPARSE_STEPS[kind_of(node)](item, node, self._name, self.any_rows)
-            self._check_rows(block.matrix.shape[0])
+            self._check_rows(len(block.matrix))
             self.sparse.append(block)
             return []
         step = STEPS.get(kind_of(node))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csr_array
 
+from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.threads import in_order
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "blocks",
     "count_bad_rows",
     "gather",
-    "stack",
 ]
 
 #: Beyond so many coefficients, blocks of a design with a sparse part are not written out in full,
@@ -55,8 +53,8 @@ class Design:
     intercept : bool
         Whether each predictor has one more coefficient, which multiplies 1 in each row.
     n_nuisances : int
-    sparse : csr_array of shape (N, Q), or None
-        float64; never written out as a dense matrix.
+    sparse : SparseColumns of shape (N, Q)
+        Never written out as a dense matrix.
     stored : StoredRows or None
         All rows, where they are out of core: then `X`, `offset` and `sparse` have none.
     """
@@ -65,7 +63,7 @@ class Design:
     offset: np.ndarray
     intercept: bool
     n_nuisances: int = 0
-    sparse: csr_array | None = None
+    sparse: SparseColumns = field(default_factory=SparseColumns)
     stored: StoredRows | None = None
 
     @property
@@ -81,7 +79,7 @@ class Design:
     @property
     def n_sparse(self) -> int:
         """Number of sparse columns, Q."""
-        return 0 if self.sparse is None else self.sparse.shape[1]
+        return self.sparse.n_columns
 
     @property
     def width(self) -> int:
@@ -96,17 +94,32 @@ class Design:
     @property
     def structured(self) -> bool:
         """Whether there are too many sparse columns to write blocks of them out in full."""
-        return self.sparse is not None and self.width > STRUCTURED
+        return self.n_sparse > 0 and self.width > STRUCTURED
 
     def rows(self, rows: slice | np.ndarray) -> Design:
         """Return the design of some rows: of a slice a view."""
-        return Design(
-            self.X[rows],
-            self.offset[rows] if len(self.offset) else self.offset,
-            self.intercept,
-            self.n_nuisances,
-            None if self.sparse is None else self.sparse[rows],
-        )
+        offset = self.offset[rows] if len(self.offset) else self.offset
+        return Design(self.X[rows], offset, self.intercept, self.n_nuisances, self.sparse[rows])
+
+    def count_bad_rows(self) -> dict[str, int]:
+        """Return how many rows hold a NaN or an infinity, for each part of the design."""
+        return {
+            "design": count_bad_rows(self.X),
+            "offset": count_bad_rows(self.offset),
+            "sparse design": self.sparse.count_bad_rows(),
+        }
+
+    def sum_rows(self, weights: np.ndarray) -> np.ndarray:
+        """Return the sum of the rows of all columns times weights of shape (N,), shape (width,)."""
+        total, step = np.zeros(self.width), self._step()
+        parts = np.split(total, np.cumsum([self.X.shape[1], int(self.intercept)]))
+        for start in range(0, self.n_rows, step):
+            rows = slice(start, start + step)
+            parts[0] += weights[rows] @ self.X[rows]
+            if self.n_sparse:
+                parts[2] += weights[rows] @ self.sparse[rows]
+        parts[1][:] = weights.sum()
+        return total
 
     def predictor(self, w: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Evaluate the linear predictors in float64.
@@ -151,7 +164,7 @@ class Design:
 
         def both(start: int) -> None:
             rows = slice(start, start + step)
-            for out, of in ((found, _same), (sizes, np.abs)):
+            for out, of in ((found, _same), (sizes, abs)):
                 self._combine(of(w), rows, of, out[rows])
 
         step = self._step()
@@ -163,7 +176,7 @@ class Design:
         self,
         w: np.ndarray,
         rows: slice | np.ndarray,
-        of: Callable[[np.ndarray], np.ndarray],
+        of: Callable[[Any], Any],
         out: np.ndarray,
     ) -> None:
         """Write the predictors of some rows, of all of whose numbers a function is taken first.
@@ -179,10 +192,8 @@ class Design:
         weights = w[:, : k * width].reshape(len(w) * k, width).T
         flat = out.reshape(len(out), len(w) * k)
         flat[:] = of(self.X[rows]).astype(np.float64, copy=False) @ weights[:n_columns]
-        if self.sparse is not None:
-            pairs = self.sparse[rows]
-            pairs.data = of(pairs.data)
-            flat += pairs @ weights[width - self.n_sparse :]
+        if self.n_sparse:
+            flat += of(self.sparse[rows]) @ weights[width - self.n_sparse :]
         if self.offset.size:
             out += of(self.offset[rows])[:, None]
         if self.intercept:
@@ -190,13 +201,8 @@ class Design:
 
     def _step(self) -> int:
         """Rows of a block of which products are made at a time."""
-        return max(1, _BLOCK_BYTES // max(1, self._bytes_a_row()))
-
-    def _bytes_a_row(self) -> int:
-        size = self.X.nbytes
-        if self.sparse is not None:
-            size += self.sparse.data.nbytes + self.sparse.indices.nbytes
-        return size // max(1, self.n_rows)
+        n_bytes = self.X.nbytes + self.sparse.nbytes
+        return max(1, _BLOCK_BYTES * self.n_rows // max(1, n_bytes))
 
 
 @dataclass(frozen=True)
@@ -234,8 +240,8 @@ class StoredRows(Protocol):
         """Read all rows, with their outcomes, and yield sums of their terms."""
 
 
-def _same(array: np.ndarray) -> np.ndarray:
-    return array
+def _same(columns: Any) -> Any:
+    return columns
 
 
 def _as_slice(index: range | np.ndarray) -> slice | np.ndarray:
@@ -291,25 +297,3 @@ def gather(parts: Sequence[np.ndarray], n_rows: int) -> np.ndarray:
         out[:, start : start + part.shape[1]] = part
         start += part.shape[1]
     return out
-
-
-def stack(parts: Sequence[csr_array]) -> csr_array | None:
-    """Return sparse matrices side by side, shape (N, sum of Q_i), and None for no matrices.
-
-    A single matrix comes back as it is; else nothing but the result is of the data's size.
-    """
-    if len(parts) <= 1:
-        return parts[0] if parts else None
-    n_rows = parts[0].shape[0]
-    indptr = np.sum([part.indptr for part in parts], axis=0, dtype=np.int64)
-    # Positions of one type take half the memory where they fit into 32 bits.
-    indptr = indptr.astype(np.int32 if indptr[-1] < 2**31 else np.int64)
-    indices, data = np.empty(indptr[-1], indptr.dtype), np.empty(indptr[-1])
-    step = max(1, _BLOCK_BYTES // (16 * max(1, int(indptr[-1]) // max(1, n_rows))))
-    for start in range(0, n_rows, step):
-        rows = slice(start, min(start + step, n_rows))
-        block = sparse.hstack([part[rows] for part in parts], format="csr")
-        span = slice(indptr[rows.start], indptr[rows.stop])
-        indices[span], data[span] = block.indices, block.data
-    n_columns = sum(part.shape[1] for part in parts)
-    return csr_array((data, indices, indptr), shape=(n_rows, n_columns))

@@ -127,7 +127,7 @@ def _starts(design: Design, stride: int) -> range:
 def _block(design: Design, y: np.ndarray, w: np.ndarray, start: int, stride: int) -> Rows:
     k, width = design.n_predictors, design.width
     weights, nuisances = w[: k * width].reshape(k, width), w[k * width :]
-    n_full, pairs = width - design.n_sparse, design.sparse
+    n_full = width - design.n_sparse
     rows = slice(start, min(start + BLOCK * stride, design.n_rows), stride)
     part = design.X[rows]
     arguments = np.empty((k + len(nuisances), len(part)))
@@ -136,12 +136,12 @@ def _block(design: Design, y: np.ndarray, w: np.ndarray, start: int, stride: int
         x = np.empty((len(part), n_full if design.structured else width))
         x[:, : part.shape[1]] = part
         x[:, part.shape[1] : n_full] = 1.0
-    if pairs is not None and design.structured:
-        x = SparseRows(x, pairs[rows])
+    if design.structured:
+        x = SparseRows(x, design.sparse[rows].csr())
         arguments[:k] = (x @ weights.T).T
     else:
-        if pairs is not None:
-            x[:, n_full:] = pairs[rows].toarray()
+        if design.n_sparse:
+            x[:, n_full:] = design.sparse[rows].csr().toarray()
         np.matmul(weights, x.T, out=arguments[:k])
     if design.offset.size:
         arguments[:k] += design.offset[rows].T

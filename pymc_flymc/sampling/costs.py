@@ -33,7 +33,6 @@ def evaluation_cost(problems: Sequence[Problem]) -> float:
 
 
 def _row_seconds(design: Design) -> float:
-    sparse = 0 if design.sparse is None else design.sparse.nnz
-    numbers = design.X.shape[1] + sparse / max(design.n_rows, 1)
+    numbers = design.X.shape[1] + design.sparse.nnz / max(design.n_rows, 1)
     further = design.n_predictors - 1
     return ROW + NUMBER * numbers + further * (CLASS + TERM * numbers)

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.bounds import Problem
 from pymc_flymc.reading.flat import Layout
-from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.passes import BLOCK, iterate_rows
 from pymc_flymc.regression.regression import Regression, spans_of
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.target.data import design_of
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.shared import SharedArray
-from pymc_flymc.target.target import Target, TargetPart
+from pymc_flymc.target.target import Target
 
 __all__ = ["Anchors", "same_anchor"]
 
@@ -146,23 +144,11 @@ class Anchors:
     def _regressions(self) -> list[Regression]:
         """Return the regressions, their designs in the memory of the first target's rows."""
         return [
-            Regression(name, _design(rows, part), y.array, part.likelihood)
+            Regression(name, design_of(rows), y.array, part.likelihood)
             for name, rows, part, y in zip(
-                self.names,
-                self.target.data.parts,
-                self.target.parts,
-                self.y,
-                strict=True,
+                self.names, self.target.data.parts, self.target.parts, self.y, strict=True
             )
         ]
-
-
-def _design(rows: Any, part: TargetPart) -> Design:
-    sparse = None
-    if rows.indptr.size:
-        shape = len(rows.X), rows.n_sparse
-        sparse = csr_array((rows.values, rows.indices, rows.indptr), shape=shape)
-    return Design(rows.X, rows.offset, bool(rows.intercept), len(part.likelihood.nuisances), sparse)
 
 
 def same_anchor(a: Anchor | None, b: Anchor | None) -> bool:

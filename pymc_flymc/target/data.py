@@ -12,13 +12,15 @@ from pymc_flymc.kernels.native import read_only
 from pymc_flymc.kernels.poisson import HEAVY, SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.reporting import doing
 from pymc_flymc.target.resampling import Levels
 from pymc_flymc.target.shared import SharedArray
 
-__all__ = ["Data", "combine_rows", "make_alias_tables", "make_rows", "some_rows"]
+__all__ = ["Data", "combine_rows", "design_of", "make_alias_tables", "make_rows", "some_rows"]
 
-_ROWS = ("X", "offset", "constants", "indptr", "indices", "values")
+_SPARSE = ("codes", "values", "indptr", "indices", "numbers")
+_ROWS = ("X", "offset", "constants", *_SPARSE)
 _NUMBERS = ("intercept", "n_sparse", "first", "n_sums", "n_nuisances")
 _ALIAS = ("heavy", "near_threshold", "near_alias", "beyond_threshold", "beyond_alias")
 
@@ -128,38 +130,23 @@ def make_rows(design: Design, constants: np.ndarray, n_sums: int = 0) -> Rows:
         read_only(design.offset),
         int(design.intercept),
         read_only(constants),
+        n_sparse=design.n_sparse,
         n_sums=n_sums,
         n_nuisances=design.n_nuisances,
     )
-    if design.sparse is None:
-        return rows
-    pairs = design.sparse
-    return rows._replace(
-        n_sparse=design.n_sparse,
-        indptr=read_only(pairs.indptr.astype(np.int64)),
-        indices=read_only(pairs.indices.astype(np.int32, copy=False)),
-        values=read_only(pairs.data),
-    )
+    arrays: dict[str, Any] = {n: read_only(getattr(design.sparse, n)) for n in _SPARSE}
+    return rows._replace(**arrays)
+
+
+def design_of(rows: Rows) -> Design:
+    """Return the design that rows were made of, in the memory of these."""
+    sparse = SparseColumns(rows.n_sparse, *(getattr(rows, name) for name in _SPARSE))
+    return Design(rows.X, rows.offset, bool(rows.intercept), rows.n_nuisances, sparse)
 
 
 def some_rows(rows: Rows, index: np.ndarray) -> Rows:
     """Return copies of some rows, numbered in their order."""
-    chosen = rows._replace(
-        X=read_only(rows.X[index]),
-        offset=read_only(rows.offset[index] if len(rows.offset) else rows.offset),
-        constants=read_only(rows.constants[index]),
-    )
-    if not rows.indptr.size:
-        return chosen
-    counts = np.diff(rows.indptr)[index]
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    # Where each number is: from the start of its row, as many places on as in the copy.
-    places = np.repeat(rows.indptr[index] - indptr[:-1], counts) + np.arange(indptr[-1])
-    return chosen._replace(
-        indptr=read_only(indptr),
-        indices=read_only(rows.indices[places]),
-        values=read_only(rows.values[places]),
-    )
+    return make_rows(design_of(rows).rows(index), rows.constants[index], rows.n_sums)
 
 
 @doing("preparing to draw from all rows")

@@ -186,7 +186,7 @@ def test_sparse_data():
     reading = read_model(model)
     compare(model, reading)
     (part,) = reading.regressions
-    design = replace(part.design, sparse=1.0000001 * part.design.sparse)
-    wrong = replace(part, design=design)
+    sparse = replace(part.design.sparse, numbers=1.0000001 * part.design.sparse.numbers)
+    wrong = replace(part, design=replace(part.design, sparse=sparse))
     with pytest.raises(UnsupportedModelError, match="is read as another"):
         compare(model, replace(reading, regressions=(wrong,)))

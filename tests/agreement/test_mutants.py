@@ -164,9 +164,9 @@ def flip(y, row=7):
 
 
 def regrouped(sparse):
-    sparse = sparse.copy()
-    sparse.indices[11] = (sparse.indices[11] + 1) % 6
-    return sparse
+    codes = sparse.codes.copy()
+    codes[11] = (codes[11] + 1) % 6
+    return replace(sparse, codes=codes)
 
 
 def without_jacobian(rest, model):

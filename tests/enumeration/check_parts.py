@@ -32,6 +32,7 @@ from pymc_flymc.kernels.sweeps import sweep
 from pymc_flymc.likelihoods import PoissonLog
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.expansion import LikelihoodExpansion
+from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, make_plan
 
@@ -47,6 +48,11 @@ Y = np.array([14.0, 16.0, 12.0])
 # Row 0 has no effect, row 1 has both, and row 2 has one twice.
 SPARSE = csr_array(
     (np.array([1.0, -0.8, 1.0, -0.4]), np.array([0, 1, 0, 0]), [0, 0, 2, 4]), shape=(N, Q)
+)
+# The same as kernels see it: a code with a number in each row, and what is left.
+OTHERS = csr_array((np.array([-0.8, -0.4]), np.array([1, 0]), [0, 0, 1, 2]), shape=(N, Q))
+COLUMNS = SparseColumns.of_matrix(OTHERS) + SparseColumns.of_codes(
+    np.zeros((N, 1)), np.array([[0.0], [1.0], [1.0]]), Q
 )
 ROWS = np.column_stack([X, SPARSE.toarray()])
 ANCHOR = np.array([0.1, -0.05, 0.02])
@@ -69,7 +75,7 @@ def prepared():
     expansion = LikelihoodExpansion(
         float(np.sum(log_likelihood(eta))), gradient, information, ANCHOR
     )
-    design = Design(X, OFFSET, False, 0, SPARSE)
+    design = Design(X, OFFSET, False, 0, COLUMNS)
     problem = SimpleNamespace(
         design=design,
         y=Y,
@@ -163,7 +169,7 @@ def augmented_law(states):
 def transition(theta, z):
     """Branches of one (theta, z) transition from a state: probability, new state."""
     levels = Levels.by_row(np.array([0.25, 0.5, 1.0]))
-    rows = make_rows(Design(X, OFFSET, False, 0, SPARSE), CONSTANTS, 2)
+    rows = make_rows(Design(X, OFFSET, False, 0, COLUMNS), CONSTANTS, 2)
 
     def program(rng):
         plan = make_plan(ImplicitResampling(), N, levels, np.array([0]))

@@ -356,14 +356,14 @@ MUTANTS = {
     ),
     "signs of a row's numbers kept": (
         "kernels/rows.py",
-        "first += abs(rows.values[j]) *",
-        "first += rows.values[j] *",
+        "(abs(number) if sizes else number) * w[place + rows.indices[j]]",
+        "number * w[place + rows.indices[j]]",
         "parts",
     ),
     "effects beyond their limits left out of rows": (
         "kernels/rows.py",
-        "second += abs(rows.values[j]) * beyond[rows.indices[j]]",
-        "second += 0.0",
+        "            place = k * rows.n_sparse\n            add_effects(",
+        "            place = k * rows.n_sparse\n            k or add_effects(",
         "parts",
     ),
     "an effect that stands twice in a row counted once": (

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.sparse_columns import SparseColumns, stack
 from pymc_flymc.target.data import make_rows
 from tests.support.native import add_rows, row_predictors
 
@@ -12,6 +13,14 @@ N = 40
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(N, 3))
 S = sparse.random_array((N, 4), density=0.3, rng=np.random.default_rng(3), format="csr")
+CODES = RNG.integers(0, 3, (N, 2))
+COLUMNS = stack(  # ones, numbers at codes, and as many as there are
+    [
+        SparseColumns.of_matrix(sparse.csr_array(S)),
+        SparseColumns.of_codes(CODES, X[:, :2], 3),
+        SparseColumns.of_codes(CODES, None, 3),
+    ]
+)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -19,15 +28,15 @@ S = sparse.random_array((N, 4), density=0.3, rng=np.random.default_rng(3), forma
 @pytest.mark.parametrize("room", [0, N])  # row by row, or by products of matrices
 def test_rows_in_kernels(intercept, has_sparse, room):
     """The predictors are the design's, and their gradient is its transpose."""
-    pairs = sparse.csr_array(S) if has_sparse else None
-    design = Design(X, RNG.normal(size=(N, 2)), intercept, 1, pairs)
+    columns = COLUMNS if has_sparse else SparseColumns()
+    design = Design(X, RNG.normal(size=(N, 2)), intercept, 1, columns)
     rows = make_rows(design, np.zeros((N, 1)))
     w, out = RNG.normal(size=design.n_coefficients), np.empty((N, 2))
     order = RNG.permutation(N)
     block = np.empty((room, 3))
     row_predictors(rows, w, order, 0, N, out, block)
     np.testing.assert_allclose(out, design.predictor(w)[order], rtol=1e-13)
-    parts = [X, np.ones((N, int(intercept)))] + has_sparse * [S.toarray()]
+    parts = [X, np.ones((N, int(intercept)))] + has_sparse * [COLUMNS.csr().toarray()]
     full = np.hstack(parts)
     factors, gradient = RNG.normal(size=(N, 2)), np.zeros(len(w))
     expected = factors.T @ full[order]

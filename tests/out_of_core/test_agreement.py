@@ -53,9 +53,9 @@ def shifted(design, y):
 
 
 def one_group(design, y):
-    sparse = design.sparse.copy()
-    sparse.indices[:1000] = 0
-    return replace(design, sparse=sparse), y
+    codes = design.sparse.codes.copy()
+    codes[:1000] = 0
+    return replace(design, sparse=replace(design.sparse, codes=codes)), y
 
 
 def reading_of():

@@ -120,9 +120,9 @@ def test_rows_are_those_of_the_long_format(name):
     np.testing.assert_array_equal(a.y, b.y)
     np.testing.assert_allclose(a.design.X, b.design.X)
     assert a.design.width == b.design.width and a.design.n_sparse == b.design.n_sparse
-    if a.design.sparse is not None:
-        np.testing.assert_allclose(a.design.sparse.toarray(), b.design.sparse.toarray())
-        assert a.design.sparse.nnz == b.design.sparse.nnz
+    columns = [each.design.sparse.csr() for each in (a, b)]
+    np.testing.assert_allclose(*(each.toarray() for each in columns))
+    assert columns[0].nnz == columns[1].nnz
     point = {v: 0.1 + RNG.normal(size=np.shape(u)) for v, u in models[0].initial_point().items()}
     w, u = (value_of(each.coefficients[0], point) for each in (ours, theirs))
     np.testing.assert_allclose(w, u)
@@ -134,7 +134,8 @@ def test_tables_that_are_flattened_or_looked_up(name, flattened):
     table, rows = PREDICTORS[name]
     ours = read_model(model_of(lambda: flattened(table()), Y.ravel())).regressions[0]
     theirs = read_model(model_of(rows, Y.ravel())).regressions[0]
-    np.testing.assert_array_equal(ours.design.sparse.toarray(), theirs.design.sparse.toarray())
+    ours, theirs = (each.design.sparse.csr().toarray() for each in (ours, theirs))
+    np.testing.assert_array_equal(ours, theirs)
 
 
 def test_three_axes():
@@ -232,7 +233,7 @@ with pm.Model() as model:
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 reading = read_model(model)
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(reading.regressions[0].design.sparse.shape, (after - before) * 1024 / y.size)
+print(reading.regressions[0].design.n_sparse, (after - before) * 1024 / y.size)
 """
 
 
@@ -242,6 +243,6 @@ def test_memory():
     folder = Path(__file__).parents[2]
     command = [sys.executable, "-c", MEASURED]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-    shape, _, bytes_a_row = result.stdout.strip().rpartition(" ")
-    assert shape == "(180000, 3060)", result.stderr
+    n_columns, bytes_a_row = result.stdout.split()
+    assert n_columns == "3060", result.stderr
     assert float(bytes_a_row) < 400.0

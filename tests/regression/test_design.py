@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
-from pymc_flymc.regression.design import Design, count_bad_rows, gather, stack
+from pymc_flymc.regression.design import Design, count_bad_rows, gather
+from pymc_flymc.regression.sparse_columns import SparseColumns
 
 N = 20
 RNG = np.random.default_rng(1)
@@ -63,10 +63,9 @@ def test_blocked_passes(monkeypatch):
         np.testing.assert_allclose(predictors[:, i], design.predictor(each), rtol=1e-13)
 
 
-def test_stack(monkeypatch):
-    S = sparse.random_array((N, 4), density=0.3, rng=np.random.default_rng(3), format="csr")
-    monkeypatch.setattr("pymc_flymc.regression.design._BLOCK_BYTES", 200)
-    parts = [sparse.csr_array(S), sparse.csr_array(S[:, :2] * 2.0), sparse.csr_array((N, 3))]
-    stacked = stack(parts)
-    np.testing.assert_array_equal(stacked.toarray(), np.hstack([part.toarray() for part in parts]))
-    assert stacked.indices.dtype == np.int32
+def test_sums_of_rows(monkeypatch):
+    monkeypatch.setattr("pymc_flymc.regression.design._BLOCK_BYTES", 100)
+    columns = SparseColumns.of_codes(RNG.integers(0, 4, (N, 1)), None, 4)
+    design = Design(X, np.empty((0, 1)), True, sparse=columns)
+    full, weights = np.column_stack([X, np.ones(N), columns.csr().toarray()]), RNG.random(N)
+    np.testing.assert_allclose(design.sum_rows(weights), weights @ full)

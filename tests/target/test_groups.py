@@ -88,7 +88,7 @@ def test_all_ways_to_write_a_model_are_one(family, bound, request):
         # out where it knows them; what the bounds leave is in the gaps.
         values[way] = density + gaps.sum(), eta
     for way in steps:
-        assert (steps[way].target.data.rows.indptr.size > 0) == (way != "dense")
+        assert (steps[way].target.data.rows.n_sparse > 0) == (way != "dense")
         np.testing.assert_allclose(values[way][0], values["dense"][0], rtol=1e-10)
         np.testing.assert_allclose(values[way][1], values["dense"][1], rtol=1e-10, atol=1e-10)
 
