@@ -22,7 +22,7 @@ import numpy as np
 from pymc_flymc.compat.dask import keep_tasks_home
 from pymc_flymc.out_of_core.columns import Column
 from pymc_flymc.out_of_core.source import Partition, RowSource
-from pymc_flymc.out_of_core.tasks import Shared, load, run
+from pymc_flymc.out_of_core.tasks import load, run
 from pymc_flymc.reporting import doing, reading
 
 __all__ = ["ClusterSource"]
@@ -34,20 +34,10 @@ PASS, STATE, SUPERBATCH = (f"pymc-flymc-{what}" for what in ("pass", "state", "s
 
 
 class LoadedPartition(NamedTuple):
-    """Rows in the memory of a worker.
-
-    Attributes
-    ----------
-    future : Future
-        Of a `Partition`.
-    digest : bytes
-        As it was loaded first.
-    workers : list of str
-        Addresses of those that have it.
-    """
+    """Rows in the memory of workers: the future of a `Partition`, as it was loaded first."""
 
     future: Any
-    digest: bytes
+    content_hash: bytes
     workers: list[str]
 
     @property
@@ -107,7 +97,7 @@ class ClusterSource(RowSource):
     def identity(self) -> bytes:
         # As this process sees them, and as they were loaded.
         own = [column.identity() for column in self._columns.values()]
-        return b"".join([*own, *(p.digest for p in self._loaded())])
+        return b"".join([*own, *(p.content_hash for p in self._loaded())])
 
     def _loaded(self) -> list[LoadedPartition]:
         """Return the partitions, loaded where they will stay."""
@@ -115,12 +105,12 @@ class ClusterSource(RowSource):
             with doing("loading all rows into the memory of the cluster's workers"):
                 futures = self._persist()
                 self._wait(futures)
-                digest_of = attrgetter("digest")
-                asked = [self._submit(digest_of, f, key=f"{f.key}-digest") for f in futures]
-                digests, found = self._gather(asked), self._connected().who_has(futures)
+                hash_of = attrgetter("content_hash")
+                asked = [self._submit(hash_of, f, key=f"{f.key}-hash") for f in futures]
+                hashes, found = self._gather(asked), self._connected().who_has(futures)
             self._partitions = [
-                LoadedPartition(future, digest, list(found.get(future.key, ())))
-                for future, digest in zip(futures, digests, strict=True)
+                LoadedPartition(future, hashed, list(found.get(future.key, ())))
+                for future, hashed in zip(futures, hashes, strict=True)
             ]
         return self._partitions
 
@@ -169,25 +159,18 @@ class ClusterSource(RowSource):
     ) -> Callable[[], list[Any]]:
         if work not in self._shared:
             self._shared = {work: self._share(work)}
-        shared, said = self._shared[work], repr(arguments)
-        futures = [
+        shared, futures = self._shared[work], []
+        for p, state in zip(self._loaded(), states, strict=True):
             # The name is what its random numbers come from: a task that is lost is run again.
-            self._submit_home(
-                p,
-                SUPERBATCH,
-                shared,
-                self._states[state],
-                *arguments,
-                token=_hash(f"{state} {said}".encode()),
-            )
-            for p, state in zip(self._loaded(), states, strict=True)
-        ]
+            token = _hash(f"{state} {arguments!r}".encode())
+            more = self._states[state], *arguments
+            futures.append(self._submit_home(p, SUPERBATCH, shared, *more, token=token))
         return lambda: self._gather(futures)
 
     def _share(self, work: Callable[..., Any]) -> Any:
-        """Return a task's result that is a function, to be unpickled once by each worker."""
-        blob = cloudpickle.dumps(work)
-        return self._submit(Shared, blob, key=f"pymc-flymc-shared-{_hash(blob)}")
+        """Return a task's result that is a pickled function: each worker is sent it once."""
+        pickled = cloudpickle.dumps(work)
+        return self._submit(bytes, pickled, key=f"pymc-flymc-shared-{_hash(pickled)}")
 
     def _submit(self, work: Callable[..., Any], *arguments: Any, key: str, **where: Any) -> Any:
         client = self._connected()
@@ -204,7 +187,7 @@ class ClusterSource(RowSource):
     ) -> Any:
         """Submit work on a partition to a worker that has it."""
         key = f"{prefix}-{token or uuid.uuid4().hex}"
-        rows = partition.future, partition.digest
+        rows = partition.future, partition.content_hash
         return self._submit(run, *rows, shared, *arguments, key=key, **partition.home)
 
     def _connected(self) -> Any:

@@ -45,11 +45,13 @@ def _checked(block: Any, container: str, block_info: Any = None) -> Any:
 
 
 def leaves(array: Any) -> list[Any]:
-    """Return paths of files, arrays in memory and Zarr arrays that a Dask array is made of.
+    """Return paths of files, arrays in memory and Zarr arrays that an array is made of.
 
     Where a version of Dask has tasks of another form, some may not be found: what is in them is not
     known to have changed.
     """
+    if not is_dask(array):
+        return [array]
     found: dict[Any, Any] = {}
     seen: set[int] = set()
 

@@ -1,4 +1,4 @@
-"""What a user says of rows that lie elsewhere: ``FireflyMH(data=...)``."""
+"""What a user says of rows that are out of core: ``FireflyMH(data=...)``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,12 @@ def source_of(data: object, client: Any = None) -> RowSource:
     good = isinstance(data, Mapping) and bool(data) and all(isinstance(k, str) for k in data)
     check(good, "data", 'a dict of arrays by names of pm.Data containers: {"X": X, "y": y}', data)
     assert isinstance(data, Mapping)
-    columns = {str(name): _column(str(name), values) for name, values in data.items()}
+    columns: dict[str, Column] = {}
+    for name, values in data.items():
+        column = as_column(name, values)
+        check(column is not None, f"data= of {name!r}", KINDS, values)
+        assert column is not None
+        columns[name] = column
     lengths = {name: column.shape[0] for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{n:,} of {name!r}" for name, n in lengths.items())
@@ -98,8 +103,8 @@ def merged(chunks: tuple[int, ...]) -> tuple[int, ...]:
         lengths[-1] += n
     said = f"the {len(chunks):,} chunks of data= are {len(lengths):,} partitions"
     if len(lengths) > 2 * MANY:
-        said += ", each a task of about 25 ms of processor time in every pass and round: larger "
-        said += "chunks will do better"
+        said += ", each a task of about 25 ms of processor time in every pass and superbatch: "
+        said += "larger chunks will do better"
     log.info(said)
     return tuple(lengths)
 
@@ -128,10 +133,3 @@ def _as_dask(column: Column, chunks: tuple[int, ...]) -> Any:
         blocks.append(dask.array.from_delayed(block, (n, *row), column.dtype))
         start += n
     return dask.array.concatenate(blocks)
-
-
-def _column(name: str, values: Any) -> Column:
-    column = as_column(name, values)
-    check(column is not None, f"data= of {name!r}", KINDS, values)
-    assert column is not None
-    return column

@@ -57,7 +57,9 @@ def choose_batches(
     UnsupportedModelError
         If the weights of proposals have heavy tails, or vary by orders of magnitude.
     """
-    bound = _bound(asked, problem)
+    (setting,) = settings_of(asked, [problem.name])
+    bound = Taylor() if isinstance(setting, str) else setting
+    assert isinstance(bound, Taylor)
     # Before a pass over all rows: no row is read for this.
     v = draw_v(np.random.default_rng(SEED), BATCH, len(problem.anchor.geometry.centre))
     density = expanded_density(graph, np.empty(0))
@@ -96,26 +98,16 @@ def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: 
         raise ValueError("data= needs bound=Taylor(), which bound='auto' takes")
 
 
-def _bound(asked: BoundSetting, problem: Problem) -> Taylor:
-    """Return the bound asked for, or the Taylor bound."""
-    (setting,) = settings_of(asked, [problem.name])
-    bound = Taylor() if isinstance(setting, str) else setting
-    assert isinstance(bound, Taylor)
-    return bound
-
-
 def _check(weighed: Independence, problem: Problem) -> None:
     if not weighed.heavy_tails and weighed.autocorrelation_time < LARGEST_TIME:
         return
-    reason = (
-        "the weights of proposals have heavy tails"
-        if weighed.heavy_tails
-        else f"a draw would be worth {1.0 / weighed.autocorrelation_time:.3f} independent ones"
-    )
+    reason = f"a draw would be worth {1.0 / weighed.autocorrelation_time:.3f} independent ones"
+    if weighed.heavy_tails:
+        reason = "the weights of proposals have heavy tails"
     raise UnsupportedModelError(
-        "rows given by data= are sampled by proposals from a normal law around the posterior "
-        f"mode, and the posterior of {problem.name!r} is too far from one: {reason}. Fewer "
-        "coefficients, stronger priors or another parametrisation (fixed scales, centred effects "
-        "of large groups) may help; more rows do. Or put the rows into the model, without data=, "
-        "where Firefly has moves for any posterior"
+        "rows given by data= are sampled by proposals from a normal distribution around the "
+        f"posterior mode, and the posterior of {problem.name!r} is too far from one: {reason}. "
+        "Fewer coefficients, stronger priors or another parametrisation (fixed scales, centred "
+        "effects of large groups) may help; more rows do. Or put the rows into the model, without "
+        "data=, where Firefly has moves for any posterior"
     )

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.graphs.content_hash import content_hash
-from pymc_flymc.out_of_core.dask_arrays import is_dask, leaves
+from pymc_flymc.graphs.content_hash import content_hash, owner_of
+from pymc_flymc.out_of_core.dask_arrays import leaves
 
 __all__ = ["check_chunks", "identity_of", "state_of_file"]
 
@@ -31,19 +31,16 @@ def state_of_file(path: str) -> tuple[int, int]:
 def identity_of(array: Any) -> bytes:
     """Return what is equal as long as the content of an array is, as far as can be told.
 
-    Parameters
-    ----------
-    array : array
-        Of NumPy, Zarr or Dask, or of another kind, of which a few rows are read.
+    Of an array that is none of NumPy's, Zarr's or Dask's a few rows are read.
     """
     found = blake2b(repr((tuple(array.shape), np.dtype(array.dtype).str)).encode(), digest_size=16)
-    for leaf in leaves(array) if is_dask(array) else [array]:
+    for leaf in leaves(array):
         if isinstance(leaf, str):
             found.update(repr(state_of_file(leaf)).encode())
         elif isinstance(leaf, np.ndarray):
             found.update(content_hash(leaf))
-            path = _file_of_map(leaf)
-            found.update(repr(path and state_of_file(path)).encode())
+            path = getattr(owner_of(leaf), "filename", None)  # of a map
+            found.update(repr(path and state_of_file(str(path))).encode())
         elif files := list(_files(leaf)):
             for top, path in files:
                 state = os.path.relpath(path, top), *state_of_file(path)
@@ -55,20 +52,13 @@ def identity_of(array: Any) -> bytes:
 
 
 def check_chunks(name: str, array: Any) -> None:
-    """Refuse Zarr arrays without some of their chunks: these would be read as zeros.
-
-    Parameters
-    ----------
-    name : str
-        Of the container, for messages.
-    array : array
-        Of NumPy, Zarr or Dask.
+    """Refuse a container's Zarr arrays without some of their chunks, which would be zeros.
 
     Raises
     ------
     ValueError
     """
-    for leaf in leaves(array) if is_dask(array) else [array]:
+    for leaf in leaves(array):
         if _is_zarr(leaf) and leaf.nchunks_initialized < leaf.nchunks:
             missing = leaf.nchunks - leaf.nchunks_initialized
             raise ValueError(
@@ -92,11 +82,3 @@ def _files(array: Any) -> Iterator[tuple[str, str]]:
     for folder, folders, files in os.walk(top):
         folders.sort()
         yield from ((top, os.path.join(folder, file)) for file in sorted(files))
-
-
-def _file_of_map(array: np.ndarray) -> str | None:
-    """Return the path of the file that an array is a map of."""
-    owner: Any = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    return str(owner.filename) if getattr(owner, "filename", None) else None

@@ -1,4 +1,4 @@
-"""Read a model whose data containers hold the first of many rows, which lie elsewhere."""
+"""Read a model whose data containers hold the first of many rows, which are out of core."""
 
 from __future__ import annotations
 
@@ -40,25 +40,14 @@ from pymc_flymc.regression.design import STRUCTURED
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing, log
 
-__all__ = [
-    "check_rest",
-    "containers_of",
-    "only_observed",
-    "read_stored",
-]
+__all__ = ["read_stored"]
 
 #: Rows that a model must be written on, for what is read of them to be checked.
 FEWEST = 8
 
 
-def containers_of(model: Model, source: RowSource) -> Containers:
-    """Return the model's containers that a source has rows of.
-
-    Raises
-    ------
-    ValueError
-        If a name is that of no container.
-    """
+def _containers(model: Model, source: RowSource) -> Containers:
+    """Return the model's containers that a source has rows of."""
     known = {str(v.name): v for v in model.data_vars}
     for name in source.names:
         if name not in known:
@@ -78,14 +67,8 @@ def containers_of(model: Model, source: RowSource) -> Containers:
     return {name: known[name] for name in source.names}
 
 
-def only_observed(model: Model, containers: Containers) -> TensorVariable:
-    """Return the observed variable whose rows a source has.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If there is none, or several, or if it is scaled by a ``total_size=``.
-    """
+def _only_observed(model: Model, containers: Containers) -> TensorVariable:
+    """Return the observed variable whose rows a source has: one, that is not scaled."""
     named = set(containers.values())
     found = [
         rv for rv in model.observed_RVs if named & set(graph_inputs([model.rvs_to_values[rv]]))
@@ -106,14 +89,8 @@ def only_observed(model: Model, containers: Containers) -> TensorVariable:
     return rv
 
 
-def check_rest(graphs: Sequence[TensorVariable], containers: Containers) -> None:
-    """Refuse containers of which other parts of a model know only the first rows.
-
-    Parameters
-    ----------
-    graphs : sequence of TensorVariable
-        Of all of the model but the observed variable's rows.
-    """
+def _check_rest(graphs: Sequence[TensorVariable], containers: Containers) -> None:
+    """Refuse containers of which all else of a model, these graphs, knows only the first rows."""
     used = set(graph_inputs(list(graphs)))
     for name, container in containers.items():
         if container in used:
@@ -149,13 +126,10 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
         If names or shapes of containers are wrong, or data are not valid.
     """
     owned = value_variables(model, vars)
-    containers, shapes = containers_of(model, source), value_shapes(model)
-    rv = only_observed(model, containers)
+    containers, shapes = _containers(model, source), value_shapes(model)
+    rv = _only_observed(model, containers)
     if without_weights(rv)[1] is not None:
-        raise UnsupportedModelError(
-            f"rows given by data= have no weights, and those of {rv.name!r} do. Put the rows into "
-            "the model, without data="
-        )
+        raise _refused(f"rows given by data= have no weights, and those of {rv.name!r} do")
     if without_hurdle(rv)[1] is not None:
         raise UnsupportedModelError(
             f"rows given by data= are those of one likelihood, and {rv.name!r} with its hurdle has "
@@ -178,18 +152,22 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
     )
     check_sizes(regression, name)
     terms = rest_terms(model, [rv])
-    check_rest([*terms.values()], containers)
+    _check_rest([*terms.values()], containers)
     rest, part = variadic_add(*terms.values()), Part(regression, w, np.empty(0, np.int64))
     taken = {rv: Rows([part], as_tensor(0.0), None)}
     return ModelReading((regression,), (w,), rest, owned, (), {}, taken)
 
 
+def _refused(reason: str) -> UnsupportedModelError:
+    return UnsupportedModelError(f"{reason}. Put the rows into the model, without data=")
+
+
 def _check_likelihood(parameters: RowParameters, name: str) -> None:
     """Refuse likelihoods that independent proposals do not sample."""
     if parameters.cutpoints is not None:
-        raise UnsupportedModelError(
-            f"rows given by data= are one row each of a regression, and the ordered levels "
-            f"of {name!r} are two comparisons each. Put the rows into the model, without data="
+        raise _refused(
+            f"rows given by data= are one row each of a regression, and the ordered levels of "
+            f"{name!r} are two comparisons each"
         )
     if parameters.rest is not None:
         raise UnsupportedModelError(
@@ -198,10 +176,10 @@ def _check_likelihood(parameters: RowParameters, name: str) -> None:
             "Put the rows into the model, without data=, or give the shape as a number"
         )
     if not isinstance(parameters.likelihood, SmoothLikelihood | JointlySmoothLikelihood):
-        raise UnsupportedModelError(
+        raise _refused(
             f"rows given by data= are sampled by joint moves, which are for smooth likelihoods "
             f"without nuisance parameters, and {name!r} is of the family "
-            f"{parameters.likelihood.name}. Put the rows into the model, without data="
+            f"{parameters.likelihood.name}"
         )
 
 
@@ -226,10 +204,9 @@ def _read_rows(
     predictor = read_parameters(parameters, n_rows, name, shapes, values)
     design = predictor.design
     if design.structured:
-        raise UnsupportedModelError(
+        raise _refused(
             f"{name!r} has {design.n_coefficients:,} coefficients with effects of groups or sparse "
-            f"columns; for rows given by data= there may be {STRUCTURED}. Put the rows into the "
-            "model, without data="
+            f"columns; for rows given by data= there may be {STRUCTURED}"
         )
     narrow = tuple(
         each

@@ -43,8 +43,8 @@ class Partition:
         Of each container.
     start : int
         Where the partition begins in the columns.
-    digest : bytes
-        Content hash of its rows, if they may be loaded again.
+    content_hash : bytes
+        Of its rows, if they may be loaded again.
     """
 
     number: int
@@ -52,7 +52,7 @@ class Partition:
     n_rows: int
     columns: Mapping[str, Column]
     start: int = 0
-    digest: bytes = b""
+    content_hash: bytes = b""
 
     def read(self, rows: slice | np.ndarray) -> Values:
         """Return rows by their numbers in the partition: a slice, or a sorted array of them.

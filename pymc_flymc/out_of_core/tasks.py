@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import cloudpickle
@@ -14,58 +15,40 @@ from pymc_flymc.out_of_core.checks import check_rows
 from pymc_flymc.out_of_core.columns import ArrayColumn
 from pymc_flymc.out_of_core.source import Partition
 
-__all__ = ["Shared", "load", "run"]
+__all__ = ["load", "run"]
 
 _turn = threading.Lock()
-
-
-class Shared:
-    """A function that travels as bytes, and is unpickled once by each worker that has them.
-
-    What is compiled for it is compiled once, too, and not where a worker talks to others.
-    """
-
-    def __init__(self, blob: bytes) -> None:
-        self._blob = blob
-        self._work: Callable[..., Any] | None = None
-
-    def work(self) -> Callable[..., Any]:
-        """Return the function."""
-        with _turn:
-            if self._work is None:
-                self._work = cloudpickle.loads(self._blob)
-            assert self._work is not None
-            return self._work
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Shared, (self._blob,)
+#: Once in each process: what is compiled for work is compiled once, too.
+_unpickled = functools.lru_cache(8)(cloudpickle.loads)
 
 
 def load(
     number: int, rows: range, shapes: Mapping[str, tuple[int, ...]], *blocks: np.ndarray
 ) -> Partition:
     """Put blocks of the same rows together."""
-    columns, digest = {}, hashlib.blake2b(digest_size=16)
+    columns, hashed = {}, hashlib.blake2b(digest_size=16)
     for (name, row), block in zip(shapes.items(), blocks, strict=True):
         checked = check_rows(block, name, (len(rows), *row), f"partition {number}")
         values = np.ascontiguousarray(checked)
-        digest.update(repr((values.dtype.str, values.shape)).encode())
-        digest.update(values.reshape(-1).view(np.uint8))
+        hashed.update(repr((values.dtype.str, values.shape)).encode())
+        hashed.update(values.reshape(-1).view(np.uint8))
         columns[name] = ArrayColumn(values)
-    return Partition(number, rows.start, len(rows), columns, digest=digest.digest())
+    return Partition(number, rows.start, len(rows), columns, content_hash=hashed.digest())
 
 
-def run(partition: Partition, digest: bytes, shared: Shared, *arguments: Any) -> Any:
-    """Work on a partition, if its rows are those of which a digest was taken.
+def run(partition: Partition, content_hash: bytes, pickled: bytes, *arguments: Any) -> Any:
+    """Do pickled work on a partition, if its rows are those of which a hash was taken.
 
     Raises
     ------
     ValueError
         If they are not.
     """
-    if partition.digest != digest:
+    if partition.content_hash != content_hash:
         raise ValueError(
             f"the rows of partition {partition.number} were lost and read again, and have changed "
             "meanwhile: sample again, once nobody writes to them"
         )
-    return shared.work()(partition, *arguments)
+    with _turn:
+        work = _unpickled(pickled)
+    return work(partition, *arguments)
