@@ -91,7 +91,7 @@ def _meet(
 
 
 def same(node: Apply, own: Sequence[Any]) -> Kind:
-    """Copies and views: the result is the first argument."""
+    """Return the kind of the first argument, of which the result is a copy or a view."""
     return own[0]
 
 

@@ -25,7 +25,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze, plain_function
+from pymc_flymc.graphs.tools import ConstantParts, evaluate, free_inputs, freeze, plain_function
 from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.reading.items import carries, inputs_of, kind_of
 from pymc_flymc.reading.lookups import positions_of
@@ -62,7 +62,7 @@ def as_rows(
     """
     if parameters.likelihood.n_predictors > 1:
         raise several_predictors(name, len(shape))
-    rows = _Rows(shape, shapes, name)
+    rows = _TableRows(shape, shapes, name)
     return replace(
         parameters,
         predictors=rows.of(parameters.predictors),
@@ -82,7 +82,7 @@ def several_predictors(name: str, ndim: int) -> UnsupportedModelError:
     )
 
 
-class _Rows:
+class _TableRows:
     """From graphs of the shape of a table to graphs of its rows.
 
     The work is done by `_take`, from the results of operations down to their arguments. Of a tensor
@@ -98,9 +98,9 @@ class _Rows:
         index = np.int32 if max(shape) < 2**31 else np.int64
         numbers = np.meshgrid(*(np.arange(n, dtype=index) for n in shape), indexing="ij")
         self._numbers = [pt.constant(each.reshape(-1)) for each in numbers]
-        self._fixed: dict[Variable, bool] = {}
         #: Lengths of the axes of the constants that a tensor is computed from.
         self._lengths: dict[Variable, frozenset[int]] = {}
+        self._is_constant = ConstantParts([])
 
     def of(self, graph: TensorVariable) -> TensorVariable:
         """Return the rows of a graph, a vector of length N or a scalar.
@@ -113,38 +113,33 @@ class _Rows:
         frozen = freeze(graph, self._shapes)
         if frozen.ndim == 0:
             return frozen
-        self._look_at(frozen)
+        self._is_constant = ConstantParts([frozen])
+        for node in toposort([frozen]):
+            lengths = frozenset[int]().union(*map(self._lengths_below, node.inputs))
+            self._lengths.update(dict.fromkeys(node.outputs, lengths))
         missing = len(self._shape) - frozen.ndim
         at = tuple(range(missing, len(self._shape)))
         rows = self._take(frozen, at).dimshuffle(0)
         self._check(frozen, rows)
         return rows[0] if rows.type.broadcastable[0] and self._n_rows > 1 else rows
 
-    def _look_at(self, graph: TensorVariable) -> None:
-        """Find what of a graph is constant, and what is computed from which constants."""
-        nodes = list(toposort([graph]))
-        for v in {graph, *(v for node in nodes for v in node.inputs)}:
-            if v.owner is None:
-                self._fixed[v] = isinstance(v, Constant)
-                shape = getattr(v.type, "shape", ()) if self._fixed[v] else ()
-                self._lengths[v] = frozenset(n for n in shape if n)
-        for node in nodes:
-            fixed = all(self._fixed[v] for v in node.inputs)
-            lengths = frozenset[int]().union(*(self._lengths[v] for v in node.inputs))
-            self._fixed.update(dict.fromkeys(node.outputs, fixed))
-            self._lengths.update(dict.fromkeys(node.outputs, lengths))
+    def _lengths_below(self, v: Variable) -> frozenset[int]:
+        if v not in self._lengths:
+            shape = getattr(v.type, "shape", ()) if isinstance(v, Constant) else ()
+            self._lengths[v] = frozenset(n for n in shape if n)
+        return self._lengths[v]
 
     def _take(self, v: Any, at: Sequence[int | None]) -> Any:
         """Return the rows of a tensor, shape (N, ...), or (1, ...) where all are the same."""
         carried = [j for j, axis in enumerate(at) if axis is not None and carries(v, j)]
         if not carried:
             return v.dimshuffle("x", *range(v.ndim))
-        if self._fixed.get(v, isinstance(v, Constant)):
+        if self._is_constant(v):
             return self._take_numbers(evaluate(v), carried, at)
         node = v.owner
         op = None if node is None else node.op
         # What no data enter is looked up as a whole: a function of effects is as good as an effect.
-        has_data = any(self._shape[at[j] or 0] in self._lengths[v] for j in carried)
+        has_data = any(self._shape[at[j] or 0] in self._lengths_below(v) for j in carried)
         if isinstance(op, Elemwise) and (has_data or len(carried) > 1):
             return op(*(self._take(each, at) for each in inputs_of(node)))
         if isinstance(op, AdvancedSubtensor) and not free_inputs(node.inputs[1:]):
@@ -235,7 +230,7 @@ class _Rows:
 
 
 def _is_known(node: Apply | None) -> bool:
-    """Return whether `_Rows` steps through an operation; of products, those of two matrices."""
+    """Return whether `_TableRows` steps through an operation; of products, those of two matrices."""
     if node is None or kind_of(node) not in _THROUGH:
         return False
     return kind_of(node) is not Dot or inputs_of(node)[0].ndim == inputs_of(node)[1].ndim == 2
