@@ -33,7 +33,7 @@ from pymc_flymc.reading.observed import observed_graph
 from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.predictor import read_parameters
 from pymc_flymc.reading.row_axes import check_rows_alone
-from pymc_flymc.reading.rows import Part, Rows, check_sizes, parameters_of
+from pymc_flymc.reading.rows import ObservedRows, Part, check_sizes, parameters_of
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.design import STRUCTURED
@@ -154,7 +154,7 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
     terms = rest_terms(model, [rv])
     _check_rest([*terms.values()], containers)
     rest, part = variadic_add(*terms.values()), Part(regression, w, np.empty(0, np.int64))
-    taken = {rv: Rows([part], as_tensor(0.0), None)}
+    taken = {rv: ObservedRows([part], as_tensor(0.0), None)}
     return ModelReading((regression,), (w,), rest, owned, (), {}, taken)
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from pytensor.graph.basic import Variable
+import pytensor.tensor as pt
+from pytensor.compile.ops import wrap_py
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.math import Dot
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import free_inputs, plain_function
-from pymc_flymc.reading.tall_products import multiply_in_blocks
-from pymc_flymc.regression.design import Design
+from pymc_flymc.graphs.tools import copy_graphs, free_inputs, plain_function
+from pymc_flymc.reading.cotangent import op_type
+from pymc_flymc.regression.design import Design, blocks
 
 __all__ = ["check_coefficients", "check_finite", "check_values"]
 
@@ -53,7 +57,7 @@ def check_values(
 ) -> None:
     """Compare the model's own predictor with the one read, at random values of the variables."""
     inputs = free_inputs([eta])
-    both = plain_function(inputs, [multiply_in_blocks(eta), coefficients])
+    both = plain_function(inputs, [_multiplied_in_blocks(eta), coefficients])
     rng = np.random.default_rng(20260101)
     rtol = _RTOL
     if any(v.type.dtype == "float32" for v in ancestors([eta]) if v.owner and v.type.ndim):
@@ -91,3 +95,26 @@ def check_values(
                 f"model's own by up to {error.max():.3g}. Please report this model; writing the "
                 "predictor as X @ beta + intercept avoids the problem"
             )
+
+
+@wrap_py([pt.fmatrix, pt.dmatrix], [pt.dmatrix])
+def _product(X: np.ndarray, b: np.ndarray) -> np.ndarray:
+    out = np.empty((X.shape[0], b.shape[1]))
+    for rows in blocks(X):
+        out[rows] = X[rows].astype(np.float64) @ b
+    return out
+
+
+def _multiplied_in_blocks(variable: TensorVariable) -> TensorVariable:
+    """Copy a graph of the same value that multiplies float32 by float64 in blocks of rows.
+
+    NumPy converts the whole matrix first, and takes several times as long.
+    """
+
+    def replaced(node: Apply, inputs: Sequence[Any]) -> list[Any] | None:
+        types = [(v.type.ndim, v.type.dtype) for v in inputs] if op_type(node) is Dot else []
+        if types != [(2, "float32"), (2, "float64")]:
+            return None
+        return [pt.specify_shape(_product(*inputs), node.outputs[0].type.shape)]
+
+    return copy_graphs([variable], replaced)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytensor.tensor as pt
@@ -93,15 +93,12 @@ def read_levels(
     places = np.concatenate([levels[below] - 1, levels[above]])
     y = np.concatenate([np.ones(len(below), np.int8), np.zeros(len(above), np.int8)])
     further, design = fold_constants(cutpoints[1:] - cutpoints[0]), first.design
+    # What is repeated for the comparisons, beside the dense columns.
+    repeated = replace(design, X=design.X[:, :0]).rows(rows)
     if not free_inputs([further]):
-        numbers = np.append(0.0, evaluate(further))
-        offset = design.offset[rows] if design.offset.size else np.zeros((len(rows), 1))
-        design = Design(
-            design.X[rows],
-            offset - numbers[places][:, None],
-            design.intercept,
-            sparse=design.sparse[rows],
-        )
+        offset = repeated.offset if repeated.offset.size else np.zeros((len(rows), 1))
+        numbers = np.append(0.0, evaluate(further))[places]
+        design = replace(repeated, X=design.X[rows], offset=offset - numbers[:, None])
         w = first.coefficients
     else:
         n_columns = design.X.shape[1]
@@ -109,12 +106,7 @@ def read_levels(
         np.take(design.X, rows, axis=0, out=X[:, :n_columns], mode="clip")
         later = np.flatnonzero(places)
         X[later, n_columns + places[later] - 1] = 1.0
-        design = Design(
-            X,
-            design.offset[rows] if design.offset.size else design.offset,
-            design.intercept,
-            sparse=design.sparse[rows],
-        )
+        design = replace(repeated, X=X)
         w = pt.join(0, first.coefficients[:n_columns], -further, first.coefficients[n_columns:])
     rest = _rest(cutpoints, levels, weights)
     return Comparisons(design, fold_constants(w), y, rows, rest, _terms(cutpoints, levels))

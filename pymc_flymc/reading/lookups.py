@@ -1,4 +1,4 @@
-"""Ends of the walk at sparse columns: lookups by a constant index, and constant sparse matrices.
+"""Ends of the traversal at sparse columns: lookups by a constant index, and sparse matrices.
 
 A lookup ``a[group]`` is a product of a matrix of zeros and ones with ``a``, and ``b[group] * x``
 one of a matrix with a single x in each row: of both the columns are kept, and of the latter x.
@@ -23,20 +23,21 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.sparse import csr_array
 
 from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs
-from pymc_flymc.reading.items import (
-    Item,
+from pymc_flymc.reading.cotangent import (
+    Context,
+    Cotangent,
     NotReadableError,
     below_views,
-    carries,
     flat,
     inputs_of,
-    kind_of,
     only_rows,
+    op_type,
+    varies,
     without_axis,
 )
 from pymc_flymc.regression.sparse_columns import SparseColumns
 
-__all__ = ["SPARSE_STEPS", "SparseBlock", "positions_of", "split_lookup"]
+__all__ = ["SPARSE_RULES", "SparseBlock", "positions_of", "split_lookup"]
 
 
 @dataclass(frozen=True)
@@ -51,43 +52,43 @@ class SparseBlock:
     origin: Hashable = None
 
 
-def _lookup(item: Item, node: Apply, name: str, any_rows: bool) -> SparseBlock:
+def _lookup(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
     """Read ``source[index]``, in which each row has J elements of the source.
 
     Elements that no row has are left out, unless there may be other rows.
     """
     source = inputs_of(node)[0]
-    positions = positions_of(node, name)
-    n_rows = positions.shape[item.axis]
-    if not any_rows and any(
+    positions = positions_of(node, context.name)
+    n_rows = positions.shape[ct.axis]
+    if not context.any_rows and any(
         isinstance(v, Constant) and n_rows in v.type.shape for v in ancestors([source])
     ):
         raise NotReadableError("it takes some rows out of a term; index the data instead")
-    sizes = tuple(n for i, n in enumerate(positions.shape) if i != item.axis)
-    columns = np.moveaxis(positions, item.axis, 0).reshape(n_rows, -1)
+    sizes = tuple(n for i, n in enumerate(positions.shape) if i != ct.axis)
+    columns = np.moveaxis(positions, ct.axis, 0).reshape(n_rows, -1)
     values = None
-    if item.scale is not None:
-        scale = np.broadcast_to(item.scale, positions.shape)
-        values = np.moveaxis(scale, item.axis, 0).reshape(columns.shape)
+    if ct.scale is not None:
+        scale = np.broadcast_to(ct.scale, positions.shape)
+        values = np.moveaxis(scale, ct.axis, 0).reshape(columns.shape)
     coefficients: Any = source.flatten()
-    if item.weight is not None:
-        weight = flat(without_axis(item.weight, item.axis), sizes)
+    if ct.weight is not None:
+        weight = flat(without_axis(ct.weight, ct.axis), sizes)
         if free_inputs([weight]):
-            columns, coefficients = _weighted(columns, coefficients, weight, any_rows)
+            columns, coefficients = _weighted(columns, coefficients, weight, context.any_rows)
         else:
             numbers = np.broadcast_to(evaluate(weight), columns.shape[1:])
             kept = numbers != 0.0
             columns = columns[:, kept]
             values = (1.0 if values is None else values[:, kept]) * numbers[kept]
             values = np.broadcast_to(values, columns.shape)
-    used = np.full(int(np.prod(coefficients.type.shape)), any_rows)
+    used = np.full(int(np.prod(coefficients.type.shape)), context.any_rows)
     used[columns] = True
     if not used.all():
         coefficients = coefficients[np.flatnonzero(used)]
         columns = (np.cumsum(used, dtype=np.int32) - np.int32(1))[columns]
     matrix = SparseColumns.of_codes(columns, values, int(used.sum()))
-    plain = item.weight is None and item.scale is None
-    index = (node.op, source.type.shape, item.axis, *(below_views(v) for v in node.inputs[1:]))
+    plain = ct.weight is None and ct.scale is None
+    index = (node.op, source.type.shape, ct.axis, *(below_views(v) for v in node.inputs[1:]))
     return SparseBlock(matrix, coefficients, index if plain else None)
 
 
@@ -96,7 +97,7 @@ def split_lookup(node: Apply) -> TensorVariable | None:
 
     ``(a[:, None] + b)[g, h]`` is ``a[g] + b[h]``: effects of two factors, not one of their pairs.
     """
-    if kind_of(node) is not AdvancedSubtensor:
+    if op_type(node) is not AdvancedSubtensor:
         return None
     whole, *index = inputs_of(node)
     source = cast(TensorVariable, below_views(whole))
@@ -107,7 +108,7 @@ def split_lookup(node: Apply) -> TensorVariable | None:
         return None
 
     def of(term: TensorVariable) -> TensorVariable:
-        axes = [k for k in range(term.ndim) if carries(term, k)]
+        axes = [k for k in range(term.ndim) if varies(term, k)]
         return term.dimshuffle(*axes)[tuple(index[k] for k in axes)] if axes else term.squeeze()
 
     terms: Any = source.owner.op(*map(of, inputs_of(source.owner)))
@@ -119,7 +120,7 @@ def _is_sum_of_effects(v: TensorVariable) -> bool:
     todo = [v]
     while todo:
         node = below_views(todo.pop()).owner
-        if node is None or kind_of(node) not in (ps.Add, ps.Sub):
+        if node is None or op_type(node) not in (ps.Add, ps.Sub):
             return False
         todo += [u for u in inputs_of(node) if u.type.broadcastable == v.type.broadcastable]
     return True
@@ -181,35 +182,35 @@ def _weighted(
     )
 
 
-def _sparse_dot(item: Item, node: Apply, name: str, any_rows: bool) -> SparseBlock:
+def _sparse_dot(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
     """Read ``matrix @ right``, rows along the first axis, or ``left @ matrix``, along the last."""
     left, right = inputs_of(node)
     by_left = isinstance(left.type, SparseTensorType)
     data, other = (left, right) if by_left else (right, left)
     if isinstance(other.type, SparseTensorType) or free_inputs([data]):
         raise NotReadableError(f"it contains {node.op} of a sparse matrix that is no constant")
-    if (item.axis == 0) != by_left and item.var.ndim > 1:
+    if (ct.axis == 0) != by_left and ct.var.ndim > 1:
         raise NotReadableError("it multiplies a sparse matrix by data")
-    if not only_rows(item):
+    if not only_rows(ct):
         raise NotReadableError(
             f"it multiplies {node.op} term by term by a matrix of the data's size"
         )
     matrix = evaluate_sparse(data)
     rows = csr_array(matrix if by_left else matrix.T, dtype=np.float64)
-    if item.scale is not None:
+    if ct.scale is not None:
         counts = np.diff(rows.indptr)
         rows = rows.copy()
-        rows.data *= np.repeat(item.scale.ravel(), counts)
+        rows.data *= np.repeat(ct.scale.ravel(), counts)
     weight: Any = other
-    if item.weight is not None:
-        weight = other * item.weight
+    if ct.weight is not None:
+        weight = other * ct.weight
     if weight.ndim > 1:
         weight = weight.sum(axis=1 if by_left else 0)
     columns = SparseColumns.of_matrix(rows)
     return SparseBlock(columns, pt.specify_shape(weight, (columns.n_columns,)))
 
 
-SPARSE_STEPS: dict[type, Callable[[Item, Apply, str, bool], SparseBlock]] = {
+SPARSE_RULES: dict[type, Callable[[Cotangent, Apply, Context], SparseBlock]] = {
     AdvancedSubtensor: _lookup,
     SparseDot: _sparse_dot,
     StructuredDot: _sparse_dot,

@@ -19,7 +19,7 @@ from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.hurdles import without_hurdle
 from pymc_flymc.reading.observed import size_of
 from pymc_flymc.reading.other_steps import warn_of_other_steps
-from pymc_flymc.reading.rows import Rows, read_rows
+from pymc_flymc.reading.rows import ObservedRows, read_rows
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.regression import Regression
@@ -60,7 +60,7 @@ class ModelReading:
     vars: list[TensorVariable]
     full_passes: tuple[FullPass, ...]
     per_row: dict[str, int]
-    taken: dict[TensorVariable, Rows]
+    taken: dict[TensorVariable, ObservedRows]
 
 
 @doing("reading the model and checking its data")

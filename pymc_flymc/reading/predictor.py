@@ -1,7 +1,7 @@
 """Read a linear predictor: split its PyTensor graph into a design and a coefficient vector.
 
-The graph is walked from the predictor down (``walk``); this module puts the pieces that the
-walk returns together and checks the outcome by evaluating both forms.
+The graph is traversed from the predictor down (``traversal``); this module puts the pieces that are
+found together and checks the outcome by evaluating both forms.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pymc_flymc.graphs.tools import fold_constants, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.reading.checks import check_coefficients, check_finite, check_values
 from pymc_flymc.reading.lookups import SparseBlock
-from pymc_flymc.reading.walk import Block, Walk
+from pymc_flymc.reading.traversal import Block, Traversal
 from pymc_flymc.regression.design import STRUCTURED, Design, gather
 from pymc_flymc.regression.sparse_columns import SparseColumns, stack
 
@@ -138,23 +138,25 @@ def split_predictor(
     if frozen.ndim > 1 and frozen.type.shape[1] is None:
         raise UnsupportedModelError(f"the number of columns of the predictor of {name!r} is open")
     columns = [frozen[:, k] for k in range(frozen.type.shape[1])] if frozen.ndim > 1 else [frozen]
-    walks = [Walk(column, n_rows, name, values is not None) for column in columns]
-    return _assemble(walks, name)
+    traversals = [Traversal(column, n_rows, name, values is not None) for column in columns]
+    return _assemble(traversals, name)
 
 
-def _assemble(walks: list[Walk], name: str) -> LinearPredictor:
+def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
     """Gather what was found into one design matrix and one coefficient vector."""
-    any_rows = walks[0].any_rows
-    merged = [_merge(walk.blocks, any_rows) for walk in walks]
+    any_rows = traversals[0].context.any_rows
+    merged = [_merge(each.blocks, any_rows) for each in traversals]
     arrays = {key: block.array for found in merged for key, block in found.items()}
-    matrices, sparse_weights = _merge_sparse([walk.sparse for walk in walks], any_rows)
-    sums = [fold_constants(pt.add(0.0, *walk.intercepts)) for walk in walks]
+    matrices, sparse_weights = _merge_sparse([each.sparse for each in traversals], any_rows)
+    sums = [fold_constants(pt.add(0.0, *each.intercepts)) for each in traversals]
     has_intercept = any(not isinstance(intercept, Constant) for intercept in sums)
-    has_offset = any(walk.offset.size for walk in walks)
+    has_offset = any(each.offset.size for each in traversals)
     offsets: list[np.ndarray] = []
     coefficients: list[TensorVariable] = []
-    for walk, found, intercept, weights in zip(walks, merged, sums, sparse_weights, strict=True):
-        offset = walk.offset if walk.offset.size else np.zeros(walk.n_rows)
+    for each, found, intercept, weights in zip(
+        traversals, merged, sums, sparse_weights, strict=True
+    ):
+        offset = each.offset if each.offset.size else np.zeros(each.n_rows)
         for key, array in arrays.items():
             missing = key not in found
             coefficients.append(pt.zeros(array.shape[1]) if missing else found[key].weight)
@@ -173,8 +175,8 @@ def _assemble(walks: list[Walk], name: str) -> LinearPredictor:
     offset = np.stack(offsets, axis=1)
     # Of other rows an offset may not be zero, where the model has one.
     if not (has_offset if any_rows else offset.any()):
-        offset = np.empty((0, len(walks)))
-    X = gather(list(arrays.values()), walks[0].n_rows)
+        offset = np.empty((0, len(traversals)))
+    X = gather(list(arrays.values()), traversals[0].n_rows)
     design = Design(X, offset, has_intercept, sparse=stack(matrices))
     if design.structured and design.n_predictors > 1:
         raise UnsupportedModelError(

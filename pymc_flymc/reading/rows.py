@@ -29,14 +29,13 @@ from pymc_flymc.reading.hurdles import (
 )
 from pymc_flymc.reading.levels import read_levels
 from pymc_flymc.reading.observed import check_form, observed_graph, outcomes_of
-from pymc_flymc.reading.predictor import read_parameters
-from pymc_flymc.reading.rest import read_rest
+from pymc_flymc.reading.predictor import read_parameters, read_predictor
 from pymc_flymc.reading.tables import as_rows, several_predictors
 from pymc_flymc.reading.variables import names
 from pymc_flymc.reading.weights import read_weights, with_weights, without_weights
 from pymc_flymc.regression.regression import Regression
 
-__all__ = ["Part", "Rows", "check_sizes", "parameters_of", "read_rows"]
+__all__ = ["ObservedRows", "Part", "check_sizes", "parameters_of", "read_rows"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ObservedRows:
     """The rows of an observed variable.
 
     Attributes
@@ -81,7 +80,7 @@ def read_rows(
     rv: TensorVariable,
     owned: list[TensorVariable],
     shapes: Mapping[Variable, tuple[int, ...]],
-) -> Rows:
+) -> ObservedRows:
     """Read one observed variable."""
     name = str(rv.name)
     inner, graph = without_weights(rv)
@@ -98,9 +97,9 @@ def read_rows(
         regression = Regression(name, levels.design, levels.y, parameters.likelihood)
         of_rows = None if weights is None else weights[levels.rows]
         part = _part(regression, levels.coefficients, levels.rows, of_rows)
-        return Rows([part], levels.rest, _of_values(levels.terms, len(observed), weights))
+        return ObservedRows([part], levels.rest, _of_values(levels.terms, len(observed), weights))
     part, rest = _regress(parameters, observed, name, shapes, weights)
-    return Rows([part], rest, _of_values(parameters.rest, len(observed), weights))
+    return ObservedRows([part], rest, _of_values(parameters.rest, len(observed), weights))
 
 
 def _read_hurdle(
@@ -111,7 +110,7 @@ def _read_hurdle(
     observed: np.ndarray,
     weights: np.ndarray | None,
     shapes: Mapping[Variable, tuple[int, ...]],
-) -> Rows:
+) -> ObservedRows:
     """Read one observed variable whose values above zero are of another one, `inside` with psi."""
     name, (inner, psi) = str(rv.name), inside
     above = above_zero(observed, name)
@@ -127,10 +126,10 @@ def _read_hurdle(
         _check_variables(model, owned, [psi], name)
         terms = zeros_of_values(psi, above) + (0.0 if terms is None else terms)
         rest = rest + zeros_together(psi, above, weights)
-        return Rows([part], rest, _of_values(terms, len(above), weights))
+        return ObservedRows([part], rest, _of_values(terms, len(above), weights))
     zeros = parameters_of(model, rv, zeros_of_rows(psi, name), owned, shapes)
     whether, _ = _regress(zeros, above, name_of_zeros(name), shapes, weights)
-    return Rows([part, whether], rest, _of_values(terms, len(above), weights))
+    return ObservedRows([part, whether], rest, _of_values(terms, len(above), weights))
 
 
 def _regress(
@@ -148,7 +147,7 @@ def _regress(
     regression = Regression(name, predictor.design, y, parameters.likelihood)
     check_sizes(regression, name)
     of_kept = weights if kept is None else kept * (1.0 if weights is None else weights)
-    rest = read_rest(parameters, n_rows, name, shapes, of_kept)
+    rest = _sum_of_terms(parameters.rest, n_rows, name, shapes, of_kept)
     rows = np.arange(n_rows) if kept is None else np.flatnonzero(kept)
     if kept is not None:
         regression = replace(regression, design=predictor.design.rows(rows), y=y[rows])
@@ -172,6 +171,25 @@ def _of_values(
 ) -> TensorVariable | None:
     """Return terms of all observed values, with their weights."""
     return None if terms is None else (np.ones(n_values) if weights is None else weights) * terms
+
+
+def _sum_of_terms(
+    terms: TensorVariable | None,
+    n_rows: int,
+    name: str,
+    shapes: Mapping[Variable, tuple[int, ...]],
+    weights: np.ndarray | None,
+) -> TensorVariable:
+    """Return the graph of a sum over all rows of what their likelihoods have beside the family's.
+
+    It is read as a predictor is, so that the sum is one over the columns of a design.
+    """
+    if terms is None:
+        return as_tensor(0.0)
+    predictor = read_predictor(terms, n_rows, name, shapes)
+    design, weights = predictor.design, np.ones(n_rows) if weights is None else weights
+    offset = float(weights @ design.offset[:, 0]) if design.offset.size else 0.0
+    return (design.sum_rows(weights) * predictor.coefficients).sum() + offset
 
 
 def check_sizes(regression: Regression, name: str) -> None:

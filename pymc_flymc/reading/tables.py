@@ -27,7 +27,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import ConstantParts, evaluate, free_inputs, freeze, plain_function
 from pymc_flymc.likelihoods import RowParameters
-from pymc_flymc.reading.items import carries, inputs_of, kind_of
+from pymc_flymc.reading.cotangent import inputs_of, op_type, varies
 from pymc_flymc.reading.lookups import positions_of
 
 __all__ = ["as_rows", "several_predictors"]
@@ -131,7 +131,7 @@ class _TableRows:
 
     def _take(self, v: Any, at: Sequence[int | None]) -> Any:
         """Return the rows of a tensor, shape (N, ...), or (1, ...) where all are the same."""
-        carried = [j for j, axis in enumerate(at) if axis is not None and carries(v, j)]
+        carried = [j for j, axis in enumerate(at) if axis is not None and varies(v, j)]
         if not carried:
             return v.dimshuffle("x", *range(v.ndim))
         if self._is_constant(v):
@@ -151,7 +151,7 @@ class _TableRows:
 
     def _through(self, v: Any, node: Apply, at: Sequence[int | None]) -> Any:
         """Step through an operation that is no arithmetic term by term."""
-        op, kind, source = node.op, kind_of(node), inputs_of(node)[0]
+        op, kind, source = node.op, op_type(node), inputs_of(node)[0]
         if kind is DimShuffle:
             order = op.new_order
             back = [at[order.index(j)] if j in order else None for j in range(source.ndim)]
@@ -230,7 +230,7 @@ class _TableRows:
 
 
 def _is_known(node: Apply | None) -> bool:
-    """Return whether `_TableRows` steps through an operation; of products, those of two matrices."""
-    if node is None or kind_of(node) not in _THROUGH:
+    """Return whether `_TableRows` can read an operation; of products, those of two matrices."""
+    if node is None or op_type(node) not in _THROUGH:
         return False
-    return kind_of(node) is not Dot or inputs_of(node)[0].ndim == inputs_of(node)[1].ndim == 2
+    return op_type(node) is not Dot or inputs_of(node)[0].ndim == inputs_of(node)[1].ndim == 2

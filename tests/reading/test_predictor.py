@@ -245,9 +245,9 @@ def test_not_finite_data():
 
 
 def test_wrong_reading_is_caught(monkeypatch):
-    from pymc_flymc.reading import operations
+    from pymc_flymc.reading import vjp
 
-    monkeypatch.setitem(operations.STEPS, pytensor.scalar.basic.Sub, operations._add)
+    monkeypatch.setitem(vjp.RULES, pytensor.scalar.basic.Sub, vjp._add)
     with pytest.raises(UnsupportedModelError, match="predictor of 'y' was read wrongly"):
         read(X @ b - c)
 

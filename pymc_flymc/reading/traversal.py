@@ -1,6 +1,6 @@
-"""Walk the graph of a linear predictor down to its data, by the steps of ``operations``.
+"""Traverse the graph of a linear predictor down to its data, by the rules of ``vjp``.
 
-The walk ends at constants: these are the design, and their weights are the coefficients.
+It ends at constants: these are the design, and their weights are the coefficients.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.traversal import toposort
+from pytensor.graph.basic import Apply, Constant
 from pytensor.scalar import basic as ps
 from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.graphs.tools import ConstantParts, evaluate, free_inputs
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
-from pymc_flymc.reading.items import (
-    Item,
+from pymc_flymc.reading.cotangent import (
+    Context,
+    Cotangent,
     NotReadableError,
     as_columns,
-    carries,
     flat,
-    kind_of,
+    op_type,
     times,
+    varies,
     without_axis,
 )
-from pymc_flymc.reading.lookups import SPARSE_STEPS, SparseBlock, split_lookup
-from pymc_flymc.reading.operations import STEPS, VIEWS
+from pymc_flymc.reading.lookups import SPARSE_RULES, SparseBlock, split_lookup
+from pymc_flymc.reading.vjp import RULES, VIEWS
 
 SUPPORTED = (
     "Supported are sums and differences of: constant matrices times coefficients (X @ beta), "
@@ -53,7 +53,7 @@ class Block:
     origin: Hashable = None
 
 
-class Walk:
+class Traversal:
     """The pieces of a linear predictor.
 
     Parameters
@@ -90,18 +90,13 @@ class Walk:
 
     def __init__(self, eta: TensorVariable, n_rows: int, name: str, any_rows: bool = False) -> None:
         self.n_rows = n_rows
-        self.any_rows = any_rows
+        self.context = Context(name, ConstantParts([eta]), any_rows)
         self.blocks: list[Block] = []
         self.sparse: list[SparseBlock] = []
         self.intercepts: list[TensorVariable] = []
         self.offset = np.empty(0)
-        self._name = name
-        self._fixed: dict[Variable, bool] = {}
-        for node in toposort([eta]):
-            answer = bool(node.inputs) and all([self(v) for v in node.inputs])
-            self._fixed.update(dict.fromkeys(node.outputs, answer))
         # A list of work, not recursion: sums of a thousand columns are deep graphs.
-        todo = [Item(eta.dimshuffle("x") if eta.ndim == 0 else eta, 0)]
+        todo = [Cotangent(eta.dimshuffle("x") if eta.ndim == 0 else eta, 0)]
         try:
             while todo:
                 todo.extend(reversed(self._visit(todo.pop())))
@@ -110,94 +105,86 @@ class Walk:
                 f"cannot read the linear predictor of {name!r}: {error}. {LEAVE_OUT}\n{SUPPORTED}"
             ) from None
 
-    def __call__(self, var: Variable) -> bool:
-        """Return whether a variable depends on constants only."""
-        if var not in self._fixed:
-            self._fixed[var] = isinstance(var, Constant) or (
-                var.owner is not None and not free_inputs([var])
-            )
-        return self._fixed[var]
-
-    def _visit(self, item: Item) -> list[Item]:
-        """Take one tensor apart, into items that remain to be visited."""
-        node = item.var.owner
-        if not isinstance(item.var.type, TensorType):
-            raise NotReadableError(f"it contains {item.var.type}, which is not a dense tensor")
-        if isinstance(item.var.type, SparseTensorType):
+    def _visit(self, ct: Cotangent) -> list[Cotangent]:
+        """Take one tensor apart, into cotangents that remain to be visited."""
+        node = ct.var.owner
+        if not isinstance(ct.var.type, TensorType):
+            raise NotReadableError(f"it contains {ct.var.type}, which is not a dense tensor")
+        if isinstance(ct.var.type, SparseTensorType):
             raise NotReadableError("it uses a sparse matrix other than by pytensor.sparse.dot")
-        if not carries(item.var, item.axis):
-            self._add_intercept(item)
+        if not varies(ct.var, ct.axis):
+            self._add_intercept(ct)
             return []
         if node is None:
-            if not self(item.var):
+            if not self.context.is_constant(ct.var):
                 raise NotReadableError(
-                    f"its variable {item.var.name!r} has one value for each row, and Firefly "
+                    f"its variable {ct.var.name!r} has one value for each row, and Firefly "
                     "needs coefficients that are few compared with the rows"
                 )
-            self._add_block(item)
+            self._add_block(ct)
             return []
-        if self(item.var) and not self._looks_through(item, node):
-            self._add_block(item)
+        if self.context.is_constant(ct.var) and not self._looks_through(ct, node):
+            self._add_block(ct)
             return []
         split = split_lookup(node)
         if split is not None:
-            return [replace(item, var=split)]
-        if kind_of(node) in SPARSE_STEPS:
-            block = SPARSE_STEPS[kind_of(node)](item, node, self._name, self.any_rows)
+            return [replace(ct, var=split)]
+        if op_type(node) in SPARSE_RULES:
+            block = SPARSE_RULES[op_type(node)](ct, node, self.context)
             self._check_rows(len(block.matrix))
             self.sparse.append(block)
             return []
-        step = STEPS.get(kind_of(node))
+        step = RULES.get(op_type(node))
         if step is None:
             raise NotReadableError(f"{node.op} of data and variables is not linear or not known")
-        return step(item, node, self)
+        return step(ct, node, self.context)
 
-    def _looks_through(self, item: Item, node: Apply) -> bool:
+    def _looks_through(self, ct: Cotangent, node: Apply) -> bool:
         """Return whether a step into a constant graph saves a copy of the data.
 
         Sums are evaluated, not walked: a column that the model centres is meant to be centred.
         """
-        kind, source = kind_of(node), node.inputs[0]
+        kind, source = op_type(node), node.inputs[0]
         if kind is ps.Cast:
-            return np.can_cast(source.type.dtype, item.var.type.dtype, "safe")
-        if kind in (ps.Mul, ps.TrueDiv, ps.Neg) and "float" in item.var.type.dtype:
+            return np.can_cast(source.type.dtype, ct.var.type.dtype, "safe")
+        if kind in (ps.Mul, ps.TrueDiv, ps.Neg) and "float" in ct.var.type.dtype:
             others = [v for v in node.inputs if v is not source]
-            if kind is ps.Mul and not carries(source, item.axis):
-                return sum(carries(v, item.axis) for v in node.inputs) == 1
-            return not any(carries(v, item.axis) for v in others)
+            if kind is ps.Mul and not varies(source, ct.axis):
+                return sum(varies(v, ct.axis) for v in node.inputs) == 1
+            return not any(varies(v, ct.axis) for v in others)
         return kind in VIEWS
 
-    def _add_intercept(self, item: Item) -> None:
+    def _add_intercept(self, ct: Cotangent) -> None:
         """Take a tensor that is the same for all rows."""
-        value = times(item.weight, item.var)
-        if item.scale is None:
+        value = times(ct.weight, ct.var)
+        if ct.scale is None:
             self.intercepts.append(value.sum() if value.type.shape != (1,) else value[0])
             return
-        columns, sizes = as_columns(item.scale, item.axis)
-        weight = without_axis(value, item.axis)
+        columns, sizes = as_columns(ct.scale, ct.axis)
+        weight = without_axis(value, ct.axis)
         if columns.shape[1] == 1:
             self._add_columns(columns, weight.sum().dimshuffle("x"))
         else:
             self._add_columns(columns, flat(weight, sizes))
 
-    def _add_block(self, item: Item) -> None:
+    def _add_block(self, ct: Cotangent) -> None:
         """Take a constant that has rows."""
-        array = evaluate(item.var)
-        self._check_rows(array.shape[item.axis])
-        if item.scale is not None:
-            array = array * item.scale
-        columns, sizes = as_columns(array, item.axis)
-        weight = item.weight
+        array = evaluate(ct.var)
+        self._check_rows(array.shape[ct.axis])
+        if ct.scale is not None:
+            array = array * ct.scale
+        columns, sizes = as_columns(array, ct.axis)
+        weight = ct.weight
         if weight is None:
-            weight = pt.constant(np.ones((1,) * item.var.ndim))
-        plain = item.scale is None and isinstance(item.var, Constant)
-        origin = (item.var, item.axis) if plain else None
-        self._add_columns(columns, flat(without_axis(weight, item.axis), sizes), origin)
+            weight = pt.constant(np.ones((1,) * ct.var.ndim))
+        plain = ct.scale is None and isinstance(ct.var, Constant)
+        origin = (ct.var, ct.axis) if plain else None
+        self._add_columns(columns, flat(without_axis(weight, ct.axis), sizes), origin)
 
     def _check_rows(self, n_rows: int) -> None:
         if n_rows != self.n_rows:
             raise ValueError(
-                f"the linear predictor of {self._name!r} has {n_rows} rows, but "
+                f"the linear predictor of {self.context.name!r} has {n_rows} rows, but "
                 f"{self.n_rows} values are observed"
             )
 

@@ -1,16 +1,16 @@
-"""What the walk through a linear predictor's graph carries from operation to operation.
+"""Cotangents: what the graph traversal of a linear predictor carries from result to argument.
 
-For each data-sized tensor T met, an item says what the predictor does with it:
+For each data-sized tensor T met, a cotangent says how the predictor depends on it:
 ``eta_n = sum over T's other axes of weight * scale_n * T_n``, in which `weight` is a small graph
-(length 1 along the row axis) and `scale`, mostly absent, is an array of numbers. Steps turn the
-weight of an operation's result into weights of its arguments, as in reverse-mode differentiation.
+(length 1 along the row axis) and `scale`, mostly absent, is an array of numbers. Rules turn the
+cotangent of an operation's result into those of its arguments, as in reverse-mode differentiation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import pytensor.tensor as pt
@@ -21,14 +21,16 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.graphs.tools import ConstantParts
+
 
 class NotReadableError(Exception):
-    """An operation that cannot be walked through; the message completes "because ..."."""
+    """An operation that cannot be read; the message completes "because ..."."""
 
 
 @dataclass(frozen=True)
-class Item:
-    """A tensor to be walked; see the module's docstring.
+class Cotangent:
+    """A tensor, and how the predictor depends on it; see the module's docstring.
 
     Attributes
     ----------
@@ -48,26 +50,31 @@ class Item:
     scale: np.ndarray | None = None
 
 
-class IsFixed(Protocol):
-    """Tells whether a variable depends on constants only.
+@dataclass(frozen=True)
+class Context:
+    """What rules know beside a node and the cotangent of its result.
 
     Attributes
     ----------
+    name : str
+        Of the observed variable, for messages.
+    is_constant : ConstantParts
+        Tells whether a variable depends on constants only.
     any_rows : bool
         Whether what is read must hold for other rows than those at hand: then nothing may be
         decided by their values.
     """
 
+    name: str
+    is_constant: ConstantParts
     any_rows: bool
 
-    def __call__(self, var: Variable) -> bool: ...  # noqa: D102
+
+Rule = Callable[[Cotangent, Apply, Context], list[Cotangent]]
 
 
-Step = Callable[[Item, Apply, IsFixed], list[Item]]
-
-
-def kind_of(node: Apply) -> type:
-    """Return the type that stands for a node's operation in ``STEPS``."""
+def op_type(node: Apply) -> type:
+    """Return the type that stands for a node's operation in ``RULES``."""
     op: Any = node.op
     if isinstance(op, Elemwise):
         return type(op.scalar_op)
@@ -76,14 +83,14 @@ def kind_of(node: Apply) -> type:
     return type(op)
 
 
-def carries(var: Variable, axis: int) -> bool:
+def varies(var: Variable, axis: int) -> bool:
     """Return whether a tensor differs from row to row along an axis."""
     return not var.type.broadcastable[axis]
 
 
-def only_rows(item: Item) -> bool:
+def only_rows(ct: Cotangent) -> bool:
     """Return whether the scale is absent or one number for each row."""
-    return item.scale is None or item.scale.size == item.scale.shape[item.axis]
+    return ct.scale is None or ct.scale.size == ct.scale.shape[ct.axis]
 
 
 def times(a: TensorVariable | None, b: TensorVariable) -> TensorVariable:
@@ -100,7 +107,7 @@ def inputs_of(node: Apply) -> list[TensorVariable]:
 
 def below_views(var: Variable) -> Variable:
     """Return what casts and copies are made of."""
-    while var.owner is not None and kind_of(var.owner) in (ps.Cast, ps.Identity, ViewOp):
+    while var.owner is not None and op_type(var.owner) in (ps.Cast, ps.Identity, ViewOp):
         (var,) = var.owner.inputs
     return var
 
