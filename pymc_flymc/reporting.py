@@ -12,7 +12,16 @@ from contextvars import ContextVar
 from threading import Timer
 from typing import Any, Concatenate
 
-__all__ = ["COMPILING", "COMPILING_KERNELS", "count", "doing", "log", "reading", "reported"]
+__all__ = [
+    "COMPILING",
+    "COMPILING_KERNELS",
+    "count",
+    "doing",
+    "log",
+    "reading",
+    "reported",
+    "reporting",
+]
 
 #: Seconds that pass without a line.
 PATIENCE = 2.0

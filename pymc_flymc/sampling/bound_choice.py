@@ -9,7 +9,7 @@ from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import STRUCTURED
 from pymc_flymc.reporting import count, log
-from pymc_flymc.target.kernel_spec import KernelSpec
+from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target, TargetPart, build_target
 
@@ -34,11 +34,12 @@ def conditional_target(
     graph: DensityGraph,
     problems: Sequence[Problem],
     bound: BoundSetting,
-    resampling: Resampling,
-    spec: KernelSpec,
+    resampling: Resampling | None,
+    tuner: Tuner,
     n_others: int,
 ) -> Target:
     """Build the target of a kernel that updates theta given z, by default with tangent bounds."""
+    scheme = resampling or tuner.brightness
     settings = settings_of(bound, [problem.name for problem in problems])
     chosen = [
         tightest(
@@ -46,7 +47,7 @@ def conditional_target(
         )
         for problem, asked in zip(problems, settings, strict=True)
     ]
-    target = build_target(graph, problems, chosen, resampling, n_others, spec)
+    target = build_target(graph, problems, chosen, scheme, n_others, tuner.spec)
     if target.subsamples:
         for problem, part in zip(problems, target.parts, strict=True):
             log.info(bright_rows_read(problem, part))

@@ -108,8 +108,7 @@ def choose_target(
     spec = spec_of(kernel)
     tuner: Tuner = spec.adaptation(geometry, proposal)
     if not spec.fresh:
-        scheme = resampling or tuner.brightness
-        target = conditional_target(graph, problems, bound, scheme, spec, len(others))
+        target = conditional_target(graph, problems, bound, resampling, tuner, len(others))
         return target, tuner
     if len(problems) > 1:
         raise ValueError(

@@ -12,9 +12,10 @@ from pymc_flymc.kernels.metropolis import INDEPENDENT, new_moves
 from pymc_flymc.reporting import doing
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import GRADIENT
+from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.tails import pareto_index
 from pymc_flymc.sampling.tuners import Tuner
-from pymc_flymc.sampling.tuning import Tuning, slowest_autocorrelation
+from pymc_flymc.sampling.tuning import slowest_autocorrelation
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
@@ -189,7 +190,8 @@ def try_chain(
         cost, in units of a row that is read.
     """
     rng = np.random.default_rng(SEED)
-    chain = FireflyChain(target, tuner.brightness, tuner.begin(target))
+    sampler = Sampler(target, tuner, tuner.brightness)
+    chain, tuning = sampler.new_chain(), sampler.new_tuning(TUNING)
     chain.set_others(others)
     nothing = ChainTrial(np.inf, np.inf, 0.0, False)
     if not chain.start_dispersed(rng, 1.0):
@@ -198,7 +200,6 @@ def try_chain(
     # What a start costs is no part of a draw.
     chain.take_queries()
     tuner.gradients(chain)
-    tuning = Tuning(TUNING, tuner.first_transitions(target), tuner.fewest, tuner.most, True)
     # The first one is where the chain begins.
     draws = np.empty((1 + TUNING + DRAWS, len(chain.state.v)))
     draws[0] = chain.state.v
@@ -218,11 +219,7 @@ def try_chain(
             stuck = _never_moved(draws[latest.start : i + 2])
             return nothing if stuck else ChainTrial(3.0 * mean[0], 3.0 * mean[1], mean[2], False)
         if i < TUNING:
-            window = tuning.record(chain.state.v, chain.n_bright)
-            if window is not None:
-                tuner.end_window(chain, window[0], tuning.is_over)
-            if tuning.is_over:
-                tuner.end_tuning(chain)
+            chain, tuning = sampler.learn(chain, tuning, rng)
     if _never_moved(draws[TUNING:]):
         return nothing
     slowest = slowest_autocorrelation(draws[1 + TUNING :])

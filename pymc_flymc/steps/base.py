@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -15,7 +16,6 @@ from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.bounds.setting import BoundSetting
@@ -25,10 +25,11 @@ from pymc_flymc.reading.fingerprint import Fingerprint
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reading.full_passes import warn_of_full_passes
 from pymc_flymc.reading.points import check_start
-from pymc_flymc.reporting import log, reported
+from pymc_flymc.reporting import log, reported, reporting
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
 from pymc_flymc.sampling.reanchoring import Anchors, same_anchor
+from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from pymc_flymc.out_of_core.target import BatchTarget
 
 __all__ = ["FireflyStep"]
-
-#: The mean of fewer draws is no place for an anchor.
-ENOUGH_DRAWS = 20
 
 
 @dataclass_state
@@ -128,17 +126,16 @@ class FireflyStep(ProgressColumns, BlockedStep):
         self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta = reading.theta
-        self.target, self.tuner = self._choose(reading.graph, reading.problems, reading.others)
-        for problem, each in zip(reading.problems, self.bounds, strict=True):
-            check_first_use(problem, each)
-        self.brightness = self._brightness or self.tuner.brightness
-        self._anchors: Anchors | None = None
-        target = self.target
+        target, tuner = self._choose(reading.graph, reading.problems, reading.others)
+        for problem, part in zip(reading.problems, target.parts, strict=True):
+            check_first_use(problem, part.bound)
+        brightness, anchors = self._brightness or tuner.brightness, None
         if isinstance(target, Target):  # anchors move in memory only: each takes a pass
-            self._anchors = Anchors.of(target, reading.problems, self._layout, self.brightness)
-            names = [problem.name for problem in reading.problems]
-            others = reading.others
-            warn_of_full_passes(reading.full_passes, names, lambda: target.seconds(others))
+            anchors = Anchors.of(target, reading.problems, self._layout, brightness)
+            names, others = [problem.name for problem in reading.problems], reading.others
+            seconds = functools.partial(target.seconds, others)
+            warn_of_full_passes(reading.full_passes, names, seconds)
+        self.sampler = Sampler(target, tuner, brightness, self._transitions, anchors)
         self._fingerprint, self.data = fingerprint, fingerprint.digest
 
     def _refresh(self, in_place: bool) -> None:
@@ -177,6 +174,16 @@ class FireflyStep(ProgressColumns, BlockedStep):
         """Build the target, with the bound asked for or good ones, and say how it is sampled."""
 
     @property
+    def target(self) -> Target | BatchTarget:
+        """The augmented density, at the anchor that was found before sampling."""
+        return self.sampler.target  # type: ignore[no-any-return]
+
+    @property
+    def tuner(self) -> Tuner:
+        """What the kernel learns while a chain tunes."""
+        return self.sampler.tuner
+
+    @property
     def bounds(self) -> tuple[Bound, ...]:
         """The bound in use for each likelihood."""
         return tuple(part.bound for part in self.target.parts)
@@ -186,29 +193,11 @@ class FireflyStep(ProgressColumns, BlockedStep):
         super().setup_chain(rng, tune, draws)
         end_with_parent()
         self._refresh(in_place=True)
-        self._chain, self._has_warned = self._new_chain(), False
+        self._chain, self._has_warned = self.sampler.new_chain(), False
         self._diagnostics = ChainDiagnostics(draws)
         self.tune = tune > 0
-        self.tuning = self._new_tuning(tune)
+        self.tuning = self.sampler.new_tuning(tune)
         self._interrupts.begin(tune + draws)
-
-    def _new_tuning(self, steps: int) -> Tuning:
-        return Tuning(
-            steps=steps,
-            transitions=self._transitions or self.tuner.first_transitions(self.target),
-            fewest=self.tuner.fewest,
-            most=self.tuner.most,
-            adapt_transitions=self._transitions is None,
-            sparing=self.tuner.sparing and self._transitions is None,
-        )
-
-    def _new_chain(
-        self, anchor: Anchor | None = None, target: Target | None = None
-    ) -> FireflyChain:
-        """Return a chain at the step's first anchor, or at one that has moved, with its target."""
-        if anchor is not None and target is None and self._anchors is not None:
-            target = self._anchors.target_at(anchor)
-        return self.tuner.new_chain(target or self.target, self.brightness, anchor)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make the transitions of one draw."""
@@ -230,13 +219,9 @@ class FireflyStep(ProgressColumns, BlockedStep):
         if violations:
             self._report(chain.describe_violation())
         if self.tune:
-            window = tuning.record(chain.state.v, chain.n_bright)
-            if window is not None:
-                chain, draws = self._reanchor(chain, *window)
-                assert self.tuning is not None
-                self.tuner.end_window(chain, draws, self.tuning.is_over)
-            if tuning.is_over:
-                self.tuner.end_tuning(chain)
+            with reporting(type(self).__name__):
+                chain, tuning = self.sampler.learn(chain, tuning, self.rng)
+            self._chain, self.tuning = chain, tuning
         stats = {
             "n_bright": chain.n_bright,
             "likelihood_queries": chain.take_queries(),
@@ -274,41 +259,6 @@ class FireflyStep(ProgressColumns, BlockedStep):
             raise ValueError(f"{name}: found no starting point of finite density around the anchor")
         return True
 
-    @reported
-    def _reanchor(
-        self, chain: FireflyChain, draws: np.ndarray, bright: float
-    ) -> tuple[FireflyChain, np.ndarray]:
-        """Move the anchor to the mean of a window's draws, whitened, shape (n, D), if that pays.
-
-        Tuning starts again for the steps that are left of it: what has been learnt at the old
-        anchor, where other rows were bright, says little. The parameters stay where they are, but
-        for a tuner that lets chains come in from far, and z is drawn afresh from its law given
-        them, as the augmented density is another one. None of this affects exactness: once tuning
-        is over, nothing moves.
-
-        Returns
-        -------
-        The chain that goes on, and the draws in its coordinates.
-        """
-        tuning = self.tuning
-        assert tuning is not None
-        # Not in the first window, in which a chain comes in from its starting point.
-        if tuning.is_over or len(draws) == tuning.step or len(draws) < ENOUGH_DRAWS:
-            return chain, draws
-        if self._anchors is None:
-            return chain, draws
-        draws_theta = np.stack([chain.unwhiten(v) for v in draws])
-        found = self._anchors.better(chain, draws_theta, bright)
-        if found is None:
-            return chain, draws
-        moved = self._new_chain(*found)
-        moved.set_others(chain.others)
-        moved.start_at(self.rng, chain.state.theta)
-        moved.scratch.queries[0] += chain.take_queries()
-        self.tuner.started(moved, self.rng, dispersed=False)
-        self._chain, self.tuning = moved, self._new_tuning(tuning.steps - tuning.step)
-        return moved, np.stack([moved.whiten(theta) for theta in draws_theta])
-
     @property
     def chain(self) -> FireflyChain | None:
         """The running chain, for a look; None before `setup_chain`, and once data have changed."""
@@ -327,7 +277,7 @@ class FireflyStep(ProgressColumns, BlockedStep):
             return
         anchor = saved["anchor"]
         if self._chain is None or not same_anchor(self._chain.anchor, anchor):
-            self._chain = self._new_chain(anchor)
+            self._chain = self.sampler.new_chain(anchor)
         self._chain.restore(saved)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -121,17 +121,14 @@ class FireflyHMC(FireflyStep):
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
     ) -> tuple[Target, Tuner]:
         wide = len(problems[0].anchor.geometry.wide)
-        tuner = HamiltonianTuner(self._length, self._target_accept, self._metric, wide > 0)
-        scheme = self._brightness or tuner.brightness
-        target = conditional_target(
-            graph, problems, self._bound_setting, scheme, tuner.spec, len(others)
-        )
         if self._metric == "dense" and wide:
             raise ValueError(
                 f"metric='dense' is not for {len(self._default_theta):,} parameters; 'auto' is "
                 "dense for all but large variables"
             )
-        return target, tuner
+        tuner = HamiltonianTuner(self._length, self._target_accept, self._metric, wide > 0)
+        settings = self._bound_setting, self._brightness, tuner, len(others)
+        return conditional_target(graph, problems, *settings), tuner
 
 
 class FireflyMALA(FireflyHMC):

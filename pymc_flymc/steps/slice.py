@@ -88,8 +88,5 @@ class FireflySlice(FireflyStep):
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
     ) -> tuple[Target, Tuner]:
         tuner = SliceTuner(self._direction)
-        scheme = self._brightness or tuner.brightness
-        target = conditional_target(
-            graph, problems, self._bound_setting, scheme, tuner.spec, len(others)
-        )
-        return target, tuner
+        settings = self._bound_setting, self._brightness, tuner, len(others)
+        return conditional_target(graph, problems, *settings), tuner

@@ -98,6 +98,13 @@ class Levels:
     start: np.ndarray
 
     @classmethod
+    def of(cls, resampling: ImplicitResampling, bright: np.ndarray) -> Levels:
+        """Levels of a scheme for rows of some expected probability of being bright, shape (N,)."""
+        if resampling.q is None:
+            return cls.by_row(resampling.ratio * bright)
+        return cls.single(resampling.q, len(bright))
+
+    @classmethod
     def single(cls, q: float, n_rows: int) -> Levels:
         """One probability for all rows."""
         start = np.array([0, n_rows])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -159,8 +159,9 @@ class Target:
 
     def at(self, problems: Sequence[Problem], resampling: Resampling) -> Target:
         """Return the target at another anchor: a pass over the data, and nothing is compiled."""
-        bounds, kernel = [part.bound for part in self.parts], (self.spec, self.n_exact)
-        return replace(self, **_tables(problems, bounds, self.graph.sizes, resampling, *kernel))
+        bounds = [part.bound for part in self.parts]
+        kernel = self.n_others, self.spec, self.n_exact
+        return build_target(self.graph, problems, bounds, resampling, *kernel)
 
     def density(self, theta: np.ndarray, statistics: np.ndarray, w_out: np.ndarray) -> float:
         """Log prior and collapsed bounds at theta.
@@ -223,6 +224,7 @@ class Target:
         self.__post_init__()
 
 
+@doing("preparing tables of all rows")
 def build_target(
     graph: DensityGraph,
     problems: Sequence[Problem],
@@ -247,23 +249,9 @@ def build_target(
     ValueError
         If a bound has settings for another number of rows.
     """
-    tables = _tables(problems, bounds, graph.sizes, resampling, spec, n_exact)
-    return Target(graph=graph, n_others=n_others, spec=spec, n_exact=n_exact, **tables)
-
-
-@doing("preparing tables of all rows")
-def _tables(
-    problems: Sequence[Problem],
-    bounds: Sequence[Bound],
-    sizes: Sequence[int],
-    resampling: Resampling,
-    spec: KernelSpec,
-    n_exact: int,
-) -> dict[str, Any]:
-    """Return the fields of a target that depend on the anchor."""
     parts, rows, bright = [], [], []
     chosen = np.empty(0, np.int64)
-    for problem, bound, size in zip(problems, bounds, sizes, strict=True):
+    for problem, bound, size in zip(problems, bounds, graph.sizes, strict=True):
         log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
         try:
             prepared = bound.prepare(problem, log_factor)
@@ -287,15 +275,8 @@ def _tables(
     if spec.fresh:
         alias = make_alias_tables(rows[0].constants, bright[0])
     elif isinstance(resampling, ImplicitResampling) and not isinstance(bounds[0], AllRows):
-        probabilities = np.concatenate(bright)
-        levels = (
-            Levels.by_row(resampling.ratio * probabilities)
-            if resampling.q is None
-            else Levels.single(resampling.q, len(probabilities))
-        )
-    lengths = [n + part.n_shared for n, part in zip(sizes, parts, strict=True)]
-    return {
-        "parts": tuple(parts),
-        "geometry": problems[0].anchor.geometry,
-        "data": Data(combine_rows(rows, lengths), levels, alias, exact),
-    }
+        levels = Levels.of(resampling, np.concatenate(bright))
+    lengths = [n + part.n_shared for n, part in zip(graph.sizes, parts, strict=True)]
+    data = Data(combine_rows(rows, lengths), levels, alias, exact)
+    geometry = problems[0].anchor.geometry
+    return Target(graph, tuple(parts), n_others, geometry, data, spec, n_exact)

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -83,8 +84,9 @@ def sampled(problems):
     def draw(name, bound, scheme, proposal, seed, transitions):
         step, point, levels = built(name, bound)
         # What the constructor would do with brightness=, proposal= and transitions=.
-        step.brightness, step._transitions = SCHEMES[scheme], transitions
-        step.tuner = MetropolisTuner(proposal, step.target.is_joint)
+        tuner = MetropolisTuner(proposal, step.target.is_joint)
+        settings = {"brightness": SCHEMES[scheme], "transitions": transitions}
+        step.sampler = replace(step.sampler, tuner=tuner, **settings)
         if bound is not None:
             q = getattr(SCHEMES[scheme], "q", None)
             n_rows = len(problems[name][0].y)

@@ -36,7 +36,7 @@ class FireflyWalk(FireflyStep):
 
     def _choose(self, graph, problems, others):
         tuner = WalkTuner()
-        settings = self._bound_setting, tuner.brightness, tuner.spec, len(others)
+        settings = self._bound_setting, None, tuner, len(others)
         return conditional_target(graph, problems, *settings), tuner
 
 

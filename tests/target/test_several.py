@@ -57,7 +57,7 @@ def test_bright_rows_have_their_own_odds(any_size, make):
     model, rng = make(), np.random.default_rng(7)
     with model:
         step = FireflyMH(kernel="metropolis")
-    chain, data, parts = step._new_chain(), step.target.data, read_model(model).regressions
+    chain, data, parts = step.sampler.new_chain(), step.target.data, read_model(model).regressions
     for _ in range(200):
         chain.start(rng, 2.0 * rng.standard_normal(len(chain.state.v)))
         chain.advance(rng, 2, 0.0)

@@ -1,0 +1,111 @@
+"""What all chains of a step have in common: how each begins, tunes, and moves its anchor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.anchor.anchor import Anchor
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.reanchoring import Anchors
+from pymc_flymc.sampling.tuners import Tuner
+from pymc_flymc.sampling.tuning import Tuning
+from pymc_flymc.target.resampling import Resampling
+
+__all__ = ["Sampler"]
+
+#: The mean of fewer draws is no place for an anchor.
+ENOUGH_DRAWS = 20
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Makes chains, and lets them learn while they tune.
+
+    Attributes
+    ----------
+    target : Target or BatchTarget
+        At the first anchor.
+    tuner : Tuner
+    brightness : ImplicitResampling or ExplicitResampling
+    transitions : int, optional
+        Of (theta, z) in a draw; by default they are learnt.
+    anchors : Anchors, optional
+        None if the anchor stays where it is.
+    """
+
+    target: Any
+    tuner: Tuner
+    brightness: Resampling
+    transitions: int | None = None
+    anchors: Anchors | None = None
+
+    def new_tuning(self, steps: int) -> Tuning:
+        """Return the schedule of a chain that has so many tuning draws."""
+        tuner = self.tuner
+        return Tuning(
+            steps=steps,
+            transitions=self.transitions or tuner.first_transitions(self.target),
+            fewest=tuner.fewest,
+            most=tuner.most,
+            adapt_transitions=self.transitions is None,
+            sparing=tuner.sparing and self.transitions is None,
+        )
+
+    def new_chain(self, anchor: Anchor | None = None, target: Any = None) -> FireflyChain:
+        """Return a chain at the first anchor, or at one that has moved, with its target."""
+        if anchor is not None and target is None and self.anchors is not None:
+            target = self.anchors.target_at(anchor)
+        return self.tuner.new_chain(target or self.target, self.brightness, anchor)
+
+    def learn(
+        self, chain: FireflyChain, tuning: Tuning, rng: np.random.Generator
+    ) -> tuple[FireflyChain, Tuning]:
+        """Take note of a tuning draw; return the chain and the schedule that go on."""
+        window = tuning.record(chain.state.v, chain.n_bright)
+        if window is not None:
+            draws, bright = window
+            chain, tuning, draws = self._reanchored(chain, tuning, draws, bright, rng)
+            self.tuner.end_window(chain, draws, tuning.is_over)
+        if tuning.is_over:
+            self.tuner.end_tuning(chain)
+        return chain, tuning
+
+    def _reanchored(
+        self,
+        chain: FireflyChain,
+        tuning: Tuning,
+        draws: np.ndarray,
+        bright: float,
+        rng: np.random.Generator,
+    ) -> tuple[FireflyChain, Tuning, np.ndarray]:
+        """Move the anchor to the mean of a window's draws, whitened, shape (n, D), if that pays.
+
+        Tuning starts again for the steps that are left of it: what has been learnt at the old
+        anchor, where other rows were bright, says little. The parameters stay where they are, but
+        for a tuner that lets chains come in from far. z is drawn again given them, as the augmented
+        density is another one. None of this affects exactness: once tuning is over, nothing moves.
+
+        Returns
+        -------
+        The chain and the schedule that go on, and the draws in the chain's coordinates.
+        """
+        same = chain, tuning, draws
+        # Not in the first window, in which a chain comes in from its starting point.
+        if tuning.is_over or len(draws) == tuning.step or len(draws) < ENOUGH_DRAWS:
+            return same
+        if self.anchors is None:
+            return same
+        thetas = np.stack([chain.unwhiten(v) for v in draws])
+        found = self.anchors.better(chain, thetas, bright)
+        if found is None:
+            return same
+        moved = self.new_chain(*found)
+        moved.set_others(chain.others)
+        moved.start_at(rng, chain.state.theta)
+        moved.scratch.queries[0] += chain.take_queries()
+        self.tuner.started(moved, rng, dispersed=False)
+        whitened = np.stack([moved.whiten(theta) for theta in thetas])
+        return moved, self.new_tuning(tuning.steps - tuning.step), whitened
