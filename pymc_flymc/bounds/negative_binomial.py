@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem, check_slack
 from pymc_flymc.bounds.jaakkola_jordan import curvature, log_2cosh_half
 from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
-from pymc_flymc.graphs.rising import log_rising_of_exp
+from pymc_flymc.graphs.gammas import log_rising_of_exp
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.forms import NEGATIVE_BINOMIAL, form_of

@@ -18,7 +18,7 @@ from pytensor.tensor.random.basic import BetaRV
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import digamma, expit, polygamma
 
-from pymc_flymc.graphs.gammas import log_gamma_of_more
+from pymc_flymc.graphs.gammas import log_gamma
 from pymc_flymc.graphs.tools import first_equals, free_inputs
 from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.checks import check_parameter, check_values
@@ -79,7 +79,7 @@ class Beta(Family):
         eta, tau = arguments
         phi, mean, other = pt.exp(tau), pt.sigmoid(eta), pt.sigmoid(-eta)
         small = tau - pt.softplus(-eta) - pt.softplus(eta)
-        gammas = [log_gamma_of_more(v) for v in (phi, phi * mean, phi * other)]
+        gammas = [log_gamma(1.0 + v) for v in (phi, phi * mean, phi * other)]
         ends = phi * (mean * pt.log(y) + other * pt.log1p(-y))
         return gammas[0] - gammas[1] - gammas[2] + small + ends
 

@@ -13,6 +13,7 @@ from pytensor.tensor.random.basic import ExponentialRV, GammaRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.gammas import log_gamma
 from pymc_flymc.graphs.tools import evaluate, free_inputs
 from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.checks import check_values, is_positive, scalar_parameter
@@ -191,7 +192,7 @@ class GammaFree(Family):
     def log_normaliser(self, log_scale: TensorVariable) -> TensorVariable:
         """Return ``a log a - log Gamma(a)``."""
         shape = pt.exp(log_scale)
-        value: Any = shape * log_scale - pt.gammaln(shape)
+        value: Any = shape * log_scale - log_gamma(shape)
         return value
 
     def unit(self, y: np.ndarray) -> tuple[Durations, np.ndarray]:

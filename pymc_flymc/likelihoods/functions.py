@@ -17,7 +17,7 @@ from pytensor.scalar.math import Sigmoid, Softplus
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import erfcx, expit, log_ndtr
 
-from pymc_flymc.graphs.rising import log_rising_of_exp as _rising
+from pymc_flymc.graphs.gammas import log_rising_of_exp as _rising
 from pymc_flymc.likelihoods.jets import Function, Jet
 
 __all__ = [

@@ -12,6 +12,7 @@ from pytensor.tensor.random.basic import CauchyRV, LaplaceRV, LogisticRV, Studen
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.gammas import log_gamma
 from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.checks import check_parameter, scalar_parameter
 from pymc_flymc.likelihoods.family import Family
@@ -146,7 +147,7 @@ class StudentT(LocationScale):
         """Graph of the part of the log density that does not depend on the residual."""
         log_nu, log_sigma = nuisances
         nu = pt.exp(log_nu)
-        gammas = pt.gammaln(0.5 * (nu + 1.0)) - pt.gammaln(0.5 * nu)
+        gammas = log_gamma(0.5 * (nu + 1.0)) - log_gamma(0.5 * nu)
         return gammas - 0.5 * (log_nu + np.log(np.pi)) - log_sigma
 
     def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:

@@ -14,7 +14,6 @@ from pytensor.compile.mode import get_mode
 
 from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.graphs.memoise import memoised
-from pymc_flymc.graphs.trigamma import with_native_trigammas
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
 from pymc_flymc.reporting import COMPILING, doing
 
@@ -144,7 +143,7 @@ def _compile_derivatives(inputs: list[Any], value: Any, k: int, s: int) -> Any:
     outputs += [second(k + j, i) for i in range(k) for j in range(s)]
     outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
     mode = get_mode("NUMBA").including(CHECKS)
-    return pytensor.function(inputs, with_native_trigammas(outputs), mode=mode, trust_input=True)
+    return pytensor.function(inputs, outputs, mode=mode, trust_input=True)
 
 
 def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:
