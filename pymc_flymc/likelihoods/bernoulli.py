@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.checks import check_values
 from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.forms import LOGISTIC
 from pymc_flymc.likelihoods.links import find_predictor
@@ -31,30 +32,8 @@ class Bernoulli(SmoothFamily):
         """Return the probability of a one, element by element."""
         raise NotImplementedError
 
-    def log_likelihood(
-        self, arguments: Sequence[TensorVariable], y: TensorVariable
-    ) -> TensorVariable:
-        """Return the graph of the log-likelihood, element by element."""
-        raise NotImplementedError
-
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the predictor, found inside the graph of p.
-
-        Parameters
-        ----------
-        rv : TensorVariable
-            A Bernoulli random variable.
-
-        Returns
-        -------
-        RowParameters
-            Its one predictor is a scalar or of p's dimensions.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If p is not the inverse link of a part of its graph.
-        """
+        """Return the predictor, found inside the graph of p: a scalar, or of p's dimensions."""
         (p,) = rv.owner.op.dist_params(rv.owner)
         eta = find_predictor(p, self.inverse_link, self.rtol)
         if eta is not None:
@@ -67,26 +46,8 @@ class Bernoulli(SmoothFamily):
         )
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check that observed values are 0 or 1, and return them as int8.
-
-        Parameters
-        ----------
-        values : ndarray of shape (N,)
-            Booleans, integers or floats.
-        name : str
-            Name of the observed variable, for the message.
-
-        Raises
-        ------
-        ValueError
-            If there are other values, NaN included.
-        """
-        bad = np.flatnonzero((values != 0) & (values != 1))
-        if bad.size:
-            raise ValueError(
-                f"{name} has {bad.size} values other than 0 and 1, first at row {bad[0]}: "
-                f"{values[bad[0]]}; recode them or drop these rows"
-            )
+        """Check that observed values are 0 or 1, and return them as int8."""
+        check_values((values == 0) | (values == 1), values, name, "0 or 1")
         return values.astype(np.int8)
 
 

@@ -40,17 +40,7 @@ class Beta(Family):
     log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return eta and tau, found inside the graphs of the shapes.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If the shapes are not products of nu with the logistic function of eta and of -eta; if
-            nu is neither the same for all rows, nor data, nor the exponential function of a
-            predictor.
-        ValueError
-            If a constant nu is not positive and finite.
-        """
+        """Return eta and tau, found inside the graphs of the shapes."""
         a, b = rv.owner.op.dist_params(rv.owner)
         predictors = mean_and_size(a, b, "nu", rv)
         if predictors is None:
@@ -58,13 +48,7 @@ class Beta(Family):
         return RowParameters(self, predictors)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Return shares as float64.
-
-        Raises
-        ------
-        ValueError
-            If they are not strictly between zero and one.
-        """
+        """Return proportions, strictly between zero and one, as float64."""
         values = np.asarray(values, dtype=np.float64)
         check_values((values > 0.0) & (values < 1.0), values, name, "between 0 and 1")
         return values

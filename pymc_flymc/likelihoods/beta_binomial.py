@@ -41,17 +41,7 @@ class BetaBinomial(JointlySmoothFamily):
     log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return eta and tau, found inside the graphs of the shapes, and the number of trials.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If the shapes are not products of nu with the logistic function of eta and of -eta; if
-            nu is neither the same for all rows, nor data, nor the exponential function of a
-            predictor; if n is not a constant.
-        ValueError
-            If a constant nu is not positive and finite, or n has negative values.
-        """
+        """Return eta and tau, found inside the graphs of the shapes, and the number of trials."""
         n, a, b = rv.owner.op.dist_params(rv.owner)
         check_trials(n, rv)
         predictors = mean_and_size(a, b, "alpha + beta", rv)

@@ -31,15 +31,7 @@ class BinomialLogit(SmoothFamily):
     row_data: tuple[str, ...] = ("n",)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the log odds, found inside the graph of p, and the number of trials.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If p is not a logistic function of a part of its graph, or n is not a constant.
-        ValueError
-            If n has negative values.
-        """
+        """Return the log odds, found inside the graph of p, and the number of trials."""
         n, p = rv.owner.op.dist_params(rv.owner)
         check_trials(n, rv)
         eta = find_predictor(p, expit)
@@ -49,13 +41,7 @@ class BinomialLogit(SmoothFamily):
         return RowParameters(self, eta, row_data=[n])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check successes and trials, shape (N, 2), and return them as float64.
-
-        Raises
-        ------
-        ValueError
-            If they are not counts, or if there are more successes than trials.
-        """
+        """Check successes and trials, shape (N, 2), and return them as float64."""
         values = np.asarray(values, dtype=np.float64)
         successes, trials = values.T
         whole = (values == np.floor(values)).all(axis=1) & (trials < np.inf)

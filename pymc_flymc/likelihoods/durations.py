@@ -59,17 +59,7 @@ class Durations(SmoothFamily):
         return isinstance(rv.owner.op, ExponentialRV | GammaRV | _WEIBULL)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the log scale, found inside the graph of the scale, and limits of censoring.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If the scale is not the exponential function of a part of its graph, times numbers; if a
-            shape is free, or not one number; if values are censored from the left, or by a
-            variable.
-        ValueError
-            If a constant is not positive and finite.
-        """
+        """Return the log scale, found inside the graph of the scale, and limits of censoring."""
         kind, upper = _without_limit(rv)
         *shapes, scale = map(simplified, kind.owner.op.dist_params(kind.owner))
         shape = scalar_parameter(shapes[0], "alpha", rv) if shapes else pt.constant(1.0)
@@ -82,13 +72,7 @@ class Durations(SmoothFamily):
         return RowParameters(likelihood, _log_of(scale, rv), row_data=[upper])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Return columns a and y^k of durations and limits, both columns of (N, 2).
-
-        Raises
-        ------
-        ValueError
-            If a duration is not positive and finite, or is beyond its limit.
-        """
+        """Return columns a and y^k of durations and limits, both columns of (N, 2)."""
         y, upper = np.asarray(values, dtype=np.float64).T
         expected = "positive and finite, or beyond the limit of censoring"
         check_values(is_positive(y) & (y <= upper), y, name, expected)
@@ -118,13 +102,7 @@ class WeibullFree(Durations):
         return super().matches(rv) and isinstance(_kind(rv).owner.op, _WEIBULL)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return psi, limits of censoring, and what rows have beside their likelihoods.
-
-        Raises
-        ------
-        UnsupportedModelError, ValueError
-            As `Durations.read`, but for a free shape.
-        """
+        """Return psi, limits of censoring, and what rows have beside their likelihoods."""
         kind, upper = _without_limit(rv)
         alpha, scale = kind.owner.op.dist_params(kind.owner)
         shape = scalar_parameter(alpha, "alpha", rv)
@@ -151,13 +129,7 @@ class GammaFree(Family):
     nuisances: tuple[str, ...] = ("log alpha",)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the logarithms of the mean and of the shape.
-
-        Raises
-        ------
-        UnsupportedModelError, ValueError
-            As `Durations.read`, but for a free shape.
-        """
+        """Return the logarithms of the mean and of the shape."""
         alpha, scale = rv.owner.op.dist_params(rv.owner)
         shape = simplified(alpha)
         if not all(shape.type.broadcastable):
@@ -172,13 +144,7 @@ class GammaFree(Family):
         return RowParameters(self, _log_of(mean, rv), [pt.log(shape)])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check values.
-
-        Raises
-        ------
-        ValueError
-            If one is not positive and finite.
-        """
+        """Check values."""
         y = np.asarray(values, dtype=np.float64)
         check_values(is_positive(y), y, name, "positive and finite")
         return y

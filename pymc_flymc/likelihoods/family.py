@@ -35,11 +35,25 @@ class Family:
         return rv.owner is not None and isinstance(rv.owner.op, self.distributions)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the parameters, as `Likelihood.read`."""
+        """Return the parameters, as `Likelihood.read`.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If they are of another form than the family's `usage`.
+        ValueError
+            If a constant among them is not possible, such as a scale that is not positive.
+        """
         raise NotImplementedError
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Return observed values, which must be finite, as float64."""
+        """Return observed values, which must be finite, as float64.
+
+        Raises
+        ------
+        ValueError
+            If there are other values: of most families those that they say, NaN of all.
+        """
         values = np.asarray(values, dtype=np.float64)
         check_values(np.isfinite(values), values, name, "finite")
         return values

@@ -58,16 +58,7 @@ class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, JointlySmoothFamily):
     log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return eta and tau.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If the mean is of another form, or alpha is neither the same for all rows nor the
-            exponential function of a predictor.
-        ValueError
-            If an exposure is not positive and finite.
-        """
+        """Return eta and tau."""
         return RowParameters(self, as_columns(*_read(untruncated(rv))))
 
     read_observed = staticmethod(check_positive_counts)
@@ -99,16 +90,7 @@ class ZeroInflatedNegativeBinomialFree(ZeroInflated):
     growth = 3.0
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return eta, tau and a.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If the mean is of another form, alpha is neither the same for all rows nor the
-            exponential function of a predictor, or psi neither the same nor the logistic function.
-        ValueError
-            If an exposure is not positive and finite.
-        """
+        """Return eta, tau and a."""
         mixture = parts_of_inflated(rv)
         assert mixture is not None
         psi, counts = mixture

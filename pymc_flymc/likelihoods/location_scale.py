@@ -35,15 +35,7 @@ class LocationScale(Family):
     n_features = 2
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return location and log sigma.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If sigma differs from row to row, and not as data do.
-        ValueError
-            If it has numbers that are not positive and finite.
-        """
+        """Return location and log sigma."""
         mu, sigma = rv.owner.op.dist_params(rv.owner)
         return self.in_units(mu, [], sigma, self.scale, rv)
 
@@ -127,15 +119,7 @@ class StudentT(LocationScale):
     nuisances: tuple[str, ...] = ("log nu", "log sigma")
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return location, log nu and log sigma, which may be constants.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If nu differs from row to row, or sigma does, and not as data do.
-        ValueError
-            If one is a number that is not positive and finite.
-        """
+        """Return location, log nu and log sigma, which may be constants."""
         parameters = rv.owner.op.dist_params(rv.owner)
         if isinstance(rv.owner.op, CauchyRV):
             mu, beta = parameters
@@ -205,15 +189,7 @@ class AsymmetricLaplace(LocationScale):
     nuisances: tuple[str, ...] = ("log kappa", "log sigma")
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return location, log kappa and the log scale, which may be constants.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If kappa or q differ from row to row, or b does, and not as data do.
-        ValueError
-            If one is a number that is not possible.
-        """
+        """Return location, log kappa and the log scale, which may be constants."""
         kappa: Any = pt.ones(())
         mu: Any
         if isinstance(rv.owner.op, LaplaceRV):

@@ -45,15 +45,7 @@ class NegativeBinomialLog(_NegativeBinomial, BinomialLogit):
     row_data: tuple[str, ...] = ("alpha",)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return psi, and alpha, which may have a value for each row.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If the mean is of another form, or alpha is not a constant.
-        ValueError
-            If alpha or an exposure is not positive and finite.
-        """
+        """Return psi, and alpha, which may have a value for each row."""
         _, psi, alpha = read_negative_binomial(rv)
         if free_inputs([alpha]):
             raise UnsupportedModelError(f"alpha of the observed variable {rv.name!r} is free")
@@ -61,13 +53,7 @@ class NegativeBinomialLog(_NegativeBinomial, BinomialLogit):
         return RowParameters(self, psi, row_data=[alpha])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check counts, the first column of (N, 2), and return columns y and y + alpha.
-
-        Raises
-        ------
-        ValueError
-            If they are not counts.
-        """
+        """Check counts, the first column of (N, 2), and return columns y and y + alpha."""
         y = check_counts(values[:, 0], name)
         return np.stack([y, y + values[:, 1]], axis=1)
 
@@ -84,13 +70,7 @@ class NegativeBinomialFree(_NegativeBinomial):
     nuisances: tuple[str, ...] = ("log alpha",)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return psi and log alpha.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If the mean is of another form, or alpha differs from row to row.
-        """
+        """Return psi and log alpha."""
         _, psi, alpha = read_negative_binomial(rv)
         return RowParameters(self, psi, [pt.log(scalar_parameter(alpha, "alpha", rv))])
 

@@ -43,13 +43,7 @@ class Normal(LocationScale):
         return replace(super().read(rv), likelihood=likelihood)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Return finite values as float64, or the logarithms of positive ones.
-
-        Raises
-        ------
-        ValueError
-            If there are other values, NaN included.
-        """
+        """Return finite values as float64, or the logarithms of positive ones."""
         values = super().read_observed(values, name)
         if not self.of_logarithms:
             return values

@@ -57,13 +57,7 @@ class OrderedLogit(BernoulliLogit):
         return is_cumulative(rv)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return eta and the cutpoints, found inside the graph of p.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If the link is another, or if cutpoints differ from row to row.
-        """
+        """Return eta and the cutpoints, found inside the graph of p."""
         found = _find(rv)
         if found is None and is_ordered(rv) == "OrderedLogistic":
             raise UnsupportedModelError(

@@ -27,13 +27,6 @@ class PoissonLog(SmoothFamily):
         """Return the log mean, found inside the graph of mu.
 
         Constant factors of mu, such as an exposure, are offsets of the predictor.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If mu is not the exponential function of a part of its graph, times constants.
-        ValueError
-            If one of these is not positive and finite.
         """
         (mu,) = rv.owner.op.dist_params(rv.owner)
         eta = find_log_mean(mu, rv)

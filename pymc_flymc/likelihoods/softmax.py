@@ -22,6 +22,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import known_length
 from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.checks import check_values
 from pymc_flymc.likelihoods.forms import SOFTMAX
 from pymc_flymc.likelihoods.ordered import is_cumulative
 
@@ -55,13 +56,7 @@ class Softmax:
         )
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the argument of the softmax, columns 1 to K - 1 less column 0; K is read with it.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If the probabilities are not a softmax over the last axis.
-        """
+        """Return columns 1 to K - 1 of the softmax's argument less column 0, and K."""
         (p,) = rv.owner.op.dist_params(rv.owner)
         while p.owner is not None and isinstance(p.owner.op, ViewOp | SpecifyShape):
             p = p.owner.inputs[0]
@@ -79,21 +74,9 @@ class Softmax:
         return RowParameters(likelihood, eta[:, 1:] - eta[:, 0][:, None])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check that observed values are 0, ..., K - 1, and return them in a small dtype.
-
-        Raises
-        ------
-        ValueError
-            If there are other values, NaN included.
-        """
+        """Check that observed values are 0, ..., K - 1, and return them in a small dtype."""
         good = (values == np.floor(values)) & (values >= 0) & (values <= self.n_predictors)
-        bad = np.flatnonzero(~good)
-        if bad.size:
-            raise ValueError(
-                f"{name} has {bad.size} values other than the classes 0 to "
-                f"{self.n_predictors}, first in row {bad[0]}: {values[bad[0]]}; recode them "
-                "or drop these rows"
-            )
+        check_values(good, values, name, f"classes 0 to {self.n_predictors}")
         return values.astype(np.int16)
 
     def log_likelihood(

@@ -6,7 +6,6 @@ The weight is the last column of the observed values, beside whatever a family h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,56 +15,48 @@ from pymc_flymc.likelihoods.base import (
     ExplicitLikelihood,
     JointlySmoothLikelihood,
     Likelihood,
-    RowParameters,
     SmoothedLikelihood,
     SmoothLikelihood,
     outcome,
 )
 from pymc_flymc.likelihoods.binomial import BinomialLogit
+from pymc_flymc.likelihoods.family import Family
 from pymc_flymc.likelihoods.forms import LOGISTIC, form_of
 
 __all__ = ["Weighted", "unweighted", "weighted", "weights_of"]
 
 
-@dataclass(frozen=True)
-class Weighted:
-    """Some family, with weights.
+def _times_weight(name: str) -> Any:
+    """Return the method that multiplies what the family's own returns by the weight of each row.
 
-    Attributes
+    Observed values are its last argument, and their last column is the weight.
+    """
+
+    def method(self: Weighted, *arguments: Any) -> Any:
+        *others, y = arguments
+        own = getattr(self.base, name)(*others, _own(y, self.base))
+        return tuple(y[:, -1] * each for each in own) if isinstance(own, tuple) else y[:, -1] * own
+
+    return method
+
+
+class Weighted(Family):
+    """Some family, with weights: they are told from the graph around a family's variable.
+
+    Parameters
     ----------
     base : Likelihood
         The family of a row of weight one.
     """
 
-    base: Any
+    distributions = ()
 
-    @property
-    def name(self) -> str:
-        """Name of the family."""
-        return f"weighted {self.base.name}"
-
-    @property
-    def n_predictors(self) -> int:
-        """As without weights."""
-        return int(self.base.n_predictors)
-
-    @property
-    def nuisances(self) -> tuple[str, ...]:
-        """As without weights."""
-        return tuple(self.base.nuisances)
-
-    @property
-    def row_data(self) -> tuple[str, ...]:
-        """What the family has there, and the weight."""
-        return (*self.base.row_data, "weight")
-
-    def matches(self, rv: TensorVariable) -> bool:
-        """Return False: weights are told from the graph around a family's variable."""
-        return False
-
-    def read(self, rv: TensorVariable) -> RowParameters:
-        """Never called, as nothing matches."""
-        raise NotImplementedError
+    def __init__(self, base: Any) -> None:
+        self.base = base
+        self.name = f"weighted {base.name}"
+        self.n_predictors, self.nuisances = base.n_predictors, tuple(base.nuisances)
+        self.row_data = (*base.row_data, "weight")
+        self.log_concave = getattr(base, "log_concave", True)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check observed values as the family does, shape (N, 2 + R); return them with weights.
@@ -75,74 +66,59 @@ class Weighted:
         own = self.base.read_observed(_own(values, self.base), name)
         return np.column_stack([own, values[:, -1]]).astype(np.float64)
 
-    def log_likelihood(self, arguments: Sequence[TensorVariable], y: Any) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return the weight times the log-likelihood."""
         *columns, weight = y
         value: Any = self.base.log_likelihood(arguments, outcome(self.base, columns))
         return weight * value
 
 
-@dataclass(frozen=True)
 class _Bounded(Weighted):
-    """What smooth families have in common: the derivatives' limits are multiplied, too."""
+    """A family whose derivatives are limited: weights change no rate of growth."""
 
-    @property
-    def growth(self) -> float:
-        return float(self.base.growth)
-
-    @property
-    def log_concave(self) -> bool:
-        return bool(getattr(self.base, "log_concave", True))
+    def __init__(self, base: Any) -> None:
+        super().__init__(base)
+        self.growth = base.growth
 
 
-@dataclass(frozen=True)
 class _Smooth(_Bounded):
-    """A smooth family."""
+    """A `SmoothLikelihood`."""
 
-    def derivative_bound(
-        self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
-    ) -> np.ndarray:
-        own = self.base.derivative_bound(order, low, high, _own(y, self.base))
-        return np.asarray(y[:, -1] * own)
+    derivative_bound = _times_weight("derivative_bound")
 
 
-@dataclass(frozen=True)
-class _JointlySmooth(_Bounded):
-    """A family that is smooth in several predictors."""
-
-    def third_bound(
-        self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
-    ) -> np.ndarray:
-        return np.asarray(y[:, -1] * self.base.third_bound(eta, reach, spread, _own(y, self.base)))
-
-    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.asarray(y[:, -1] * self.base.third_scale(eta, spread, _own(y, self.base)))
-
-
-@dataclass(frozen=True)
 class _Explicit(_Smooth):
-    """A smooth family that brings its derivatives along."""
+    """An `ExplicitLikelihood`."""
 
-    def derivatives(
-        self, arguments: np.ndarray, y: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        value, first, second = self.base.derivatives(arguments, _own(y, self.base))
-        return y[:, -1] * value, y[:, -1] * first, y[:, -1] * second
+    derivatives = _times_weight("derivatives")
 
 
-@dataclass(frozen=True)
+class _JointlySmooth(_Bounded):
+    """A `JointlySmoothLikelihood`."""
+
+    third_bound, third_scale = _times_weight("third_bound"), _times_weight("third_scale")
+
+
 class _Smoothed(Weighted):
-    """A family with kinks."""
+    """A `SmoothedLikelihood`."""
 
-    def smoothed(
-        self, arguments: Sequence[TensorVariable], y: Any, rounding: TensorVariable
-    ) -> TensorVariable:
+    def smoothed(self, arguments: Sequence[Any], y: Any, rounding: Any) -> TensorVariable:
         *columns, weight = y
         value: Any = self.base.smoothed(arguments, outcome(self.base, columns), rounding)
         return weight * value
 
     def rounding(self, spread: np.ndarray, nuisances: np.ndarray) -> np.ndarray:
         return np.asarray(self.base.rounding(spread, nuisances))
+
+
+#: The classes by what a family is, the most special first.
+_KINDS: list[tuple[Any, type[Weighted]]] = [
+    (ExplicitLikelihood, _Explicit),
+    (SmoothLikelihood, _Smooth),
+    (JointlySmoothLikelihood, _JointlySmooth),
+    (SmoothedLikelihood, _Smoothed),
+    (object, Weighted),
+]
 
 
 def weighted(
@@ -162,15 +138,7 @@ def weighted(
         # A weight is a number of trials, which need not be whole.
         counts = y if y.ndim > 1 else np.column_stack([y, np.ones(len(y))])
         return BinomialLogit(), weights[:, None] * counts
-    kind = Weighted
-    if isinstance(likelihood, ExplicitLikelihood):
-        kind = _Explicit
-    elif isinstance(likelihood, SmoothLikelihood):
-        kind = _Smooth
-    elif isinstance(likelihood, JointlySmoothLikelihood):
-        kind = _JointlySmooth
-    elif isinstance(likelihood, SmoothedLikelihood):
-        kind = _Smoothed
+    kind = next(kind for protocol, kind in _KINDS if isinstance(likelihood, protocol))
     return kind(likelihood), np.column_stack([y, weights]).astype(np.float64)
 
 

@@ -56,14 +56,7 @@ class ZeroInflated(JointlySmoothFamily):
         )
 
     def log_odds(self, psi: Any, rv: TensorVariable) -> Any:
-        """Return the predictor a.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If psi is neither the same for all rows nor the logistic function of a part of its
-            graph.
-        """
+        """Return the predictor a."""
         a: Any = pt.log(psi) - pt.log1p(-psi) if psi.ndim == 0 else find_predictor(psi, expit)
         if a is None:
             usage = f"{self.usage}, psi=pm.math.sigmoid(a), or one psi for all rows"
@@ -78,16 +71,7 @@ class _OfOnePredictor(ZeroInflated):
     n_predictors = 2
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the predictors, and row data as the family of the counts has them.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If psi is neither the same for all rows nor the logistic function of a part of its
-            graph; and as the family of the counts does.
-        ValueError
-            If constants are not possible.
-        """
+        """Return the predictors, and row data as the family of the counts has them."""
         parts = parts_of_inflated(rv)
         assert parts is not None
         psi, counts = parts

@@ -64,13 +64,7 @@ class ZeroTruncatedPoisson(ZeroTruncated):
         return replace(PoissonLog().read(untruncated(rv)), likelihood=self)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Return observed counts as float64.
-
-        Raises
-        ------
-        ValueError
-            If there are other values, zero included.
-        """
+        """Return observed counts as float64."""
         return check_positive_counts(values, name)
 
     def derivative_bound(
@@ -112,25 +106,11 @@ class ZeroTruncatedNegativeBinomial(ZeroTruncated, SmoothFamily):
     log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return psi, and alpha, which may have a value for each row.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If the mean is of another form, or alpha is not a constant.
-        ValueError
-            If alpha or an exposure is not positive and finite.
-        """
+        """Return psi, and alpha, which may have a value for each row."""
         return replace(NegativeBinomialLog().read(untruncated(rv)), likelihood=self)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check counts, the first column of (N, 2), and return them with alpha.
-
-        Raises
-        ------
-        ValueError
-            If they are not counts, or zero.
-        """
+        """Check counts, the first column of (N, 2), and return them with alpha."""
         return np.column_stack([check_positive_counts(values[:, 0], name), values[:, 1]])
 
     def log_likelihood(self, arguments: Sequence[TensorVariable], y: Any) -> TensorVariable:

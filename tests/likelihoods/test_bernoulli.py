@@ -10,7 +10,7 @@ from pymc_flymc.likelihoods import BernoulliLogit
 
 
 def test_bernoulli_observed_values():
-    with pytest.raises(ValueError, match="y has 1 values other than 0 and 1, first at row 1: nan"):
+    with pytest.raises(ValueError, match="y has 1 values that are not 0 or 1, first in row 1: nan"):
         BernoulliLogit().read_observed(np.array([0.0, np.nan, 1.0]), "y")
 
 

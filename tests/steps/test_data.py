@@ -141,7 +141,7 @@ def spoiled(name, row, value):
         (spoiled("X", 1307, np.nan), r"row 1,307, in partition 3: the data of 'X' have NaN"),
         (spoiled("X", 3, np.inf), r"row 3, in partition 0: the data of 'X' have NaN"),
         (spoiled("y", 801, np.nan), r"row 801, in partition 2: the data of 'y' have NaN"),
-        (spoiled("y", 801, 2.0), r"row 801, in partition 2: y_obs has values other than 0 and 1"),
+        (spoiled("y", 801, 2.0), r"row 801, in partition 2: y_obs has values that are not 0 or 1"),
         (spoiled("y", 700, 0.5), r"row 700, in partition 1: the data of 'y' hold 0.5, .* of int32"),
         (
             spoiled("y", 700, 2.0**32 + 1),

@@ -36,7 +36,7 @@ PROVOKED = {
     ),
     "samples continuous variables only": with_discrete,
     "NaN or infinite values": lambda e: bernoulli(e + WITH_NAN),
-    "values other than 0 and 1": lambda e: bernoulli(e, Y + 1),
+    "values that are not 0 or 1": lambda e: bernoulli(e, Y + 1),
     "the likelihood of … depends on …, which this step does not sample": {"vars": "a"},
     "must be …, not …": {"bound": Taylor},
     "the start has … for": {"initvals": np.nan},
