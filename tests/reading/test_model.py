@@ -122,7 +122,7 @@ def test_impossible_observed_values():
     with pm.Model() as model:
         b = pm.Normal("b", shape=3)
         pm.Bernoulli("y", logit_p=X @ b, observed=pm.Data("obs", y))
-    with pytest.raises(ValueError, match=r"y has 2 values that are not 0 or 1, first in row 4: 0.5"):
+    with pytest.raises(ValueError, match=r"2 values that are not 0 or 1, first in row 4: 0.5"):
         read_model(model)
 
 
