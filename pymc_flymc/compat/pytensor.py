@@ -74,7 +74,8 @@ def unwrapped(function: Any, environment: str) -> Any:
     """Return the machine code of a compiled graph without its wrapper, kept on disk like it.
 
     The wrapper does nothing but call it, for the sake of PyTensor's cache, and is compiled with
-    it: LLVM would optimise the whole graph twice.
+    it: LLVM would optimise the whole graph twice. The machine code may be called by several threads
+    at a time: it does not hold Python's lock, and keeps no arguments as functions of PyTensor do.
 
     Parameters
     ----------
@@ -98,4 +99,4 @@ def unwrapped(function: Any, environment: str) -> Any:
     code = graph.__code__.replace(co_filename=outer.__code__.co_filename)
     same = FunctionType(code, graph.__globals__, graph.__name__)
     keep_as(same, sha256(f"{key}_unwrapped_{environment}".encode()).hexdigest())
-    return numba_njit(same, final_function=True, cache=True)
+    return numba_njit(same, final_function=True, cache=True, nogil=True)

@@ -76,9 +76,7 @@ class ClusterSource(RowSource):
         client: Any,
         owned: bool = False,
     ) -> None:
-        self.names = tuple(arrays)
-        self.n_rows = int(next(iter(arrays.values())).shape[0])
-        self.shapes = {name: tuple(array.shape[1:]) for name, array in arrays.items()}
+        super().__init__(arrays)
         self.address = client.scheduler.address
         self._columns, self._arrays = columns, arrays
         self._client, self._pid = client, os.getpid()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,14 +93,21 @@ class RowSource(ABC):
     n_rows : int
     shapes : dict
         Of a row of each container.
+    row_bytes : int
+        Of a row in all containers.
     in_flight : int
         Superbatches that are worth having under way at a time.
     """
 
-    names: tuple[str, ...]
-    n_rows: int
-    shapes: dict[str, tuple[int, ...]]
     in_flight: int
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self.names = tuple(arrays)
+        self.n_rows = int(next(iter(arrays.values())).shape[0])
+        self.shapes = {name: tuple(array.shape[1:]) for name, array in arrays.items()}
+        self.row_bytes = sum(
+            array.dtype.itemsize * math.prod(array.shape[1:]) for array in arrays.values()
+        )
 
     @abstractmethod
     def map(self, work: Callable[..., Any], by_chunk: bool = False) -> Iterator[Any]:
@@ -163,9 +171,8 @@ class LocalSource(RowSource):
     in_flight = 1
 
     def __init__(self, columns: Mapping[str, Column], bounds: Sequence[int] | None = None) -> None:
-        self.names, self._columns = tuple(columns), columns
-        self.n_rows = next(iter(columns.values())).shape[0]
-        self.shapes = {name: column.shape[1:] for name, column in columns.items()}
+        super().__init__(columns)
+        self._columns = columns
         if bounds is None:
             bounds = partition_bounds(self.n_rows, max(c.chunk for c in columns.values()))
         self.partitions = [

@@ -6,6 +6,7 @@ partition's rows: what is lost can be computed again to the last bit, by whomeve
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from pymc_flymc.out_of_core.rates import Rates, prepare_rates, row_constants
 from pymc_flymc.out_of_core.source import CHUNK, Partition, RowSource
 from pymc_flymc.out_of_core.stored_rows import SourceRows, read_rows
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.reporting import COMPILING_KERNELS, doing
+from pymc_flymc.reporting import COMPILING_KERNELS, PATIENCE, doing, log
 from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.target import TargetPart
 from pymc_flymc.target.validation import check_constants, describe_violation
@@ -232,9 +233,16 @@ def build_target(graph: DensityGraph, problem: Problem, bound: Taylor) -> BatchT
     """Prepare all partitions, in one pass over the rows."""
     stored = problem.design.stored
     assert isinstance(stored, SourceRows)
+    began = time.perf_counter()
     rates, tables, statistics, expected = prepare_rates(problem, bound)
+    seconds, source = time.perf_counter() - began, stored.source
+    if seconds > PATIENCE:
+        log.info(
+            f"read and bounded {source.n_rows / seconds:,.0f} rows a second, "
+            f"{1e-6 * source.n_rows * source.row_bytes / seconds:,.0f} MB a second"
+        )
     with doing(COMPILING_KERNELS):
         log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
         part = TargetPart(problem.likelihood, bound, statistics, expected, log_factor)
         proposer = Proposer(graph, part, problem.anchor.geometry)
-    return BatchTarget(stored.source, tables, Weigher(proposer, rates, stored.builder))
+    return BatchTarget(source, tables, Weigher(proposer, rates, stored.builder))

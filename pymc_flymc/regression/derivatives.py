@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,9 @@ import pytensor.tensor as pt
 from pytensor.compile.mode import get_mode
 
 from pymc_flymc.compat.pymc import CHECKS
+from pymc_flymc.compat.pytensor import unwrapped
 from pymc_flymc.graphs.memoise import memoised
+from pymc_flymc.kernels.caching import environment
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
 from pymc_flymc.reporting import COMPILING, doing
 
@@ -21,9 +23,6 @@ __all__ = ["ROUNDING", "Derivatives", "RowDerivatives"]
 
 #: How much kinks are rounded off where nothing is known of the posterior, in scales.
 ROUNDING = 0.3
-
-#: Functions of PyTensor keep their arguments in one place: they are for one thread at a time.
-_turn = threading.Lock()
 
 
 class Derivatives(NamedTuple):
@@ -87,8 +86,12 @@ class RowDerivatives:
 
     def third(self, arguments: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Third derivatives of a likelihood with one argument, shape (n,)."""
-        with _turn:
-            return np.asarray(self._once(_compile_third)(*arguments, *_columns(y)))
+        (found,) = self._third(*arguments, *_columns(y))
+        return np.asarray(found)
+
+    @cached_property
+    def _third(self) -> Callable[..., Any]:
+        return self._once(_compile_third)  # type: ignore[no-any-return]
 
     def __call__(self, arguments: np.ndarray, y: np.ndarray) -> Derivatives:
         """Evaluate for arguments of shape (K + S, n), the last S rows of which are constant."""
@@ -102,7 +105,7 @@ class RowDerivatives:
         if len(columns) < self._n_columns:
             columns.append(np.full(n, ROUNDING))
         nuisances = [v[:1] for v in arguments[k:]]
-        with nullcontext() if self._is_compiled else doing(COMPILING), _turn:
+        with nullcontext() if self._is_compiled else doing(COMPILING):
             values = iter(self._function(*arguments[:k], *nuisances, *columns))
         self._is_compiled = True  # by the first call
         out = Derivatives(
@@ -142,8 +145,7 @@ def _compile_derivatives(inputs: list[Any], value: Any, k: int, s: int) -> Any:
     outputs += [second(i, j) for i in range(k) for j in range(i, k)]
     outputs += [second(k + j, i) for i in range(k) for j in range(s)]
     outputs += [second(k + i, k + j) for i in range(s) for j in range(s)]
-    mode = get_mode("NUMBA").including(CHECKS)
-    return pytensor.function(inputs, outputs, mode=mode, trust_input=True)
+    return _compiled(inputs, outputs)
 
 
 def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:
@@ -151,7 +153,14 @@ def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:
     derivative = value
     for _ in range(3):
         derivative = pytensor.grad(derivative.sum(), inputs[0])
-    return pytensor.function(inputs, derivative, mode=get_mode("NUMBA").including(CHECKS))
+    return _compiled(inputs, [derivative])
+
+
+def _compiled(inputs: list[Any], outputs: list[Any]) -> Callable[..., Any]:
+    """Compile to what several threads may call at a time, with arrays of float64."""
+    mode = get_mode("NUMBA").including(CHECKS)
+    function = pytensor.function(inputs, outputs, mode=mode, trust_input=True)
+    return unwrapped(function, environment())
 
 
 def _columns(y: np.ndarray) -> list[np.ndarray]:

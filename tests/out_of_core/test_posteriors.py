@@ -30,13 +30,16 @@ def draws_of(model, step, draws=6000, **settings):
 @pytest.mark.parametrize(
     ("n", "order"), [(30, 2), pytest.param(30, 3, marks=pytest.mark.slow), (300, 2)]
 )
-def test_few_rows_against_quadrature(n, order, monkeypatch):
+def test_few_rows_against_quadrature(n, order, monkeypatch, caplog):
     # Of 30 rows many are bright in each proposal, and the posterior is skew.
     monkeypatch.setattr(sources, "SINGLE", 20)
     monkeypatch.setattr(target, "ENOUGH", 100)
     data = rows(n)
     model = written_on_head(data, logistic, 10)
-    step = step_elsewhere(model, data, bound=Taylor(order=order))
+    monkeypatch.setattr(target, "PATIENCE", 0.0)
+    with caplog.at_level("INFO", "pymc.flymc"):
+        step = step_elsewhere(model, data, bound=Taylor(order=order))
+    assert "rows a second" in caplog.text and "MB a second" in caplog.text
     assert len(step.target.tables) > 3
     draws, stats = draws_of(model, step, 12_000)
     assert stats["n_bright"].mean() > 0.2 or n > 100
