@@ -1,4 +1,4 @@
-"""Rounds of proposals on a local cluster: `python -m examples.benchmarks.rounds --help`.
+"""Superbatches of proposals on a local cluster: `python -m examples.benchmarks.superbatches --help`.
 
 Simulated logistic regression with 11 columns of float32 in files that are removed, a cluster of two
 workers. What goes over the wire is what the loopback interface counts: the machine ought to do
@@ -25,7 +25,7 @@ from examples.benchmarks.figures import style_against_rows
 from examples.large_data import make
 from pymc_flymc import FireflyMH
 
-ROUNDS, UNITS = 6, 16
+SUPERBATCHES, BATCHES = 6, 16
 COLUMNS = (
     "| rows | partitions | set-up s | proposals/s | processor us a proposal | bytes a proposal "
     "| rows read a proposal |"
@@ -62,7 +62,7 @@ def sent() -> int:
 
 
 def measure(folder: Path, n_rows: int, n_partitions: int) -> dict[str, Any]:
-    """Weigh some rounds, several under way at a time."""
+    """Weigh some superbatches, several under way at a time."""
     X, y = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in "Xy")
     settings: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None}
     with LocalCluster(n_workers=2, **settings) as cluster, Client(cluster) as client:
@@ -74,14 +74,16 @@ def measure(folder: Path, n_rows: int, n_partitions: int) -> dict[str, Any]:
             step = FireflyMH(data=on_dask(folder, n_rows, n_partitions))
             setup = time.perf_counter() - began
         target = step.target
-        target.begin((1,), range(1, 1 + UNITS))()  # what is compiled is compiled now
+        target.begin((1,), range(1, 1 + BATCHES))()  # what is compiled is compiled now
 
         def processor() -> float:
             return time.process_time() + sum(client.run(time.process_time).values())
 
         began, used, bytes_before = time.perf_counter(), processor(), sent()
-        rounds = [range(1 + UNITS * i, 1 + UNITS * (i + 1)) for i in range(1, 1 + ROUNDS)]
-        bright = [wait()[1] for wait in [target.begin((1,), units) for units in rounds]]
+        numbers = [
+            range(1 + BATCHES * i, 1 + BATCHES * (i + 1)) for i in range(1, 1 + SUPERBATCHES)
+        ]
+        bright = [wait()[1] for wait in [target.begin((1,), batches) for batches in numbers]]
         seconds = time.perf_counter() - began
         n_proposals = sum(map(len, bright))
         return {
@@ -130,7 +132,7 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m examples.benchmarks.rounds")
+    parser = argparse.ArgumentParser(prog="python -m examples.benchmarks.superbatches")
     default = [100_000, 1_000_000, 10_000_000]
     parser.add_argument("--rows", type=int, nargs="+", default=default)
     parser.add_argument("--partitions", type=int, nargs="+", default=[16, 1, 4, 64])

@@ -1,4 +1,4 @@
-"""Table of rows outside the model: `python -m examples.benchmarks.elsewhere --help`.
+"""Table of rows out of core: `python -m examples.benchmarks.out_of_core --help`.
 
 Simulated logistic regression with 11 columns of float32, in files that are removed; two chains one
 after the other. Each line is measured in a process of its own.
@@ -64,7 +64,7 @@ def write_zarr(folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m examples.benchmarks.elsewhere")
+    parser = argparse.ArgumentParser(prog="python -m examples.benchmarks.out_of_core")
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--where", nargs="+", choices=WHERE, default=["array", "map"])
     parser.add_argument("--folder", type=Path, help="where to put the files: 45 bytes a row")
@@ -83,7 +83,7 @@ def main() -> None:
         print(" min-ESS | rows read a draw |\n|---:|---|" + "---:|" * 6)
         for where in options.where:
             out = folder / "out.json"
-            peak = run("examples.benchmarks.elsewhere", "measure", where, str(folder), str(out))
+            peak = run("examples.benchmarks.out_of_core", "measure", where, str(folder), str(out))
             found = json.loads(out.read_text())
             seconds = " | ".join(f"{found[key]:.1f}" for key in ("imports", "setup", "sampling"))
             figures = f"{peak / 1e9:.2f} | {found['ess']:,.0f} | {found['read']:.2f}"
