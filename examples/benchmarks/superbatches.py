@@ -1,4 +1,4 @@
-"""Superbatches of proposals on a local cluster: `python -m examples.benchmarks.superbatches --help`.
+"""Superbatches on a local cluster: `python -m examples.benchmarks.superbatches --help`.
 
 Simulated logistic regression with 11 columns of float32 in files that are removed, a cluster of two
 workers. What goes over the wire is what the loopback interface counts: the machine ought to do
