@@ -27,9 +27,8 @@ from pymc_flymc.likelihoods.refusals import nothing_supported
 from pymc_flymc.out_of_core.design_builder import Containers, DesignBuilder, columns_of
 from pymc_flymc.out_of_core.source import RowSource, Values
 from pymc_flymc.out_of_core.stored_rows import SourceRows
-from pymc_flymc.reading.hurdles import without_hurdle
 from pymc_flymc.reading.model import ModelReading, rest_terms
-from pymc_flymc.reading.observed import observed_graph
+from pymc_flymc.reading.observed import observed_graph, without_hurdle
 from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.predictor import read_parameters
 from pymc_flymc.reading.row_axes import check_rows_alone

@@ -10,67 +10,48 @@ from __future__ import annotations
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.likelihoods.checks import check_values
-from pymc_flymc.likelihoods.zeros import parts_of_hurdle
+from pymc_flymc.reading.rows import Observation, ObservedRows, check_variables
 
-__all__ = [
-    "above_zero",
-    "name_of_zeros",
-    "without_hurdle",
-    "zeros_of_rows",
-    "zeros_of_values",
-    "zeros_together",
-]
+__all__ = ["read_hurdle"]
 
 
-def without_hurdle(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable | None]:
-    """Return the variable that values above zero are of, and psi.
-
-    Any other than that of ``pm.HurdlePoisson`` and the like comes back as it is, without psi.
-    """
-    parts = parts_of_hurdle(rv)
-    return (rv, None) if parts is None else (parts[1], parts[0])
-
-
-def name_of_zeros(name: str) -> str:
-    """Return the name of the rows that say whether values are above zero."""
-    return f"{name} > 0"
-
-
-def above_zero(observed: np.ndarray, name: str) -> np.ndarray:
-    """Return which values are above zero, shape (N,).
+def read_hurdle(observation: Observation) -> ObservedRows:
+    """Read an observed variable with a hurdle.
 
     Raises
     ------
+    UnsupportedModelError
+        If a predictor cannot be read.
     ValueError
         If there are negative values, or none above zero.
     """
+    observed, name, psi = observation.values, observation.name, observation.psi
+    assert psi is not None
     check_values(observed >= 0, observed, name, "zero or more")
     above = observed > 0
     if not above.any():
         raise ValueError(f"all values of {name!r} are zero: no row says what is beyond the hurdle")
-    return np.asarray(above)
-
-
-def zeros_of_rows(psi: TensorVariable, name: str) -> TensorVariable:
-    """Return the random variable of which whether values are above zero is observed."""
-    zeros = pm.Bernoulli.dist(p=psi)
-    zeros.name = name_of_zeros(name)
-    return zeros
-
-
-def zeros_of_values(psi: TensorVariable, above: np.ndarray) -> TensorVariable:
-    """Graph of the log-likelihoods that `zeros_together` adds up, without weights, shape (N,)."""
-    return pt.switch(above, pt.log(psi), pt.log1p(-psi))
-
-
-def zeros_together(
-    psi: TensorVariable, above: np.ndarray, weights: np.ndarray | None
-) -> TensorVariable:
-    """Graph of the log-likelihood of whether values are above zero, psi being the same for all."""
-    weights = np.ones(len(above)) if weights is None else weights
-    ones, zeros = float(weights[above].sum()), float(weights[~above].sum())
-    terms = [n * log for n, log in ((ones, pt.log(psi)), (zeros, pt.log1p(-psi))) if n > 0.0]
-    return pt.add(*terms) if len(terms) > 1 else terms[0]
+    # One is a value of all that are above zero: these rows are left out once all are checked.
+    filled = np.where(above, observed, 1)
+    values = pt.as_tensor(filled.astype(observation.inner.dtype))
+    parameters = observation.parameters(observation.inner, values)
+    above = above.reshape(-1)
+    part, rest = observation.regress(parameters, filled.reshape(-1), above)
+    terms = None if parameters.rest is None else above * parameters.rest
+    if psi.ndim:
+        zeros = pm.Bernoulli.dist(p=psi)
+        zeros.name = f"{name} > 0"
+        whether, _ = observation.regress(observation.parameters(zeros), above, name=zeros.name)
+        return observation.result([part, whether], rest, terms)
+    (psi,) = observation.model.replace_rvs_by_values([psi])
+    check_variables(observation.model, observation.owned, [psi], name)
+    logs = pt.log(psi), pt.log1p(-psi)
+    of_values = pt.switch(above, *logs)
+    # The same for all rows of a kind: their weights are added up.
+    weights = np.ones(len(above)) if observation.weights is None else observation.weights
+    counts = float(weights[above].sum()), float(weights[~above].sum())
+    of_kinds = [n * log for n, log in zip(counts, logs, strict=True) if n > 0.0]
+    rest = rest + (pt.add(*of_kinds) if len(of_kinds) > 1 else of_kinds[0])
+    return observation.result([part], rest, of_values + (0.0 if terms is None else terms))

@@ -2,74 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
-from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import evaluate, fold_constants, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.reading.predictor import read_predictor
-from pymc_flymc.regression.design import Design
+from pymc_flymc.reading.rows import Observation, ObservedRows
+from pymc_flymc.regression.regression import Regression
 
-__all__ = ["Comparisons", "read_levels"]
-
-
-@dataclass(frozen=True)
-class Comparisons:
-    """Comparisons of observed levels with cutpoints, and what the likelihood has beside them.
-
-    Attributes
-    ----------
-    design : Design
-        A row for each comparison: first of levels with the cutpoints below them, then of levels
-        with the cutpoints above them. The lowest level has none below it, the highest none above.
-    coefficients : TensorVariable
-        Those of the dense columns, the cutpoints, the intercept and the sparse columns.
-    y : ndarray of int8
-        Whether the level is above the cutpoint.
-    rows : ndarray of int, shape of y
-        Which of the observed values it is.
-    rest : TensorVariable
-        Scalar: the logarithm of the product of ``1 - exp(c_(k-1) - c_k)`` over the observed values,
-        k being their levels; minus infinity where cutpoints do not increase.
-    terms : TensorVariable
-        Shape (N,): of each observed value, without weights.
-    """
-
-    design: Design
-    coefficients: TensorVariable
-    y: np.ndarray
-    rows: np.ndarray
-    rest: TensorVariable
-    terms: TensorVariable
+__all__ = ["read_levels"]
 
 
-def read_levels(
-    parameters: RowParameters,
-    values: np.ndarray,
-    name: str,
-    shapes: Mapping[Variable, tuple[int, ...]],
-    weights: np.ndarray | None = None,
-) -> Comparisons:
+def read_levels(observation: Observation, parameters: RowParameters) -> ObservedRows:
     """Read an observed variable of ordered levels.
 
-    Parameters
-    ----------
-    parameters : RowParameters
-        With cutpoints.
-    values : ndarray, shape (N,)
-        Observed levels.
-    name : str
-        Name of the observed variable.
-    shapes : mapping
-        Shapes of the value variables.
-    weights : ndarray, shape (N,), optional
-        Of the observed values.
+    Its regression has a row for each comparison: first of levels with the cutpoints below them,
+    then of levels with the cutpoints above them; y says whether the level is above. The lowest
+    level has none below it, the highest none above. Coefficients are those of the dense columns,
+    the cutpoints, the intercept and the sparse columns. Beside the comparisons, the likelihood of
+    level k has the factor ``1 - exp(c_(k-1) - c_k)``, minus infinity in its logarithm where
+    cutpoints do not increase.
 
     Raises
     ------
@@ -78,6 +34,7 @@ def read_levels(
     ValueError
         If levels are not 0 to K - 1, or if cutpoints are given and do not increase.
     """
+    name, shapes = observation.name, observation.shapes
     assert parameters.cutpoints is not None
     cutpoints = fold_constants(freeze(parameters.cutpoints.astype("float64"), shapes))
     (n_cutpoints,) = cutpoints.type.shape
@@ -85,7 +42,7 @@ def read_levels(
         raise UnsupportedModelError(f"the number of cutpoints of {name!r} is open")
     if not free_inputs([cutpoints]):
         _check_increasing(evaluate(cutpoints), name)
-    levels = _check_levels(values, n_cutpoints, name)
+    levels = _check_levels(observation.values.reshape(-1), n_cutpoints, name)
     # With the first cutpoint in it the predictor has the intercept that it needs, and just one.
     first = read_predictor(parameters.predictors - cutpoints[0], len(levels), name, shapes)
     below, above = np.flatnonzero(levels > 0), np.flatnonzero(levels < n_cutpoints)
@@ -108,29 +65,15 @@ def read_levels(
         X[later, n_columns + places[later] - 1] = 1.0
         design = replace(repeated, X=X)
         w = pt.join(0, first.coefficients[:n_columns], -further, first.coefficients[n_columns:])
-    rest = _rest(cutpoints, levels, weights)
-    return Comparisons(design, fold_constants(w), y, rows, rest, _terms(cutpoints, levels))
-
-
-def _terms(cutpoints: TensorVariable, levels: np.ndarray) -> TensorVariable:
-    """Graph of what `_rest` adds up: zero at the lowest and the highest level."""
-    zero = pt.zeros((1,))
-    steps = cutpoints[1:] - cutpoints[:-1]
-    return pt.join(0, zero, pt.log1mexp(-steps), zero)[levels]
-
-
-def _rest(
-    cutpoints: TensorVariable, levels: np.ndarray, weights: np.ndarray | None
-) -> TensorVariable:
-    """Graph of sum_k N_k log(1 - exp(c_(k-1) - c_k)), for the N_k values of each inner level."""
-    n_inner = cutpoints.type.shape[0] - 1
-    if n_inner == 0:
-        return pt.constant(0.0)
-    counts = np.bincount(levels, weights, n_inner + 2)[1:-1].astype(np.float64)
-    steps = cutpoints[1:] - cutpoints[:-1]
+    regression = Regression(name, design, y, parameters.likelihood)
+    part = observation.part(regression, fold_constants(w), rows)
+    steps, zero = cutpoints[1:] - cutpoints[:-1], pt.zeros((1,))
+    terms = pt.join(0, zero, pt.log1mexp(-steps), zero)[levels]
+    counts = np.bincount(levels, observation.weights, n_cutpoints + 1)[1:-1].astype(np.float64)
     # The density of a level without values is not a matter of cutpoints that do not increase.
-    terms = pt.switch(steps > 0.0, counts * pt.log1mexp(-steps), -np.inf)
-    return pt.sum(terms)
+    of_levels = pt.switch(steps > 0.0, counts * pt.log1mexp(-steps), -np.inf)
+    rest = pt.sum(of_levels) if n_cutpoints > 1 else pt.constant(0.0)
+    return observation.result([part], rest, terms)
 
 
 def _check_increasing(cutpoints: np.ndarray, name: str) -> None:

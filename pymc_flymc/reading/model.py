@@ -16,10 +16,11 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.likelihoods.refusals import nothing_supported
 from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
-from pymc_flymc.reading.hurdles import without_hurdle
-from pymc_flymc.reading.observed import size_of
+from pymc_flymc.reading.hurdles import read_hurdle
+from pymc_flymc.reading.levels import read_levels
+from pymc_flymc.reading.observed import size_of, without_hurdle
 from pymc_flymc.reading.other_steps import warn_of_other_steps
-from pymc_flymc.reading.rows import ObservedRows, read_rows
+from pymc_flymc.reading.rows import Observation, ObservedRows
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.regression import Regression
@@ -102,12 +103,12 @@ def read_model(
     largest, *others = _supported(model)
     owned = value_variables(model, vars)
     shapes = value_shapes(model)
-    taken = {largest: read_rows(model, largest, owned, shapes)}
+    taken = {largest: _read(Observation.of(model, largest, owned, shapes))}
     refused: dict[str, str] = {}
     for rv in others:
         if size_of(model, rv) >= ENOUGH_ROWS:
             try:
-                taken[rv] = read_rows(model, rv, owned, shapes)
+                taken[rv] = _read(Observation.of(model, rv, owned, shapes))
             except UnsupportedModelError as error:
                 refused[str(rv.name)] = str(error)
     rows = [size_of(model, rv) for rv in taken]
@@ -126,6 +127,17 @@ def read_model(
         per_row(model, rows, shapes),
         taken,
     )
+
+
+def _read(observation: Observation) -> ObservedRows:
+    """Read one observed variable."""
+    if observation.psi is not None:
+        return read_hurdle(observation)
+    parameters = observation.parameters(observation.inner)
+    if parameters.cutpoints is not None:
+        return read_levels(observation, parameters)
+    part, rest = observation.regress(parameters, observation.values.reshape(-1))
+    return observation.result([part], rest, parameters.rest)
 
 
 def rest_terms(model: Model, taken: Collection[Variable]) -> dict[TensorVariable, TensorVariable]:

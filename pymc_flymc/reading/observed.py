@@ -16,8 +16,16 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.likelihoods.zeros import parts_of_hurdle
 
-__all__ = ["check_form", "check_missing", "observed_graph", "outcomes_of", "size_of"]
+__all__ = [
+    "check_form",
+    "check_missing",
+    "observed_graph",
+    "outcomes_of",
+    "size_of",
+    "without_hurdle",
+]
 
 
 def size_of(model: Model, rv: TensorVariable) -> int:
@@ -52,6 +60,15 @@ def check_missing(model: Model, name: str) -> None:
         "of a table write the values that there are: person, item = np.nonzero(~np.isnan(Y)), "
         "theta[person] - b[item], observed=Y[person, item]"
     )
+
+
+def without_hurdle(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable | None]:
+    """Return the variable that values above zero are of, and psi.
+
+    Any other than that of ``pm.HurdlePoisson`` and the like comes back as it is, without psi.
+    """
+    parts = parts_of_hurdle(rv)
+    return (rv, None) if parts is None else (parts[1], parts[0])
 
 
 def observed_graph(model: Model, rv: TensorVariable) -> TensorVariable:

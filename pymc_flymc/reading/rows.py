@@ -1,4 +1,4 @@
-"""Read the rows of one observed variable: its parameters, and the regressions that they make."""
+"""Rows of one observed variable: its parameters, and the regressions that they make."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
 from pymc_flymc.likelihoods import LIKELIHOODS, RowParameters
-from pymc_flymc.reading.hurdles import (
-    above_zero,
-    name_of_zeros,
-    without_hurdle,
-    zeros_of_rows,
-    zeros_of_values,
-    zeros_together,
-)
-from pymc_flymc.reading.levels import read_levels
-from pymc_flymc.reading.observed import check_form, observed_graph, outcomes_of
+from pymc_flymc.reading.observed import check_form, observed_graph, outcomes_of, without_hurdle
 from pymc_flymc.reading.predictor import read_parameters, read_predictor
 from pymc_flymc.reading.tables import as_rows, several_predictors
 from pymc_flymc.reading.variables import names
 from pymc_flymc.reading.weights import read_weights, with_weights, without_weights
 from pymc_flymc.regression.regression import Regression
 
-__all__ = ["ObservedRows", "Part", "check_sizes", "parameters_of", "read_rows"]
+__all__ = [
+    "Observation",
+    "ObservedRows",
+    "Part",
+    "check_sizes",
+    "check_variables",
+    "parameters_of",
+]
+
+#: Shapes of value variables.
+Shapes = Mapping[Variable, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -75,121 +76,118 @@ class ObservedRows:
     terms: TensorVariable | None
 
 
-def read_rows(
-    model: Model,
-    rv: TensorVariable,
-    owned: list[TensorVariable],
-    shapes: Mapping[Variable, tuple[int, ...]],
-) -> ObservedRows:
-    """Read one observed variable."""
-    name = str(rv.name)
-    inner, graph = without_weights(rv)
-    inner, psi = without_hurdle(inner)
-    graph_of_values = freeze(observed_graph(model, rv), {})
-    check_integers(graph_of_values, f"the observed variable {name!r}")
-    observed = evaluate(graph_of_values)
-    weights = None if graph is None else read_weights(graph, observed.shape, name)
-    if psi is not None:
-        return _read_hurdle(model, rv, (inner, psi), owned, observed, weights, shapes)
-    parameters, observed = parameters_of(model, rv, inner, owned, shapes), observed.reshape(-1)
-    if parameters.cutpoints is not None:
-        levels = read_levels(parameters, observed, name, shapes, weights)
-        regression = Regression(name, levels.design, levels.y, parameters.likelihood)
-        of_rows = None if weights is None else weights[levels.rows]
-        part = _part(regression, levels.coefficients, levels.rows, of_rows)
-        return ObservedRows([part], levels.rest, _of_values(levels.terms, len(observed), weights))
-    part, rest = _regress(parameters, observed, name, shapes, weights)
-    return ObservedRows([part], rest, _of_values(parameters.rest, len(observed), weights))
+@dataclass(frozen=True)
+class Observation:
+    """An observed variable that is to be read.
 
-
-def _read_hurdle(
-    model: Model,
-    rv: TensorVariable,
-    inside: tuple[TensorVariable, TensorVariable],
-    owned: list[TensorVariable],
-    observed: np.ndarray,
-    weights: np.ndarray | None,
-    shapes: Mapping[Variable, tuple[int, ...]],
-) -> ObservedRows:
-    """Read one observed variable whose values above zero are of another one, `inside` with psi."""
-    name, (inner, psi) = str(rv.name), inside
-    above = above_zero(observed, name)
-    # One is a value of all that are above zero: these rows are left out once all are checked.
-    filled = np.where(above, observed, 1)
-    values = as_tensor(filled.astype(inner.dtype))
-    parameters = parameters_of(model, rv, inner, owned, shapes, values)
-    above, filled = above.reshape(-1), filled.reshape(-1)
-    part, rest = _regress(parameters, filled, name, shapes, weights, above)
-    terms = None if parameters.rest is None else above * parameters.rest
-    if psi.ndim == 0:
-        (psi,) = model.replace_rvs_by_values([psi])
-        _check_variables(model, owned, [psi], name)
-        terms = zeros_of_values(psi, above) + (0.0 if terms is None else terms)
-        rest = rest + zeros_together(psi, above, weights)
-        return ObservedRows([part], rest, _of_values(terms, len(above), weights))
-    zeros = parameters_of(model, rv, zeros_of_rows(psi, name), owned, shapes)
-    whether, _ = _regress(zeros, above, name_of_zeros(name), shapes, weights)
-    return ObservedRows([part, whether], rest, _of_values(terms, len(above), weights))
-
-
-def _regress(
-    parameters: RowParameters,
-    observed: np.ndarray,
-    name: str,
-    shapes: Mapping[Variable, tuple[int, ...]],
-    weights: np.ndarray | None,
-    kept: np.ndarray | None = None,
-) -> tuple[Part, TensorVariable]:
-    """Return the regression of observed values, or of some of them, and the rest."""
-    y = outcomes_of(parameters, observed, name)  # first: a design may be made of them
-    n_rows = len(y)
-    predictor = read_parameters(parameters, n_rows, name, shapes)
-    regression = Regression(name, predictor.design, y, parameters.likelihood)
-    check_sizes(regression, name)
-    of_kept = weights if kept is None else kept * (1.0 if weights is None else weights)
-    rest = _sum_of_terms(parameters.rest, n_rows, name, shapes, of_kept)
-    rows = np.arange(n_rows) if kept is None else np.flatnonzero(kept)
-    if kept is not None:
-        regression = replace(regression, design=predictor.design.rows(rows), y=y[rows])
-    weights = None if weights is None else weights[rows]
-    return _part(regression, predictor.coefficients, rows, weights), rest
-
-
-def _part(
-    regression: Regression,
-    coefficients: TensorVariable,
-    rows: np.ndarray,
-    weights: np.ndarray | None,
-) -> Part:
-    """Return a regression whose rows have weights, without those of weight zero."""
-    kept = rows if weights is None else rows[weights > 0.0]
-    return Part(with_weights(regression, weights), coefficients, kept)
-
-
-def _of_values(
-    terms: TensorVariable | None, n_values: int, weights: np.ndarray | None
-) -> TensorVariable | None:
-    """Return terms of all observed values, with their weights."""
-    return None if terms is None else (np.ones(n_values) if weights is None else weights) * terms
-
-
-def _sum_of_terms(
-    terms: TensorVariable | None,
-    n_rows: int,
-    name: str,
-    shapes: Mapping[Variable, tuple[int, ...]],
-    weights: np.ndarray | None,
-) -> TensorVariable:
-    """Return the graph of a sum over all rows of what their likelihoods have beside the family's.
-
-    It is read as a predictor is, so that the sum is one over the columns of a design.
+    Attributes
+    ----------
+    model : Model
+    rv : TensorVariable
+    inner, psi : TensorVariable
+        The variable inside of weights and of a hurdle, and the probability of values behind the
+        hurdle, if there is one.
+    values : ndarray
+        Observed values, in the variable's own shape.
+    weights : ndarray, shape (N,), or None
+        Of the observed values.
+    owned : list of TensorVariable
+        Value variables that the step samples.
+    shapes : mapping
+        Shapes of all value variables.
     """
-    if terms is None:
-        return as_tensor(0.0)
-    predictor = read_predictor(terms, n_rows, name, shapes)
-    design, weights = predictor.design, np.ones(n_rows) if weights is None else weights
-    offset = float(weights @ design.offset[:, 0]) if design.offset.size else 0.0
-    return (design.sum_rows(weights) * predictor.coefficients).sum() + offset
+
+    model: Model
+    rv: TensorVariable
+    inner: TensorVariable
+    psi: TensorVariable | None
+    values: np.ndarray
+    weights: np.ndarray | None
+    owned: list[TensorVariable]
+    shapes: Shapes
+
+    @classmethod
+    def of(
+        cls, model: Model, rv: TensorVariable, owned: list[TensorVariable], shapes: Shapes
+    ) -> Observation:
+        """Tell weights and a hurdle from the variable inside of them."""
+        inner, graph = without_weights(rv)
+        inner, psi = without_hurdle(inner)
+        graph_of_values = freeze(observed_graph(model, rv), {})
+        check_integers(graph_of_values, f"the observed variable {str(rv.name)!r}")
+        values = evaluate(graph_of_values)
+        weights = None if graph is None else read_weights(graph, values.shape, str(rv.name))
+        return cls(model, rv, inner, psi, values, weights, owned, shapes)
+
+    @property
+    def name(self) -> str:
+        """Name of the variable."""
+        return str(self.rv.name)
+
+    def parameters(
+        self, inner: TensorVariable, values: TensorVariable | None = None
+    ) -> RowParameters:
+        """As `parameters_of`."""
+        return parameters_of(self.model, self.rv, inner, self.owned, self.shapes, values)
+
+    def regress(
+        self,
+        parameters: RowParameters,
+        observed: np.ndarray,
+        kept: np.ndarray | None = None,
+        name: str | None = None,
+    ) -> tuple[Part, TensorVariable]:
+        """Return the regression of observed values, or of some, and the sum of their other terms.
+
+        Parameters
+        ----------
+        parameters : RowParameters
+        observed : ndarray, shape (N,)
+        kept : ndarray of bool, shape (N,), optional
+            The values that are taken; all are checked.
+        name : str, optional
+            Name of the regression, that of the variable by default.
+        """
+        name = self.name if name is None else name
+        y = outcomes_of(parameters, observed, name)  # first: a design may be made of them
+        n_rows, rows = len(y), np.arange(len(y)) if kept is None else np.flatnonzero(kept)
+        predictor = read_parameters(parameters, n_rows, name, self.shapes)
+        regression = Regression(name, predictor.design, y, parameters.likelihood)
+        check_sizes(regression, name)
+        sum_of_terms = self._sum_of_terms(parameters.rest, n_rows, kept)
+        if kept is not None:
+            regression = replace(regression, design=predictor.design.rows(rows), y=y[rows])
+        return self.part(regression, predictor.coefficients, rows), sum_of_terms
+
+    def _sum_of_terms(
+        self, terms: TensorVariable | None, n_rows: int, kept: np.ndarray | None
+    ) -> TensorVariable:
+        """Return the graph of the sum of terms of all rows that are taken, with weights.
+
+        It is read as a predictor is, so that the sum is one over the columns of a design.
+        """
+        if terms is None:
+            return as_tensor(0.0)
+        weights = np.ones(n_rows) if self.weights is None else self.weights
+        weights = weights if kept is None else kept * weights
+        predictor = read_predictor(terms, n_rows, self.name, self.shapes)
+        design = predictor.design
+        offset = float(weights @ design.offset[:, 0]) if design.offset.size else 0.0
+        return (design.sum_rows(weights) * predictor.coefficients).sum() + offset
+
+    def part(self, regression: Regression, coefficients: TensorVariable, rows: np.ndarray) -> Part:
+        """Return a regression on rows of given observed values, without those of weight zero."""
+        weights = None if self.weights is None else self.weights[rows]
+        kept = rows if weights is None else rows[weights > 0.0]
+        return Part(with_weights(regression, weights), coefficients, kept)
+
+    def result(
+        self, parts: list[Part], rest: TensorVariable, terms: TensorVariable | None
+    ) -> ObservedRows:
+        """Return what was read, given the terms of observed values without their weights."""
+        if terms is not None:
+            terms = (np.ones(self.values.size) if self.weights is None else self.weights) * terms
+        return ObservedRows(parts, rest, terms)
 
 
 def check_sizes(regression: Regression, name: str) -> None:
@@ -209,7 +207,7 @@ def parameters_of(
     rv: TensorVariable,
     inner: TensorVariable,
     owned: list[TensorVariable],
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
     values: TensorVariable | None = None,
 ) -> RowParameters:
     """Return the parameters of an observed variable in terms of value variables.
@@ -226,7 +224,7 @@ def parameters_of(
     graphs: Any = [parameters.predictors, *parameters.nuisances, *further.values()]
     observed: dict[Any, Any] = {inner: model.rvs_to_values[rv] if values is None else values}
     graphs = model.replace_rvs_by_values(graph_replace(graphs, observed, strict=False))
-    _check_variables(model, owned, graphs, str(rv.name))
+    check_variables(model, owned, graphs, str(rv.name))
     stop = 1 + len(parameters.nuisances)
     parameters = replace(
         parameters,
@@ -248,7 +246,7 @@ def _read_parameters(rv: TensorVariable) -> RowParameters:
     return families[-1].read(rv)
 
 
-def _check_variables(
+def check_variables(
     model: Model, owned: list[TensorVariable], graphs: list[TensorVariable], name: str
 ) -> None:
     """Refuse variables that the rows depend on and that the step cannot, or does not, sample."""
