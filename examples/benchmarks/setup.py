@@ -35,8 +35,8 @@ PARTS = {
         ("target.resampling", "Levels.by_row"),
     ),
     "trials of moves": (
-        ("sampling.competition", "try_joint_moves"),
-        ("sampling.competition", "try_chain"),
+        ("sampling.kernel_selection", "pilot_joint_moves"),
+        ("sampling.kernel_selection", "pilot_chain"),
     ),
     "compilation": (
         ("target.target", "Target.__post_init__"),

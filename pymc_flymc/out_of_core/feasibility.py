@@ -16,7 +16,7 @@ from pymc_flymc.out_of_core.proposals import BATCH, draw_v, log_proposal_density
 from pymc_flymc.out_of_core.target import BatchTarget, build_target
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import count, doing, log
-from pymc_flymc.sampling.trial import SEED, Independence, weigh_approximation
+from pymc_flymc.sampling.pilot_runs import SEED, Independence, weigh_approximation
 from pymc_flymc.sampling.tuners import Tuner
 
 __all__ = ["BatchTuner", "check_out_of_core", "choose_batches"]

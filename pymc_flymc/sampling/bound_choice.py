@@ -1,4 +1,4 @@
-"""Which bounds serve a model's likelihoods, and targets of kernels that update theta given z."""
+"""Bounds for a model's likelihoods, and targets of kernels that update theta given z."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def forms(bound: Bound, problem: Problem) -> list[Bound]:
 
 
 def _given_z(asked: Bound, problem: Problem) -> list[Bound]:
-    """Return the forms of a bound that a user asked for; it refuses itself if there is none."""
+    """Return the forms of a bound that a user asked for; if there is none it refuses by itself."""
     return forms(asked, problem) or [asked]
 
 

@@ -20,8 +20,8 @@ from pymc_flymc.target.validation import describe_violation
 __all__ = ["FireflyChain"]
 
 #: Starting points are this many posterior standard deviations around the anchor, so that R-hat can
-#: tell whether the chains have forgotten them. Effects of groups are so many that the posterior
-#: knows nothing so far out: they start as wide as it is, around means and scales that do not.
+#: tell whether chains have forgotten them. Group-level effects start at one standard deviation: all
+#: of thousands at two would be far beyond where the posterior has any mass.
 OVERDISPERSION = 2.0
 
 
@@ -68,11 +68,11 @@ class FireflyChain:
         self._run = entry_point(target.compiled_kernel())
 
     def log_density_at(self, v: np.ndarray) -> float:
-        """Log prior and collapsed bounds at whitened parameters v; no row is read."""
+        """Log prior and collapsed bounds at standardised coordinates v; no row is read."""
         return float(self.target.density(self.unwhiten(v), self.statistics, self.state.w_new))
 
     def start(self, rng: np.random.Generator, v: np.ndarray) -> float:
-        """Move to whitened parameters v and draw all of z afresh: O(N).
+        """Move to standardised coordinates v and draw all of z: O(N).
 
         Returns
         -------
@@ -113,7 +113,7 @@ class FireflyChain:
         return False
 
     def set_geometry(self, geometry: Geometry) -> None:
-        """Go on in other whitened coordinates, at the same parameters."""
+        """Go on in other standardised coordinates, at the same parameters."""
         self.geometry = geometry
         self.state.v[:] = self.whiten(self.state.theta)
 
@@ -122,7 +122,7 @@ class FireflyChain:
         return self.geometry.whiten(theta)
 
     def unwhiten(self, v: np.ndarray) -> np.ndarray:
-        """Return theta for whitened parameters v."""
+        """Return theta for standardised coordinates v."""
         return self.geometry.unwhiten(v)
 
     def set_others(self, others: np.ndarray) -> None:

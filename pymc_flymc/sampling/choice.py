@@ -1,4 +1,4 @@
-"""Which bound and which kernel sample a model: those asked for, or those that promise most."""
+"""Chooses the bound and the kernel for a model: those asked for, or else the most promising."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pymc_flymc.sampling.bound_choice import (
     joint_moves_read,
     valid_bounds,
 )
-from pymc_flymc.sampling.competition import Competition
+from pymc_flymc.sampling.kernel_selection import KernelSelection
 from pymc_flymc.sampling.tuners import (
     HAMILTONIAN,
     JOINT,
@@ -57,8 +57,8 @@ def check_settings(
     fresh = spec is not None and spec.fresh
     if fresh and resampling is not None:
         raise ValueError(
-            f"brightness= is for conditional moves; with kernel={kernel!r} it is drawn afresh in "
-            "every move"
+            f"brightness= is for conditional moves; with kernel={kernel!r} it is drawn again "
+            "in every move"
         )
     if spec is not None and spec.gradients and proposal != "auto":
         raise ValueError(f"proposal= is not for kernel={kernel!r}, which follows trajectories")
@@ -66,7 +66,7 @@ def check_settings(
         if fresh and not (isinstance(asked, str) or getattr(asked, "joint", False)):
             raise ValueError(f"kernel={kernel!r} needs bound=Taylor(), which bound='auto' takes")
         if spec is not None and spec.exact and getattr(asked, "order", 2) != 2:
-            # Nothing holds a cubic form back far out: there is no such law to propose from.
+            # The exponential of a cubic form has no integral: it is no proposal distribution.
             raise ValueError(
                 "kernel='surrogate' expands rows to second order: bound=Taylor(), not "
                 "Taylor(order=3)"
@@ -78,7 +78,7 @@ def _check_resampling(bound: object, resampling: Resampling | None) -> None:
     if getattr(bound, "joint", False) and resampling is not None:
         raise ValueError(
             "brightness= is for conditional moves; with the bound Taylor(), the only one for some "
-            "likelihoods, brightness is drawn afresh in every move"
+            "likelihoods, brightness is drawn again in every move"
         )
 
 
@@ -102,9 +102,9 @@ def choose_target(
     """
     if kernel == "auto":
         kernel = _implied(problems, bound, resampling, proposal)
-    competition, geometry = Competition(graph, problems, others), problems[0].anchor.geometry
+    selection, geometry = KernelSelection(graph, problems, others), problems[0].anchor.geometry
     if kernel == "auto":
-        return competition.winner()
+        return selection.best()
     spec = spec_of(kernel)
     tuner: Tuner = spec.adaptation(geometry, proposal)
     if not spec.fresh:
@@ -123,7 +123,7 @@ def choose_target(
             f"and not{WITH_EFFECTS}"
         )
     if spec.exact:
-        return competition.surrogate(taylor)
+        return selection.surrogate(taylor)
     target = build_target(graph, problems, [taylor], tuner.brightness, len(others), spec)
     (part,) = target.parts
     log.info(joint_moves_read(problems[0], part, part.expected_bright))

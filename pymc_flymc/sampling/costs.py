@@ -1,6 +1,6 @@
-"""What moves cost, in units of a row that is read: counts, with constants of one machine.
+"""Costs of kernels in units of a row that is read: counts, with constants of one machine.
 
-With clocks in their place, a seed would not say what is sampled.
+With clocks instead, the same seed would not always give the same draws.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ __all__ = ["GRADIENT", "evaluation_cost", "row_seconds"]
 
 #: Seconds that a row takes, beside those for each of its numbers; and for each further predictor.
 ROW, NUMBER, CLASS = 40e-9, 3e-9, 20e-9
-#: Seconds for a number of the collapsed form, or of a row for each further predictor; and rows that
-#: an evaluation costs beside the former.
+#: Seconds for a number of the collapsed form, or of a row for each further predictor; and what an
+#: evaluation costs beside these, in rows.
 TERM, OVERHEAD_ROWS = 1e-9, 30.0
 #: A gradient and its way back to the parameters cost about so many evaluations.
 GRADIENT = 2.0

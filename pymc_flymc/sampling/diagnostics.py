@@ -1,4 +1,4 @@
-"""What a chain's draws say against it: whether it was stuck, and whether proposals reach its tails.
+"""Warnings of a chain that was stuck, and of proposals that do not reach the posterior's tails.
 
 R-hat and effective sample sizes see neither: they judge the draws that there are.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pymc.stats.convergence import SamplerWarning, WarningType
 
-from pymc_flymc.sampling.tails import pareto_index
+from pymc_flymc.compat.arviz import pareto_index
 
 __all__ = ["STATISTICS", "ChainDiagnostics"]
 
@@ -23,8 +23,8 @@ STATISTICS: dict[str, Any] = {
     "warning": (SamplerWarning, None),
 }
 
-#: A chain is stuck if it stays for this share of its draws, and so many, in a row, where its
-#: acceptance makes that less probable than this; or for this share whatever its acceptance.
+#: A chain is stuck if it stays for this share of its draws in a row, this many at least, and its
+#: acceptance rate makes that less probable than this. From a share of MOST on it is in any case.
 LONG, FEWEST, IMPROBABLE = 0.1, 50, 1e-4
 MOST = 0.5
 #: Weights of fewer states have no tail to look at.
@@ -37,7 +37,7 @@ OUTSTANDING = 10.0
 
 
 class ChainDiagnostics:
-    """Keeps two numbers for each draw after tuning, and judges them when the last one is made.
+    """Keeps two numbers for each draw after tuning, and judges them at the last draw.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class ChainDiagnostics:
         }
 
     def record(self, moved: bool, log_weight: float) -> str | None:
-        """Take note of a draw; return what is wrong with all of them, with the last one.
+        """Record a draw; with the last one return what is wrong with all of them.
 
         Parameters
         ----------

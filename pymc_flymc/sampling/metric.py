@@ -1,4 +1,4 @@
-"""Whitened coordinates learnt from a chain's draws."""
+"""Preconditioners (mass matrices) learnt from a chain's draws."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pymc_flymc.kernels.geometry import Geometry
 
 __all__ = ["diagonal_geometry", "isotropic_geometry", "learn_geometry"]
 
-#: A few draws say little about a variance: as if so many more had confirmed the old coordinates.
+#: Weight of the old coordinates, in draws: a few draws say little about a variance.
 CONFIRMING = 5.0
 #: Parts of a chain whose covariances are compared.
 PARTS = 5
-#: How much more noise there is than their differences show, which depend on each other, too. Where
-#: the old coordinates are good, what is learnt can but spoil them.
+#: How many times more noise there is than the parts' differences show, as parts depend on each
+#: other, too. Good coordinates can only be spoilt.
 DOUBT = 2.0
 
 
@@ -46,7 +46,7 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
     geometry : Geometry
         The coordinates of the draws.
     draws : ndarray, shape (n, D)
-        A chain's whitened parameters while it tuned.
+        A chain's standardised coordinates while it tuned.
     """
     n, mean = len(draws), draws.mean(axis=0)
     draws, centre = draws - mean, geometry.unwhiten(n / (n + CONFIRMING) * mean)

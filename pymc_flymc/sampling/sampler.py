@@ -81,12 +81,19 @@ class Sampler:
         bright: float,
         rng: np.random.Generator,
     ) -> tuple[FireflyChain, Tuning, np.ndarray]:
-        """Move the anchor to the mean of a window's draws, whitened, shape (n, D), if that pays.
+        """Move the anchor to the mean of a window's draws, if that pays.
 
         Tuning starts again for the steps that are left of it: what has been learnt at the old
         anchor, where other rows were bright, says little. The parameters stay where they are, but
         for a tuner that lets chains come in from far. z is drawn again given them, as the augmented
         density is another one. None of this affects exactness: once tuning is over, nothing moves.
+
+        Parameters
+        ----------
+        draws : ndarray, shape (n, D)
+            Standardised.
+        bright : float
+            Their mean number of bright rows.
 
         Returns
         -------
@@ -107,5 +114,5 @@ class Sampler:
         moved.start_at(rng, chain.state.theta)
         moved.scratch.queries[0] += chain.take_queries()
         self.tuner.started(moved, rng, dispersed=False)
-        whitened = np.stack([moved.whiten(theta) for theta in thetas])
-        return moved, self.new_tuning(tuning.steps - tuning.step), whitened
+        standardised = np.stack([moved.whiten(theta) for theta in thetas])
+        return moved, self.new_tuning(tuning.steps - tuning.step), standardised

@@ -8,7 +8,7 @@ import numpy as np
 
 __all__ = ["Tuning", "slowest_autocorrelation"]
 
-#: Autocorrelation that neighbouring draws should have: about 0.8 effective draws a draw.
+#: Autocorrelation that neighbouring draws should have: about 0.8 effective draws per draw.
 TARGET_AUTOCORRELATION = 0.1
 #: Ends of the tuning windows, as fractions of the tuning steps.
 WINDOWS = (0.1, 0.2, 0.35, 0.6, 1.0)
@@ -29,8 +29,8 @@ class Tuning:
     adapt_transitions : bool
         Whether the number of transitions is learnt.
     sparing : bool
-        Whether what is learnt of it waits for the end: draws need not be independent before, if
-        nothing else is learnt from them.
+        Whether the number changes at the end only: until then draws may be dependent, if nothing
+        else is learnt from them.
     """
 
     steps: int
@@ -61,7 +61,7 @@ class Tuning:
         return self.step >= self.steps
 
     def record(self, v: np.ndarray, n_bright: int) -> tuple[np.ndarray, float] | None:
-        """Take note of a tuning step's draw `v` (whitened, shape (D,)) and of its bright rows.
+        """Take note of a tuning step's draw `v` (standardised, shape (D,)) and of its bright rows.
 
         Returns
         -------

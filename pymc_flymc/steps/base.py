@@ -211,7 +211,7 @@ class FireflyStep(ProgressColumns, BlockedStep):
         if not chain.started:
             self.tuner.started(chain, self.rng, dispersed=self._start(chain, theta))
         elif not np.array_equal(theta, self._layout.round(chain.state.theta)):
-            # Somebody else moved our variables: z must be drawn again from its conditional law.
+            # Someone else moved our variables: z is drawn again from its conditional distribution.
             chain.start_at(self.rng, theta)
         transitions, before = tuning.transitions, chain.state.theta.copy()
         accept = chain.advance(self.rng, transitions, tuning.gain() if self.tune else 0.0)
@@ -271,7 +271,7 @@ class FireflyStep(ProgressColumns, BlockedStep):
 
     @chain_state.setter
     def chain_state(self, saved: dict[str, Any] | None) -> None:
-        # The brightness of rows of other data says nothing: such a chain starts anew.
+        # The brightness of rows of other data says nothing: such a chain starts again.
         if saved is None or saved["data"] != self.data:
             self._chain = None
             return

@@ -45,11 +45,11 @@ class FireflyHMC(FireflyStep):
     path_length : float, default 2.5
         Largest length of a trajectory, in posterior standard deviations. Each has a length drawn
         uniformly between half of it and that. With a length of pi/2, successive draws from a normal
-        law would be independent.
+        distribution would be independent.
     target_accept : float, default 0.75
         Mean acceptance probability that the step size is tuned to, by dual averaging.
     metric : {"auto", "dense", "diagonal", "isotropic"}
-        Mass matrix. It starts from the Laplace approximation and is estimated anew from each
+        Mass matrix. It starts from the Laplace approximation and is estimated again from each
         tuning window's draws. "auto" is dense up to a few hundred parameters; beyond, elements
         of large variables have a variance each, and covariances with the others. "isotropic" has
         one variance for all parameters, as in the paper.

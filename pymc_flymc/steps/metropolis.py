@@ -48,9 +48,9 @@ class FireflyMH(FireflyStep):
         How the brightness of the rows is resampled in conditional moves, which it calls for;
         ``ImplicitResampling()`` by default.
     proposal : {"auto", "random_walk", "pcn", "independent", "isotropic"}
-        Proposal of Metropolis updates and joint moves, which it calls for, in coordinates whitened
-        at the anchor: a Gaussian random walk,
-        preconditioned Crank-Nicolson around the anchor, independent draws from the Laplace
+        Proposal of Metropolis updates and joint moves, which it calls for, in standardised
+        coordinates: a Gaussian random walk, preconditioned Crank-Nicolson around the anchor,
+        independent draws from the Laplace
         approximation (joint moves only), or a mixture learnt in tuning. "isotropic" is the paper's
         random walk, with one step size for all parameters on the unconstrained scale: whatever is
         known of the posterior's shape is left out (moves given brightness only).
@@ -105,7 +105,7 @@ class FireflyMH(FireflyStep):
     ``pm.sample`` is given ``initvals``.
 
     When a run begins, data that have changed since the step was built are read again, by
-    ``pm.set_data`` or in place; nothing is compiled anew if their shapes are the same.
+    ``pm.set_data`` or in place; nothing is compiled again if their shapes are the same.
 
     References
     ----------

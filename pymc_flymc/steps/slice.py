@@ -38,8 +38,8 @@ class FireflySlice(FireflyStep):
     brightness : ImplicitResampling or ExplicitResampling, optional
         How the brightness of the rows is resampled; ``ImplicitResampling()`` by default.
     direction : {"coordinate", "random", "isotropic"}
-        Whether a transition updates along each whitened coordinate in turn, along one direction
-        that is random in whitened coordinates, or along one that is random in the parameters
+        Whether a transition updates along each standardised coordinate in turn, along one direction
+        that is random in standardised coordinates, or along one that is random in the parameters
         themselves, on the unconstrained scale, as in the paper.
     transitions, anchor, model, rng, initial_point
         As in `FireflyMH`.

@@ -115,7 +115,7 @@ class Levels:
     @classmethod
     def by_row(cls, q: np.ndarray) -> Levels:
         """Powers of two, the nearest below each row's q; any q leaves the sampler exact."""
-        floor = 1.0 / len(q)  # rows that are hardly ever bright: one proposal a sweep among all
+        floor = 1.0 / len(q)  # rows that are hardly ever bright: one proposal per sweep among all
         level = np.ceil(-np.log2(np.clip(q, floor, 1.0))).astype(np.uint8)
         n_levels = int(level.max()) + 1
         order = np.argsort(level, kind="stable").astype(np.int32)

@@ -84,7 +84,7 @@ class Target:
     parts : tuple of TargetPart
         One for each likelihood.
     n_others : int
-        Number of foreign parameters, which each chain appends to the statistics.
+        Number of parameters of other step methods, which each chain appends to the statistics.
     geometry : Geometry
     data : Data
         Of all likelihoods.

@@ -7,9 +7,9 @@ import pytest
 
 import pymc_flymc.steps.metropolis
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
-from pymc_flymc.sampling import competition as competitions
-from pymc_flymc.sampling.competition import Competition
-from pymc_flymc.sampling.trial import ChainTrial, Independence
+from pymc_flymc.sampling import kernel_selection as selections
+from pymc_flymc.sampling.kernel_selection import KernelSelection
+from pymc_flymc.sampling.pilot_runs import Independence, PilotRun
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import drive, logistic_step
@@ -62,12 +62,12 @@ def test_no_independent_proposals_for_a_funnel():
 
 
 @pytest.fixture
-def competition(monkeypatch):
+def selection(monkeypatch):
     """Of a plain logistic regression on 4,000 rows; nothing of it has been compiled or tried."""
     found = []
 
     def record(graph, problems, *_):
-        found.append(Competition(graph, problems, np.empty(0)))
+        found.append(KernelSelection(graph, problems, np.empty(0)))
         raise StopIteration
 
     monkeypatch.setattr(pymc_flymc.steps.metropolis, "choose_target", record)
@@ -76,33 +76,33 @@ def competition(monkeypatch):
     return found[0]
 
 
-def test_many_bright_rows_hold_back_moves_given_z(competition, monkeypatch):
+def test_many_bright_rows_hold_back_moves_given_z(selection, monkeypatch):
     gradients, walks = [], []
     for bright in (3.0, 30.0, 300.0):
-        monkeypatch.setattr(competitions, "estimate_rows", lambda *_, bright=bright: bright)
-        walk, trajectories = competition._given_z()
+        monkeypatch.setattr(selections, "estimate_rows", lambda *_, bright=bright: bright)
+        walk, trajectories = selection._given_z()
         gradients.append(trajectories.gradients)
-        walks.append(walk.rows / (competition.each + 2.0 * bright))
+        walks.append(walk.rows / (selection.each + 2.0 * bright))
     for found in (gradients, walks):  # by as much as there are more bright rows than parameters
         np.testing.assert_allclose(np.array(found) / found[0], [1.0, 10.0, 100.0])
 
 
 @pytest.mark.parametrize("fault", ["rows", "law"])
-def test_surrogates_are_tried_where_they_can_help(competition, monkeypatch, fault):
+def test_surrogates_are_tried_where_they_can_help(selection, monkeypatch, fault):
     """What makes joint moves fail decides: bright rows, of which a surrogate must treat most."""
     rows = 50.0
     (time, of_law) = (1000.0, 1.0) if fault == "rows" else (1000.0, 800.0)
-    monkeypatch.setattr(competitions, "try_approximation", lambda *_: Independence(of_law, False))
+    monkeypatch.setattr(selections, "pilot_approximation", lambda *_: Independence(of_law, False))
     monkeypatch.setattr(
-        competitions, "try_joint_moves", lambda *_: (Independence(time, False), rows)
+        selections, "pilot_joint_moves", lambda *_: (Independence(time, False), rows)
     )
-    joint = competition._joint(Taylor(), rows)
+    joint = selection._joint(Taylor(), rows)
     joint.target = object()
-    left = competition._surrogates(Taylor(), rows)
+    left = selection._surrogates(Taylor(), rows)
     before = [each.rows for each in left]
     assert before[0] == rows and before[-1] == 0.0
-    competition._try(joint, None, left)
-    assert joint.cost > competition.all_rows
+    selection._try(joint, None, left)
+    assert joint.cost > selection.all_rows
     expected = [np.inf if fault == "rows" and each > 0.5 * rows else each for each in before]
     assert [each.rows for each in left] == expected
 
@@ -143,12 +143,12 @@ def test_kernels_that_need_a_bound_take_it_by_name():
         assert target.kernel == kernel
 
 
-def test_a_stuck_surrogate_does_not_make_all_rows_cheap(competition, monkeypatch):
+def test_a_stuck_surrogate_does_not_make_all_rows_cheap(selection, monkeypatch):
     """Where nothing is accepted, what its trajectories took divided by that says nothing."""
-    stuck = ChainTrial(1e6, 100.0, 0.0, True)
-    monkeypatch.setattr(competitions, "try_chain", lambda *_: stuck)
-    candidate = competition._surrogates(Taylor(), 50.0)[0]
+    stuck = PilotRun(1e6, 100.0, 0.0, True)
+    monkeypatch.setattr(selections, "pilot_chain", lambda *_: stuck)
+    candidate = selection._surrogates(Taylor(), 50.0)[0]
     candidate.target = object()
-    before = competition.all_rows
-    competition._try(candidate, None, [])
-    assert competition.all_rows >= before
+    before = selection.all_rows
+    selection._try(candidate, None, [])
+    assert selection.all_rows >= before

@@ -7,9 +7,9 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import Taylor
+from pymc_flymc.compat.arviz import pareto_index
 from pymc_flymc.sampling.diagnostics import ChainDiagnostics
-from pymc_flymc.sampling.tails import pareto_index
-from pymc_flymc.sampling.trial import Independence
+from pymc_flymc.sampling.pilot_runs import Independence
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import sample, step_of

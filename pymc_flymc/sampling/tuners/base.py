@@ -19,17 +19,17 @@ __all__ = ["Tuner", "plan_given_z"]
 class Tuner(ABC):
     """How a kernel's settings begin, what they learn while a chain tunes, and what they report."""
 
-    #: The kernel, unless there is none: rows out of core have another kind of chain.
+    #: Of the kernel. Chains of rows out of core have none.
     spec: KernelSpec
     #: The fewest transitions in a draw that tuning may choose, and the most.
     fewest, most = 1, 2000
-    #: Whether draws of tuning teach how dependent they are, and nothing else.
+    #: Whether nothing is learnt from draws in tuning but how dependent they are.
     sparing = False
     #: How brightness is resampled, unless the user says otherwise.
     brightness: Resampling = ImplicitResampling()
 
     def first_transitions(self, target: Any) -> int:
-        """Return the transitions in a draw before tuning has had its say."""
+        """Return the transitions in a draw before any tuning."""
         return 5
 
     @abstractmethod
@@ -44,7 +44,7 @@ class Tuner(ABC):
         """Go on from a chain's first state, which was drawn around the anchor or has been given."""
 
     def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
-        """Learn from a tuning window's draws, whitened, shape (n, D)."""
+        """Learn from a tuning window's draws, standardised, shape (n, D)."""
 
     def end_tuning(self, chain: FireflyChain) -> None:
         """Freeze what has been learnt."""

@@ -25,9 +25,9 @@ SLICE = KernelSpec("slice", run_kernel, _as_chosen, plan_given_z)
 
 
 class SliceTuner(Tuner):
-    """Slice updates along coordinates ("coordinate"), or along random directions.
+    """Slice updates along standardised coordinates ("coordinate"), or along random directions.
 
-    These are random in whitened coordinates ("random"), or in the model's own ("isotropic").
+    These are random in standardised coordinates ("random"), or in the model's own ("isotropic").
     """
 
     spec = SLICE

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 from pymc_flymc import JaakkolaJordan
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.trial import Independence, try_approximation, try_chain
+from pymc_flymc.sampling.pilot_runs import Independence, pilot_approximation, pilot_chain
 from pymc_flymc.steps.setup import read
 from tests.support.data import logistic_rows
 from tests.support.steps import logistic_step
@@ -50,7 +50,7 @@ def test_the_approximation_is_weighed_without_rows(scale_is_free):
         pm.Bernoulli("y", logit_p=X @ (sigma * raw), observed=y)
     found = read(model, None, None, None, "auto")
     (problem,) = found.problems
-    weighed = try_approximation(expanded_density(found.graph, found.others), problem)
+    weighed = pilot_approximation(expanded_density(found.graph, found.others), problem)
     assert (weighed.autocorrelation_time > 1.01) == scale_is_free
 
 
@@ -59,7 +59,7 @@ def test_a_chain_that_never_moves_scores_nothing(monkeypatch, limit):
     _, step = logistic_step(*logistic_rows(400), bound=JaakkolaJordan(xi=1.5, slack=0.0))
 
     def trial():
-        return try_chain(step.target, step.tuner, np.empty(0), 1.0, np.inf, limit)
+        return pilot_chain(step.target, step.tuner, np.empty(0), 1.0, np.inf, limit)
 
     assert np.isfinite(trial().cost) or limit == 0.0  # a first draw may have stayed
     monkeypatch.setattr(FireflyChain, "advance", lambda *_: 0.0)

@@ -1,4 +1,4 @@
-"""Which moves make an effective draw cheapest: by estimates, and where these may err, by trials."""
+"""Selects the kernel with the cheapest effective draws, by estimates and by pilot runs."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ from pymc_flymc.sampling.bound_choice import (
     valid_bounds,
 )
 from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost, row_seconds
-from pymc_flymc.sampling.trial import (
+from pymc_flymc.sampling.pilot_runs import (
     Independence,
-    try_approximation,
-    try_chain,
-    try_joint_moves,
+    pilot_approximation,
+    pilot_chain,
+    pilot_joint_moves,
 )
 from pymc_flymc.sampling.tuners import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE, Tuner
 from pymc_flymc.sampling.tuners.surrogate import REPEATS
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.target import Target, build_target
 
-__all__ = ["Competition"]
+__all__ = ["KernelSelection"]
 
-#: Metropolis updates given z for an effective draw, per parameter: the least that trials showed.
+#: Metropolis updates given z for an effective draw, per parameter: the least that pilots showed.
 CONDITIONAL_TRANSITIONS = 1.5
 #: Gradients for an effective draw: the fewest given z, in a surrogate's trajectory, and of
-#: Hamiltonian Monte Carlo on all rows where no trial of trajectories says better.
+#: Hamiltonian Monte Carlo on all rows where no pilot run of trajectories says better.
 GIVEN_Z, TRAJECTORY, ALL_ROWS = 5.0, 1.0, 5.0
 #: Of the gradients that some trajectories take, others take this share at least: z, which is given,
 #: holds some of them back, and weights others.
 FEWER = 0.5
-#: What an effective draw must be expected to save before another kernel is compiled and tried, in
-#: seconds: over 4,000 of them, the time that this takes.
+#: Seconds that an effective draw must be expected to save before another kernel is compiled and
+#: tried: over 4,000 draws, the time that this takes.
 WORTHWHILE = 1e-3
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
-#: What a trial may read: so many times all rows, and as many rows as take a second, or as so many
-#: effective draws by what is known.
+#: What a pilot run may read: so many passes over all rows, and as many rows as take this many
+#: seconds, or as many as this many effective draws of the best kernel so far.
 PASSES, SECONDS, DRAWS = 40.0, 1.0, 50.0
-#: Joint moves that cost so much more than their thetas alone would are held back by their rows.
+#: Joint moves that cost this many times what their parameters alone would are held back by rows.
 ROWS_AT_FAULT = 10.0
-#: By how much joint proposals are distrusted whose weights have heavy tails, and walks, whose slow
-#: directions a short chain hardly shows.
+#: Factors on the cost of joint proposals whose weights have heavy tails, and of random walks, whose
+#: slow directions a short chain hardly shows.
 HEAVY_TAILS, WALKS = 3.0, 3.0
 
 
 @dataclass
 class Candidate:
-    """Moves that might sample the model.
+    """A kernel that may sample the model.
 
     Attributes
     ----------
@@ -93,15 +93,15 @@ class Candidate:
         return self.target
 
 
-class Competition:
-    """Finds the moves that sample a model best.
+class KernelSelection:
+    """Finds the kernel that samples a model best.
 
     Joint updates of (theta, z) under a Taylor bound give nearly independent draws where the
-    posterior is concentrated; those through a surrogate follow posteriors of any shape, at the
-    price of gradients; updates given z read fewer rows where remainders are large; and all rows
-    are read where nothing else pays. Candidates are tried in the order of the least that they can
-    cost, until no other can be expected to beat the best. Costs are counted, never timed, and
-    trials have random numbers of their own.
+    posterior is concentrated. Surrogate trajectories follow posteriors of any shape, at the price
+    of gradients. Updates given z read fewer rows where remainders are large. All rows are read
+    where nothing else pays. Candidates have pilot runs in the order of the least that they can
+    cost, until none is left that could beat the best. Costs are counted, never timed, and pilot
+    runs have random numbers of their own.
 
     Parameters
     ----------
@@ -132,8 +132,8 @@ class Competition:
         gradients = self.found_gradients if found else self.least_gradients
         return gradients * (self.n_rows + GRADIENT * self.each)
 
-    def winner(self) -> tuple[Target, Tuner]:
-        """Return the target and the tuner of the best moves."""
+    def best(self) -> tuple[Target, Tuner]:
+        """Return the target and the tuner of the best kernel."""
         taylor = joint_bound(self.problems)
         candidates = self._given_z()
         if taylor is not None:
@@ -196,7 +196,7 @@ class Competition:
     def _joint(self, taylor: Bound, rows: float) -> Candidate:
         # Their weights vary at least as those of the approximation that thetas come from.
         density = expanded_density(self.graph, self.others)
-        cost = _cost(try_approximation(density, self.problems[0]), self.each + rows)
+        cost = _cost(pilot_approximation(density, self.problems[0]), self.each + rows)
         return Candidate(JOINT, "joint moves", lambda: self._build([taylor], JOINT), cost)
 
     def _surrogates(self, taylor: Bound, rows: float) -> list[Candidate]:
@@ -231,10 +231,12 @@ class Competition:
         limit = PASSES * self.n_rows + max(SECONDS / self.row, DRAWS * known)
         if candidate.spec is JOINT:
             hopeless = max(self.all_rows, ROWS_AT_FAULT * candidate.least)
-            weighed, rows = try_joint_moves(target, tuner.brightness, self.others, limit, hopeless)
+            weighed, rows = pilot_joint_moves(
+                target, tuner.brightness, self.others, limit, hopeless
+            )
             candidate.cost = _cost(weighed, self.each + rows)
             if candidate.cost > hopeless:
-                # Not the law of theta makes the weights vary: exact rows must be most of those.
+                # Rows, not parameters, make the weights vary: most of these rows must be exact.
                 for other in left:
                     if other.spec.exact and other.rows > 0.5 * rows:
                         other.rows = np.inf
@@ -242,7 +244,7 @@ class Competition:
         if candidate.spec.exact and self.found_gradients == np.inf:
             # What all rows cost is not known: just this says how many gradients that takes.
             known = np.inf if best is None else best.cost
-        trial = try_chain(target, tuner, self.others, self.each, known, limit)
+        trial = pilot_chain(target, tuner, self.others, self.each, known, limit)
         candidate.cost = trial.cost * (1.0 if candidate.spec.gradients else WALKS)
         if candidate.cost == np.inf:  # a chain that never moved says nothing of others
             return

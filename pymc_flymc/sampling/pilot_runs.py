@@ -1,4 +1,4 @@
-"""Trials before any chain runs: joint proposals that are weighed, and short chains."""
+"""Pilot runs of kernels before sampling: joint proposals that are weighed, and short chains."""
 
 from __future__ import annotations
 
@@ -8,56 +8,55 @@ import numpy as np
 
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.bounds import Problem
+from pymc_flymc.compat.arviz import pareto_index
 from pymc_flymc.kernels.metropolis import INDEPENDENT, new_moves
 from pymc_flymc.reporting import doing
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import GRADIENT
 from pymc_flymc.sampling.sampler import Sampler
-from pymc_flymc.sampling.tails import pareto_index
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import slowest_autocorrelation
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
 __all__ = [
-    "ChainTrial",
     "Independence",
-    "try_approximation",
-    "try_chain",
-    "try_joint_moves",
+    "PilotRun",
+    "pilot_approximation",
+    "pilot_chain",
+    "pilot_joint_moves",
     "weigh_approximation",
 ]
 
-#: Seed of trials, which have random numbers of their own: a choice is the same in each run.
+#: Seed of pilot runs: a kernel is selected in the same way in each run.
 SEED = 20141104
-#: Draws of a trial chain: while it tunes, and that are looked at.
+#: Draws of a pilot chain in tuning, and after it.
 TUNING, DRAWS = 120, 120
-#: After how many it may end, judged by how many.
+#: It may end after this many draws, judged by this many of the latest.
 EARLIEST, LATEST = 60, 20
 
-#: Joint proposals that are weighed, and draws of the approximation that they come from; at least so
-#: many proposals, too.
+#: Joint proposals that are weighed, and draws of the Laplace approximation alone; at least as many
+#: proposals.
 PROPOSALS, APPROXIMATE = 1000, 200
-#: After how many it is looked whether their weights vary too much already.
+#: Proposals between two looks at whether their weights vary too much already.
 EACH = 50
-#: Tail index of weights beyond which their variance is not finite, and how many times the average
-#: one of them must be for that to be a cause for concern.
+#: Tail index of weights beyond which their variance is not finite. It matters if the largest weight
+#: is this many times the average.
 LARGEST_TAIL_INDEX = 0.5
 LARGEST_WEIGHT = 10.0
 
 
 @dataclass(frozen=True)
 class Independence:
-    """What weights of independent proposals say of a chain of these.
+    """What the weights of independent proposals say of an independence sampler.
 
     Attributes
     ----------
     autocorrelation_time : float
         Draws of the chain that are worth one independent draw.
     heavy_tails : bool
-        Whether the posterior is too far from the proposals' law for these estimates, and for the
-        proposals: the Pareto index of the weights (Vehtari et al. 2024) says that they have no
-        finite variance, and some of them do stand out.
+        Whether the posterior is too far from the proposal distribution: some weights stand out,
+        and their Pareto index (Vehtari et al. 2024) says that they have no finite variance.
     """
 
     autocorrelation_time: float
@@ -65,31 +64,29 @@ class Independence:
 
     @classmethod
     def of(cls, log_weights: np.ndarray) -> Independence:
-        """Weigh proposals, -inf where there is no density.
+        """Judge proposals by their log weights, shape (n,), -inf where there is no density.
 
         A state of weight w is left with probability E min(1, W / w), W being the weight of a
-        proposal, so that it lasts for a geometric number of moves: this is what makes an
-        independence sampler's draws dependent.
+        proposal. It lasts for a geometric number of moves, which makes the draws dependent.
         """
         n = len(log_weights)
         finite = log_weights[np.isfinite(log_weights)]
         if len(finite) < n // 2:
             return cls(np.inf, True)
         weights = np.exp(log_weights - finite.max())
-        law = weights / weights.sum()
+        probability = weights / weights.sum()
         positive = weights > 0.0
         leave = np.zeros(n)
         with np.errstate(over="ignore"):
             leave[positive] = [np.mean(np.minimum(1.0, weights / w)) for w in weights[positive]]
-        time = float(np.sum(law[positive] * (2.0 - leave[positive]) / leave[positive]))
-        # Where no weight stands out, the index is large without meaning anything; of a law that is
-        # far from Pareto's it may come out as NaN.
-        heavy = bool(law.max() > LARGEST_WEIGHT / n)
+        time = float(np.sum(probability[positive] * (2.0 - leave[positive]) / leave[positive]))
+        # Where no weight stands out, a large index means nothing. It may be NaN.
+        heavy = bool(probability.max() > LARGEST_WEIGHT / n)
         heavy = heavy and not pareto_index(finite) <= LARGEST_TAIL_INDEX
         return cls(time, heavy)
 
 
-def try_approximation(density: ExpandedDensity, problem: Problem) -> Independence:
+def pilot_approximation(density: ExpandedDensity, problem: Problem) -> Independence:
     """Weigh draws of the Laplace approximation by the model with its rows expanded.
 
     Nothing is compiled, and no row is read: joint moves cannot do better.
@@ -100,28 +97,28 @@ def try_approximation(density: ExpandedDensity, problem: Problem) -> Independenc
 
 
 def weigh_approximation(
-    density: ExpandedDensity, problem: Problem, v: np.ndarray, log_law: np.ndarray
+    density: ExpandedDensity, problem: Problem, v: np.ndarray, log_density: np.ndarray
 ) -> Independence:
-    """Weigh whitened parameters, shape (K, D), by the model with its rows expanded.
+    """Weigh standardised coordinates, shape (K, D), by the model with its rows expanded.
 
     Parameters
     ----------
-    log_law : ndarray, shape (K,)
-        Log density of the law that they were drawn from.
+    log_density : ndarray, shape (K,)
+        Of the distribution that they were drawn from.
     """
     geometry, statistics = problem.anchor.geometry, problem.own.expansion.pack()
-    log_density = [density(geometry.unwhiten(each), statistics)[0] for each in v]
-    return Independence.of(np.array(log_density) - log_law)
+    of_model = [density(geometry.unwhiten(each), statistics)[0] for each in v]
+    return Independence.of(np.array(of_model) - log_density)
 
 
 @doing("trying joint moves")
-def try_joint_moves(
+def pilot_joint_moves(
     target: Target, resampling: Resampling, others: np.ndarray, limit: float, hopeless: float
 ) -> tuple[Independence, float]:
     """Weigh independent proposals of (theta, z), and count the rows that one reads.
 
-    They are fewer if they read more rows than the limit, or if they vary so much that an effective
-    draw reads more rows than what is hopeless: few weights make that less than it is.
+    There are fewer proposals if they read more rows than the limit, or if an effective draw reads
+    more rows than `hopeless`, which few weights can only underestimate.
 
     Parameters
     ----------
@@ -147,7 +144,7 @@ def try_joint_moves(
 
 
 @dataclass(frozen=True)
-class ChainTrial:
+class PilotRun:
     """A short chain of some moves.
 
     Attributes
@@ -170,14 +167,14 @@ class ChainTrial:
 
 
 @doing("trying other moves")
-def try_chain(
+def pilot_chain(
     target: Target,
     tuner: Tuner,
     others: np.ndarray,
     each: float,
     known: float,
     limit: float,
-) -> ChainTrial:
+) -> PilotRun:
     """Run a short chain, as long as it may pay and its cost stays below a limit.
 
     Costs are counts of rows and evaluations, never times: the same model is always sampled in the
@@ -193,11 +190,11 @@ def try_chain(
     sampler = Sampler(target, tuner, tuner.brightness)
     chain, tuning = sampler.new_chain(), sampler.new_tuning(TUNING)
     chain.set_others(others)
-    nothing = ChainTrial(np.inf, np.inf, 0.0, False)
+    nothing = PilotRun(np.inf, np.inf, 0.0, False)
     if not chain.start_dispersed(rng, 1.0):
         return nothing
     tuner.started(chain, rng, dispersed=True)
-    # What a start costs is no part of a draw.
+    # The start is not part of a draw.
     chain.take_queries()
     tuner.gradients(chain)
     # The first one is where the chain begins.
@@ -214,17 +211,17 @@ def try_chain(
         latest = slice(max(0, i + 1 - LATEST), i + 1)
         mean = [float(each[latest].mean()) for each in (costs, gradients, accept)]
         if (i >= EARLIEST and mean[0] > known) or costs.sum() > limit:
-            # Dearer than what is known even if each draw were independent, or too dear to be known:
-            # as if every third one were.
+            # Dearer than the known kernel even if each draw were independent, or too dear for a
+            # pilot run: as if every third draw were independent.
             stuck = _never_moved(draws[latest.start : i + 2])
-            return nothing if stuck else ChainTrial(3.0 * mean[0], 3.0 * mean[1], mean[2], False)
+            return nothing if stuck else PilotRun(3.0 * mean[0], 3.0 * mean[1], mean[2], False)
         if i < TUNING:
             chain, tuning = sampler.learn(chain, tuning, rng)
     if _never_moved(draws[TUNING:]):
         return nothing
     slowest = slowest_autocorrelation(draws[1 + TUNING :])
     effective = DRAWS * (1.0 - slowest) / (1.0 + slowest)
-    return ChainTrial(
+    return PilotRun(
         float(costs[TUNING:].sum()) / effective,
         float(gradients[TUNING:].sum()) / effective,
         float(accept[TUNING:].mean()),
