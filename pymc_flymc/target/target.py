@@ -224,7 +224,6 @@ class Target:
         self.__post_init__()
 
 
-@doing("preparing tables of all rows")
 def build_target(
     graph: DensityGraph,
     problems: Sequence[Problem],
@@ -249,9 +248,24 @@ def build_target(
     ValueError
         If a bound has settings for another number of rows.
     """
+    with doing("preparing tables of all rows"):
+        parts, data = _tables(problems, bounds, graph.sizes, resampling, spec, n_exact)
+    geometry = problems[0].anchor.geometry
+    return Target(graph, parts, n_others, geometry, data, spec, n_exact)
+
+
+def _tables(
+    problems: Sequence[Problem],
+    bounds: Sequence[Bound],
+    sizes: Sequence[int],
+    resampling: Resampling,
+    spec: KernelSpec,
+    n_exact: int,
+) -> tuple[tuple[TargetPart, ...], Data]:
+    """Return the likelihoods with their bounds, and what there is of each row."""
     parts, rows, bright = [], [], []
     chosen = np.empty(0, np.int64)
-    for problem, bound, size in zip(problems, bounds, graph.sizes, strict=True):
+    for problem, bound, size in zip(problems, bounds, sizes, strict=True):
         log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
         try:
             prepared = bound.prepare(problem, log_factor)
@@ -276,7 +290,5 @@ def build_target(
         alias = make_alias_tables(rows[0].constants, bright[0])
     elif isinstance(resampling, ImplicitResampling) and not isinstance(bounds[0], AllRows):
         levels = Levels.of(resampling, np.concatenate(bright))
-    lengths = [n + part.n_shared for n, part in zip(graph.sizes, parts, strict=True)]
-    data = Data(combine_rows(rows, lengths), levels, alias, exact)
-    geometry = problems[0].anchor.geometry
-    return Target(graph, tuple(parts), n_others, geometry, data, spec, n_exact)
+    lengths = [n + part.n_shared for n, part in zip(sizes, parts, strict=True)]
+    return tuple(parts), Data(combine_rows(rows, lengths), levels, alias, exact)

@@ -117,7 +117,7 @@ def test_the_choice_is_the_same_again():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kernel": "surrogate", "brightness": ImplicitResampling()}, "drawn afresh"),
+        ({"kernel": "surrogate", "brightness": ImplicitResampling()}, "drawn again"),
         ({"kernel": "hamiltonian", "proposal": "pcn"}, "follows trajectories"),
         ({"kernel": "joint", "bound": JaakkolaJordan()}, "needs bound=Taylor"),
         ({"kernel": "joint", "bound": {"y": None}}, "needs bound=Taylor"),
