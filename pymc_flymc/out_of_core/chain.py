@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +18,8 @@ __all__ = ["BatchChain"]
 
 #: Seconds that a superbatch should take, and batches that it may have.
 SECONDS, MOST_BATCHES = 1.0, 32
+#: What the next transition depends on.
+SAVED = "started", "state", "n_bright", "key", "next"
 
 
 @dataclass
@@ -156,23 +159,12 @@ class BatchChain:
 
     def save(self) -> dict[str, Any]:
         """Copy of all that the next transition depends on."""
-        state = self.state
-        return {
-            "started": self.started,
-            "v": state.v.copy(),
-            "theta": state.theta.copy(),
-            "log_weight": state.log_weight,
-            "n_bright": self.n_bright,
-            "key": self.key,
-            "next": self.next,
-            "anchor": None,
-        }
+        return {name: copy.deepcopy(getattr(self, name)) for name in (*SAVED, "anchor")}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Return to a saved state."""
-        self.started, self.key, self.next = saved["started"], saved["key"], saved["next"]
-        self.state = BatchState(saved["v"].copy(), saved["theta"].copy(), saved["log_weight"])
-        self.n_bright = saved["n_bright"]
+        for name in SAVED:
+            setattr(self, name, copy.deepcopy(saved[name]))
         self._queries = self._not_finite = 0
         self._waiting.clear()
         self._now = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
 from typing import Any, override
@@ -149,17 +150,12 @@ class FileColumn(Column):
             )
 
     def _read_file(self, start: int, stop: int) -> np.ndarray:
-        out = np.empty((stop - start, *self.shape[1:]), self.dtype)
-        each = out.itemsize * int(np.prod(self.shape[1:]))
-        view, done = memoryview(out.reshape(-1).view(np.uint8)), 0
-        with open(self._path, "rb", buffering=0) as file:
-            file.seek(self._offset + start * each)
-            while done < len(view):
-                n_read = file.readinto(view[done:])
-                if not n_read:
-                    raise ValueError(f"{self._path} is shorter than the map of it")
-                done += n_read
-        return out
+        row = math.prod(self.shape[1:])
+        place, count = self._offset + start * row * self.dtype.itemsize, (stop - start) * row
+        found = np.fromfile(self._path, self.dtype, count, offset=place)
+        if len(found) < count:
+            raise ValueError(f"{self._path} is shorter than the map of it")
+        return found.reshape(stop - start, *self.shape[1:])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by the file's name, and its state."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pymc.model.core import Model
 
 from pymc_flymc.out_of_core.columns import ArrayColumn, Column, as_column
 from pymc_flymc.out_of_core.dask_arrays import is_dask
@@ -14,7 +18,7 @@ from pymc_flymc.out_of_core.source import PARTITION, LocalSource, RowSource
 from pymc_flymc.reporting import log
 from pymc_flymc.settings import check
 
-__all__ = ["merged", "source_of"]
+__all__ = ["merged", "of_table", "source_of"]
 
 #: Partitions at least of what a cluster is to read.
 PARTS = 16
@@ -25,6 +29,49 @@ KINDS = (
     "an array of numbers with a row for each row of the data: of NumPy (a memory map, too), Zarr "
     "or Dask, or columns of a data frame"
 )
+
+
+def of_table(table: Any, model: Model) -> Any:
+    """Return the columns of one table by the data containers of a model, so that rows stay rows.
+
+    A container of one column takes that of its own name, one of several those that the coordinates
+    of its second dimension name.
+
+    Parameters
+    ----------
+    table : data frame or path
+        Of pandas, Polars or Dask; the path of Parquet files, which Dask reads. Anything else is
+        returned as it is.
+
+    Raises
+    ------
+    ValueError
+        If no container takes a column.
+    """
+    if isinstance(table, str | Path):
+        check(
+            find_spec("dask") is not None, "data", "a dict of arrays where Dask is missing", table
+        )
+        import dask.dataframe
+
+        table = dask.dataframe.read_parquet(table)
+    if not hasattr(table, "columns"):
+        return table
+    there, found = set(table.columns), {}
+    for name in (str(variable.name) for variable in model.data_vars):
+        dims = model.named_vars_to_dims.get(name, ())
+        columns = list(model.coords.get(dims[1]) or ()) if len(dims) == 2 else []
+        if name in there:
+            found[name] = table[name]
+        elif columns and there.issuperset(columns):
+            found[name] = table[columns]
+    if not found:
+        raise ValueError(
+            f"none of the table's columns, {', '.join(map(repr, table.columns))}, is the name of a "
+            'data container of the model: pm.Data("y", ...); or give a dict of columns'
+        )
+    log.info(f"columns of data= fill {', '.join(map(repr, found))}")
+    return found
 
 
 def source_of(data: object, client: Any = None) -> RowSource:
@@ -124,12 +171,11 @@ def _as_dask(column: Column, chunks: tuple[int, ...]) -> Any:
     array: Any = getattr(column, "array", None)
     if is_dask(array):
         return array.rechunk({0: chunks})
-    row = column.shape[1:]
+    row, read = column.shape[1:], dask.delayed(column.read)
     if isinstance(array, np.ndarray):
         return dask.array.from_array(array, chunks=(chunks, *row))
-    blocks, start, read = [], 0, dask.delayed(column.read)
-    for n in chunks:
-        block = read(slice(start, start + n))
-        blocks.append(dask.array.from_delayed(block, (n, *row), column.dtype))
-        start += n
+    blocks = [
+        dask.array.from_delayed(read(slice(a, b)), (b - a, *row), column.dtype)
+        for a, b in itertools.pairwise(itertools.accumulate(chunks, initial=0))
+    ]
     return dask.array.concatenate(blocks)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pymc.blocking import PointType
-from pymc.model import Model
+from pymc.model import Model, modelcontext
 from pymc.util import RandomGenerator
 
 from pymc_flymc.bounds import Problem
@@ -67,11 +67,12 @@ class FireflyMH(FireflyStep):
         Values of the free variables, by name, on the scale on which the model defines them: the
         point at which the bound is tuned. By default the posterior mode is searched for. A chain
         that settles far away from either moves its anchor there while it tunes.
-    data : dict, optional
+    data : dict, data frame or path of Parquet files, optional
         All rows, where those in the model are a few of them: from the names of ``pm.Data``
-        containers to arrays of NumPy (memory maps, too), Zarr or Dask, or columns of data frames.
-        Rows are read in passes and then by number, where they lie; see the tutorial on large data.
-        Then there are joint moves only, made and weighed many at a time.
+        containers to arrays of NumPy (memory maps, too), Zarr or Dask, or columns of data frames;
+        or one table, whose columns fill the containers of their names. Rows are read in passes and
+        then by number, where they are stored; see the tutorial on large data. Then there are joint
+        moves only, made and weighed many at a time.
     client : distributed.Client or str, optional
         Dask cluster that holds the rows of Dask arrays in `data`, or the address of its scheduler.
         By default the client that is open, if there is one; else they are read in this process.
@@ -145,7 +146,7 @@ class FireflyMH(FireflyStep):
         kernel: Literal["auto", "joint", "surrogate", "metropolis", "hamiltonian"] = "auto",
         transitions: int | None = None,
         anchor: dict[str, Any] | None = None,
-        data: Mapping[str, Any] | None = None,
+        data: Any = None,
         client: Any = None,
         model: Model | None = None,
         rng: RandomGenerator = None,
@@ -154,11 +155,11 @@ class FireflyMH(FireflyStep):
         check_settings(bound, brightness, proposal, kernel)
         source = None
         if data is not None:
-            from pymc_flymc.out_of_core.data import source_of
+            from pymc_flymc.out_of_core.data import of_table, source_of
             from pymc_flymc.out_of_core.feasibility import check_out_of_core
 
             check_out_of_core(bound, brightness, proposal, kernel)
-            source = source_of(data, client)
+            source = source_of(of_table(data, modelcontext(model)), client)
         self._bound_setting, self._settings = bound, (brightness, proposal, kernel)
         self._build(vars, brightness, transitions, anchor, model, rng, initial_point, source)
 
