@@ -77,6 +77,10 @@ class HamiltonianTuner(Tuner):
         d = len(target.geometry.centre)
         return new_dynamics(d, target.n_slopes, self.length, self.target_accept)
 
+    def dynamics(self, chain: FireflyChain) -> Any:
+        """Return the parameters of trajectories."""
+        return chain.moves
+
     def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
         """Leave out correlations, or all that is known of the posterior's shape, if so asked."""
         if self.metric == "diagonal":
@@ -90,17 +94,17 @@ class HamiltonianTuner(Tuner):
             return
         if not is_last:  # the step size needs a window for the last metric
             chain.set_geometry(learn_geometry(chain.geometry, draws))
-            restart_adaptation(chain.moves.step_size)
+            restart_adaptation(self.dynamics(chain).step_size)
 
     def end_tuning(self, chain: FireflyChain) -> None:
         """Take the averaged step size."""
-        freeze_step(chain.moves.step_size)
+        freeze_step(self.dynamics(chain).step_size)
 
     def statistics(self, chain: FireflyChain) -> dict[str, Any]:
         """Step size, and steps made."""
-        n_steps = int(chain.moves.tally[0])
-        chain.moves.tally[0] = 0.0
-        return {"step_size": float(np.exp(chain.moves.step_size.log_step[0])), "n_steps": n_steps}
+        dynamics = self.dynamics(chain)
+        n_steps, dynamics.tally[0] = int(dynamics.tally[0]), 0.0
+        return {"step_size": float(np.exp(dynamics.step_size.log_step[0])), "n_steps": n_steps}
 
     def gradients(self, chain: FireflyChain) -> float:
         """Return the steps of trajectories."""

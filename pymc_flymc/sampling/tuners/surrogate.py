@@ -8,11 +8,10 @@ import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import make_chain
-from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
 from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_moves, run_kernel
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.metric import learn_geometry
 from pymc_flymc.sampling.tuners.base import Tuner
+from pymc_flymc.sampling.tuners.hamiltonian import HamiltonianTuner
 from pymc_flymc.sampling.tuners.metropolis import plan_with_z
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
@@ -52,12 +51,15 @@ SURROGATE = KernelSpec(
 )
 
 
-class SurrogateTuner(Tuner):
+class SurrogateTuner(HamiltonianTuner):
     """Joint moves whose parameters come by trajectories through a surrogate."""
 
     spec = SURROGATE
-    # Of each several trajectories: where these mix slowly, draws may be dependent.
+    # Each has several trajectories. Where these mix slowly, draws may be dependent.
     most = 10
+
+    def __init__(self) -> None:
+        super().__init__(LENGTH, TARGET_ACCEPT)
 
     def first_transitions(self, target: Target) -> int:
         """Return one: each has several trajectories."""
@@ -86,27 +88,11 @@ class SurrogateTuner(Tuner):
             chain.state.log_weight[0] = -np.inf  # whatever comes is accepted
             chain.advance(rng, 1, 1.0)
 
-    def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
-        """Learn the metric."""
-        if not is_last:  # the step size needs a window for the last metric
-            chain.set_geometry(learn_geometry(chain.geometry, draws))
-            restart_adaptation(chain.moves.dynamics.step_size)
-
-    def end_tuning(self, chain: FireflyChain) -> None:
-        """Take the averaged step size."""
-        freeze_step(chain.moves.dynamics.step_size)
+    def dynamics(self, chain: FireflyChain) -> Any:
+        """Return the parameters of trajectories, which are some of the kernel's."""
+        return chain.moves.dynamics
 
     def statistics(self, chain: FireflyChain) -> dict[str, Any]:
         """Step size, steps made, and the random walk's scale."""
-        dynamics = chain.moves.dynamics
-        n_steps = int(dynamics.tally[0])
-        dynamics.tally[0] = 0.0
-        return {
-            "step_size": float(np.exp(dynamics.step_size.log_step[0])),
-            "n_steps": n_steps,
-            "random_walk_scale": float(np.exp(chain.moves.log_scale[0])),
-        }
-
-    def gradients(self, chain: FireflyChain) -> float:
-        """Return the steps of trajectories."""
-        return float(self.statistics(chain)["n_steps"])
+        scale = float(np.exp(chain.moves.log_scale[0]))
+        return {**super().statistics(chain), "random_walk_scale": scale}
