@@ -11,10 +11,12 @@ from pymc_flymc.likelihoods.base import (
     is_likelihood,
     outcome,
 )
-from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
-from pymc_flymc.likelihoods.beta import Beta
-from pymc_flymc.likelihoods.beta_binomial import BetaBinomial
-from pymc_flymc.likelihoods.binary_links import BernoulliCloglog, BernoulliProbit
+from pymc_flymc.likelihoods.bernoulli import (
+    BernoulliCloglog,
+    BernoulliLogit,
+    BernoulliProbit,
+)
+from pymc_flymc.likelihoods.beta import Beta, BetaBinomial
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.durations import Durations, GammaFree, WeibullFree
 from pymc_flymc.likelihoods.family import JointlySmoothFamily, SmoothFamily

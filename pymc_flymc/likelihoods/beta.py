@@ -1,4 +1,4 @@
-r"""Shares: beta variables with a logistic mean.
+r"""Proportions, beta variables with a logistic mean, and successes in trials of such a chance.
 
 With the mean :math:`\mu = \sigma(\eta)` and :math:`\phi = e^\tau`, which PyMC calls nu, the shapes
 are :math:`A = \mu \phi` and :math:`B = (1 - \mu) \phi`.
@@ -13,20 +13,24 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Constant
 from pytensor.scalar import basic as ps
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.random.basic import BetaRV
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.random.basic import BetaBinomialRV, BetaRV
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import digamma, expit, polygamma
 
 from pymc_flymc.graphs.gammas import log_gamma
 from pymc_flymc.graphs.tools import first_equals, free_inputs
 from pymc_flymc.likelihoods.base import RowParameters
+from pymc_flymc.likelihoods.binomial import BinomialLogit, check_trials
 from pymc_flymc.likelihoods.checks import check_parameter, check_values
-from pymc_flymc.likelihoods.family import Family
-from pymc_flymc.likelihoods.functions import SOFTPLUS
+from pymc_flymc.likelihoods.family import Family, JointlySmoothFamily
+from pymc_flymc.likelihoods.functions import SOFTPLUS, log_rising_of_exp
 from pymc_flymc.likelihoods.links import as_columns, find_log_mean, find_predictor, unreadable
+from pymc_flymc.likelihoods.products import is_from, without
 
-__all__ = ["Beta", "mean_and_size"]
+__all__ = ["Beta", "BetaBinomial"]
+
+_BINOMIAL = BinomialLogit()
 
 
 class Beta(Family):
@@ -42,7 +46,7 @@ class Beta(Family):
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return eta and tau, found inside the graphs of the shapes."""
         a, b = rv.owner.op.dist_params(rv.owner)
-        predictors = mean_and_size(a, b, "nu", rv)
+        predictors = _mean_and_size(a, b, "nu", rv)
         if predictors is None:
             raise unreadable(rv, "mu", "logistic", f"{self.usage}, one nu for all rows")
         return RowParameters(self, predictors)
@@ -53,9 +57,7 @@ class Beta(Family):
         check_values((values > 0.0) & (values < 1.0), values, name, "between 0 and 1")
         return values
 
-    def log_likelihood(
-        self, arguments: Sequence[TensorVariable], y: TensorVariable
-    ) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return the log density, without what depends on y alone.
 
         As ``log Gamma(A) = log Gamma(1 + A) - log A``, shapes may be as small as they will.
@@ -74,7 +76,8 @@ class Beta(Family):
 
         With :math:`w = \mu (1 - \mu)` and :math:`h = \mathrm{logit}(y) - \psi(A) + \psi(B)` the
         derivative in eta is :math:`\phi w h`. Products of w, h and their derivatives are limited
-        factor by factor. For digamma functions and their derivatives
+        factor by factor; limits from the graph would be far larger, as its terms cancel. For
+        digamma functions and their derivatives
 
         .. math:: 1 < x \psi'(x) < 1 + 1/x, \quad -1/x < x \psi'(x) + x^2 \psi''(x) < 0, \quad
                   1/2 < x^2 \psi'(x) - x < 1, \quad
@@ -116,17 +119,54 @@ class Beta(Family):
         return np.asarray(_anywhere(np.exp(tau), np.abs(tau), y) * spread.sum(axis=0) ** 3)
 
 
-def mean_and_size(
+class BetaBinomial(JointlySmoothFamily):
+    r"""Observed successes in n trials of a beta-distributed chance, of mean ``sigmoid(eta_n)``.
+
+    The log-likelihood of y successes is :math:`R(A, y) + R(B, n - y) - R(\phi, n)` with
+    :math:`R(x, k) = \sum_{j < k} \log(x + j)`, but for what depends on y alone. The larger
+    :math:`\tau` is, the less the chance varies.
+    """
+
+    name = "beta-binomial"
+    usage = "pm.BetaBinomial(n=n, alpha=nu * pm.math.sigmoid(eta), beta=nu * pm.math.sigmoid(-eta))"
+    distributions: Any = BetaBinomialRV
+    n_predictors = 2
+    row_data: tuple[str, ...] = ("n",)
+    log_concave = False
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return eta and tau, found inside the graphs of the shapes, and the number of trials."""
+        n, a, b = rv.owner.op.dist_params(rv.owner)
+        check_trials(n, rv)
+        predictors = _mean_and_size(a, b, "alpha + beta", rv)
+        if predictors is None:
+            usage = f"{self.usage}, one nu for all rows"
+            raise unreadable(rv, "mean", "logistic", usage)
+        return RowParameters(self, predictors, row_data=[n])
+
+    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Check successes and trials, shape (N, 2), as `BinomialLogit.read_observed`."""
+        return _BINOMIAL.read_observed(values, name)
+
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
+        """Return the log-likelihood but for the binomial coefficient."""
+        (eta, tau), (successes, trials) = arguments, y
+        value: Any = log_rising_of_exp(tau - pt.softplus(-eta), successes)
+        value += log_rising_of_exp(tau - pt.softplus(eta), trials - successes)
+        return value - log_rising_of_exp(tau, trials)
+
+
+def _mean_and_size(
     a: TensorVariable, b: TensorVariable, name: str, rv: TensorVariable
 ) -> TensorVariable | None:
-    """Return eta and log nu, shape (N, 2), of the shapes `shapes_of` understands, or None.
+    """Return eta and log nu, shape (N, 2), of the shapes `_shapes_of` understands, or None.
 
     Raises
     ------
     ValueError
         If a constant nu is not positive and finite; `name` is what the message calls it.
     """
-    found = shapes_of(a, b)
+    found = _shapes_of(a, b)
     if found is None:
         return None
     eta, nu = found
@@ -139,7 +179,7 @@ def mean_and_size(
     return as_columns(eta, tau)
 
 
-def shapes_of(a: TensorVariable, b: TensorVariable) -> tuple[Any, Any] | None:
+def _shapes_of(a: TensorVariable, b: TensorVariable) -> tuple[Any, Any] | None:
     """Return eta and nu of the shapes ``nu sigmoid(eta)`` and ``nu (1 - sigmoid(eta))``, or None.
 
     nu is a scalar if it is the same for all rows.
@@ -151,9 +191,9 @@ def shapes_of(a: TensorVariable, b: TensorVariable) -> tuple[Any, Any] | None:
 
     for mean, nu in _products(a):
         for other, nu_too in _products(b):
-            nu = _bare(nu)
+            nu = without(nu, DimShuffle)
             eta, minus = (find_predictor(v, expit) for v in (mean, other))
-            if eta is None or minus is None or not same(nu, _bare(nu_too)):
+            if eta is None or minus is None or not same(nu, without(nu_too, DimShuffle)):
                 continue
             (sign, one), (sign_too, two) = _signed(eta), _signed(minus)
             if sign == -sign_too and same(one, two):
@@ -163,36 +203,23 @@ def shapes_of(a: TensorVariable, b: TensorVariable) -> tuple[Any, Any] | None:
 
 def _signed(v: Any) -> tuple[int, Any]:
     """Return 1 or -1 and the variable that v is so many times."""
-    op, inputs = (None, []) if v.owner is None else (v.owner.op, v.owner.inputs)
-    kind = type(op.scalar_op) if isinstance(op, Elemwise) else None
-    if kind is ps.Neg:
-        sign, inner = _signed(inputs[0])
+    if is_from(v, ps.Neg):
+        sign, inner = _signed(v.owner.inputs[0])
         return -sign, inner
-    if kind is ps.Mul and len(inputs) == 2:
-        for factor, other in (inputs, inputs[::-1]):
-            number = _bare(factor)
-            if isinstance(number, Constant) and number.data.size == 1 and number.data == -1:
-                sign, inner = _signed(other)
-                return -sign, inner
+    for factor, other in _products(v):
+        number = without(factor, DimShuffle)
+        if isinstance(number, Constant) and number.data.size == 1 and number.data == -1:
+            sign, inner = _signed(other)
+            return -sign, inner
     return 1, v
 
 
 def _products(v: TensorVariable) -> list[tuple[Any, Any]]:
     """Return the factors of a product of two, in both orders."""
-    op = None if v.owner is None else v.owner.op
-    if not isinstance(op, Elemwise) or not isinstance(op.scalar_op, ps.Mul):
-        return []
-    if len(v.owner.inputs) != 2:
+    if not is_from(v, ps.Mul) or len(v.owner.inputs) != 2:
         return []
     p, q = v.owner.inputs
     return [(p, q), (q, p)]
-
-
-def _bare(v: Any) -> Any:
-    """Return a variable before axes of length one were put to it."""
-    while v.owner is not None and isinstance(v.owner.op, DimShuffle):
-        (v,) = v.owner.inputs
-    return v
 
 
 def _residual(eta: np.ndarray, tau: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class BinomialLogit(SmoothFamily):
             )
         return values
 
-    def log_likelihood(self, arguments: Any, y: Any) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return ``y eta - n log(1 + exp(eta))``: all of it but a term that depends on y alone."""
         (eta,), (successes, trials) = arguments, y
         return successes * eta - trials * pt.softplus(eta)

@@ -78,7 +78,7 @@ class Durations(SmoothFamily):
         check_values(is_positive(y) & (y <= upper), y, name, expected)
         return np.stack([np.where(y < upper, self.mass, 0.0), y**self.power], axis=1)
 
-    def log_likelihood(self, arguments: Sequence[TensorVariable], y: Any) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return ``-a eta - (y exp(-eta))^k``, without what does not depend on eta."""
         (eta,), (mass, power) = arguments, y
         value: Any = -mass * eta - power * pt.exp(-self.power * eta)
@@ -149,7 +149,7 @@ class GammaFree(Family):
         check_values(is_positive(y), y, name, "positive and finite")
         return y
 
-    def log_likelihood(self, arguments: Sequence[TensorVariable], y: Any) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return the log-likelihood, without what depends on y alone."""
         eta, log_shape = arguments
         value: Any = pt.exp(log_shape) * (pt.log(y) - eta - y * pt.exp(-eta))

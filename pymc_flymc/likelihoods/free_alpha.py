@@ -63,9 +63,7 @@ class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, JointlySmoothFamily):
 
     read_observed = staticmethod(check_positive_counts)
 
-    def log_likelihood(
-        self, arguments: Sequence[TensorVariable], y: TensorVariable
-    ) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return the log-likelihood but for ``log y!``."""
         eta, tau = arguments
         value: Any = _apart_from_s(eta, tau, y) - exponent(eta, tau)
@@ -98,9 +96,7 @@ class ZeroInflatedNegativeBinomialFree(ZeroInflated):
 
     read_observed = staticmethod(check_counts)
 
-    def log_likelihood(
-        self, arguments: Sequence[TensorVariable], y: TensorVariable
-    ) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return the log-likelihood but for ``log y!``; both branches are finite everywhere."""
         eta, tau, a = arguments
         s = exponent(eta, tau)

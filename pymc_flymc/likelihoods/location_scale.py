@@ -95,9 +95,7 @@ class LocationScale(Family):
         """
         raise NotImplementedError
 
-    def log_likelihood(
-        self, arguments: Sequence[TensorVariable], y: TensorVariable
-    ) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return the log density."""
         eta, *nuisances = arguments
         z = (y - eta) * pt.exp(-nuisances[-1])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.scalar import basic as ps
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.basic import NegBinomialRV
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
@@ -22,6 +22,7 @@ from pymc_flymc.likelihoods.family import Family
 from pymc_flymc.likelihoods.forms import NEGATIVE_BINOMIAL
 from pymc_flymc.likelihoods.functions import log_rising_of_exp
 from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
+from pymc_flymc.likelihoods.products import is_from, without
 
 __all__ = ["NegativeBinomialFree", "NegativeBinomialLog", "read_negative_binomial"]
 
@@ -76,9 +77,7 @@ class NegativeBinomialFree(_NegativeBinomial):
 
     read_observed = staticmethod(check_counts)
 
-    def log_likelihood(
-        self, arguments: Sequence[TensorVariable], y: TensorVariable
-    ) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return the log-likelihood but for ``log y!``."""
         psi, log_alpha = arguments
         alpha = pt.exp(log_alpha)
@@ -110,19 +109,9 @@ def read_negative_binomial(rv: TensorVariable) -> tuple[Any, Any, Any]:
 
 def _logs_of_a_ratio(v: TensorVariable) -> tuple[TensorVariable, TensorVariable] | None:
     """Return (a, b) if v is log(a) - log(b), as PyMC writes the log odds; else None."""
-    if not _is(v, ps.Sub):
+    if not is_from(v, ps.Sub):
         return None
-    parts = []
-    for part in v.owner.inputs:
-        while part.owner is not None and isinstance(part.owner.op, DimShuffle):
-            part = part.owner.inputs[0]
-        if not _is(part, ps.Log):
-            return None
-        parts.append(part.owner.inputs[0])
-    return parts[0], parts[1]
-
-
-def _is(v: TensorVariable, scalar_op: type) -> bool:
-    """Whether a variable comes from an elementwise operation."""
-    op = None if v.owner is None else v.owner.op
-    return isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar_op)
+    parts = [without(part, DimShuffle) for part in v.owner.inputs]
+    if not all(is_from(part, ps.Log) for part in parts):
+        return None
+    return parts[0].owner.inputs[0], parts[1].owner.inputs[0]

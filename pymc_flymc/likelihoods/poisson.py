@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytensor.tensor as pt
 from pytensor.tensor.random.basic import PoissonRV
@@ -37,9 +38,7 @@ class PoissonLog(SmoothFamily):
 
     read_observed = staticmethod(check_counts)
 
-    def log_likelihood(
-        self, arguments: Sequence[TensorVariable], y: TensorVariable
-    ) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return ``y eta - exp(eta)``: all of it but a term that depends on y alone."""
         (eta,) = arguments
         return y * eta - pt.exp(eta)

@@ -14,7 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import first_equals, free_inputs
 
-__all__ = ["number_times_data", "simplified"]
+__all__ = ["is_from", "number_times_data", "simplified", "without"]
 
 
 def simplified(v: TensorVariable, signs: bool = True) -> Any:
@@ -31,7 +31,7 @@ def simplified(v: TensorVariable, signs: bool = True) -> Any:
         Without them the result is right where they are one.
     """
     powers = _powers(v, first_equals(v))
-    ones = [u for u in powers if _is(u, ps.Sign)]
+    ones = [u for u in powers if is_from(u, ps.Sign)]
     for u in ones:
         odd = [
             w for w, p in _powers(u.owner.inputs[0], {}).items() if p % 2 and not _is_positive(w)
@@ -70,7 +70,7 @@ def _powers(v: TensorVariable, first: dict[Any, Any]) -> dict[Any, float]:
     while todo:
         u, power = todo.pop()
         if all(u.type.broadcastable):  # a number may have got axes
-            u = _without(u, DimShuffle)
+            u = without(u, DimShuffle)
         factors = _factors(u)
         if factors is None:
             u = first.get(u, u)
@@ -86,22 +86,22 @@ def _factors(v: Any) -> list[tuple[Any, float]] | None:
     Roots are not looked into: that of a square is not what was squared where this is negative.
     """
     inputs = v.owner.inputs if v.owner is not None else []
-    if _is(v, ps.Mul):
+    if is_from(v, ps.Mul):
         return [(u, 1.0) for u in inputs]
-    if _is(v, ps.TrueDiv):
+    if is_from(v, ps.TrueDiv):
         return [(inputs[0], 1.0), (inputs[1], -1.0)]
-    if _is(v, ps.Reciprocal):
+    if is_from(v, ps.Reciprocal):
         return [(inputs[0], -1.0)]
-    if _is(v, ps.Sqr):
+    if is_from(v, ps.Sqr):
         return [(inputs[0], 2.0)]
-    if _is(v, ps.Pow) and (power := _exponent(v)) is not None and power == round(power):
+    if is_from(v, ps.Pow) and (power := _exponent(v)) is not None and power == round(power):
         return [(inputs[0], power)]
     return None
 
 
 def _exponent(v: Any) -> float | None:
     """Return the exponent of a power, if it is a number."""
-    exponent = _without(v.owner.inputs[1], DimShuffle)
+    exponent = without(v.owner.inputs[1], DimShuffle)
     return (
         float(np.ravel(exponent.data)[0])
         if isinstance(exponent, Constant) and np.size(exponent.data) == 1
@@ -111,21 +111,21 @@ def _exponent(v: Any) -> float | None:
 
 def _is_positive(v: Any) -> bool:
     """Whether a variable is never negative: an exponential function, a root, a positive number."""
-    v = _without(v, DimShuffle, ViewOp)
+    v = without(v, DimShuffle, ViewOp)
     if isinstance(v, Constant):
         return bool(np.all(v.data > 0))
-    is_root = _is(v, ps.Pow) and _exponent(v) == 0.5
-    return is_root or _is(v, ps.Sqrt) or _is(v, ps.Exp)
+    is_root = is_from(v, ps.Pow) and _exponent(v) == 0.5
+    return is_root or is_from(v, ps.Sqrt) or is_from(v, ps.Exp)
 
 
-def _without(v: Any, *wrappers: Any) -> Any:
+def without(v: Any, *wrappers: Any) -> Any:
     """Return what stands inside views."""
     while v.owner is not None and isinstance(v.owner.op, wrappers):
         (v,) = v.owner.inputs
     return v
 
 
-def _is(v: Any, kind: Any) -> bool:
+def is_from(v: Any, kind: Any) -> bool:
     """Whether a variable comes from an elementwise operation."""
     op = None if v.owner is None else v.owner.op
     return isinstance(op, Elemwise) and isinstance(op.scalar_op, kind)

@@ -79,9 +79,7 @@ class Softmax:
         check_values(good, values, name, f"classes 0 to {self.n_predictors}")
         return values.astype(np.int16)
 
-    def log_likelihood(
-        self, arguments: Sequence[TensorVariable], y: TensorVariable
-    ) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return ``eta_y - log sum exp eta``, which neither overflows nor cancels."""
         chosen: Any = 0.0
         for k, eta in enumerate(arguments, start=1):

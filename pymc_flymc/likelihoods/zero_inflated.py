@@ -88,7 +88,7 @@ class _OfOnePredictor(ZeroInflated):
         """Check counts as their own family does."""
         return np.asarray(self.base.read_observed(values, name))
 
-    def log_likelihood(self, arguments: Sequence[TensorVariable], y: Any) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return the log-likelihood; branches that are not taken get arguments near zero."""
         eta, a = arguments
         columns = list(y) if self.row_data else [y]

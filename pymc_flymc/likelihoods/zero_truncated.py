@@ -82,9 +82,7 @@ class ZeroTruncatedPoisson(ZeroTruncated):
         tail = 1.0 + far ** (order - 1) * np.exp(-far)
         return np.asarray(t * np.minimum(np.minimum(0.5 + slope * t, most), tail))
 
-    def log_likelihood(
-        self, arguments: Sequence[TensorVariable], y: TensorVariable
-    ) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return ``y eta - t - log(1 - exp(-t))``."""
         (eta,) = arguments
         return y * eta - pt.exp(eta) - log_positive(eta)
@@ -113,7 +111,7 @@ class ZeroTruncatedNegativeBinomial(ZeroTruncated, SmoothFamily):
         """Check counts, the first column of (N, 2), and return them with alpha."""
         return np.column_stack([check_positive_counts(values[:, 0], name), values[:, 1]])
 
-    def log_likelihood(self, arguments: Sequence[TensorVariable], y: Any) -> TensorVariable:
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return ``y psi - (y + alpha) log(1 + exp(psi)) - log(1 - exp(-s))``."""
         (psi,), (count, alpha) = arguments, y
         log_s = pt.log(alpha) + log_softplus(psi)
