@@ -55,7 +55,8 @@ class Family:
             If there are other values: of most families those that they say, NaN of all.
         """
         values = np.asarray(values, dtype=np.float64)
-        check_values(np.isfinite(values), values, name, "finite")
+        finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+        check_values(finite, values, name, "finite")
         return values
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
@@ -142,7 +143,6 @@ class JointlySmoothFamily(Family):
 @functools.lru_cache(maxsize=64)
 def _growth_of(likelihood: SmoothFamily) -> float:
     """Return the rate of third and fourth derivatives, which must be the same for all rows."""
-    # Two rows, which differ in all that a rate might depend on.
-    y = np.arange(1.0, 3.0)[:, None] * np.ones(1 + len(likelihood.row_data))
-    y = y if likelihood.row_data else y[:, 0]
+    # Two rows: what has a value for each row is no rate.
+    y = np.ones((2, 1 + len(likelihood.row_data)) if likelihood.row_data else 2)
     return max(limit_anywhere(likelihood, order, np.zeros(2), y).rate for order in (3, 4))

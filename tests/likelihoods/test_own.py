@@ -12,7 +12,7 @@ from pytensor.tensor.random.basic import LogisticRV
 
 from pymc_flymc import FireflyMH
 from pymc_flymc.graphs.tools import evaluate, known_length
-from pymc_flymc.likelihoods import LIKELIHOODS, BernoulliLogit, RowParameters
+from pymc_flymc.likelihoods import LIKELIHOODS, BernoulliLogit, RowParameters, SmoothFamily
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.steps import drive
@@ -65,6 +65,15 @@ def test_limits_of_the_documentation(page):
     for order, high in ((3, low), (3, low + 1.0), (4, low + 1.0)):
         ours, own = (each.derivative_bound(order, low, high, y) for each in (computed, written))
         np.testing.assert_allclose(ours, own, rtol=1e-9)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_observed_values_are_finite(columns):
+    """With constants of rows or without."""
+    values = np.ones((5, columns))
+    values[3, -1] = np.nan
+    with pytest.raises(ValueError, match="y has 1 values that are not finite, first in row 3"):
+        SmoothFamily().read_observed(values if columns > 1 else values[:, 0], "y")
 
 
 def test_likelihood_without_a_bound(page):
