@@ -235,7 +235,8 @@ def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
 
     def hessian_times(v: np.ndarray, p: np.ndarray) -> np.ndarray:
         product = objective.hessian_times(geometry.unwhiten(v), geometry.spread(p))
-        return -geometry.whiten_gradient(product)
+        # A step beyond what doubles can hold is tried, and refused for its value.
+        return -geometry.whiten_gradient(product) if np.all(np.isfinite(product)) else p
 
     trust_radius = np.sqrt(len(theta))
     result = minimize(

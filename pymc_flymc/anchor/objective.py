@@ -224,8 +224,8 @@ class Objective:
             raise UnsupportedModelError(
                 f"no posterior mode found: {self.posterior.layout.describe(furthest)} has come to "
                 f"{theta[furthest]:.3g} (unconstrained), where the curvature of the log density is "
-                "not finite. A prior that keeps away from there would give it a mode; or give "
-                "FireflyMH an anchor="
+                "not finite, as in the funnel of a scale and its effects. Write these as scale * z "
+                "with z ~ Normal(0, 1), or give it a prior that keeps away from there"
             )
         return block, diagonal, cross, groups
 

@@ -137,6 +137,16 @@ def test_start_without_density_is_explained():
             FireflyMH()
 
 
+def test_start_without_a_derivative_is_explained():
+    X, y = logistic_rows(200, 4, spread=1.0)
+    with pm.Model():
+        beta = pm.Normal("beta", 0.0, 1.0, shape=4)
+        pm.Potential("edge", -pm.math.sqrt(beta[2] ** 2))
+        pm.Bernoulli("y", logit_p=X @ beta, observed=y)
+        with pytest.raises(UnsupportedModelError, match=r"no finite derivative in beta\[2\]"):
+            FireflyMH()
+
+
 def test_scale_without_mode_is_found(searches):
     """A common scale and all its coefficients go to zero together: these are integrated out."""
     rng = np.random.default_rng(8)
@@ -154,12 +164,15 @@ def test_scale_without_mode_is_found(searches):
     assert anchor.passes < 15
 
 
-def funnel(prior, size):
+def funnel(prior, size, n_groups=0):
     """Model with a scale, and effects with that scale which no row depends on."""
     X, y = logistic_rows(1000, 3, spread=1.0)
     with pm.Model() as model:
-        pm.Bernoulli("y", logit_p=X @ pm.Normal("beta", shape=3), observed=y)
+        eta = X @ pm.Normal("beta", shape=3)
         prior("a", 0.0, pm.HalfCauchy("s", 1.0), shape=size)
+        if n_groups:
+            eta += pm.Normal("u", shape=n_groups)[np.arange(1000) % n_groups]
+        pm.Bernoulli("y", logit_p=eta, observed=y)
     return model
 
 
@@ -172,9 +185,11 @@ def test_funnel_outside_the_rows(searches, size):
     assert np.all((sds > 0.5) & (sds < 2.0))
 
 
-def test_funnel_without_a_mode_is_explained():
-    """Laplace's distribution has no curvature by which effects could be integrated out."""
-    with funnel(pm.Laplace, 200), pytest.raises(UnsupportedModelError, match="s_log__ has come to"):
+@pytest.mark.parametrize(("prior", "size", "n_groups"), [(pm.Laplace, 200, 0), (pm.Normal, 9, 320)])
+def test_funnel_without_a_mode_is_explained(prior, size, n_groups):
+    """Where nothing can be integrated out: without curvature, and beside many effects."""
+    message = "s_log__ has come to .* as in the funnel"
+    with funnel(prior, size, n_groups), pytest.raises(UnsupportedModelError, match=message):
         FireflyMH()
 
 
