@@ -98,5 +98,7 @@ def unwrapped(function: Any, environment: str) -> Any:
     # Numba's file has the name of the source's, which PyTensor makes up anew in each process.
     code = graph.__code__.replace(co_filename=outer.__code__.co_filename)
     same = FunctionType(code, graph.__globals__, graph.__name__)
-    keep_as(same, sha256(f"{key}_unwrapped_{environment}".encode()).hexdigest())
-    return numba_njit(same, final_function=True, cache=True, nogil=True)
+    keep_as(same, sha256(f"{key}_inline_{environment}".encode()).hexdigest())
+    # In a loop over rows what depends on no row is then computed once: LLVM leaves graphs of more
+    # than some twenty operations as calls, and evaluates their exponentials again and again.
+    return numba_njit(same, final_function=True, cache=True, nogil=True, forceinline=True)

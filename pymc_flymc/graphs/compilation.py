@@ -47,6 +47,9 @@ FLATTENING = rewrites(
     "local_mul_canonizer",
     "local_greedy_distributor",
 )
+#: Of rows operations are not put together: what is made of them is a function of its own, which is
+#: not inlined where it comes from disk, see `unwrapped`.
+OF_ROWS = FLATTENING + rewrites("fusion")
 
 
 class DensityGraphs(NamedTuple):
@@ -196,7 +199,7 @@ class RowFactor:
 @_memoised_for_factor
 def compile_log_factor(factor: RowFactor) -> NativeFunction:
     """Compile a row's log factor into a native function of signature `LOG_FACTOR`."""
-    graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])], FLATTENING)
+    graph = _compile(factor.inputs, [pt.scalar_from_tensor(factor.value[0])], OF_ROWS)
     return _for_rows(_log_factors, graph, factor, LOG_FACTOR)
 
 
@@ -208,7 +211,7 @@ def compile_log_factor_gradient(factor: RowFactor) -> NativeFunction:
     known: Any = {factor.value: pt.ones((1,))}
     slopes: Any = pytensor.grad(None, wrt, known_grads=known, disconnected_inputs="ignore")
     outputs = [pt.scalar_from_tensor(factor.value[0]), *slopes]
-    graph = _compile(factor.inputs, outputs, FLATTENING)
+    graph = _compile(factor.inputs, outputs, OF_ROWS)
     return _for_rows(_log_factor_gradients, graph, factor, LOG_FACTOR_GRADIENT)
 
 
