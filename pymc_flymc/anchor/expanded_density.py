@@ -63,8 +63,8 @@ class ExpandedDensity:
     Notes
     -----
     Where PyTensor has no second derivatives of the model, differences of gradients take their
-    place. They say where the anchor is and how proposals are shaped, which no draw depends on in
-    law: they need not be exact.
+    place. They say where the anchor is and how proposals are shaped, on which the
+    distribution of draws does not depend: they need not be exact.
 
     Where the model's graph raises, by an ``Assert`` say, its value is -inf and all else NaN: the
     points at which the set-up looks are no draws. `error` is what the last evaluation of the value

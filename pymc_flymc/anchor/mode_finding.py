@@ -24,10 +24,10 @@ from pymc_flymc.reporting import doing, log
 
 __all__ = ["ModeFinder"]
 
-#: After subsamples a pass over all rows is worth more than that: this much for each parameter, and
-#: in all, so that bounds touch within one sd of the mode, and the mean square of the draws'
-#: distance from there is larger by one per cent. The step is still made, without a pass, to the
-#: centre of the Laplace approximation.
+#: After subsamples the search over all rows ends when a step would gain less than this, for each
+#: parameter and in all. Then bounds touch within one sd of the mode, and the mean square of the
+#: draws' distance from there is larger by one per cent. The step to the centre of the Laplace
+#: approximation is still made: it takes no pass.
 TALL_TOLERANCE, LARGEST_TOLERANCE = 0.005, 0.5
 #: The modes of a subsample and of all rows differ by as much, for each parameter, anyway.
 SUBSAMPLE_TOLERANCE = 0.25

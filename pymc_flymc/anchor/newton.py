@@ -21,15 +21,15 @@ TOLERANCE = 1e-3
 #: Once a step would gain less, the search takes account of all that the objective's curvature has.
 NEAR = 10.0
 MAX_STEPS = 100
-#: The part of its length to which a Newton step that does not rise is shortened, and that below
-#: which the next one is damped.
+#: A Newton step that does not raise the density is shortened to a part of its length between these
+#: two. Where less than the third is left, the next step is damped.
 SHORTEST, LONGEST, SHORT = 0.05, 0.5, 0.25
-#: Damping of steps, in units of the rows' curvature at the start of the search: where it begins, by
-#: what it is raised until a step rises, below what there is none, and above what rounding is why
-#: nothing rises.
+#: Damping of steps, in units of the rows' curvature at the start of the search: its first value,
+#: the factor by which it is changed, the least value that counts, and the largest. Beyond that no
+#: step raises the density because of rounding, and the search is over.
 FIRST, RAISE, LEAST, LARGEST = 1e-2, 4.0, 1e-5, 1e9
-#: It is lowered after a step that gains more than this share of the predicted gain, and raised
-#: after one that gains less than that.
+#: Damping is lowered after a step that gains more than the first share of the predicted gain, and
+#: raised after one that gains less than the second.
 GOOD, BAD = 0.75, 0.1
 
 

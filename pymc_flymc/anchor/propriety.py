@@ -1,11 +1,11 @@
 """Propriety: directions of recession, along which neither the prior nor the likelihood ever falls.
 
-Only a flat prior can let that happen. A density that does not change along a line, or does not fall
-along a ray, from wherever these begin, has an infinite integral. Directions are proposed by the
-rank of the likelihood's curvature among parameters with flat priors: what has none where the search
-ended (lines), or none far beyond its last Newton step (rays). Only these are then tried on all
-rows, and refused if the log-likelihood at a very great distance is what it is here. So no proper
-posterior is refused, and none with proper priors costs anything.
+A density that does not change along a line, or does not fall along a ray, wherever these begin, has
+an infinite integral. Only flat priors let that happen. Candidates come from a rank test of the
+likelihood's curvature among parameters with flat priors: directions without curvature where the
+search ended (lines), and those without curvature far beyond its last Newton step (rays). Each is
+then tried on all rows: the model is refused if the log-likelihood at a very great distance is what
+it is here. So no proper posterior is refused, and models with proper priors cost nothing more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a model brings, compiled for the kernels: its density and its rows' factors."""
+"""A model's density and its rows' factors, compiled for the kernels."""
 
 from __future__ import annotations
 

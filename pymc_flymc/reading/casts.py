@@ -24,7 +24,7 @@ def cast_rows(array: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
     Raises
     ------
     ValueError
-        If a value is none of the type; it names the value and says what to do.
+        If the type cannot hold a value; it names the value and says what to do.
     """
     if array.dtype == dtype:
         return array

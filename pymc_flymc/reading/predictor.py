@@ -127,10 +127,10 @@ def split_predictor(
         Rows in the place of those that shared variables hold. What is read holds for any rows then:
         the design has the same columns, the same coefficients in the same order.
     """
-    foreign = [v for v in free_inputs([eta]) if not isinstance(v.type, TensorType)]
-    if foreign:
+    random = [v for v in free_inputs([eta]) if not isinstance(v.type, TensorType)]
+    if random:
         raise UnsupportedModelError(
-            f"the linear predictor of {name!r} depends on {foreign[0]}: it is not a function of "
+            f"the linear predictor of {name!r} depends on {random[0]}: it is not a function of "
             "the model's variables (random numbers, of pm.Minibatch or made with .dist(), are none)"
         )
     frozen = freeze(eta, shapes, values)
