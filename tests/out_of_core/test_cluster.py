@@ -196,7 +196,7 @@ def test_places_of_bad_rows(expected):
     data = {name: values.astype(float) for name, values in expected[0].items()}
     data["y"][1600] = 2.0
     with new_cluster(1) as made, distributed.Client(made) as client:
-        with pytest.raises(ValueError, match="row 1,600, in partition 2: y_obs has values other"):
+        with pytest.raises(ValueError, match="row 1,600, in partition 2: y_obs has values that"):
             sampled(client, data)
         data["y"][1600], data["X"][2000, 1] = 1.0, np.nan
         with pytest.raises(ValueError, match="row 2,000, in partition 3: the data of 'X' have NaN"):
