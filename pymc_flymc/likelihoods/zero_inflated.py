@@ -174,9 +174,9 @@ def _base_of(counts: TensorVariable) -> Any:
 def third_of_zero_anywhere(
     s: np.ndarray, a: np.ndarray, c: np.ndarray, c_a: np.ndarray
 ) -> np.ndarray:
-    r"""Return a limit of the same which grows with the distance d like ``exp(3 d)``.
+    r"""Return a limit on third derivatives of ``log(1 + exp(a - s))`` at any distance d.
 
-    It is for an s that grows no faster than ``exp(d)``, and whose k-th derivative along the
+    It grows like ``exp(3 d)``, and is for an s that grows no faster than ``exp(d)``, and whose k-th derivative along the
     direction is at most :math:`c^k s`, as that of a Poisson variable.
 
     Factors of the derivatives are :math:`p (1 - p) s^k \le e^{-|a - s|} s^k` and :math:`p\, s`,

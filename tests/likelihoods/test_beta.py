@@ -1,4 +1,4 @@
-"""Shares, beta variables: reading, limits on derivatives, the bound, exactness."""
+"""Proportions, beta variables: reading, limits on derivatives, the bound, exactness."""
 
 import numpy as np
 import pymc as pm
