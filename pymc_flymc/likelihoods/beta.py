@@ -34,7 +34,7 @@ _BINOMIAL = BinomialLogit()
 
 
 class Beta(Family):
-    r"""Observed proportions with the mean ``sigmoid(eta_n)``; :math:`\tau` is the second predictor."""
+    r"""Observed proportions of mean ``sigmoid(eta_n)``; :math:`\tau` is the second predictor."""
 
     name = "beta"
     usage = "pm.Beta(mu=pm.math.sigmoid(eta), nu=nu)"

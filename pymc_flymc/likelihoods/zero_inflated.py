@@ -176,8 +176,8 @@ def third_of_zero_anywhere(
 ) -> np.ndarray:
     r"""Return a limit on third derivatives of ``log(1 + exp(a - s))`` at any distance d.
 
-    It grows like ``exp(3 d)``, and is for an s that grows no faster than ``exp(d)``, and whose k-th derivative along the
-    direction is at most :math:`c^k s`, as that of a Poisson variable.
+    It grows like ``exp(3 d)``. It is for an s that grows no faster than ``exp(d)``, and whose k-th
+    derivative along the direction is at most :math:`c^k s`, as that of a Poisson variable.
 
     Factors of the derivatives are :math:`p (1 - p) s^k \le e^{-|a - s|} s^k` and :math:`p\, s`,
     with p the logistic function of a - s. Let m be the larger of a and one. Whatever s is, in
