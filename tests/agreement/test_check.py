@@ -167,10 +167,12 @@ def test_tables(monkeypatch):
         pm.Bernoulli("y", logit_p=persons[:, None] - items, observed=answers)
     monkeypatch.setattr(module, "AllOfGraph", None)
     compare(model, read_model(model))
-    take = tables._Rows._take
-    monkeypatch.setattr(tables._Rows, "_check", lambda *_: None)
+    take = tables._TableRows._take
+    monkeypatch.setattr(tables._TableRows, "_check", lambda *_: None)
     monkeypatch.setattr(
-        tables._Rows, "_take", lambda self, v, at: take(self, v, at) * (0.99 if v.ndim == 2 else 1)
+        tables._TableRows,
+        "_take",
+        lambda self, v, at: take(self, v, at) * (0.99 if v.ndim == 2 else 1),
     )
     with pytest.raises(UnsupportedModelError, match="the log-likelihood of 'y' is read as another"):
         compare(model, read_model(model))
