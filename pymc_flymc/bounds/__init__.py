@@ -1,7 +1,14 @@
 """Lower bounds on a row's likelihood whose product over all rows collapses."""
 
 from pymc_flymc.bounds.all_rows import AllRows
-from pymc_flymc.bounds.base import Bound, Preparation, Problem, is_bound
+from pymc_flymc.bounds.base import (
+    Bound,
+    ExpansionBound,
+    Preparation,
+    Problem,
+    is_bound,
+    is_expansion,
+)
 from pymc_flymc.bounds.bohning import Bohning
 from pymc_flymc.bounds.factor import exact_factor, log_odds, n_sums_of, row_factor
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
@@ -48,6 +55,7 @@ __all__ = [
     "AllRows",
     "Bohning",
     "Bound",
+    "ExpansionBound",
     "FreeJaakkolaJordan",
     "JaakkolaJordan",
     "JebaraChoromanska",
@@ -59,6 +67,7 @@ __all__ = [
     "TaylorInParts",
     "exact_factor",
     "is_bound",
+    "is_expansion",
     "log_odds",
     "n_sums_of",
     "register_bound",

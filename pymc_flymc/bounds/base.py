@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
@@ -15,7 +15,17 @@ from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.settings import check, is_number
 
-__all__ = ["Bound", "Graph", "Graphs", "Preparation", "Problem", "check_slack", "is_bound"]
+__all__ = [
+    "Bound",
+    "ExpansionBound",
+    "Graph",
+    "Graphs",
+    "Preparation",
+    "Problem",
+    "check_slack",
+    "is_bound",
+    "is_expansion",
+]
 
 #: The result of a PyTensor graph, by a name short enough for signatures.
 Graph = TensorVariable
@@ -73,7 +83,8 @@ class Bound(Protocol):
     name: str
     #: Numbers that the bounds of all rows have in common at given parameters.
     n_shared: int
-    #: Whether it is for joint moves of parameters and brightness: `Taylor` is, and `ScaledTaylor`.
+    #: Whether it is for joint moves of parameters and brightness: an `ExpansionBound` whose rates
+    #: have the layout of `Taylor`.
     joint: bool
 
     def supports(self, likelihood: Likelihood) -> bool:
@@ -103,6 +114,8 @@ class Bound(Protocol):
     ) -> tuple[Graph, Graph]:
         """Graphs of sum_n log B_n at coefficients w, and of what the rows share there, shape (S,).
 
+        Of an `ExpansionBound` it is sum_n log E_n.
+
         Both take time independent of N. `statistics` may be longer than the packed vector.
         """
 
@@ -113,6 +126,31 @@ class Bound(Protocol):
 
         Each of the arguments of the likelihood has the shape (n,).
         """
+
+
+class ExpansionBound(Bound, Protocol):
+    """A bound B_n = E_n exp(-o_n): an expansion E_n of the likelihood, less a rate o_n.
+
+    `collapsed` returns sum_n log E_n. The rates are sums of what the rows share, times constants of
+    the row, in the places that `kernels.layout` says: kernels add them up over the dark rows.
+    """
+
+    #: Says that the bound is of this kind.
+    is_expansion: bool
+
+    def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
+        """Graph of log L_n - log E_n, of either sign, element by element.
+
+        Arguments are those of `gap`.
+        """
+
+    def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
+        """Graph of o_n, at least as large as the size of the remainder: the gap is their sum."""
+
+
+def is_expansion(bound: Bound) -> TypeGuard[ExpansionBound]:
+    """Return whether a bound is an expansion less a rate."""
+    return getattr(bound, "is_expansion", False)
 
 
 def is_bound(kind: type) -> bool:

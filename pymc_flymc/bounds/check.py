@@ -9,7 +9,7 @@ import pytensor
 import pytensor.tensor as pt
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
-from pymc_flymc.bounds import Bound, Problem, is_bound, row_factor
+from pymc_flymc.bounds import Bound, Problem, is_bound, is_expansion, row_factor
 from pymc_flymc.bounds.rounding import ROUNDING, rounding_error
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
@@ -88,7 +88,7 @@ def check_bound(
         w_new, distance = w + factor @ step, float(np.linalg.norm(step))
         arguments = [*design.predictor(w_new).T, *(np.full(n, v) for v in w_new[3 * k :])]
         of_rows = y, prepared.constants, *arguments
-        log_l, gap, total, allowed = evaluate(w_new, prepared.statistics, *of_rows)
+        log_l, gap, above, total, allowed = evaluate(w_new, prepared.statistics, *of_rows)
         size = 1.0 + np.abs(log_l) + np.abs(gap) + sum(np.abs(a) + a**2 for a in arguments)
         rounding = ROUNDING * np.finfo(float).eps * size
         bad = np.flatnonzero(~(gap >= -allowed))  # as in a chain
@@ -99,7 +99,7 @@ def check_bound(
                 f"{gap[i]:.6g} for y = {y[i]} at arguments {[float(a[i]) for a in arguments]}, "
                 f"{distance:.3g} Laplace sds from the anchor"
             )
-        by_row = float(np.sum(log_l - gap))
+        by_row = float(np.sum(log_l - above))
         # So far out that both are minus infinity, they are equal.
         close = abs(total - by_row) <= float(np.sum(rounding)) + 1e-10 * abs(by_row)
         if not (close or total == by_row):
@@ -120,7 +120,9 @@ def _evaluator(bound: Bound, likelihood: Likelihood, n_coefficients: int) -> Any
     apart = [shared[i] for i in range(bound.n_shared)]
     gap = bound.gap(likelihood, arguments, constants, apart)
     log_l = likelihood.log_likelihood(arguments, outcome(likelihood, y))
-    outputs = [log_l, gap, total, rounding_error(gap)]
+    # What is collapsed is the sum of bounds, or of expansions.
+    above = bound.remainder(likelihood, arguments, constants) if is_expansion(bound) else gap
+    outputs = [log_l, gap, above, total, rounding_error(gap)]
     function = pytensor.function(
         [w, statistics, *y, constants, *arguments],
         outputs,
@@ -129,9 +131,9 @@ def _evaluator(bound: Bound, likelihood: Likelihood, n_coefficients: int) -> Any
         on_unused_input="ignore",
     )
 
-    def evaluate(w: Any, statistics: Any, y: Any, *rest: Any) -> tuple[Any, Any, float, Any]:
+    def evaluate(w: Any, statistics: Any, y: Any, *rest: Any) -> tuple[Any, ...]:
         columns = np.atleast_2d(y.T).astype(np.float64)
-        log_l, gap, total, rounding = function(w, statistics, *columns, *rest)
-        return log_l, gap, float(total), np.where(np.isnan(rounding), 0.0, rounding)
+        *of_rows, total, rounding = function(w, statistics, *columns, *rest)
+        return *of_rows, float(total), np.where(np.isnan(rounding), 0.0, rounding)
 
     return evaluate

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.all_rows import AllRows
-from pymc_flymc.bounds.base import Bound
+from pymc_flymc.bounds.base import Bound, is_expansion
 from pymc_flymc.bounds.rounding import rounding_error
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.graphs.compilation import RowFactor
@@ -18,7 +18,7 @@ from pymc_flymc.kernels.factors import VIOLATED
 from pymc_flymc.kernels.rows import SUMS
 from pymc_flymc.likelihoods import Likelihood
 
-__all__ = ["exact_factor", "log_odds", "n_sums_of", "row_factor"]
+__all__ = ["exact_factor", "log_brightness", "log_odds", "n_sums_of", "row_factor"]
 
 
 def log_odds(gap: TensorVariable) -> TensorVariable:
@@ -27,15 +27,27 @@ def log_odds(gap: TensorVariable) -> TensorVariable:
     Written so that neither a tiny nor a huge gap loses digits or overflows. Rounding may put a gap
     that vanishes at the anchor slightly below zero: there the row cannot be bright, log odds -inf.
     """
-    gap = pt.maximum(gap, 0.0)
 
     def pullback(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
         # By the chain rule it would be 1 + exp(-gap) / (1 - exp(-gap)), with more exponentials.
         return [-gradients[0] / pt.expm1(-inputs[0])]
 
+    return _of_gap(gap, lambda g: g + pt.log(-pt.expm1(-g)), pullback)
+
+
+def log_brightness(gap: TensorVariable) -> TensorVariable:
+    """Log probability of being bright, log(1 - B_n/L_n), as `log_odds`."""
+
+    def pullback(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
+        return [gradients[0] / pt.expm1(inputs[0])]
+
+    return _of_gap(gap, lambda g: pt.log(-pt.expm1(-g)), pullback)
+
+
+def _of_gap(gap: Any, function: Callable[[Any], Any], pullback: Callable[..., Any]) -> Any:
+    gap = pt.maximum(gap, 0.0)
     g = gap.type()
-    odds = OpFromGraph([g], [g + pt.log(-pt.expm1(-g))], pullback=pullback, inline=True)(gap)
-    return cast(TensorVariable, odds)
+    return OpFromGraph([g], [function(g)], pullback=pullback, inline=True)(gap)
 
 
 def n_sums_of(bound: Bound) -> int:
@@ -46,13 +58,21 @@ def n_sums_of(bound: Bound) -> int:
 def row_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
     """Log factor of a bright row: log(L/B - 1), or log L where there is no bound.
 
-    Where a gap is negative beyond rounding, the bound is violated, and the factor is `VIOLATED`.
+    Of an expansion E less a rate it is log(L - B) - log E, in which a rate that is huge leaves the
+    digits of all else alone; the log odds are this plus the rate. Where a gap is negative beyond
+    rounding, the bound is violated, and the factor is `VIOLATED`.
     """
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
-        gap = cast(TensorVariable, bound.gap(likelihood, arguments, constants, shared))
+        if is_expansion(bound):
+            remainder = bound.remainder(likelihood, arguments, constants)
+            gap: Any = remainder + bound.rate(constants, arguments, shared)
+            factor = remainder + log_brightness(gap)
+        else:
+            gap = bound.gap(likelihood, arguments, constants, shared)
+            factor = log_odds(gap)
         violated = pt.lt(gap, -rounding_error(gap))
-        return pt.switch(violated, pt.constant(VIOLATED, dtype="float64"), log_odds(gap))
+        return pt.switch(violated, pt.constant(VIOLATED, dtype="float64"), factor)
 
     if isinstance(bound, AllRows):
         return exact_factor(likelihood, bound)

@@ -59,7 +59,7 @@ def remainder(
 
 
 def rate_of(constants: Graph, shared: Graphs) -> Graph:
-    """Graph of what bounds the remainders of rows, see `poisson.rate_of`."""
+    """Graph of what bounds the remainders of rows, see `kernels.rates.rate_of`."""
     near = constants[:, ROW.near] * shared[POWERS.near]
     beyond = constants[:, ROW.beyond] * shared[POWERS.beyond]
     return cast(Graph, near + beyond)

@@ -46,7 +46,7 @@ class ScaledTaylor:
 
     name = "scaled Taylor"
     n_shared = len(POWERS)
-    joint = True
+    joint = is_expansion = True
 
     def __init__(self) -> None:
         self._taylor = Taylor()
@@ -73,10 +73,9 @@ class ScaledTaylor:
         statistics = np.concatenate([Before(log_scale, total), prepared.statistics])
         return replace(prepared, statistics=statistics)
 
-    def exempt(self, preparation: Preparation, rows: np.ndarray, n_coefficients: int) -> None:
+    def exempt(self, preparation: Preparation, rows: np.ndarray) -> None:
         """Take the remainder's bound off some rows, as `Taylor.exempt`."""
-        own = preparation.statistics[len(BEFORE) :]  # a view: changed in place
-        self._taylor.exempt(replace(preparation, statistics=own), rows, n_coefficients - 1)
+        self._taylor.exempt(preparation, rows)
 
     def expected_rows(self, problem: Problem, stride: int) -> float:
         """As of the Taylor bound, at the anchor's scale."""
@@ -85,17 +84,10 @@ class ScaledTaylor:
     def collapsed(
         self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
     ) -> tuple[Graph, Graph]:
-        """Graphs as those of the Taylor bound."""
-        expansion, shared = self.expansion(likelihood, w, statistics, n_coefficients)
-        return expansion - shared[POWERS.total], shared
-
-    def expansion(
-        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
-    ) -> tuple[Graph, Graph]:
-        """As that of the Taylor bound, times the scale over that at the anchor."""
+        """Graphs as those of the Taylor bound, times the scale over that at the anchor."""
         p = n_coefficients - 1
         own: Any = statistics[len(BEFORE) :]
-        expansion, shared = self._taylor.expansion(_unit(likelihood), w[:p], own, p)
+        expansion, shared = self._taylor.collapsed(_unit(likelihood), w[:p], own, p)
         times: Any = pt.exp(w[p] - statistics[BEFORE.log_scale])
         normaliser = statistics[BEFORE.weight] * _scaled(likelihood).log_normaliser(w[p])
         # The rates of all rows are in proportion to the scale.
@@ -105,12 +97,21 @@ class ScaledTaylor:
         self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
         """Graph of the scale times the remainder of the expansion, plus its bound."""
+        rate = self.rate(constants, arguments, shared)
+        return self.remainder(likelihood, arguments, constants) + rate
+
+    def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
+        """Graph of the scale times the remainder of the expansion."""
         eta, log_scale = arguments
         unit = _unit(likelihood)
         row_data = range(ROW.row_data(1), self.n_constants(likelihood))
         y = outcome(unit, [constants[:, i] for i in (ROW.outcome, *row_data)])
         own = remainder(unit, [eta], [constants[:, ROW.anchor]], y, self._taylor.order)
-        return pt.exp(log_scale) * own + rate_of(constants, shared)
+        return pt.exp(log_scale) * own
+
+    def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
+        """Graph of what bounds the remainder: of what rows share the scale is a factor."""
+        return rate_of(constants, shared)
 
 
 def _scaled(likelihood: Likelihood) -> ScaledLikelihood:

@@ -14,6 +14,7 @@ from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
 from pymc_flymc.bounds.remainder import near_and_beyond, rate_of, remainder
 from pymc_flymc.kernels.layout import POWERS, ROW, Powers
 from pymc_flymc.kernels.native import NativeFunction
+from pymc_flymc.kernels.rates import FLOOR
 from pymc_flymc.likelihoods import (
     ExplicitLikelihood,
     JointlySmoothLikelihood,
@@ -30,6 +31,7 @@ __all__ = [
     "Packed",
     "Taylor",
     "products",
+    "raise_to_floor",
     "table_of",
 ]
 
@@ -41,8 +43,6 @@ class Packed(NamedTuple):
     ----------
     ridge : shape (P,)
         Of the metric.
-    near, beyond
-        Sums over all rows of what multiplies the two powers of the radius.
     limit, growth
         Where the second power begins, and the rate at which it grows exponentially.
     cubic : shape (P, P (P + 1) / 2)
@@ -50,8 +50,6 @@ class Packed(NamedTuple):
     """
 
     ridge: Any
-    near: Any
-    beyond: Any
     limit: Any
     growth: Any
     cubic: Any
@@ -65,9 +63,9 @@ class Packed(NamedTuple):
         """Return where they are in packed statistics, an array or a graph; others may follow."""
         p, pairs = n_coefficients, n_coefficients * (n_coefficients + 1) // 2
         start = quadratic_size(statistics, p)
-        near, beyond, limit, growth, cubic = (start + p + i for i in range(5))
+        limit, growth, cubic = (start + p + i for i in range(3))
         end = cubic + (p * pairs if order == 3 else 0)
-        return cls(slice(start, start + p), near, beyond, limit, growth, slice(cubic, end))
+        return cls(slice(start, start + p), limit, growth, slice(cubic, end))
 
     @classmethod
     def of(cls, statistics: Any, n_coefficients: int, order: int) -> Packed:
@@ -115,7 +113,7 @@ class Taylor:
     """
 
     n_shared = len(POWERS)
-    joint = True
+    joint = is_expansion = True
 
     def __init__(self, order: int = 2) -> None:
         check(is_number(order) and order in (2, 3), "Taylor: order", "2 or 3", order)
@@ -160,9 +158,10 @@ class Taylor:
             growth = max(growth, fastest)
             cubic += part
         # The rows' expansions were added up where the anchor was found.
-        near, beyond = constants[:, ROW.near].sum(), constants[:, ROW.beyond].sum()
-        packed = Packed(ridge, near, beyond, limit, growth, cubic / 6.0)
+        packed = Packed(ridge, limit, growth, cubic / 6.0)
         statistics = np.concatenate([anchor.expansion.pack(), *packed.ravelled()])
+        for column in (ROW.near, ROW.beyond):
+            raise_to_floor(constants[:, column])
         # At the mean of r^(k+1) over the Laplace approximation.
         moment = float(chi.moment(self.order + 1, dimension_of(anchor)))
         bright = -np.expm1(-constants[:, ROW.near] * moment)
@@ -173,17 +172,13 @@ class Taylor:
         pairs = n_coefficients * (n_coefficients + 1) // 2
         return np.zeros((n_coefficients, pairs if self.order == 3 else 0))
 
-    def exempt(self, preparation: Preparation, rows: np.ndarray, n_coefficients: int) -> None:
-        """Take the remainder's bound off some rows, in place: from then on it is that of the rest.
+    def exempt(self, preparation: Preparation, rows: np.ndarray) -> None:
+        """Take the remainder's bound off some rows, in place: their rates are zero from then on.
 
         What `gap` gives for these rows is the remainder of their expansion, of either sign.
         """
-        places = Packed.places(preparation.statistics, n_coefficients, self.order)
-        for column, place in ((ROW.near, places.near), (ROW.beyond, places.beyond)):
-            rates = preparation.constants[:, column]
-            rates[rows] = 0.0
-            # A difference of sums would leave rounding behind where all rows are exempt.
-            preparation.statistics[place] = rates.sum()
+        for column in (ROW.near, ROW.beyond):
+            preparation.constants[rows, column] = 0.0
         preparation.bright[rows] = 0.0
 
     def expected_rows(self, problem: Problem, stride: int) -> float:
@@ -233,14 +228,7 @@ class Taylor:
     def collapsed(
         self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
     ) -> tuple[Graph, Graph]:
-        """Graph of the sum of log bounds, and what the rows share, in the places of `POWERS`."""
-        expansion, shared = self.expansion(likelihood, w, statistics, n_coefficients)
-        return expansion - shared[POWERS.total], shared
-
-    def expansion(
-        self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
-    ) -> tuple[Graph, Graph]:
-        """As `collapsed`, without the remainder."""
+        """Graph of the sum of expansions, and what the rows share, in the places of `POWERS`."""
         p = n_coefficients
         u, linear, form = quadratic_terms(w, statistics, p)
         packed = Packed.of(statistics, p, self.order)
@@ -254,18 +242,26 @@ class Taylor:
         # So written, it has a gradient at the anchor, too.
         past = pt.sqrt(pt.maximum(square, packed.limit**2)) - packed.limit
         beyond = past ** (self.order + 1) * pt.exp(packed.growth * past)
-        total = packed.near * near + packed.beyond * beyond
-        return expansion, pt.stack(list(Powers(near, beyond, total)))
+        return expansion, pt.stack(list(Powers(near, beyond)))
 
     def gap(
         self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
         """Graph of the remainder of the expansion plus its bound."""
+        rate = self.rate(constants, arguments, shared)
+        return self.remainder(likelihood, arguments, constants) + rate
+
+    def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
+        """Graph of the remainder of the expansion."""
         k, n = len(arguments), self.n_constants(likelihood)
         anchor: list[Any] = [constants[:, ROW.anchor + i] for i in range(k)]
         row_data = range(ROW.row_data(k), n)
         y = outcome(likelihood, [constants[:, i] for i in (ROW.outcome, *row_data)])
-        return remainder(likelihood, arguments, anchor, y, self.order) + rate_of(constants, shared)
+        return remainder(likelihood, arguments, anchor, y, self.order)
+
+    def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
+        """Graph of what bounds the remainder."""
+        return rate_of(constants, shared)
 
 
 def table_of(near: np.ndarray, beyond: np.ndarray, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -281,6 +277,15 @@ def table_of(near: np.ndarray, beyond: np.ndarray, eta: np.ndarray, y: np.ndarra
     outcome, *row_data = y.reshape(len(y), -1).T
     columns = [near, beyond, outcome, *eta.T, *row_data]
     return np.column_stack([np.asarray(each, np.float64) for each in columns])
+
+
+def raise_to_floor(multipliers: np.ndarray) -> None:
+    """Raise what multiplies a power in rows' rates, in place, to `FLOOR` of the sum, or leave zero.
+
+    A larger rate is as good a bound.
+    """
+    floor = FLOOR * multipliers.sum()
+    multipliers[(multipliers > 0.0) & (multipliers < floor)] = floor
 
 
 def products(x: np.ndarray) -> np.ndarray:

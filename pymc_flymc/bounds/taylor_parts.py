@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.parts import Parts, parts_of, split_rows
 from pymc_flymc.bounds.remainder import remainder
+from pymc_flymc.bounds.taylor import raise_to_floor
 from pymc_flymc.graphs.parts import Parts as PartsOp
 from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
 from pymc_flymc.kernels.native import NativeFunction
@@ -55,7 +56,7 @@ class TaylorInParts:
     """
 
     name = "Taylor"
-    joint = False
+    joint, is_expansion = False, True
     #: Numbers that a row's gap depends on itself: powers of the dense part.
     n_common = PARTS_SHARED.effects
 
@@ -98,17 +99,13 @@ class TaylorInParts:
             bright[rows] = -np.expm1(-gap)
             effects, widest = split.sparse, np.zeros(q)
             np.maximum.at(widest, effects.indices, np.repeat(limit, np.diff(effects.indptr)))
-            sizes = _sizes(effects)
-            sums = near @ reach, beyond @ reach, near @ sizes, beyond @ sizes
-            return *sums, limit.max(initial=0.0), widest
+            return limit.max(initial=0.0), widest
 
-        own_near, own_beyond, dense_limit = 0.0, 0.0, 0.0
-        near, beyond, limits = np.zeros(q), np.zeros(q), np.zeros(q)
-        for found in map_rows(design, problem.y, own.w, bound):
-            of_dense, of_dense_beyond, of_effects, of_effects_beyond, widest_row, widest = found
-            own_near, own_beyond = own_near + of_dense, own_beyond + of_dense_beyond
-            near, beyond = near + of_effects, beyond + of_effects_beyond
+        dense_limit, limits = 0.0, np.zeros(q)
+        for widest_row, widest in map_rows(design, problem.y, own.w, bound):
             dense_limit, limits = max(dense_limit, widest_row), np.maximum(limits, widest)
+        for column in (PARTS_ROW.near, PARTS_ROW.beyond):
+            raise_to_floor(constants[:, column])
         growth = cast(SmoothLikelihood, problem.likelihood).growth
         header = np.zeros(len(HEADER))
         header[HEADER.n_sparse], header[HEADER.limit] = q, 1.0
@@ -116,9 +113,8 @@ class TaylorInParts:
             header[HEADER.limit] = parts.limit
             header[HEADER.scale] = parts.typical**-2
             header[HEADER.growth] = growth * dense_limit / parts.limit
-        header[HEADER.near], header[HEADER.beyond] = own_near, own_beyond
         growths = growth * limits / parts.limits
-        effects = Effects(parts.limits, parts.typicals**-2, growths, near, beyond)
+        effects = Effects(parts.limits, parts.typicals**-2, growths)
         matrices = parts.precision.ravel(), parts.within.T.ravel()
         statistics = [own.expansion.pack(), header, *matrices, *effects]
         return Preparation(np.concatenate(statistics), constants, bright)
@@ -150,27 +146,35 @@ class TaylorInParts:
     def collapsed(
         self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
     ) -> tuple[Graph, Graph]:
-        """Graph of the sum of log bounds, and what rows share: what their parts bring."""
+        """Graph of the sum of expansions, and what rows share: powers of their parts."""
         u, linear, form = quadratic_terms(w, statistics, n_coefficients)
         behind = statistics[quadratic_size(statistics, n_coefficients) :]
-        outputs: Any = PartsOp(self.n_sparse)(u, behind)
-        total, shared = outputs
-        return statistics[PLACES.constant] + linear - form - total, shared
+        shared: Any = PartsOp(self.n_sparse)(u, behind)
+        return statistics[PLACES.constant] + linear - form, shared
 
     def gap(
         self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
         """Graph of the remainder of the expansion plus its bound.
 
-        Behind the predictor come the sums that the row makes of what the effects bring.
+        Behind the predictor come the sums that the row makes of the effects' powers.
         """
-        eta, near, beyond = arguments
+        rate = self.rate(constants, arguments, shared)
+        return self.remainder(likelihood, arguments, constants) + rate
+
+    def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
+        """Graph of the remainder of the expansion."""
         row_data = range(PARTS_ROW.row_data, self.n_constants(likelihood))
         y = outcome(likelihood, [constants[:, i] for i in (PARTS_ROW.outcome, *row_data)])
-        reach, anchor = constants[:, PARTS_ROW.reach], constants[:, PARTS_ROW.anchor]
+        return remainder(likelihood, arguments[:1], [constants[:, PARTS_ROW.anchor]], y, 2)
+
+    def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
+        """Graph of what bounds the remainder."""
+        _, near, beyond = arguments
+        reach = constants[:, PARTS_ROW.reach]
         rate = constants[:, PARTS_ROW.near] * (reach * shared[PARTS_SHARED.near] + near)
         rate += constants[:, PARTS_ROW.beyond] * (reach * shared[PARTS_SHARED.beyond] + beyond)
-        return remainder(likelihood, [eta], [anchor], y, 2) + rate
+        return cast(Graph, rate)
 
 
 def _two_powers(

@@ -29,7 +29,7 @@ __all__ = ["Parts"]
 
 
 class Parts(Op):
-    """From u and packed numbers to the collapsed remainder, and to what rows share.
+    """From u and packed numbers to what rows share.
 
     Parameters
     ----------
@@ -47,37 +47,31 @@ class Parts(Op):
         """Return the node for float64 vectors."""
         shared = pt.tensor(dtype="float64", shape=(self.n_shared,))
         given = [pt.as_tensor(each) for each in inputs]
-        return Apply(self, given, [pt.scalar(dtype="float64"), shared])
+        return Apply(self, given, [shared])
 
     def perform(self, node: Apply, inputs: Sequence[Any], storage: list[list[Any]]) -> None:
         """Evaluate in Python."""
-        shared = np.empty(self.n_shared)
-        storage[0][0] = np.asarray(share_parts_kernel()(*_doubles(inputs), shared))
-        storage[1][0] = shared
+        storage[0][0] = np.empty(self.n_shared)
+        share_parts_kernel()(*_doubles(inputs), storage[0][0])
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shapes of the outputs."""
-        return [(), (self.n_shared,)]
+        return [(self.n_shared,)]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
-        """Say that no output has a derivative in the packed numbers."""
-        return [[True] * 2, [False] * 2]
+        """Say that there is no derivative in the packed numbers."""
+        return [[True], [False]]
 
     def pullback(
         self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]
     ) -> list[Variable]:
         """Graphs of the gradient in u."""
-        total, shared = cotangents
-        if isinstance(total.type, DisconnectedType):
-            total = pt.constant(0.0)
-        if isinstance(shared.type, DisconnectedType):
-            shared = pt.zeros((self.n_shared,))
-        slope: Any = PartsSlope()(*inputs, total, shared)
+        slope: Any = PartsSlope()(*inputs, *cotangents)
         return [slope, DisconnectedType()()]
 
 
 class PartsSlope(Op):
-    """Gradient of `Parts`, from u, packed numbers, and the slopes in its two outputs."""
+    """Gradient of `Parts`, from u, packed numbers, and the slope in what is shared."""
 
     __props__ = ()
 
@@ -88,9 +82,9 @@ class PartsSlope(Op):
 
     def perform(self, node: Apply, inputs: Sequence[Any], storage: list[list[Any]]) -> None:
         """Evaluate in Python."""
-        u, packed, of_total, slope = _doubles(inputs)
+        u, packed, slope = _doubles(inputs)
         storage[0][0] = np.empty_like(u)
-        slope_of_parts_kernel()(u, packed, of_total.item(), slope, storage[0][0])
+        slope_of_parts_kernel()(u, packed, slope, storage[0][0])
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shape of the output."""
@@ -109,7 +103,8 @@ def _funcify_parts(op: Parts, node: Apply, **_: Any) -> tuple[Any, int]:
     @numba_njit
     def evaluate(u: Any, packed: Any) -> Any:
         shared = np.empty(size)
-        return np.asarray(native(u, packed, shared)), shared
+        native(u, packed, shared)
+        return shared
 
     return evaluate, version_of(__file__)
 
@@ -119,9 +114,9 @@ def _funcify_slope(op: PartsSlope, node: Apply, **_: Any) -> tuple[Any, int]:
     native: Any = slope_of_parts
 
     @numba_njit
-    def evaluate(u: Any, packed: Any, of_total: Any, slope: Any) -> Any:
+    def evaluate(u: Any, packed: Any, slope: Any) -> Any:
         out = np.empty(u.shape[0])
-        native(u, packed, of_total.item(), slope, out)
+        native(u, packed, slope, out)
         return out
 
     return evaluate, version_of(__file__)

@@ -27,14 +27,15 @@ class Brightness(NamedTuple):
     slot : ndarray, shape (N,), int32
         slot[n] is 0 for a dark row, else 1 + its place in `index`.
     count : ndarray, shape (1,), int64
-    log_odds : ndarray, shape (N,), float64
-        log(L_n/B_n - 1) of row index[i] at the current parameters, in log_odds[i].
+    log_factor : ndarray, shape (N,), float64
+        What row index[i] contributes to the augmented density's log at the current parameters, in
+        log_factor[i]: log(L_n/B_n - 1), or log(L_n - B_n) - log E_n under a bound with rates.
     """
 
     index: np.ndarray  # type: ignore[assignment]  # hides tuple.index, never wanted here
     slot: np.ndarray
     count: np.ndarray  # type: ignore[assignment]
-    log_odds: np.ndarray
+    log_factor: np.ndarray
 
 
 def make_brightness(n_rows: int) -> Brightness:
@@ -55,7 +56,7 @@ def brightness_type() -> types.Type:
             "index": vector(types.int32),
             "slot": vector(types.int32),
             "count": vector(types.int64),
-            "log_odds": vector(),
+            "log_factor": vector(),
         },
     )
 
@@ -67,11 +68,11 @@ def is_bright(bright, n):
 
 
 @kernel_part
-def brighten(bright, n, log_odds):
-    """Make the dark row n bright; `log_odds` is its log(L_n/B_n - 1) at the current parameters."""
+def brighten(bright, n, log_factor):
+    """Make the dark row n bright; `log_factor` is its own at the current parameters."""
     i = bright.count[0]
     bright.index[i] = n
-    bright.log_odds[i] = log_odds
+    bright.log_factor[i] = log_factor
     bright.slot[n] = i + 1
     bright.count[0] = i + 1
 
@@ -84,6 +85,6 @@ def darken(bright, i):
     if i != last:
         moved = bright.index[last]
         bright.index[i] = moved
-        bright.log_odds[i] = bright.log_odds[last]
+        bright.log_factor[i] = bright.log_factor[last]
         bright.slot[moved] = i + 1
     bright.count[0] = last

@@ -14,6 +14,7 @@ import numpy as np
 from numba import types
 
 from pymc_flymc.compat.numba import DISABLE_JIT, address_of, native_caller
+from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.native import kernel, kernel_part, named_tuple_type, vector
 
 __all__ = [
@@ -29,10 +30,10 @@ __all__ = [
     "jacobian_type",
 ]
 
-#: Numbers that a density returns beside its coefficients and its value: what the bound shares with
-#: all rows at this theta (nothing, or a radius, say), and zeros. Scalars come in registers, and an
-#: array would be an allocation.
-N_SHARED = 3
+#: Numbers that a density returns beside its coefficients and value: what the bound shares with
+#: all rows at this theta (nothing, or two powers of a radius), and zeros. Scalars come in
+#: registers, and an array would be an allocation.
+N_SHARED = len(POWERS)
 
 #: What no graph of this package returns: written past its end, memory would be another array's.
 LENGTHS = "a density's coefficients or gradient do not have the length of a chain's"
@@ -61,7 +62,7 @@ _density, _gradient, _pullback = map(_caller, (DENSITY, GRADIENT, PULLBACK))
 @kernel_part
 def call_density(address, theta, statistics, w_out):
     """Return the log density at theta; write the coefficients and what is shared."""
-    w, log_density, first, second, third = _density(address, theta, statistics)
+    w, log_density, first, second = _density(address, theta, statistics)
     # An array assignment would compile numba's whole shape-mismatch report: three seconds.
     n = w.shape[0]
     if n > w_out.shape[0]:
@@ -69,7 +70,7 @@ def call_density(address, theta, statistics, w_out):
     for j in range(n):
         w_out[j] = w[j]
     for j in range(n, w_out.shape[0]):
-        w_out[j] = first if j == n else (second if j == n + 1 else third)
+        w_out[j] = first if j == n else second
     return log_density
 
 

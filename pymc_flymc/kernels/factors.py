@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
@@ -16,7 +16,7 @@ from pymc_flymc.kernels.native import (
     named_tuple_type,
     vector,
 )
-from pymc_flymc.kernels.rows import SeveralRows, add_rows, row_predictors, shared_part
+from pymc_flymc.kernels.rows import add_rows, are_several, row_predictors, shared_part
 
 __all__ = [
     "CHUNK",
@@ -188,7 +188,7 @@ def log_factors(rows, log_factor, w, index, start, stop, out, scratch):
 
 @overload(log_factors)
 def _choose_log_factors(rows, log_factor, w, index, start, stop, out, scratch):
-    return _log_factors_of_several if _are_several(rows) else _log_factors
+    return _log_factors_of_several if are_several(rows) else _log_factors
 
 
 def add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch):
@@ -199,9 +199,4 @@ def add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradien
 
 @overload(add_gradients)
 def _choose_add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch):
-    return _add_gradients_of_several if _are_several(rows) else _add_gradients
-
-
-def _are_several(rows: Any) -> bool:
-    """Whether these are `SeveralRows`, or their numba type."""
-    return getattr(rows, "instance_class", type(rows)) is SeveralRows
+    return _add_gradients_of_several if are_several(rows) else _add_gradients

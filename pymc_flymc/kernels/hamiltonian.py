@@ -14,6 +14,7 @@ import numpy as np
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import accept_given_z, copy, known, posterior_type, run_type
+from pymc_flymc.kernels.rates import dark_rate, take_dark
 from pymc_flymc.kernels.sweeps import NONE, begin, plan_type, sweep
 from pymc_flymc.kernels.trajectory import (
     density_and_gradient,
@@ -31,7 +32,10 @@ GRADIENTS, FRESH = True, False
 
 @kernel_part
 def bright_force(posterior, at, dynamics, chain, bright, scratch):
-    """Sum of the bright rows' log odds at (theta, w, gradient); writes these, and the force."""
+    """Log of p(z | theta) at (theta, w, gradient), up to what theta alone has; writes the force.
+
+    And the bright rows' log factors. Needs chain.dark of z.
+    """
     return row_force(
         posterior,
         posterior.rows,
@@ -39,15 +43,16 @@ def bright_force(posterior, at, dynamics, chain, bright, scratch):
         bright.index,
         bright.count[0],
         *at,
+        chain.dark,
         dynamics,
-        chain.log_odds_new,
+        chain.log_factor_new,
         scratch,
     )
 
 
 @kernel_part
 def log_density_given_z(posterior, dynamics, chain, bright, scratch):
-    """Log of p(theta, z) at chain.v_new; writes the bright rows' log odds and the force."""
+    """Log of p(theta, z) at chain.v_new; writes the bright rows' log factors and the force."""
     log_density = density_and_gradient_at(posterior, dynamics, chain)
     if not -np.inf < log_density < np.inf:
         return known(log_density, scratch)
@@ -74,11 +79,12 @@ def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
     leaves both there.
     """
     if stale:
+        take_dark(posterior.rows, bright, chain)
         take_force(posterior, dynamics, chain, bright, scratch)
     copy(dynamics.kept, dynamics.force)
-    log_density = chain.log_density[0]
+    log_density = chain.log_density[0] - dark_rate(chain.dark, chain.w)
     for i in range(bright.count[0]):
-        log_density += bright.log_odds[i]
+        log_density += bright.log_factor[i]
     arguments = (posterior, dynamics, chain, bright, scratch)
     log_ratio = simulate(rng, log_density_given_z, arguments, log_density, dynamics, chain, scratch)
     if -rng.standard_exponential() < log_ratio:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.kernels.generators import generator_at
-from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.metropolis import (
     INDEPENDENT,
     PCN,
@@ -33,7 +32,6 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
     run_type,
 )
-from pymc_flymc.kernels.rows import bound_part
 
 __all__ = ["run_kernel"]
 
@@ -47,13 +45,13 @@ ATTEMPTS = 100
 
 
 @kernel_part
-def log_weight(log_density, shared, v, of_z):
+def log_weight(log_density, v, of_z):
     """Log of W(theta, z): the augmented density over that of the proposal.
 
-    The augmented density is p(theta) prod B_n prod_bright (L_n/B_n - 1); the proposal's is N(v; 0,
-    I) times that of z, of which `log_weight_of_z` takes care, and of the remainder of the bounds.
+    The augmented density is in `rates`; the proposal's is N(v; 0, I) times that of z, of which
+    `log_weight_of_z` takes care.
     """
-    total = log_density + shared[POWERS.total]
+    total = log_density
     for j in range(v.shape[0]):
         total += 0.5 * v[j] * v[j]
     return total + of_z
@@ -70,15 +68,14 @@ def update_joint(rng, beta, posterior, tables, chain, bright, scratch):
     log_density = log_density_at(posterior, chain)
     if not known(log_density, scratch) > -np.inf:
         return 0.0
-    count, of_z = draw_z(rng, tables, posterior, chain.w_new, chain.log_odds_new, scratch)
-    shared = bound_part(posterior.rows, chain.w_new)
+    count, of_z = draw_z(rng, tables, posterior, chain.w_new, chain.log_factor_new, scratch)
     # An infinite weight would be accepted, and never left again.
-    weight = known(log_weight(log_density, shared, chain.v_new, of_z), scratch)
+    weight = known(log_weight(log_density, chain.v_new, of_z), scratch)
     log_ratio = weight - chain.log_weight[0]
     if -rng.standard_exponential() < log_ratio:
         accept_theta(chain, log_density)
         chain.log_weight[0] = weight
-        accept_z(tables, chain.log_odds_new, count, bright)
+        accept_z(tables, chain.log_factor_new, count, bright)
     return np.exp(min(0.0, log_ratio)) if log_ratio > -np.inf else 0.0
 
 
@@ -92,10 +89,9 @@ def transition(rng, kind, posterior, tables, moves, chain, bright, scratch):
     walked, beta = 0.0, 0.0
     if kind == RANDOM_WALK:
         walked = update_theta(rng, kind, posterior, moves, chain, bright, scratch)
-        rows = posterior.rows
-        shared = bound_part(rows, chain.w)
-        of_z = log_weight_of_z(rows, shared, bright.index, bright.log_odds, bright.count[0])
-        chain.log_weight[0] = log_weight(chain.log_density[0], shared, chain.v, of_z)
+        index, factors, count = bright.index, bright.log_factor, bright.count[0]
+        of_z = log_weight_of_z(posterior.rows, chain.w, index, factors, count)
+        chain.log_weight[0] = log_weight(chain.log_density[0], chain.v, of_z)
     elif kind == INDEPENDENT:
         beta = 1.0
     elif kind == PCN:

@@ -22,14 +22,13 @@ __all__ = [
 
 
 class Powers(NamedTuple):
-    """What rows share under a Taylor bound: two powers of the radius, and the sum of all rates.
+    """What rows share under a Taylor bound: two powers of the radius.
 
     The rate of a row is ``near`` and ``beyond`` of these times those of its constants, see `Row`.
     """
 
     near: int = 0
     beyond: int = 1
-    total: int = 2
 
 
 class Row(NamedTuple):
@@ -75,16 +74,13 @@ class PartsShared(NamedTuple):
 class Header(NamedTuple):
     """Numbers in front of what is packed for `parts.share_parts`.
 
-    Number of sparse columns; of the dense part limit, scale and growth; sums of what multiplies its
-    two powers, over the rows.
+    Number of sparse columns; of the dense part limit, scale and growth.
     """
 
     n_sparse: int = 0
     limit: int = 1
     scale: int = 2
     growth: int = 3
-    near: int = 4
-    beyond: int = 5
 
 
 POWERS, ROW, PARTS_ROW, PARTS_SHARED, HEADER = Powers(), Row(), PartsRow(), PartsShared(), Header()

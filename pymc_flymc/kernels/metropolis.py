@@ -21,6 +21,7 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
     run_type,
 )
+from pymc_flymc.kernels.rates import take_dark
 from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
 
 __all__ = ["Moves", "favour_best", "new_moves", "run_kernel"]
@@ -132,6 +133,7 @@ def propose(rng, kind, log_scale, v, v_new):
 @kernel_part(inline="always")
 def update_theta(rng, kind, posterior, moves, chain, bright, scratch):
     """One Metropolis-Hastings update of theta given z. Returns its acceptance probability."""
+    take_dark(posterior.rows, bright, chain)
     log_ratio = propose(rng, kind, moves.log_scale[kind], chain.v, chain.v_new)
     log_density = log_density_at(posterior, chain)
     log_ratio += log_ratio_at(posterior, log_density, chain, bright, scratch)

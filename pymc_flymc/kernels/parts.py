@@ -6,7 +6,7 @@ The parts of a row are the dense columns and each of its sparse columns. Packed 
 `HEADER`            number of sparse columns, and what there is of the dense part
 F, shape (M, M)     the radius of the dense part at u is ``|F u[:M]|``
 G, shape (M, Q)     the numbers of the effects are ``s = u[M:] + G' u[:M]``
-`Effects`           vectors of Q: limit, scale, growth, near and beyond of each effect
+`Effects`           vectors of Q: limit, scale and growth of each effect
 ==================  ============================================================================
 
 A part whose number is x, in size, has the powers ``x^3 scale`` and, beyond its limit,
@@ -41,22 +41,17 @@ class Effects(NamedTuple):
     ----------
     limit, scale, growth : ndarray
         Of its powers.
-    near, beyond : ndarray
-        Sums over the rows of what multiplies these.
     """
 
     limit: np.ndarray
     scale: np.ndarray
     growth: np.ndarray
-    near: np.ndarray
-    beyond: np.ndarray
 
 
 @kernel_part
 def _split(packed, at, q):
     """Return the `Effects` that are packed from a place on."""
-    limit, scale, growth = packed[at : at + q], packed[at + q :][:q], packed[at + 2 * q :][:q]
-    return Effects(limit, scale, growth, packed[at + 3 * q :][:q], packed[at + 4 * q :][:q])
+    return Effects(packed[at : at + q], packed[at + q :][:q], packed[at + 2 * q :][:q])
 
 
 @kernel_part
@@ -121,7 +116,7 @@ def _add_slopes(slopes, packed, m, out):
 
 @kernel_part
 def share_parts(u, packed, shared):
-    """Return the sum over all rows of the remainders' bounds; write what rows share.
+    """Write what rows share.
 
     Parameters
     ----------
@@ -137,27 +132,23 @@ def share_parts(u, packed, shared):
     limit, scale, growth = packed[HEADER.limit], packed[HEADER.scale], packed[HEADER.growth]
     near, beyond = _powers(radius, limit, scale, growth)
     shared[PARTS_SHARED.near], shared[PARTS_SHARED.beyond] = near, beyond
-    total = packed[HEADER.near] * near + packed[HEADER.beyond] * beyond
     numbers = np.empty(q)
     each = _split(packed, _effects(u, packed, m, numbers), q)
     of_effects = shared[PARTS_SHARED.effects :]
     for j in range(q):
         near, beyond = _powers(abs(numbers[j]), each.limit[j], each.scale[j], each.growth[j])
         of_effects[j], of_effects[q + j] = near, beyond
-        total += each.near[j] * near + each.beyond[j] * beyond
-    return total
 
 
 @kernel_part
-def slope_of_parts(u, packed, of_total, slope, out):
-    """Write the gradient in u of ``of_total`` times the sum and ``slope`` times what is shared."""
+def slope_of_parts(u, packed, slope, out):
+    """Write the gradient in u of ``slope`` times what is shared."""
     q = int(packed[HEADER.n_sparse])
     m = u.shape[0] - q
     image = np.empty(m)
     radius = _dense_part(u, packed, image)
     limit, scale, growth = packed[HEADER.limit], packed[HEADER.scale], packed[HEADER.growth]
-    near = of_total * packed[HEADER.near] + slope[PARTS_SHARED.near]
-    beyond = of_total * packed[HEADER.beyond] + slope[PARTS_SHARED.beyond]
+    near, beyond = slope[PARTS_SHARED.near], slope[PARTS_SHARED.beyond]
     dense = _slope(radius, limit, scale, growth, near, beyond)
     for j in range(m):
         out[j] = 0.0
@@ -170,9 +161,7 @@ def slope_of_parts(u, packed, of_total, slope, out):
     each = _split(packed, _effects(u, packed, m, numbers), q)
     of_effects = slope[PARTS_SHARED.effects :]
     for j in range(q):
-        near = of_total * each.near[j] + of_effects[j]
-        beyond = of_total * each.beyond[j] + of_effects[q + j]
-        x = numbers[j]
+        x, near, beyond = numbers[j], of_effects[j], of_effects[q + j]
         along = _slope(abs(x), each.limit[j], each.scale[j], each.growth[j], near, beyond)
         out[m + j] = -along if x < 0.0 else along
     _add_slopes(out[m:], packed, m, out)
@@ -185,9 +174,9 @@ _given = types.Array(types.float64, 1, "C", readonly=True)
 def share_parts_kernel() -> Any:
     """Return `share_parts`, compiled to be called from Python."""
 
-    @kernel(types.float64(_given, _given, vector()))
+    @kernel(types.void(_given, _given, vector()))
     def evaluate(u, packed, shared):
-        return share_parts(u, packed, shared)
+        share_parts(u, packed, shared)
 
     return evaluate
 
@@ -196,8 +185,8 @@ def share_parts_kernel() -> Any:
 def slope_of_parts_kernel() -> Any:
     """Return `slope_of_parts`, compiled to be called from Python."""
 
-    @kernel(types.void(_given, _given, types.float64, _given, vector()))
-    def evaluate(u, packed, of_total, slope, out):
-        slope_of_parts(u, packed, of_total, slope, out)
+    @kernel(types.void(_given, _given, _given, vector()))
+    def evaluate(u, packed, slope, out):
+        slope_of_parts(u, packed, slope, out)
 
     return evaluate

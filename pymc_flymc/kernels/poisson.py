@@ -17,6 +17,7 @@ from numba import types
 from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.kernels.native import kernel, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.rates import rate_of
 from pymc_flymc.kernels.rows import bound_part
 
 __all__ = [
@@ -28,7 +29,6 @@ __all__ = [
     "draw_bright",
     "draw_z",
     "log_weight_of_z",
-    "rate_of",
     "tables_type",
 ]
 
@@ -137,19 +137,9 @@ def sort(values, start, stop):
 
 
 @kernel_part
-def rate_of(rows, shared, n):
-    """Return o_n: the gap of row n is between zero and twice this, see `bounds.Taylor`."""
-    # At the limit the second power is zero, and what it multiplies may be infinite.
-    rate = rows.constants[n, ROW.near] * shared[POWERS.near]
-    if shared[POWERS.beyond] > 0.0:
-        rate += rows.constants[n, ROW.beyond] * shared[POWERS.beyond]
-    return rate
-
-
-@kernel_part
-def is_drawn(rng, rows, shared, n):
+def is_drawn(rng, rows, w, n):
     """Draw whether row n is bright."""
-    return rng.random() < -np.expm1(-rate_of(rows, shared, n))
+    return rng.random() < -np.expm1(-rate_of(rows, w, n))
 
 
 @kernel_part
@@ -165,12 +155,12 @@ def draw_from(rng, rate, threshold, alias, drawn, count):
 
 
 @kernel_part
-def draw_bright(rng, tables, rows, shared):
-    """Write the bright rows to tables.drawn; return their number.
+def draw_bright(rng, tables, rows, w):
+    """Write the rows that are bright at coefficients w to tables.drawn; return their number.
 
-    P(z_n = 1) = 1 - exp(-o_n), independently. `shared` are the `POWERS`.
+    P(z_n = 1) = 1 - exp(-o_n), independently.
     """
-    n_rows, drawn = rows.X.shape[0], tables.drawn
+    n_rows, drawn, shared = rows.X.shape[0], tables.drawn, bound_part(rows, w)
     near = tables.total[ROW.near] * shared[POWERS.near]
     beyond = 0.0
     if shared[POWERS.beyond] > 0.0:
@@ -180,13 +170,13 @@ def draw_bright(rng, tables, rows, shared):
     # (It has room for the heavy rows and eight times the draws that are expected here.)
     if not near + beyond <= (n_rows - tables.heavy.shape[0]) / 8.0:
         for n in range(n_rows):
-            if is_drawn(rng, rows, shared, n):
+            if is_drawn(rng, rows, w, n):
                 drawn[count] = n
                 count += 1
         return count
     for i in range(tables.heavy.shape[0]):
         n = tables.heavy[i]
-        if is_drawn(rng, rows, shared, n):
+        if is_drawn(rng, rows, w, n):
             drawn[count] = n
             count += 1
     light = count
@@ -204,37 +194,34 @@ def draw_bright(rng, tables, rows, shared):
 
 
 @kernel_part
-def log_weight_of_z(rows, shared, index, log_odds, count):
+def log_weight_of_z(rows, w, index, log_factor, count):
     """Log of the bright rows' factors over their chances of having been drawn.
 
-    The factors are L_n/B_n - 1, and those of a draw of z by `draw_bright` are 1 - e^-o_n of the
-    bright rows, e^-o_n of the dark ones. The e^-o_n of all rows are the remainders of the bounds:
-    they are in the augmented density, too, and cancel.
+    The chances by `draw_bright` are 1 - e^-o_n. Those of the dark rows, e^-o_n, are their factors
+    in the augmented density, too: both cancel, and sums of rates never matter.
     """
     total = 0.0
     for i in range(count):
-        o = rate_of(rows, shared, index[i])
-        total += log_odds[i] - (o + np.log(-np.expm1(-o)))
+        total += log_factor[i] - np.log(-np.expm1(-rate_of(rows, w, index[i])))
     return total
 
 
 @kernel_part
-def draw_z(rng, tables, posterior, w, log_odds, scratch):
-    """Draw z afresh at coefficients w: bright rows to tables.drawn, their log odds beside.
+def draw_z(rng, tables, posterior, w, log_factor, scratch):
+    """Draw z afresh at coefficients w: bright rows to tables.drawn, their log factors beside.
 
     Returns their number and `log_weight_of_z`.
     """
     rows = posterior.rows
-    shared = bound_part(rows, w)
-    count = draw_bright(rng, tables, rows, shared)
-    log_factors(rows, posterior.log_factor, w, tables.drawn, 0, count, log_odds, scratch)
-    return count, log_weight_of_z(rows, shared, tables.drawn, log_odds, count)
+    count = draw_bright(rng, tables, rows, w)
+    log_factors(rows, posterior.log_factor, w, tables.drawn, 0, count, log_factor, scratch)
+    return count, log_weight_of_z(rows, w, tables.drawn, log_factor, count)
 
 
 @kernel_part
-def accept_z(tables, log_odds, count, bright):
+def accept_z(tables, log_factor, count, bright):
     """Make the rows that were drawn the bright ones."""
     for i in range(count):
         bright.index[i] = tables.drawn[i]
-        bright.log_odds[i] = log_odds[i]
+        bright.log_factor[i] = log_factor[i]
     bright.count[0] = count

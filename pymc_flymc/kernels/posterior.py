@@ -13,6 +13,7 @@ from pymc_flymc.kernels.factors import log_factors, scratch_type
 from pymc_flymc.kernels.generators import GENERATOR
 from pymc_flymc.kernels.geometry import Geometry, geometry_type, unwhiten
 from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.rates import dark_rate
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
 
 __all__ = [
@@ -92,11 +93,13 @@ class Chain(NamedTuple):
     w : ndarray, shape (P,)
         Coefficients at theta, and what all rows of a likelihood share.
     log_density : ndarray, shape (1,)
-        Log prior and collapsed bound at theta.
+        Of all that is no row: the log prior, and the collapsed bounds or expansions at theta.
     log_weight : ndarray, shape (1,)
         Joint kernel only: log of the augmented density over the proposal's.
-    v_new, theta_new, w_new, log_odds_new : ndarray
+    v_new, theta_new, w_new, log_factor_new : ndarray
         Buffers.
+    dark, low : ndarray, shape (P,)
+        What multiplies the powers in w in the sum of the dark rows' rates, else zeros; a buffer.
     """
 
     v: np.ndarray
@@ -107,14 +110,17 @@ class Chain(NamedTuple):
     v_new: np.ndarray
     theta_new: np.ndarray
     w_new: np.ndarray
-    log_odds_new: np.ndarray
+    log_factor_new: np.ndarray
+    dark: np.ndarray
+    low: np.ndarray
 
 
 def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
-    """Buffers of one chain; the last one is committed as it is touched."""
+    """Buffers of one chain; that of rows is committed as it is touched."""
     d, p = n_parameters, n_coefficients
     state = np.zeros(d), np.zeros(d), np.zeros(p), np.zeros(1), np.zeros(1)
-    return Chain(*state, np.zeros(d), np.zeros(d), np.zeros(p), np.empty(n_rows))
+    new = np.zeros(d), np.zeros(d), np.zeros(p), np.empty(n_rows)
+    return Chain(*state, *new, np.zeros(p), np.zeros(p))
 
 
 def chain_type() -> types.Type:
@@ -171,10 +177,12 @@ def log_density_at(posterior, chain):
 def log_ratio_at(posterior, log_density, chain, bright, scratch):
     """Log of p(theta_new, z) / p(theta, z), given the log density at theta_new.
 
-    Writes the log odds of the bright rows. -inf if the density cannot be evaluated.
+    Needs chain.dark of z. Writes the bright rows' factors. -inf if the density cannot be evaluated.
     """
     log_ratio = log_density - chain.log_density[0]
     if log_ratio > -np.inf:  # else outside the support (or NaN): no row needs to be read
+        log_ratio += dark_rate(chain.dark, chain.w) - dark_rate(chain.dark, chain.w_new)
+    if log_ratio > -np.inf:
         n_bright = bright.count[0]
         log_factors(
             posterior.rows,
@@ -183,11 +191,11 @@ def log_ratio_at(posterior, log_density, chain, bright, scratch):
             bright.index,
             0,
             n_bright,
-            chain.log_odds_new,
+            chain.log_factor_new,
             scratch,
         )
         for i in range(n_bright):
-            log_ratio += chain.log_odds_new[i] - bright.log_odds[i]
+            log_ratio += chain.log_factor_new[i] - bright.log_factor[i]
     return known(log_ratio, scratch)
 
 
@@ -218,8 +226,8 @@ def accept_theta(chain, log_density):
 
 @kernel_part
 def accept_given_z(chain, log_density, bright):
-    """Make the proposed parameters those of the chain, and their odds those of the bright rows."""
+    """Make the proposed parameters those of the chain, and take the bright rows' new factors."""
     accept_theta(chain, log_density)
-    # The cached odds belong to the theta of the chain: replaced on acceptance only.
+    # The cached factors belong to the theta of the chain: replaced on acceptance only.
     for i in range(bright.count[0]):
-        bright.log_odds[i] = chain.log_odds_new[i]
+        bright.log_factor[i] = chain.log_factor_new[i]

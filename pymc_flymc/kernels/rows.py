@@ -15,7 +15,10 @@ __all__ = [
     "Rows",
     "SeveralRows",
     "add_rows",
+    "are_several",
     "bound_part",
+    "effect_at",
+    "n_effects",
     "row_predictors",
     "rows_type",
     "shared_part",
@@ -53,6 +56,9 @@ class Rows(NamedTuple):
         their powers beyond limits.
     n_nuisances : int
         Nuisance parameters among the coefficients, behind those of the predictors.
+    totals : ndarray, shape (S, 2), float64
+        Of what multiplies each of the powers that rows share in their rates, the sum over all rows
+        as a sum of two numbers, see `rates`. Empty if the bound has no rates.
     """
 
     X: np.ndarray
@@ -68,6 +74,7 @@ class Rows(NamedTuple):
     first: int = 0
     n_sums: int = 0
     n_nuisances: int = 0
+    totals: np.ndarray = read_only(np.empty((0, 2)))
 
 
 class SeveralRows(NamedTuple):
@@ -85,6 +92,11 @@ class SeveralRows(NamedTuple):
 
     parts: tuple[Rows, ...]
     place: np.ndarray
+
+
+def are_several(rows: Any) -> bool:
+    """Whether these are `SeveralRows`, or their numba type."""
+    return getattr(rows, "instance_class", type(rows)) is SeveralRows
 
 
 def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
@@ -110,6 +122,7 @@ def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
             "first": types.int64,
             "n_sums": types.int64,
             "n_nuisances": types.int64,
+            "totals": types.Array(types.float64, 2, "C", readonly=True),
         },
     )
 
@@ -171,6 +184,24 @@ def add_effects_gradient(rows, index, start, size, factors, k, sizes, gradient, 
             for j in range(rows.indptr[n], rows.indptr[n + 1]):
                 number = abs(rows.numbers[j]) if sizes else rows.numbers[j]
                 gradient[place + rows.indices[j]] += factor * number
+
+
+@kernel_part
+def n_effects(rows, i):
+    """Return how many numbers the i-th of these rows has in sparse columns."""
+    n_further = rows.indptr[i + 1] - rows.indptr[i] if rows.indptr.shape[0] > 0 else 0
+    return rows.codes.shape[1] + n_further
+
+
+@kernel_part
+def effect_at(rows, i, j):
+    """Return the column and the size of the j-th of these numbers."""
+    n_codes = rows.codes.shape[1]
+    if j >= n_codes:
+        place = rows.indptr[i] + j - n_codes
+        return rows.indices[place], abs(rows.numbers[place])
+    n_ones = n_codes - rows.values.shape[1]
+    return rows.codes[i, j], abs(rows.values[i, j - n_ones]) if j >= n_ones else 1.0
 
 
 @kernel_part

@@ -18,6 +18,7 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
     run_type,
 )
+from pymc_flymc.kernels.rates import take_dark
 from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
 
 __all__ = ["Slices", "new_slices", "run_kernel"]
@@ -112,6 +113,7 @@ def update_along(rng, width, posterior, slices, chain, bright, scratch):
 def update_theta(rng, posterior, slices, chain, bright, scratch):
     """One update of theta given z: along each coordinate, or along one random direction."""
     n_parameters = chain.v.shape[0]
+    take_dark(posterior.rows, bright, chain)
     if slices.random == 1:
         norm = 0.0
         for j in range(n_parameters):

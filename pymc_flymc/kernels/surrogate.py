@@ -23,7 +23,6 @@ from numba import types
 from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.geometry import unwhiten
-from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.poisson import (
     AliasTables,
@@ -42,7 +41,8 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
     run_type,
 )
-from pymc_flymc.kernels.rows import Rows, bound_part, rows_type
+from pymc_flymc.kernels.rates import dark_rate, take_dark
+from pymc_flymc.kernels.rows import Rows, rows_type
 from pymc_flymc.kernels.trajectory import (
     Dynamics,
     density_and_gradient_at,
@@ -170,8 +170,9 @@ def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
         chain.theta_new,
         chain.w_new,
         dynamics.gradient_new,
+        surrogate.walker.dark,  # of no row: zeros
         dynamics,
-        chain.log_odds_new,
+        chain.log_factor_new,
         scratch,
     )
     dynamics.log_density_new[0] = known(log_density, scratch)
@@ -205,22 +206,22 @@ def walk(rng, posterior, surrogate, moves, chain, bright, scratch):
     log_density = log_surrogate(posterior, surrogate, dynamics, chain, scratch)
     log_ratio = -np.inf
     if log_density > -np.inf:
-        # log p(theta, z) is log q less the remainder of all bounds, and the bright rows' log odds.
-        rate_new = bound_part(rows, chain.w_new)[POWERS.total]
-        rate = bound_part(rows, chain.w)[POWERS.total]
-        log_ratio = log_density - rate_new - (chain.log_density[0] - rate)
+        # log p(theta, z) is log q less the rates of dark rows, and the bright rows' log factors.
+        take_dark(rows, bright, chain)
+        log_ratio = log_density - chain.log_density[0]
+        log_ratio += dark_rate(chain.dark, chain.w) - dark_rate(chain.dark, chain.w_new)
         count = bright.count[0]
-        index, out = bright.index, chain.log_odds_new
+        index, out = bright.index, chain.log_factor_new
         log_factors(rows, posterior.log_factor, chain.w_new, index, 0, count, out, scratch)
         for i in range(count):
-            log_ratio += out[i] - bright.log_odds[i]
+            log_ratio += out[i] - bright.log_factor[i]
         log_ratio = known(log_ratio, scratch)
     accept = np.exp(min(0.0, log_ratio))
     if -rng.standard_exponential() < log_ratio:
         accept_theta(chain, log_density)
         copy(dynamics.force, moves.kept)
         for i in range(bright.count[0]):
-            bright.log_odds[i] = chain.log_odds_new[i]
+            bright.log_factor[i] = chain.log_factor_new[i]
     moves.log_scale[0] += moves.gain[0] * (accept - TARGET_WALK)
     return accept
 
@@ -235,14 +236,13 @@ def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, 
     walked = 0.0
     if walks:
         walked = walk(rng, posterior, surrogate, moves, chain, bright, scratch)
-        shared = bound_part(rows, chain.w)
-        count = bright.count[0]
-        chain.log_weight[0] = log_weight_of_z(rows, shared, bright.index, bright.log_odds, count)
+        index, factors, count = bright.index, bright.log_factor, bright.count[0]
+        chain.log_weight[0] = log_weight_of_z(rows, chain.w, index, factors, count)
     copy_state(chain, walker)
     copy(moves.kept, moves.dynamics.kept)
     for _i in range(repeats):
         update_walker(rng, posterior, surrogate, moves, scratch)
-    count, of_z = draw_z(rng, tables, posterior, walker.w, chain.log_odds_new, scratch)
+    count, of_z = draw_z(rng, tables, posterior, walker.w, chain.log_factor_new, scratch)
     # What is left of the ratio of the augmented densities: q, and the law of the proposed z, have
     # cancelled. An infinite weight would be accepted, and never left again.
     weight = known(of_z, scratch)
@@ -252,7 +252,7 @@ def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, 
         copy_state(walker, chain)
         copy(moves.dynamics.kept, moves.kept)
         chain.log_weight[0] = weight
-        accept_z(tables, chain.log_odds_new, count, bright)
+        accept_z(tables, chain.log_factor_new, count, bright)
     if walks:
         return walked
     moves.tally[0] += 1.0

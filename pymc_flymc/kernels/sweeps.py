@@ -17,6 +17,7 @@ from pymc_flymc.kernels.factors import CHUNK, log_factors
 from pymc_flymc.kernels.geometry import unwhiten
 from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.posterior import log_density_of
+from pymc_flymc.kernels.rates import rate_of
 
 __all__ = [
     "CYCLE",
@@ -58,7 +59,7 @@ class Plan(NamedTuple):
         IMPLICIT: level of each row.
     candidates : ndarray, shape (CHUNK,), int32
         Scratch.
-    log_odds : ndarray, shape (CHUNK,), float64
+    log_factor : ndarray, shape (CHUNK,), float64
         Scratch.
     """
 
@@ -73,7 +74,7 @@ class Plan(NamedTuple):
     start: np.ndarray
     level: np.ndarray
     candidates: np.ndarray
-    log_odds: np.ndarray
+    log_factor: np.ndarray
 
 
 def plan_type() -> types.Type:
@@ -92,7 +93,7 @@ def plan_type() -> types.Type:
             "start": vector(types.int64),
             "level": types.Array(types.uint8, 1, "C", readonly=True),
             "candidates": vector(types.int32),
-            "log_odds": vector(),
+            "log_factor": vector(),
         },
     )
 
@@ -137,21 +138,22 @@ def implicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
     # Backwards, so that the row which takes a darkened one's place is one that needs no more visit:
     # one visited already, or one that brightened in this sweep.
     for i in range(n_bright - 1, -1, -1):
-        q = plan.q[plan.level[bright.index[i]]]
+        n = bright.index[i]
+        log_odds = bright.log_factor[i] + rate_of(rows, w, n)
         # Bright -> dark is always proposed and accepted with min(1, q / (L/B - 1)).
-        if -rng.standard_exponential() < np.log(q) - bright.log_odds[i]:
+        if -rng.standard_exponential() < np.log(plan.q[plan.level[n]]) - log_odds:
             darken(bright, i)
 
 
 @kernel_part
 def _brighten_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
-    log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_odds, scratch)
+    log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_factor, scratch)
     for i in range(size):
         n = plan.candidates[i]
-        q = plan.q[plan.level[n]]
+        log_odds = plan.log_factor[i] + rate_of(rows, w, n)
         # Dark -> bright was proposed with probability q: accepted with min(1, (L/B - 1) / q).
-        if -rng.standard_exponential() < plan.log_odds[i] - np.log(q):
-            brighten(bright, n, plan.log_odds[i])
+        if -rng.standard_exponential() < log_odds - np.log(plan.q[plan.level[n]]):
+            brighten(bright, n, plan.log_factor[i])
 
 
 @kernel_part(inline="always")
@@ -202,12 +204,13 @@ def gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
 
     Without a bound (scheme NONE) B = 0: all rows are bright, and their log factor is log L itself.
     """
-    log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_odds, scratch)
+    log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_factor, scratch)
     for i in range(size):
         n = plan.candidates[i]
+        log_odds = plan.log_factor[i] + rate_of(rows, w, n)
         # A row drawn twice is updated twice: what counts is whether it is bright now.
         if is_bright(bright, n):
             darken(bright, bright.slot[n] - 1)
         # P(z_n = 1) = 1 - B/L = odds / (1 + odds).
-        if plan.scheme == NONE or rng.random() < 1.0 / (1.0 + np.exp(-plan.log_odds[i])):
-            brighten(bright, n, plan.log_odds[i])
+        if plan.scheme == NONE or rng.random() < 1.0 / (1.0 + np.exp(-log_odds)):
+            brighten(bright, n, plan.log_factor[i])

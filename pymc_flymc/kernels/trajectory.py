@@ -16,6 +16,7 @@ from pymc_flymc.kernels.factors import add_gradients
 from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
 from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.posterior import known
+from pymc_flymc.kernels.rates import dark_rate
 from pymc_flymc.kernels.step_size import StepSize, adapt_step, new_step_size, step_size_type
 
 __all__ = [
@@ -124,28 +125,30 @@ def row_force(
     theta,
     w,
     gradient,
+    dark,
     dynamics,
     out,
     scratch,
 ):
-    """Return the sum of the log factors of rows index[:count]; write these and the force.
+    """Return the sum of the log factors of rows index[:count], less the rate of the dark rows.
 
-    The force is the gradient in v: to `gradient`, in theta and without rows, it adds these rows.
+    Writes the factors and the force, which is the gradient in v: to `gradient`, in theta and
+    without rows, it adds these rows, and `dark`, as `take_dark` has left it.
     """
     total = dynamics.total_gradient
     for j in range(total.shape[0]):
         total[j] = gradient[j]
-    log_factors = 0.0
+    total_factor = -dark_rate(dark, w)
     for j in range(w.shape[0]):
-        dynamics.slope[j] = 0.0
+        dynamics.slope[j] = -dark[j]
     add_gradients(rows, log_factor_gradient, w, index, 0, count, out, dynamics.slope, scratch)
     call_pullback(
         posterior.pullback, posterior.jacobian, theta, posterior.statistics, dynamics.slope, total
     )
     for i in range(count):
-        log_factors += out[i]
+        total_factor += out[i]
     whiten_gradient(posterior.geometry, total, dynamics.force)
-    return log_factors
+    return total_factor
 
 
 @kernel_part

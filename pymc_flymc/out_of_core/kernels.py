@@ -27,7 +27,7 @@ from pymc_flymc.kernels.native import (
     vector,
 )
 from pymc_flymc.kernels.poisson import log_weight_of_z, sort
-from pymc_flymc.kernels.rows import bound_part, rows_type
+from pymc_flymc.kernels.rows import rows_type
 
 __all__ = ["RateTables", "densities_kernel", "draw_rows_kernel", "make_tables", "weigh_kernel"]
 
@@ -163,7 +163,7 @@ def draw_rows_kernel() -> Callable[..., Any]:
 
         Parameters
         ----------
-        shared : ndarray, shape (K, 3)
+        shared : ndarray, shape (K, 2)
             The `POWERS` of each proposal.
         """
         rng, tables = generator_at(rng), borrow(tables)
@@ -216,7 +216,7 @@ def weigh_kernel() -> Callable[..., Any]:
             vector(),
         )
     )
-    def weigh(log_factor, rows, w, start, stop, ends, index, scratch, log_odds, out):
+    def weigh(log_factor, rows, w, start, stop, ends, index, scratch, buffer, out):
         """Write the log of the bright rows' factors over their chances for proposals start to stop.
 
         Parameters
@@ -227,8 +227,8 @@ def weigh_kernel() -> Callable[..., Any]:
             Coefficients, and what rows share.
         ends, index : ndarray
             Proposal k has the rows ``index[ends[k - 1]:ends[k]]``, from zero for the first.
-        log_odds : ndarray
-            Buffer, as long as `index`.
+        buffer : ndarray
+            Of floats, as long as `index`.
         out : ndarray, shape (K,)
         """
         rows, scratch = borrow(rows), borrow(scratch)
@@ -237,9 +237,9 @@ def weigh_kernel() -> Callable[..., Any]:
             last = ends[k]
             if last > first:
                 size = last - first
-                part, odds = index[first:last], log_odds[first:last]
-                log_factors(rows, log_factor, w[k], part, 0, size, odds, scratch)
-                out[k] = log_weight_of_z(rows, bound_part(rows, w[k]), part, odds, size)
+                part, factors = index[first:last], buffer[first:last]
+                log_factors(rows, log_factor, w[k], part, 0, size, factors, scratch)
+                out[k] = log_weight_of_z(rows, w[k], part, factors, size)
             first = last
 
     return weigh  # type: ignore[no-any-return]

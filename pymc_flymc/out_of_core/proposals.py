@@ -105,7 +105,7 @@ class Proposer:
     def __post_init__(self) -> None:
         bounds = [(self.part.bound, self.part.likelihood, len(self.part.statistics))]
         # Without the remainder, which fresh brightness cancels.
-        self._density = compile_density(collapsed_density(self.graph, bounds, 0, False))
+        self._density = compile_density(collapsed_density(self.graph, bounds, 0))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Graphs travel to other processes, machine code does not."""

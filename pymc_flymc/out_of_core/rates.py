@@ -68,18 +68,18 @@ def prepare_rates(problem: Problem, bound: Taylor) -> tuple[Rates, list[Any], np
     spans = spans_of(metric, problem.design.n_predictors)
     rates = Rates(bound, problem.likelihood, anchor.w, spans, limit, moment)
     tables, sums = stored.source.prepare(partial(_bound_partition, stored.builder, rates))
-    growth = max(each[3] for each in sums)
-    near, beyond, expected = (sum(each[i] for each in sums) for i in range(3))
-    cubic = sum(each[4] for each in sums)
-    packed = Packed(ridge, near, beyond, limit, growth, cubic / 6.0)
+    growth = max(each[1] for each in sums)
+    expected = sum(each[0] for each in sums)
+    cubic = sum(each[2] for each in sums)
+    packed = Packed(ridge, limit, growth, cubic / 6.0)
     statistics = np.concatenate([anchor.expansion.pack(), *packed.ravelled()])
     return rates, tables, statistics, float(expected)
 
 
 def _bound_partition(
     builder: DesignBuilder, rates: Rates, partition: Partition
-) -> tuple[RateTables, tuple[float, float, float, float, Any]]:
-    """Return the tables of a partition, its sums of rates, expected rows, growth, cubic form."""
+) -> tuple[RateTables, tuple[float, float, Any]]:
+    """Return the tables of a partition, its expected rows, growth, cubic form."""
     near, beyond = (np.empty(partition.n_rows, np.float32) for _ in range(2))
     third = RowDerivatives(rates.likelihood).third if rates.bound.order == 3 else None
     expected, growth, cubic = 0.0, 0.0, rates.bound.no_cubic(len(rates.w))
@@ -94,9 +94,7 @@ def _bound_partition(
             growth = max(growth, fastest)
             if third is not None:
                 cubic = cubic + (x * third(eta, of_rows)[:, None]).T @ products(x)
-    tables = make_tables(near, beyond)
-    totals = float(tables.near_sums[-1]), float(tables.beyond_sums[-1])
-    return tables, (*totals, expected, growth, cubic)
+    return make_tables(near, beyond), (expected, growth, cubic)
 
 
 def _rounded_up(rates: np.ndarray) -> np.ndarray:

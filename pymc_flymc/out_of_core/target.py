@@ -156,7 +156,7 @@ class Weigher:
             design, y = read_rows(self.builder, partition, some)
             constants = row_constants(tables, some, design.predictor(self.rates.w), y)
             check_constants(part.bound, part.likelihood, constants, len(some))
-            native = make_rows(design, constants)
+            native = make_rows(design, constants, part.bound)
             native = native._replace(X=read_only(native.X.astype(np.float64, copy=False)))
             ends = np.cumsum(np.bincount(which[here], minlength=len(w)))
             out, buffer = np.zeros(len(w)), np.empty(len(index))

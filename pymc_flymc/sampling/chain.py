@@ -68,7 +68,7 @@ class FireflyChain:
         self._run = entry_point(target.compiled_kernel())
 
     def log_density_at(self, v: np.ndarray) -> float:
-        """Log prior and collapsed bounds at standardised coordinates v; no row is read."""
+        """Log prior and collapsed bounds, or expansions, at standardised v; no row is read."""
         return float(self.target.density(self.unwhiten(v), self.statistics, self.state.w_new))
 
     def start(self, rng: np.random.Generator, v: np.ndarray) -> float:
@@ -77,7 +77,7 @@ class FireflyChain:
         Returns
         -------
         float
-            Log density (prior and collapsed bounds) at v; -inf outside the support.
+            Log density (prior and collapsed bounds, or expansions) at v; -inf outside the support.
         """
         self.started = False  # until it has: the model's graph may raise
         self.state.v[:] = v
@@ -192,7 +192,7 @@ class FireflyChain:
             "log_weight": float(self.state.log_weight[0]),
             "others": self.others.copy(),
             "bright": self.bright.index[:n].copy(),
-            "log_odds": self.bright.log_odds[:n].copy(),
+            "log_factor": self.bright.log_factor[:n].copy(),
             "cursor": int(self.cursor[0]),
             "moves": _copy(self.moves),
             "geometry": self.geometry,
@@ -212,7 +212,7 @@ class FireflyChain:
         self.bright.slot[self.bright.index[: self.n_bright]] = 0
         n = len(saved["bright"])
         self.bright.index[:n] = saved["bright"]
-        self.bright.log_odds[:n] = saved["log_odds"]
+        self.bright.log_factor[:n] = saved["log_factor"]
         self.bright.slot[saved["bright"]] = np.arange(1, n + 1)
         self.bright.count[0] = n
         self.cursor[0] = saved["cursor"]

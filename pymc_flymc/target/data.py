@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.bounds import Bound, is_expansion, n_sums_of
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.native import read_only
 from pymc_flymc.kernels.poisson import HEAVY, SPARE, AliasTables, alias_table
+from pymc_flymc.kernels.rates import total_rates
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.sparse_columns import SparseColumns
@@ -21,7 +23,7 @@ __all__ = ["Data", "combine_rows", "design_of", "make_alias_tables", "make_rows"
 
 _SPARSE = ("codes", "values", "indptr", "indices", "numbers")
 _ROWS = ("X", "offset", "constants", *_SPARSE)
-_NUMBERS = ("intercept", "n_sparse", "first", "n_sums", "n_nuisances")
+_NUMBERS = ("intercept", "n_sparse", "first", "n_sums", "n_nuisances", "totals")
 _ALIAS = ("heavy", "near_threshold", "near_alias", "beyond_threshold", "beyond_alias")
 
 
@@ -123,19 +125,22 @@ def combine_rows(rows: Sequence[Rows], lengths: Sequence[int]) -> Rows | Several
     return SeveralRows(tuple(numbered), np.cumsum([0, *lengths]))
 
 
-def make_rows(design: Design, constants: np.ndarray, n_sums: int = 0) -> Rows:
-    """Return what kernels see of a design and the rows' constants, without copies."""
+def make_rows(design: Design, constants: np.ndarray, bound: Bound | None = None) -> Rows:
+    """Return what kernels see of a design and the rows' constants of a bound, without copies."""
     rows = Rows(
         read_only(design.X),
         read_only(design.offset),
         int(design.intercept),
         read_only(constants),
         n_sparse=design.n_sparse,
-        n_sums=n_sums,
+        n_sums=0 if bound is None else n_sums_of(bound),
         n_nuisances=design.n_nuisances,
     )
     arrays: dict[str, Any] = {n: read_only(getattr(design.sparse, n)) for n in _SPARSE}
-    return rows._replace(**arrays)
+    rows = rows._replace(**arrays)
+    if bound is None or not is_expansion(bound):
+        return rows
+    return rows._replace(totals=read_only(total_rates(rows, bound.n_shared)))
 
 
 def design_of(rows: Rows) -> Design:
@@ -146,7 +151,7 @@ def design_of(rows: Rows) -> Design:
 
 def some_rows(rows: Rows, index: np.ndarray) -> Rows:
     """Return copies of some rows, numbered in their order."""
-    return make_rows(design_of(rows).rows(index), rows.constants[index], rows.n_sums)
+    return make_rows(design_of(rows).rows(index), rows.constants[index])
 
 
 @doing("preparing to draw from all rows")

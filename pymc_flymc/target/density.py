@@ -9,7 +9,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.replace import graph_replace
 
-from pymc_flymc.bounds import Bound, Taylor
+from pymc_flymc.bounds import Bound
 from pymc_flymc.graphs.compilation import DensityGraphs
 from pymc_flymc.graphs.tools import write_out_dots
 from pymc_flymc.likelihoods import Likelihood
@@ -23,10 +23,9 @@ def collapsed_density(
     graph: DensityGraph,
     bounds: Sequence[tuple[Bound, Likelihood, int]],
     n_others: int,
-    remainder: bool = True,
     is_affine: bool = False,
 ) -> DensityGraphs:
-    """Graphs of the rest of a model and the collapsed bounds.
+    """Graphs of the rest of a model and the collapsed bounds, or expansions.
 
     Parameters
     ----------
@@ -36,8 +35,6 @@ def collapsed_density(
         `statistics`, in the same order.
     n_others : int
         Length of the graph's `others`, which come last in `statistics`.
-    remainder : bool
-        False for the density of a surrogate: Taylor expansions without their remainders.
     is_affine : bool
         Whether the gradient comes in two parts, the bounds' in the coefficients.
 
@@ -60,8 +57,7 @@ def collapsed_density(
     start = 0
     for (bound, likelihood, size), w, n in zip(bounds, coefficients, graph.sizes, strict=True):
         own: Any = statistics[start:] if start else statistics
-        collapsed = bound.collapsed if remainder else cast(Taylor, bound).expansion
-        log_bound, shared = collapsed(likelihood, w, own, n)
+        log_bound, shared = bound.collapsed(likelihood, w, own, n)
         check_collapsed(bound, likelihood, log_bound, shared)
         log_bounds = log_bounds + log_bound
         parts += [w, shared]

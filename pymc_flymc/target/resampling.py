@@ -163,5 +163,5 @@ def make_plan(
         start=levels.start,
         level=read_only(levels.level),
         candidates=np.zeros(CHUNK, np.int32),
-        log_odds=np.zeros(CHUNK),
+        log_factor=np.zeros(CHUNK),
     )

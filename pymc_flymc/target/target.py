@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds import AllRows, Bound, Problem, Taylor, exact_factor, n_sums_of, row_factor
+from pymc_flymc.bounds import AllRows, Bound, Problem, Taylor, exact_factor, row_factor
 from pymc_flymc.graphs.compilation import (
     compile_density,
     compile_density_gradient,
@@ -109,7 +109,7 @@ class Target:
         shares = not exact and any(part.n_shared for part in self.parts)
         constant = self.graph.jacobian if gradients and not shares else None
         self.jacobian, is_affine = Jacobian.of(constant), constant is not None
-        graphs = collapsed_density(self.graph, bounds, self.n_others, not exact, is_affine)
+        graphs = collapsed_density(self.graph, bounds, self.n_others, is_affine)
         self.gradients: tuple[NativeGraph, ...] = ()
         self.factor_gradients: list[NativeFunction] = []
         self._density: NativeGraph | None = None
@@ -164,7 +164,7 @@ class Target:
         return build_target(self.graph, problems, bounds, resampling, *kernel)
 
     def density(self, theta: np.ndarray, statistics: np.ndarray, w_out: np.ndarray) -> float:
-        """Log prior and collapsed bounds at theta.
+        """Log prior and collapsed bounds, or expansions, at theta.
 
         Writes the coefficients of all likelihoods, that of each followed by what its rows share.
         """
@@ -277,11 +277,11 @@ def _tables(
         if n_exact:
             rates = prepared.constants[:, ROW.near]
             chosen = np.sort(np.argpartition(-rates, n_exact - 1)[:n_exact])
-            cast(Taylor, bound).exempt(prepared, chosen, problem.design.n_coefficients)
+            cast(Taylor, bound).exempt(prepared, chosen)
         expected = float(prepared.bright.sum(dtype=np.float64))
         known = prepared.statistics, expected, log_factor
         parts.append(TargetPart(problem.likelihood, bound, *known))
-        rows.append(make_rows(problem.design, prepared.constants, n_sums_of(bound)))
+        rows.append(make_rows(problem.design, prepared.constants, bound))
         bright.append(prepared.bright)
     levels, alias, exact = None, None, None
     if spec.exact:

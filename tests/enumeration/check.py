@@ -64,7 +64,7 @@ def density(theta, statistics):
     """Prior and bounds of all rows; -inf off the lattice, which makes the state space finite."""
     value = log_prior(theta[0]) + np.sum(log_bound(X[:, 0] * theta[0] + OFFSET))
     outside = np.min(np.abs(LATTICE - theta[0])) > 1e-9
-    return theta[:1], -np.inf if outside else value, SIGN * theta[0], 0.0, 0.0
+    return theta[:1], -np.inf if outside else value, SIGN * theta[0], 0.0
 
 
 def log_factor_turned(eta, constants, shared, out):
@@ -139,7 +139,7 @@ def transition(scheme, theta, z, cursor):
         assert_close(chain.log_density[0], call_density(density, chain.theta, None, chain.w), 1e-12)
         log_factor(X * new_theta + OFFSET[:, None], CONSTANTS, None, odds)
         k = bright.count[0]
-        assert_close(bright.log_odds[:k], odds[bright.index[:k]], 1e-9)
+        assert_close(bright.log_factor[:k], odds[bright.index[:k]], 1e-9)
         return new_theta, tuple(new_z)
 
     return enumerate_branches(program)

@@ -47,7 +47,7 @@ expansion = partial(expansion_of, X, Y, ANCHOR)
 def rates_at(theta):
     radius = abs(theta - ANCHOR) / METRIC
     powers = np.array([radius**3, max(0.0, radius - LIMIT) ** 3])
-    return KAPPA @ powers, np.array([*powers, 0.0])
+    return KAPPA @ powers, powers
 
 
 def density(theta, statistics):
@@ -61,7 +61,8 @@ def log_factor(eta, constants, shared, out):
     for i, t in enumerate(theta):
         n = int(np.argmin(np.abs(X * ANCHOR - constants[i, 3])))
         assert constants[i, 2] == Y[n]
-        out[i] = np.log(np.expm1((log_likelihood(X * t) - expansion(X * t) + rates_at(t)[0])[n]))
+        rates = rates_at(t)[0]
+        out[i] = np.log(np.expm1((log_likelihood(X * t) - expansion(X * t) + rates)[n])) - rates[n]
 
 
 class Keyed(BranchingGenerator):
@@ -110,7 +111,7 @@ def new_target():
     proposer.part = SimpleNamespace(
         bound=Taylor(),
         likelihood=BernoulliLogit(),
-        n_shared=3,
+        n_shared=2,
         statistics=None,
         log_factor=SimpleNamespace(address=log_factor),
     )

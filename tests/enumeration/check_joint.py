@@ -24,6 +24,7 @@ from pymc_flymc.kernels.joint import log_weight, transition
 from pymc_flymc.kernels.metropolis import new_moves, pick
 from pymc_flymc.kernels.poisson import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.posterior import Posterior, make_chain
+from pymc_flymc.kernels.rates import total_rates
 from pymc_flymc.kernels.rows import Rows
 
 N = 3
@@ -47,28 +48,25 @@ def powers_at(theta):
     return np.array([radius**3, max(0.0, radius - LIMIT) ** 3])
 
 
-def shared_at(theta, kappa=KAPPA):
-    powers = powers_at(theta)
-    return np.array([*powers, np.sum(kappa @ powers)])
-
-
 def log_bound(theta):
     return expansion(X * theta) - KAPPA @ powers_at(theta)
 
 
 def density(theta, statistics):
-    value = -0.5 * theta[0] ** 2 + np.sum(log_bound(theta[0]))
+    """Prior and expansions."""
+    value = -0.5 * theta[0] ** 2 + np.sum(expansion(X * theta[0]))
     outside = np.min(np.abs(CENTRE + FACTOR * V - theta[0])) > 1e-9
-    return np.array([theta[0], NUISANCE]), -np.inf if outside else value, *shared_at(theta[0])
+    return np.array([theta[0], NUISANCE]), -np.inf if outside else value, *powers_at(theta[0])
 
 
 def log_factor(eta, constants, shared, out):
+    """Log of L - B over the expansion."""
     theta = eta[:, 0] / constants[:, 2]
     for i, t in enumerate(theta):
         n = int(np.argmin(np.abs(X - constants[i, 2])))
         gap = (log_likelihood(X * t) - log_bound(t))[n]
         assert gap > 0
-        out[i] = np.log(np.expm1(gap))
+        out[i] = np.log(np.expm1(gap)) - (KAPPA @ powers_at(t))[n]
 
 
 class Generator(BranchingGenerator):
@@ -100,12 +98,17 @@ def law(states):
 
 
 def weight_of(rows, chain, bright):
-    of_z = log_weight_of_z(rows, chain.w[2:], bright.index, bright.log_odds, bright.count[0])
-    return log_weight(chain.log_density[0], chain.w[2:], chain.v, of_z)
+    of_z = log_weight_of_z(rows, chain.w, bright.index, bright.log_factor, bright.count[0])
+    return log_weight(chain.log_density[0], chain.v, of_z)
+
+
+def rows_of(kappa):
+    rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([kappa, X, Y]), n_nuisances=1)
+    return rows._replace(totals=total_rates(rows, 2))
 
 
 def branches(weights, v, z):
-    rows = Rows(X[:, None], np.empty((0, 1)), 0, np.column_stack([KAPPA, X, Y]), n_nuisances=1)
+    rows = rows_of(KAPPA)
     geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
     posterior = Posterior(density, log_factor, 0, 0, 0, Jacobian.of(None), None, rows, geometry)
     heavy = np.arange(N, dtype=np.int32)
@@ -115,14 +118,14 @@ def branches(weights, v, z):
     )
 
     def program(rng):
-        chain, bright, scratch = make_chain(1, 5, N), make_brightness(N), make_scratch(1, 4)
+        chain, bright, scratch = make_chain(1, 4, N), make_brightness(N), make_scratch(1, 4)
         chain.v[0], chain.theta[0] = v, CENTRE + FACTOR * v
         chain.log_density[0] = call_density(density, chain.theta, None, chain.w)
         members = [n for n in range(N) if z[n]]
         k = bright.count[0] = len(members)
         bright.index[:k] = members
         eta = X[members, None] * chain.theta[0]
-        log_factor(eta, rows.constants[members], None, bright.log_odds[:k])
+        log_factor(eta, rows.constants[members], None, bright.log_factor[:k])
         chain.log_weight[0] = weight_of(rows, chain, bright)
         moves = new_moves(1, np.array(weights))
         moves.log_scale[:] = 0.0

@@ -89,8 +89,8 @@ def prepared():
 PACKED, CONSTANTS, EXPANSION = prepared()
 # One after the other: the header, two matrices, and vectors of the effects.
 LIMIT, SCALE, GROWTH = PACKED[1:4]
-METRIC, WITHIN = PACKED[6], PACKED[7 : 7 + Q]
-LIMITS, SCALES, GROWTHS = PACKED[7 + Q : 7 + 4 * Q].reshape(3, Q)
+METRIC, WITHIN = PACKED[4], PACKED[5 : 5 + Q]
+LIMITS, SCALES, GROWTHS = PACKED[5 + Q :].reshape(3, Q)
 
 
 def beyond(x, limit, growth):
@@ -128,29 +128,30 @@ def log_prior(theta):
 
 
 def density(theta, statistics):
-    """Prior and collapsed bounds, with what rows share; -inf off the lattice."""
+    """Prior and expansions, with what rows share; -inf off the lattice."""
     u, shared = coefficients(theta[0]) - ANCHOR, np.empty(2 + 2 * Q)
-    remainder = share_parts(u, PACKED, shared)
+    share_parts(u, PACKED, shared)
     expansion = EXPANSION.value + EXPANSION.gradient @ u - 0.5 * u @ EXPANSION.information @ u
-    value = log_prior(theta[0]) + expansion - remainder
+    value = log_prior(theta[0]) + expansion
     outside = np.min(np.abs(LATTICE - theta[0])) > 1e-9
     w = np.concatenate([coefficients(theta[0]), shared])
-    return w, -np.inf if outside else value, 0.0, 0.0, 0.0
+    return w, -np.inf if outside else value, 0.0, 0.0
 
 
 def log_factor(eta, constants, shared, out):
-    """Log odds, by the bound's formula, from what the rows have added up."""
+    """Log of L - B over the expansion, by the bound's formula, from what rows have added up."""
     near, far, reach, _, at = constants.T
     u = eta[:, 0] - at
     remainder = -np.exp(at) * (np.expm1(u) - u - 0.5 * u**2)
-    gap = remainder + near * (reach * shared[0] + eta[:, 1]) + far * (reach * shared[1] + eta[:, 2])
-    out[:] = np.log(np.expm1(gap))
+    rate = near * (reach * shared[0] + eta[:, 1]) + far * (reach * shared[1] + eta[:, 2])
+    out[:] = np.log(np.expm1(remainder + rate)) - rate
 
 
-def odds_at(theta):
-    """Log odds of all rows from the definition."""
+def factors_at(theta):
+    """Log of L - B over the expansion of all rows from the definition."""
     eta = ROWS @ coefficients(theta) + OFFSET[:, 0]
-    return np.log(np.expm1(log_likelihood(eta) - log_bound(theta)))
+    odds = np.log(np.expm1(log_likelihood(eta) - log_bound(theta)))
+    return odds - remainders_of(theta)[0]
 
 
 def augmented_law(states):
@@ -169,7 +170,7 @@ def augmented_law(states):
 def transition(theta, z):
     """Branches of one (theta, z) transition from a state: probability, new state."""
     levels = Levels.by_row(np.array([0.25, 0.5, 1.0]))
-    rows = make_rows(Design(X, OFFSET, False, 0, COLUMNS), CONSTANTS, 2)
+    rows = make_rows(Design(X, OFFSET, False, 0, COLUMNS), CONSTANTS, TaylorInParts(Q))
 
     def program(rng):
         plan = make_plan(ImplicitResampling(), N, levels, np.array([0]))
@@ -180,10 +181,11 @@ def transition(theta, z):
         scratch = make_scratch(3, 5)
         chain.v[0], chain.theta[0] = (theta - LATTICE[1]) / STEP, theta
         chain.log_density[0] = call_density(density, chain.theta, None, chain.w)
-        odds = odds_at(theta)
+        factors = factors_at(theta)
         for n in range(N):
             if z[n]:
-                brighten(bright, n, odds[n])
+                brighten(bright, n, factors[n])
+        chain.dark[3:] = 0.01  # as another z has left it
         moves = new_moves(1, np.array([1.0, 0.0, 0.0]))
         moves.log_scale[:] = 0.0
         update_theta(rng, RANDOM_WALK, posterior, moves, chain, bright, scratch)
@@ -193,7 +195,7 @@ def transition(theta, z):
             new_z[bright.index[i]] = 1
         new_theta = LATTICE[np.argmin(np.abs(LATTICE - chain.theta[0]))]
         k = bright.count[0]
-        assert_close(bright.log_odds[:k], odds_at(new_theta)[bright.index[:k]], 1e-9)
+        assert_close(bright.log_factor[:k], factors_at(new_theta)[bright.index[:k]], 1e-9)
         return new_theta, tuple(new_z)
 
     return enumerate_branches(program)

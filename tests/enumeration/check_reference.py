@@ -228,7 +228,7 @@ def compare(kernel, seed):
         odds = np.empty(N)
         log_factor((X @ chain.theta)[:, None], CONSTANTS, None, odds)
         k = bright.count[0]
-        stale = np.max(np.abs(bright.log_odds[:k] - odds[bright.index[:k]]), initial=0.0)
+        stale = np.max(np.abs(bright.log_factor[:k] - odds[bright.index[:k]]), initial=0.0)
         worst = max(worst, distance, abs(accept - expected), stale)
         # Another z, which the next update must take note of.
         z[rng.integers(N)] ^= True

@@ -18,17 +18,12 @@ from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.poisson import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.posterior import Posterior, make_chain
-from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_moves, transition
 
 EXACT = 2
 KAPPA = np.where(np.arange(joint.N)[:, None] == EXACT, 0.0, joint.KAPPA)
 #: Trajectories in a proposal, by move.
 MOVES = {"surrogate": 1, "surrogate-twice": 2, "surrogate-walk": 0}
-
-
-def shared_at(theta):
-    return joint.shared_at(theta, KAPPA)
 
 
 def log_surrogate(theta):
@@ -41,7 +36,7 @@ def log_surrogate(theta):
 def density_gradient(theta, statistics):
     value = -0.5 * theta[0] ** 2 + joint.expansion(joint.X * theta[0]).sum()
     outside = np.min(np.abs(joint.CENTRE + joint.FACTOR * joint.V - theta[0])) > 1e-9
-    w = np.array([theta[0], joint.NUISANCE, *shared_at(theta[0])])
+    w = np.array([theta[0], joint.NUISANCE, *joint.powers_at(theta[0])])
     return w, np.zeros(1), np.empty(0), -np.inf if outside else value
 
 
@@ -70,9 +65,8 @@ def law(states):
 
 
 def branches(repeats, v, z):
-    constants = np.column_stack([KAPPA, joint.X, joint.Y])
-    rows = Rows(joint.X[:, None], np.empty((0, 1)), 0, constants, n_nuisances=1)
-    exact = rows._replace(X=joint.X[[EXACT], None], constants=constants[[EXACT]])
+    rows = joint.rows_of(KAPPA)
+    exact = rows._replace(X=joint.X[[EXACT], None], constants=rows.constants[[EXACT]])
     geometry = dense_geometry(np.array([joint.CENTRE]), np.array([[joint.FACTOR]]))
     functions = 0, joint.log_factor, density_gradient, pullback, None
     posterior = Posterior(*functions, Jacobian.of(None), None, rows, geometry)
@@ -81,27 +75,28 @@ def branches(repeats, v, z):
     drawn = np.empty(2 * joint.N, np.int32)
     tables = AliasTables(heavy, np.zeros(2), nothing, nobody, nothing, nobody, drawn)
     one = np.zeros(1, np.int32)
-    surrogate = Surrogate(tables, exact, one, remainder_gradient, make_chain(1, 5, 1))
+    surrogate = Surrogate(tables, exact, one, remainder_gradient, make_chain(1, 4, 1))
 
     def program(rng):
-        chain, bright = make_chain(1, 5, joint.N), make_brightness(joint.N)
+        chain, bright = make_chain(1, 4, joint.N), make_brightness(joint.N)
         scratch = make_scratch(1, 4)
         chain.v[0], chain.theta[0] = v, joint.CENTRE + joint.FACTOR * v
-        chain.w[:] = [chain.theta[0], joint.NUISANCE, *shared_at(chain.theta[0])]
+        chain.w[:] = [chain.theta[0], joint.NUISANCE, *joint.powers_at(chain.theta[0])]
         chain.log_density[0] = log_surrogate(chain.theta[0])
         members = [n for n in range(joint.N) if z[n]]
         k = bright.count[0] = len(members)
         bright.index[:k] = members
         eta = joint.X[members, None] * chain.theta[0]
-        joint.log_factor(eta, rows.constants[members], None, bright.log_odds[:k])
-        weight = log_weight_of_z(rows, chain.w[2:], bright.index, bright.log_odds, k)
+        joint.log_factor(eta, rows.constants[members], None, bright.log_factor[:k])
+        weight = log_weight_of_z(rows, chain.w, bright.index, bright.log_factor, k)
         chain.log_weight[0] = weight
-        moves = new_surrogate_moves(1, 5, 0.0, 0.8)
+        moves = new_surrogate_moves(1, 4, 0.0, 0.8)
         moves.log_scale[:] = moves.dynamics.step_size.log_step[:] = 0.0
         walks = repeats == 0
         transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, scratch)
         k, theta = bright.count[0], chain.theta[0]
-        weight = log_weight_of_z(rows, shared_at(theta), bright.index, bright.log_odds, k)
+        w = np.array([theta, joint.NUISANCE, *joint.powers_at(theta)])
+        weight = log_weight_of_z(rows, w, bright.index, bright.log_factor, k)
         assert_close(chain.log_weight[0], weight, 1e-12)
         assert_close(chain.log_density[0], log_surrogate(theta), 1e-12)
         new_z = [0] * joint.N

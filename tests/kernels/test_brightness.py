@@ -24,7 +24,7 @@ def test_index_of_bright_rows(operations):
         n = int(bright.count[0])
         assert n == len(model) == np.count_nonzero(bright.slot)
         assert {
-            int(r): o for r, o in zip(bright.index[:n], bright.log_odds[:n], strict=True)
+            int(r): o for r, o in zip(bright.index[:n], bright.log_factor[:n], strict=True)
         } == model
         np.testing.assert_array_equal(bright.slot[bright.index[:n]], np.arange(1, n + 1))
         for row in range(20):

@@ -9,6 +9,7 @@ from tests.support.data import log_sigmoid
 from tests.support.native import (
     density_and_gradient,
     row_force,
+    take_dark,
     unwhiten,
 )
 
@@ -70,14 +71,15 @@ def test_force_is_the_gradient_of_the_joint_density(steps, name):
         k, p = rows.offset.shape[1], rows.X.shape[1]
         eta, odds = rows.X[index] @ state.w_new[: k * p].reshape(k, p).T, np.empty(len(index))
         step.target.parts[0].log_factor(eta, rows.constants[index], state.w_new[k * p :], odds)
-        return total + odds.sum()
+        return total + odds.sum() - state.dark @ state.w_new
 
     posterior, *_ = chain._arguments()
     out = np.empty(len(index))
     dynamics = chain.moves
     density_and_gradient(posterior, state.theta, state.w, dynamics.gradient)
     factors = posterior.rows, posterior.log_factor_gradient, chain.bright.index, len(index)
-    at = state.theta, state.w, dynamics.gradient
+    take_dark(rows, chain.bright, state)
+    at = state.theta, state.w, dynamics.gradient, state.dark
     log_odds = row_force(posterior, *factors, *at, dynamics, out, chain.scratch)
     v = state.v.copy()
     assert log_joint(v) == pytest.approx(state.log_density[0] + log_odds, rel=1e-12)

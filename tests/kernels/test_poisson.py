@@ -7,6 +7,7 @@ from scipy import stats
 from pymc_flymc.kernels.layout import Powers
 from pymc_flymc.kernels.native import read_only
 from pymc_flymc.kernels.poisson import SPARE, AliasTables, alias_table
+from pymc_flymc.kernels.rates import total_rates
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.target.data import make_alias_tables
 from tests.support.native import draw_bright, sort
@@ -54,11 +55,12 @@ def test_rows_are_bright_with_the_right_probability(power, beyond):
     assert len(tables.heavy) == 4
     assert isinstance(tables, AliasTables) and len(tables.drawn) == n + SPARE
     rows = Rows(read_only(np.zeros((n, 1))), read_only(np.empty((0, 1))), 0, read_only(constants))
+    rows = rows._replace(totals=read_only(total_rates(rows, len(Powers()))))
     rate = near * power + far * beyond * power
-    shared = np.array(Powers(power, beyond * power, rate.sum()))
+    w = np.array([0.0, *Powers(power, beyond * power)])
     counts, pairs = np.zeros(n), 0
     for _ in range(draws):
-        count = draw_bright(rng, tables, rows, shared)
+        count = draw_bright(rng, tables, rows, w)
         members = tables.drawn[:count]
         assert len(set(members.tolist())) == count
         counts[members] += 1

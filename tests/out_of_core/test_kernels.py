@@ -12,7 +12,7 @@ from pymc_flymc.out_of_core import kernels
 def drawn_rows(tables, powers, beyond=0.0, room=2, seed=1):
     """Number of draws of each row, and the proposals' numbers of rows."""
     n = len(tables.near)
-    shared = np.column_stack(Powers(powers, beyond * np.array(powers), np.zeros(len(powers))))
+    shared = np.column_stack(Powers(powers, beyond * np.array(powers)))
     ends, drawn = np.zeros(len(powers), np.int64), np.empty(room * n, np.int32)
     rng, total, sizes, start = np.random.default_rng(seed), np.zeros(n, int), [], 0
     while start < len(powers):

@@ -82,5 +82,5 @@ def test_odds_that_overflow_are_not_accepted(proposal):
         chain = step.chain
         moved.add(float(point["beta"][0]))
         assert np.isfinite(chain.state.log_weight[0])
-        assert np.all(np.isfinite(chain.bright.log_odds[: chain.n_bright]))
+        assert np.all(np.isfinite(chain.bright.log_factor[: chain.n_bright]))
     assert len(moved) > 30

@@ -39,7 +39,7 @@ def check_caches(step, X):
     curvature, constant = target.data.rows.constants[index].T
     gap = curvature * eta**2 + constant - np.log(2.0 * np.cosh(0.5 * eta))
     odds = np.log(np.expm1(gap))
-    np.testing.assert_allclose(bright.log_odds[:n], odds, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(bright.log_factor[:n], odds, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

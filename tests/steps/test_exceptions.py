@@ -57,7 +57,7 @@ def check_state(chain):
     (part,) = chain.target.parts
     shared = w[rows.X.shape[1] + rows.intercept :]
     part.log_factor(eta[:, None], rows.constants[index], shared, odds)
-    np.testing.assert_allclose(bright.log_odds[:n], odds, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(bright.log_factor[:n], odds, rtol=1e-8, atol=1e-8)
 
 
 def fuzz(way, n_models):

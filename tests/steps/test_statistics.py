@@ -108,7 +108,7 @@ def test_memory_written_by_a_draw_does_not_grow_with_the_rows():
     point, _ = step.step(point)
     chain, mark = step.chain, -12345
     used = chain.n_bright
-    buffers = [chain.bright.index, chain.bright.log_odds, chain.state.log_odds_new]
+    buffers = [chain.bright.index, chain.bright.log_factor, chain.state.log_factor_new]
     for buffer in buffers:
         buffer[used:] = mark
     slot = chain.bright.slot.copy()

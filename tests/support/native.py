@@ -1,9 +1,9 @@
 """Kernels, and parts of them that compiled code alone can call otherwise."""
 
 import numpy as np
-from numba import jit
+from numba import jit, njit
 
-from pymc_flymc.kernels import brightness, geometry, poisson, rows, step_size, trajectory
+from pymc_flymc.kernels import brightness, geometry, poisson, rates, rows, step_size, trajectory
 from pymc_flymc.kernels.slice import new_slices
 from pymc_flymc.kernels.trajectory import new_dynamics
 
@@ -32,6 +32,12 @@ density_and_gradient, row_force = map(
 adapt_step = from_python(step_size.adapt_step)
 draw_bright, sort = map(from_python, (poisson.draw_bright, poisson.sort))
 add_rows, row_predictors = map(from_python, (rows.add_rows, rows.row_predictors))
+
+
+@njit
+def take_dark(rows, bright, chain):
+    """Call the kernels' function from Python."""
+    rates.take_dark(rows, bright, chain)
 
 
 def jacobian_of(geometry):

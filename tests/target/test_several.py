@@ -63,7 +63,7 @@ def test_bright_rows_have_their_own_odds(any_size, make):
         chain.advance(rng, 2, 0.0)
         if both_have_bright_rows(chain):
             break
-    index, odds = (a[: chain.n_bright] for a in (chain.bright.index, chain.bright.log_odds))
+    index, odds = (a[: chain.n_bright] for a in (chain.bright.index, chain.bright.log_factor))
     for i, rows in enumerate(data.parts):
         mine = (index >= rows.first) & (index < rows.first + len(rows.X))
         assert mine.any()

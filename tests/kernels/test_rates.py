@@ -1,0 +1,94 @@
+"""Rates of rows, and their sum over the dark ones, where numbers differ by many orders."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from pymc.math import exp
+from scipy.sparse import csr_array
+
+from pymc_flymc import FireflyHMC, FireflyMH, Taylor
+from pymc_flymc.bounds import TaylorInParts
+from pymc_flymc.kernels.brightness import make_brightness
+from pymc_flymc.kernels.layout import PARTS_ROW, ROW
+from pymc_flymc.kernels.posterior import make_chain
+from pymc_flymc.kernels.rates import dark_rate
+from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.sparse_columns import SparseColumns
+from pymc_flymc.target.data import make_rows
+from tests.support.native import brighten, from_python, take_dark
+from tests.support.tails import log_density_of
+
+N, Q = 40, 3
+dark_rate = from_python(dark_rate)
+
+
+def rows_in_parts(rng, numbers):
+    """Rows with two effects each, and what each multiplies, shape (N, 2 + 2 Q)."""
+    columns = np.stack([rng.permutation(Q)[:2] for _ in range(N)])
+    sizes = rng.normal(size=(N, 2))
+    sparse = csr_array((sizes.ravel(), columns.ravel(), 2 * np.arange(N + 1)), shape=(N, Q))
+    columns = SparseColumns.of_matrix(sparse)
+    design = Design(np.zeros((N, 1)), np.empty((0, 1)), False, 0, columns)
+    constants = np.zeros((N, PARTS_ROW.row_data))
+    constants[:, PARTS_ROW.near], constants[:, PARTS_ROW.beyond] = numbers.T
+    constants[:, PARTS_ROW.reach] = rng.exponential(size=N)
+    spread = np.column_stack([constants[:, PARTS_ROW.reach], abs(sparse.toarray())])
+    near, beyond = (number[:, None] * spread for number in numbers.T)
+    expected = np.column_stack([near[:, 0], beyond[:, 0], near[:, 1:], beyond[:, 1:]])
+    return make_rows(design, constants, TaylorInParts(Q)), expected
+
+
+def rows_of_one_radius(rng, numbers):
+    design = Design(np.zeros((N, 1)), np.empty((0, 1)), False)
+    constants = np.zeros((N, ROW.anchor + 1))
+    constants[:, ROW.near], constants[:, ROW.beyond] = numbers.T
+    return make_rows(design, constants, Taylor()), numbers
+
+
+@pytest.mark.parametrize("make", [rows_of_one_radius, rows_in_parts])
+@pytest.mark.parametrize("orders", [0.0, 15.0])
+def test_sums_over_the_dark_rows(make, orders):
+    """Right to the last digits, however much larger the bright rows' rates are."""
+    rng = np.random.default_rng(0)
+    numbers = rng.uniform(1.0, 2.0, (N, 2))
+    bright_rows = rng.permutation(N)[: N // 2]
+    numbers[bright_rows] *= 10.0**orders
+    rows, each = make(rng, numbers)
+    n_powers = each.shape[1]
+    chain, bright = make_chain(1, rows.X.shape[1] + rows.n_sparse + n_powers, N), make_brightness(N)
+    powers = chain.w[-n_powers:] = rng.uniform(0.0, 2.0, n_powers)
+    is_dark = np.ones(N, bool)
+    for n in bright_rows:
+        brighten(bright, n, 0.0)
+        is_dark[n] = False
+    take_dark(rows, bright, chain)
+    np.testing.assert_allclose(chain.dark[-n_powers:], each[is_dark].sum(axis=0), rtol=1e-12)
+    expected = np.sum(each[is_dark] @ powers)
+    assert dark_rate(chain.dark, chain.w) == pytest.approx(expected, rel=1e-12)
+    for n in np.flatnonzero(is_dark):
+        brighten(bright, n, 0.0)
+    chain.w[-n_powers:] = np.inf
+    take_dark(rows, bright, chain)
+    assert not chain.dark.any() and dark_rate(chain.dark, chain.w) == 0.0
+
+
+@pytest.mark.parametrize("settings", [{}, {"kernel": "metropolis"}, {"kernel": "joint"}])
+def test_density_where_rates_are_beyond_all_digits(settings):
+    """Of a category without counts, under a wide prior: all rows bright, it is the posterior's."""
+    counts, first = np.array([2, 0, 7, 1, 4, 1, 3, 0, 0, 0]), np.arange(10) < 7
+    with pm.Model() as model:
+        b = pm.Normal("b", 0.0, 30.0, shape=2)
+        pm.Poisson("y", mu=exp(np.column_stack([first, ~first]) @ b), observed=counts)
+        step = (FireflyMH if settings else FireflyHMC)(bound=Taylor(), **settings)
+    rng, log_density, differences = np.random.default_rng(0), log_density_of(model), []
+    step.setup_chain(rng, 0, 1)
+    chain = step.chain
+    for far in (-60.0, -75.0, -90.0):
+        theta = np.array([0.9, far])
+        chain.start_at(rng, theta)
+        assert chain.n_bright == len(counts)
+        rate = step.target.data.rows.constants[:, : ROW.outcome] @ chain.state.w[2:]
+        assert rate.sum() > 1e16  # no digit would be left beside it
+        total = chain.state.log_density[0] + chain.bright.log_factor[: len(counts)].sum()
+        differences.append(total - log_density(theta[None])[0])
+    assert np.ptp(differences) < 1e-11
