@@ -18,7 +18,6 @@ from pymc_flymc.bounds.scaled_taylor import ScaledTaylor
 from pymc_flymc.bounds.tangent import Tangent
 from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
-from pymc_flymc.settings import check_object
 
 #: Those that a step chooses among, unless it is told which to take.
 BOUNDS: list[Bound] = [
@@ -30,24 +29,6 @@ BOUNDS: list[Bound] = [
     Taylor(),
     ScaledTaylor(),
 ]
-
-
-def register_bound(bound: Bound) -> None:
-    """Let steps choose a further bound, for the likelihoods that it supports.
-
-    Parameters
-    ----------
-    bound : Bound
-        Taken where it promises fewer bright rows than the others, given the brightness of the
-        rows.
-
-    Raises
-    ------
-    ValueError
-        If it is not a bound, but a class, say.
-    """
-    check_object("bound", bound, is_bound, "a bound")
-    BOUNDS.insert(0, bound)
 
 
 __all__ = [
@@ -70,6 +51,5 @@ __all__ = [
     "is_expansion",
     "log_odds",
     "n_sums_of",
-    "register_bound",
     "row_factor",
 ]

@@ -26,9 +26,6 @@ from pymc_flymc.kernels.trajectory import (
 
 __all__ = ["run_kernel"]
 
-#: Whether densities and rows are needed with gradients, and tables to draw brightness afresh.
-GRADIENTS, FRESH = True, False
-
 
 @kernel_part
 def bright_force(posterior, at, dynamics, chain, bright, scratch):

@@ -35,9 +35,6 @@ from pymc_flymc.kernels.posterior import (
 
 __all__ = ["run_kernel"]
 
-#: Whether densities and rows are needed with gradients, and tables to draw brightness afresh.
-GRADIENTS, FRESH = False, True
-
 #: Kind of a transition that draws z afresh and leaves theta alone, for the start of a chain.
 REFRESHMENT = -1
 #: Times that this is tried: any z that is possible at all may start a chain.

@@ -26,9 +26,6 @@ from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
 
 __all__ = ["Moves", "favour_best", "new_moves", "run_kernel"]
 
-#: Whether densities and rows are needed with gradients, and tables to draw brightness afresh.
-GRADIENTS, FRESH = False, False
-
 RANDOM_WALK, PCN, INDEPENDENT = 0, 1, 2
 KINDS = 3
 #: Each proposal keeps this share, whatever its jumps: pCN alone mixes badly in heavy tails.

@@ -23,9 +23,6 @@ from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
 
 __all__ = ["Slices", "new_slices", "run_kernel"]
 
-#: Whether densities and rows are needed with gradients, and tables to draw brightness afresh.
-GRADIENTS, FRESH = False, False
-
 #: Steps by which an interval may be extended in one update.
 MAX_EXTENSIONS = 100
 

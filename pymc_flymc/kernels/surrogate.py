@@ -54,9 +54,6 @@ from pymc_flymc.kernels.trajectory import (
 
 __all__ = ["Surrogate", "SurrogateMoves", "new_surrogate_moves", "run_kernel"]
 
-#: Whether densities and rows are needed with gradients, and tables to draw brightness afresh.
-GRADIENTS, FRESH = True, True
-
 #: Share of random walks given z: they keep the chain's reach where the posterior's tails are
 #: heavier than the surrogate's, in which joint updates would be stuck.
 WALKS = 0.05
