@@ -122,7 +122,9 @@ def _kind_of_outputs(node: Apply, own: Sequence[Any]) -> Kind:
         if isinstance(node.op, ops):
             return rule(node, own)
     if counts:
-        raise StatisticError(f"{NUMBER} in {node.op}")
+        # Mixtures of PyMC's, such as zero-inflated counts, number their rows by an ARange.
+        known = any(isinstance(node.op, ops) for ops, _ in RULES)
+        raise (StatisticError if known else DependentError)(f"{NUMBER} in {node.op}")
     raise DependentError(
         f"{node.op} of rows, of which it is not known that it takes each row alone"
     )

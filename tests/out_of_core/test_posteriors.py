@@ -148,3 +148,15 @@ def test_other_families_and_priors(build):
     }[build]
     data = {name: data[name] for name in used}
     assert_as_in_memory(data, build)
+
+
+def test_zero_inflated_counts_are_read():
+    """PyMC numbers the rows of a mixture: nothing that the model makes of them."""
+    data = rows(200, 3)
+    data["y"] = np.random.default_rng(0).poisson(1.0, 200) * data["y"]
+
+    def build(data):
+        beta = pm.Normal("beta", 0, 1, shape=3)
+        pm.ZeroInflatedPoisson("o", 0.7, pm.math.exp(data["X"] @ beta), observed=data["y"])
+
+    assert step_elsewhere(written_on_head(data, build), data).target.source.n_rows == 200
