@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pymc_flymc.anchor.anchor import AnchorPart
+from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import map_rows
 from pymc_flymc.regression.regression import Regression
 
@@ -58,7 +59,7 @@ def _extremes(regression: Regression, w: np.ndarray) -> np.ndarray:
     design = regression.design
 
     def peaks(
-        rows: slice, x: np.ndarray, arguments: np.ndarray, y: np.ndarray
+        rows: slice, _: RowMatrix, arguments: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, ...]:
         columns = [*arguments[: design.n_predictors], *np.atleast_2d(y.T)]
         columns.append(regression.derivatives(arguments, y).value)

@@ -9,11 +9,12 @@ import numpy as np
 
 from pymc_flymc.anchor.expanded_density import ExpandedDensity, nearby
 from pymc_flymc.reading.flat import Layout
-from pymc_flymc.regression.design import STRUCTURED, Design
+from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.matrices import LARGEST_DENSE
 
 __all__ = ["Effects", "collapsed", "find_effects", "moving"]
 
-#: With more than `STRUCTURED` parameters, effects in variables larger than this are wide.
+#: With more than `LARGEST_DENSE` parameters, effects in variables larger than this are wide.
 WIDE = 100
 #: Effects of a group that are told apart from one another, at most.
 MAX_COUPLED = 8
@@ -75,7 +76,7 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
         if np.any(change[~in_sparse]) or not np.any(change[in_sparse]):
             continue
         is_effect[span] = True
-        if size > STRUCTURED and len(span) > WIDE:
+        if size > LARGEST_DENSE and len(span) > WIDE:
             is_wide[span] = True
             # The longest axis is that of the groups.
             groups_first = np.moveaxis(span.reshape(shape), int(np.argmax(shape)), 0)

@@ -18,8 +18,9 @@ from pymc_flymc.anchor.propriety import check_bounded, check_proper
 from pymc_flymc.anchor.slow_directions import with_slow_directions
 from pymc_flymc.anchor.smoothing import any_non_smooth, smoothed_around
 from pymc_flymc.reading.flat import Layout
+from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.passes import BLOCK
-from pymc_flymc.regression.regression import JointExpansion, Regression, expand, spans_of
+from pymc_flymc.regression.regression import Regression, expand, spans_of
 from pymc_flymc.reporting import doing, log
 
 __all__ = ["ModeFinder"]
@@ -222,7 +223,7 @@ def _tolerance(n_parameters: int, stage: int, is_last: bool) -> float:
 def _warn_of_many_coefficients(regressions: Sequence[Regression]) -> None:
     for regression in regressions:
         p = regression.design.n_coefficients
-        if p > MANY_COEFFICIENTS and not regression.design.structured:
+        if p > MANY_COEFFICIENTS and not regression.design.is_arrow:
             log.warning(
                 f"{regression.name!r} has {p:,} coefficients: the set-up decomposes matrices of "
                 f"{8e-6 * p**2:,.0f} MB, and every transition reads "

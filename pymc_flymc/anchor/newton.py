@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from pymc_flymc.anchor.objective import Objective
 from pymc_flymc.anchor.posterior import LogPosterior
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.regression.regression import JointExpansion
+from pymc_flymc.regression.expansion import JointExpansion
 
 __all__ = ["NEAR", "TOLERANCE", "ModeResult", "find_mode", "maximise"]
 

@@ -11,7 +11,8 @@ from pymc_flymc.anchor.effects import Effects, find_effects
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.reading.flat import Layout
-from pymc_flymc.regression.regression import JointExpansion, Regression, expand, names_of
+from pymc_flymc.regression.expansion import JointExpansion
+from pymc_flymc.regression.regression import Regression, expand, names_of
 
 __all__ = ["LogPosterior"]
 

@@ -66,8 +66,7 @@ class Bohning(SoftmaxBound):
         for x, value, slope, curvature in expand_rows(self, problem, log_factor, constants, bright):
             constant += float(value.sum())
             gradient += slope @ x
-            root = x * np.sqrt(curvature[0, 0] / one)[:, None]
-            square += root.T @ root
+            square += x.sandwich(curvature[0, 0] / one).array
         packed = np.concatenate([[constant], problem.own.w, gradient.ravel(), square.ravel()])
         return Preparation(packed, constants, bright)
 

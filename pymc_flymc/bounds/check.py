@@ -71,7 +71,7 @@ def check_bound(
     w = np.concatenate([rng.normal(size=3 * k), nuisances])
     regression = Regression("y", design, y, likelihood)
     expansion = likelihood_pass(design, y, regression.derivatives, w)
-    information = expansion.concave().information
+    information = expansion.information.concave().array
     factor = np.linalg.inv(np.linalg.cholesky(information + np.eye(len(w)))).T
     geometry = dense_geometry(w, np.linalg.cholesky(factor @ factor.T))
     anchor = Anchor(geometry, (AnchorPart(factor, expansion),), 1.0)

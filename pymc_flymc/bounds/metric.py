@@ -43,7 +43,7 @@ def metric_of(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
     That is of their information plus the diagonal ridge, which stands for the prior. C C' is about
     the posterior covariance of the coefficients; for independent normal priors, just that.
     """
-    d = anchor.w_factor.shape[1]
+    d, information = anchor.w_factor.shape[1], anchor.expansion.information.array
     variance = np.maximum(np.sum(anchor.w_factor**2, axis=1), 1e-300)
     # Where the data do not decide: scales well beyond the Laplace approximation's.
     ridge = 0.01 / variance
@@ -51,7 +51,7 @@ def metric_of(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
     factor = anchor.w_factor[free]
     if len(factor) <= d and np.linalg.cond(factor) < 1e8:
         inverse, places = np.linalg.pinv(factor), np.flatnonzero(free)
-        data = anchor.expansion.information[np.ix_(places, places)]
+        data = information[np.ix_(places, places)]
         prior = inverse.T @ inverse - data
         # Where it says nothing beside the data the difference is rounding.
         informed = np.diag(prior) > 1e-6 * np.diag(data)
@@ -63,9 +63,9 @@ def metric_of(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
         ridge[places] = np.maximum(ridge[places], share * scale**2)
     # Where a likelihood is not log-concave its rows' curvature may fall short of zero.
     sd = np.sqrt(variance)
-    least = np.linalg.eigvalsh(anchor.expansion.information * np.outer(sd, sd))[0]
+    least = np.linalg.eigvalsh(information * np.outer(sd, sd))[0]
     if least < -1e-6:
         ridge += -2.0 * least / variance
-    factor = np.linalg.cholesky(anchor.expansion.information + np.diag(ridge))
+    factor = np.linalg.cholesky(information + np.diag(ridge))
     # A little wider than it need be, so that rounding never violates Cauchy-Schwarz.
     return np.linalg.inv(factor).T * (1.0 + 1e-9), ridge

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import diags_array
 from scipy.sparse.linalg import cg
 from scipy.stats import chi
 
 from pymc_flymc.anchor.anchor import AnchorPart
-from pymc_flymc.regression.block_matrix import BlockMatrix, SparseRows
-from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.matrices import RowMatrix
 
-__all__ = ["Parts", "parts_of", "split_rows"]
+__all__ = ["Parts", "parts_of"]
 
 #: Limits beyond which remainders have a second power: of effects, in posterior sds, and of the
 #: dense part's radius, that quantile times this width.
@@ -60,7 +59,7 @@ class Parts:
     limits: np.ndarray
     typicals: np.ndarray
 
-    def dense_reach(self, x: SparseRows) -> np.ndarray:
+    def dense_reach(self, x: RowMatrix) -> np.ndarray:
         """Return ``|reach' (x - G'z)|`` of rows, shape (n,)."""
         centred = (x.dense - x.sparse @ self.within) @ self.reach
         return np.sqrt(np.einsum("ij,ij->i", centred, centred))
@@ -68,7 +67,8 @@ class Parts:
 
 def parts_of(anchor: AnchorPart, n_sparse: int) -> Parts:
     """Split coefficients of which the last are of sparse columns."""
-    dense, cross, sparse = _blocks(anchor.expansion.information, n_sparse)
+    information = anchor.expansion.information.arrow(n_sparse)
+    dense, cross, sparse = information.dense, information.cross, information.sparse
     m, factor = len(dense), anchor.w_factor
     diagonal = sparse.diagonal()
     prior = np.full(n_sparse, _common_prior(np.sum(factor[m:] ** 2, axis=1), diagonal))
@@ -88,23 +88,6 @@ def parts_of(anchor: AnchorPart, n_sparse: int) -> Parts:
         limit = DENSE_WIDTH * float(chi.ppf(DENSE_QUANTILE, free))
         typical = float(chi.moment(3, free)) ** (1.0 / 3.0)
     return Parts(precision, reach, within, limit, typical, EFFECT_LIMIT * sds, CUBIC_MEAN * sds)
-
-
-def split_rows(x: Any, design: Design, rows: slice) -> SparseRows:
-    """Return rows of a design in two blocks, with their sparse numbers as they are kept.
-
-    An effect may stand twice in a row: these are two parts of it.
-    """
-    if isinstance(x, SparseRows):
-        return x
-    return SparseRows(x[:, : -design.n_sparse], design.sparse[rows].csr())
-
-
-def _blocks(information: Any, n_sparse: int) -> tuple[np.ndarray, np.ndarray, csr_array]:
-    if isinstance(information, BlockMatrix):
-        return information.dense, information.cross, information.sparse
-    m = len(information) - n_sparse
-    return information[:m, :m], information[:m, m:], csr_array(information[m:, m:])
 
 
 def _sds(variance: np.ndarray, information: np.ndarray) -> np.ndarray:

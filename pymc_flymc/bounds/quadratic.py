@@ -13,6 +13,7 @@ from pymc_flymc.bounds.factor import row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.quadratic import QuadraticStatistics, collapsed_quadratic
 
@@ -58,8 +59,7 @@ class OneQuadratic:
 
 def new_statistics(problem: Problem) -> QuadraticStatistics:
     """Return statistics without rows yet, around the anchor."""
-    design = problem.design
-    return QuadraticStatistics(problem.own.w[: design.width], design.n_sparse * design.structured)
+    return QuadraticStatistics(problem.own.w[: problem.design.width])
 
 
 class RowTable:
@@ -80,7 +80,7 @@ class RowTable:
 
     def fill(
         self, stride: int = 1
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    ) -> Iterator[tuple[RowMatrix, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """Fill the table block by block, and yield ``(x, eta, y, tightness, slack)`` of each.
 
         The slack is the very one that the rows carry: a collapsed sum must be the sum over the

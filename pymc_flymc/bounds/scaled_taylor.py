@@ -18,6 +18,7 @@ from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, ScaledLikelihood, outcome
 from pymc_flymc.likelihoods.forms import says
 from pymc_flymc.likelihoods.weighted import unweighted, weighted, weights_of
+from pymc_flymc.regression.matrices import SymmetricMatrix
 
 __all__ = ["ScaledTaylor"]
 
@@ -62,8 +63,7 @@ class ScaledTaylor:
 
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Prepare the Taylor bound of the smooth likelihood with the anchor's scale as a weight."""
-        if problem.design.structured:
-            return self._taylor.prepare(problem, log_factor)  # it says why not
+        problem.design.check_one_radius(self.name)
         prepared = self._taylor.prepare(_at_anchor(problem), log_factor)
         log_scale = problem.own.w[-1]
         # The weight of a row, the last of its row data, whatever the scale.
@@ -134,7 +134,7 @@ def _at_anchor(problem: Problem) -> Problem:
         value=own.expansion.value
         - weights.sum() * float(evaluate(family.log_normaliser(pt.constant(log_scale)))),
         gradient=own.expansion.gradient[:p],
-        information=own.expansion.information[:p, :p],
+        information=SymmetricMatrix(own.expansion.information.array[:p, :p]),
         w=own.expansion.w[:p],
     )
     return replace(

@@ -13,6 +13,7 @@ from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.forms import SOFTMAX, form_of
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
+from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.settings import check
 
@@ -98,12 +99,12 @@ def expand_rows(
     log_factor: NativeFunction,
     constants: np.ndarray,
     bright: np.ndarray,
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+) -> Iterator[tuple[RowMatrix, np.ndarray, np.ndarray, np.ndarray]]:
     """Fill the rows' constants and brightness; yield what the collapsed sum is made of.
 
     Yields
     ------
-    x : ndarray, shape (n, width)
+    x : RowMatrix, shape (n, width)
         Rows of the design; valid until the next block.
     value : ndarray, shape (n,)
         Log bounds at the anchor.

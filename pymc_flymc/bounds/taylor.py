@@ -22,7 +22,7 @@ from pymc_flymc.likelihoods import (
     SmoothLikelihood,
     outcome,
 )
-from pymc_flymc.regression.design import STRUCTURED
+from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows, map_rows
 from pymc_flymc.regression.quadratic import PLACES, quadratic_size, quadratic_terms
 from pymc_flymc.settings import check, is_number
@@ -30,7 +30,7 @@ from pymc_flymc.settings import check, is_number
 __all__ = [
     "Packed",
     "Taylor",
-    "products",
+    "cubic_form",
     "raise_to_floor",
     "table_of",
 ]
@@ -135,23 +135,18 @@ class Taylor:
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Bound the remainders of all rows, in one pass over the data."""
         design, anchor = problem.design, problem.own
-        if design.structured:
-            raise ValueError(
-                f"the {self.name} bound has one radius for all coefficients, and does not work for "
-                f"{design.n_coefficients} of them with effects of groups or sparse columns: at "
-                f"most {STRUCTURED}; given z, Taylor() has one for each part of a row"
-            )
+        design.check_one_radius(self.name)
         metric, ridge = metric_of(anchor)
         p, limit = design.n_coefficients, limit_of(anchor)
         spans = spans_of(metric, design.n_predictors)
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
 
-        def bound(rows: slice, x: np.ndarray, eta: np.ndarray, y: np.ndarray) -> tuple[float, Any]:
+        def bound(rows: slice, x: RowMatrix, eta: np.ndarray, y: np.ndarray) -> tuple[float, Any]:
             near, beyond, fastest = self.remainders(problem.likelihood, eta, x, y, spans, limit)
             constants[rows] = table_of(near, beyond, eta.T, y)
             if self.order == 2:
                 return fastest, 0.0
-            return fastest, (x * problem.derivatives.third(eta, y)[:, None]).T @ products(x)
+            return fastest, cubic_form(x, problem.derivatives.third(eta, y))
 
         growth, cubic = 0.0, self.no_cubic(p)
         for fastest, part in map_rows(design, problem.y, anchor.w, bound):
@@ -196,7 +191,7 @@ class Taylor:
         self,
         likelihood: Likelihood,
         eta: np.ndarray,
-        x: np.ndarray,
+        x: RowMatrix,
         y: np.ndarray,
         spans: list[np.ndarray],
         limit: float,
@@ -288,7 +283,11 @@ def raise_to_floor(multipliers: np.ndarray) -> None:
     multipliers[(multipliers > 0.0) & (multipliers < floor)] = floor
 
 
-def products(x: np.ndarray) -> np.ndarray:
-    """Products of pairs of columns with multiplicity, shape (n, P (P + 1) / 2)."""
-    i, j = np.triu_indices(x.shape[1])
-    return x[:, i] * x[:, j] * np.where(i == j, 1.0, 2.0)
+def cubic_form(x: RowMatrix, third: np.ndarray) -> np.ndarray:
+    """Return sums of products of each column with pairs of columns, shape (P, P (P + 1) / 2).
+
+    The products of a row are times its third derivative; pairs have their multiplicity.
+    """
+    rows = cast(np.ndarray, x.array)  # where one radius serves, rows are written out
+    i, j = np.triu_indices(rows.shape[1])
+    return (rows * third[:, None]).T @ (rows[:, i] * rows[:, j] * np.where(i == j, 1.0, 2.0))

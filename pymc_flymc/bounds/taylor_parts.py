@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
-from pymc_flymc.bounds.parts import Parts, parts_of, split_rows
+from pymc_flymc.bounds.parts import Parts, parts_of
 from pymc_flymc.bounds.remainder import remainder
 from pymc_flymc.bounds.taylor import raise_to_floor
 from pymc_flymc.graphs.parts import Parts as PartsOp
@@ -18,8 +18,8 @@ from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.parts import Effects
 from pymc_flymc.kernels.rows import SUMS
 from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood, outcome
-from pymc_flymc.regression.block_matrix import SparseRows
 from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows, map_rows
 from pymc_flymc.regression.quadratic import PLACES, quadratic_size, quadratic_terms
 
@@ -89,15 +89,14 @@ class TaylorInParts:
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
         bright = np.empty(design.n_rows, np.float32)
 
-        def bound(rows: slice, x: Any, eta: np.ndarray, y: np.ndarray) -> Any:
-            split = split_rows(x, design, rows)
-            near, beyond, reach, gap, limit = self.remainders(problem, parts, split, eta[0], y)
-            columns = y.reshape(len(split), -1)
+        def bound(rows: slice, x: RowMatrix, eta: np.ndarray, y: np.ndarray) -> Any:
+            near, beyond, reach, gap, limit = self.remainders(problem, parts, x, eta[0], y)
+            columns = y.reshape(len(x), -1)
             constants[rows] = np.column_stack(
                 [near, beyond, reach, columns[:, 0], eta[0], columns[:, 1:]]
             )
             bright[rows] = -np.expm1(-gap)
-            effects, widest = split.sparse, np.zeros(q)
+            effects, widest = x.sparse, np.zeros(q)
             np.maximum.at(widest, effects.indices, np.repeat(limit, np.diff(effects.indptr)))
             return limit.max(initial=0.0), widest
 
@@ -122,13 +121,12 @@ class TaylorInParts:
     def expected_rows(self, problem: Problem, stride: int) -> float:
         """Bright rows expected over the Laplace approximation, from every stride-th row."""
         parts, total = parts_of(problem.own, self.n_sparse), 0.0
-        for rows, x, eta, y in iterate_rows(problem.design, problem.y, problem.own.w, stride):
-            split = split_rows(x, problem.design, rows)
-            total -= float(np.expm1(-self.remainders(problem, parts, split, eta[0], y)[3]).sum())
+        for _, x, eta, y in iterate_rows(problem.design, problem.y, problem.own.w, stride):
+            total -= float(np.expm1(-self.remainders(problem, parts, x, eta[0], y)[3]).sum())
         return total * stride
 
     def remainders(
-        self, problem: Problem, parts: Parts, x: SparseRows, eta: np.ndarray, y: np.ndarray
+        self, problem: Problem, parts: Parts, x: RowMatrix, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, ...]:
         """Return what rows bring to the bound, each of shape (n,).
 

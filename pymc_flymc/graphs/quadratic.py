@@ -30,15 +30,15 @@ class Quadratic(Op):
 
     Parameters
     ----------
-    structured : bool
+    has_header : bool
         As of `kernels.quadratic.quadratic`.
     """
 
-    __props__ = ("structured",)
+    __props__ = ("has_header",)
     gufunc_signature = "(p),(s)->(),(),(p)"
 
-    def __init__(self, structured: bool) -> None:
-        self.structured = structured
+    def __init__(self, has_header: bool) -> None:
+        self.has_header = has_header
 
     def make_node(self, *inputs: Any) -> Apply:
         """Return the node for float64 vectors."""
@@ -50,7 +50,7 @@ class Quadratic(Op):
         """Evaluate in Python."""
         u, statistics = (np.ascontiguousarray(each, dtype=np.float64) for each in inputs)
         product = np.empty_like(u)
-        numbers = quadratic_kernel()(u, statistics, self.structured, product)
+        numbers = quadratic_kernel()(u, statistics, self.has_header, product)
         for out, value in zip(storage, (*map(np.asarray, numbers), product), strict=True):
             out[0] = value
 
@@ -82,13 +82,13 @@ class Quadratic(Op):
 
 @register_funcify_default_op_cache_key(Quadratic)
 def _funcify(op: Quadratic, node: Apply, **_: Any) -> tuple[Any, int]:
-    structured = op.structured
+    has_header = op.has_header
     native: Any = quadratic
 
     @numba_njit
     def evaluate(u: Any, statistics: Any) -> Any:
         product = np.empty(u.shape[0])
-        along, form = native(u, statistics, structured, product)
+        along, form = native(u, statistics, has_header, product)
         return np.asarray(along), np.asarray(form), product
 
     return evaluate, version_of(__file__)

@@ -13,7 +13,7 @@ __all__ = ["quadratic", "quadratic_kernel"]
 
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
-def quadratic(u, statistics, structured, out):
+def quadratic(u, statistics, has_header, out):
     """Return linear . u and u' A u, and write A u to `out`: each number of A is read once.
 
     Parameters
@@ -21,13 +21,13 @@ def quadratic(u, statistics, structured, out):
     u, out : ndarray, shape (P,)
     statistics : ndarray
         A constant, P numbers that are not read, linear, and A; what follows is not read either.
-    structured : bool
-        Whether A comes in blocks, as packed by `BlockMatrix.pack`, or as a matrix.
+    has_header : bool
+        Whether A comes behind three numbers, see `SymmetricMatrix.pack`, or as a matrix.
     """
     n = u.shape[0]
     linear, place = statistics[1 + n : 1 + 2 * n], 1 + 2 * n
     start, n_sparse, n_pairs = n, 0, 0
-    if structured:
+    if has_header:
         start, n_sparse = int(statistics[place]), int(statistics[place + 1])
         n_pairs = int(statistics[place + 2])
         place += 3
@@ -79,7 +79,7 @@ def quadratic_kernel() -> Any:
     signature = types.UniTuple(types.float64, 2)(given, given, types.boolean, vector())
 
     @kernel(signature)
-    def evaluate(u, statistics, structured, out):
-        return quadratic(u, statistics, structured, out)
+    def evaluate(u, statistics, has_header, out):
+        return quadratic(u, statistics, has_header, out)
 
     return evaluate

@@ -11,7 +11,7 @@ from scipy.stats import chi
 
 from pymc_flymc.bounds.base import Problem
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
-from pymc_flymc.bounds.taylor import Packed, Taylor, products, table_of
+from pymc_flymc.bounds.taylor import Packed, Taylor, cubic_form, table_of
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.out_of_core.design_builder import DesignBuilder
 from pymc_flymc.out_of_core.kernels import RateTables, make_tables
@@ -93,7 +93,7 @@ def _bound_partition(
             expected -= float(np.expm1(-both[0] * rates.moment).sum())
             growth = max(growth, fastest)
             if third is not None:
-                cubic = cubic + (x * third(eta, of_rows)[:, None]).T @ products(x)
+                cubic = cubic + cubic_form(x, third(eta, of_rows))
     return make_tables(near, beyond), (expected, growth, cubic)
 
 

@@ -35,7 +35,7 @@ from pymc_flymc.reading.row_axes import check_rows_alone
 from pymc_flymc.reading.rows import ObservedRows, Part, check_sizes, parameters_of
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.reading.weights import without_weights
-from pymc_flymc.regression.design import STRUCTURED
+from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing, log
 
@@ -202,10 +202,10 @@ def _read_rows(
     n_rows = len(builder.observations(values))
     predictor = read_parameters(parameters, n_rows, name, shapes, values)
     design = predictor.design
-    if design.structured:
+    if design.is_arrow:
         raise _refused(
             f"{name!r} has {design.n_coefficients:,} coefficients with effects of groups or sparse "
-            f"columns; for rows given by data= there may be {STRUCTURED}"
+            f"columns; for rows given by data= there may be {LARGEST_DENSE}"
         )
     narrow = tuple(
         each

@@ -22,7 +22,8 @@ from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.reading.checks import check_coefficients, check_finite, check_values
 from pymc_flymc.reading.lookups import SparseBlock
 from pymc_flymc.reading.traversal import Block, Traversal
-from pymc_flymc.regression.design import STRUCTURED, Design, gather
+from pymc_flymc.regression.design import Design, gather
+from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.sparse_columns import SparseColumns, stack
 
 
@@ -178,10 +179,10 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
         offset = np.empty((0, len(traversals)))
     X = gather(list(arrays.values()), traversals[0].n_rows)
     design = Design(X, offset, has_intercept, sparse=stack(matrices))
-    if design.structured and design.n_predictors > 1:
+    if design.is_arrow and design.n_predictors > 1:
         raise UnsupportedModelError(
             f"each of the {design.n_predictors} predictors of {name!r} has {design.width} "
-            f"coefficients; with effects of groups or sparse columns at most {STRUCTURED} are "
+            f"coefficients; with effects of groups or sparse columns at most {LARGEST_DENSE} are "
             "supported where there are several predictors"
         )
     return LinearPredictor(design, fold_constants(w.astype("float64")))

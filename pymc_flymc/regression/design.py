@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pymc_flymc.regression import matrices
 from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.threads import in_order
 
 __all__ = [
-    "STRUCTURED",
     "Design",
     "Sample",
     "StoredRows",
@@ -21,10 +21,6 @@ __all__ = [
     "count_bad_rows",
     "gather",
 ]
-
-#: Beyond so many coefficients, blocks of a design with a sparse part are not written out in full,
-#: and the matrix of a quadratic form is kept by its structure.
-STRUCTURED = 300
 
 _BLOCK_BYTES = 1 << 21
 # Types whose every value is a float32.
@@ -92,9 +88,33 @@ class Design:
         return self.n_predictors * self.width + self.n_nuisances
 
     @property
-    def structured(self) -> bool:
-        """Whether there are too many sparse columns to write blocks of them out in full."""
-        return self.n_sparse > 0 and self.width > STRUCTURED
+    def is_arrow(self) -> bool:
+        """Whether sums of squares of rows are arrow matrices: of many effects of groups."""
+        return self.n_sparse > 0 and self.width > matrices.LARGEST_DENSE
+
+    def check_one_radius(self, name: str) -> None:
+        """Refuse a bound with one radius for all coefficients, where rows depend on few of them."""
+        if self.is_arrow:
+            raise ValueError(
+                f"the {name} bound has one radius for all coefficients, and does not work for "
+                f"{self.n_coefficients} of them with effects of groups or sparse columns: at most "
+                f"{matrices.LARGEST_DENSE}; given z, Taylor() has one for each part of a row"
+            )
+
+    def matrix(self, rows: slice | np.ndarray) -> matrices.RowMatrix:
+        """Return rows in float64, with the intercept's column of ones; a view where it can be."""
+        part, sparse = self.X[rows], self.sparse[rows].csr()
+        n, n_columns, n_dense = *part.shape, self.width - self.n_sparse
+        width = n_dense if self.is_arrow else self.width
+        x = part
+        if part.dtype != np.float64 or not part.flags.c_contiguous or n_columns < width:
+            x = np.empty((n, width))
+            x[:, :n_columns], x[:, n_columns:n_dense] = part, 1.0
+        if self.is_arrow:
+            return matrices.RowMatrix(x, sparse, None)
+        if self.n_sparse:
+            x[:, n_dense:] = sparse.toarray()
+        return matrices.RowMatrix(x[:, :n_dense], sparse, x)
 
     def rows(self, rows: slice | np.ndarray) -> Design:
         """Return the design of some rows: of a slice a view."""
@@ -121,30 +141,10 @@ class Design:
         parts[1][:] = weights.sum()
         return total
 
-    def predictor(self, w: np.ndarray, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Evaluate the linear predictors in float64.
-
-        Parameters
-        ----------
-        w : ndarray of shape (n_coefficients,)
-            Coefficients.
-        rows : slice or integer ndarray
-            Rows to evaluate; all by default.
-
-        Returns
-        -------
-        ndarray of shape (len(rows), K)
-            float64.
-        """
-        w = np.asarray(w, dtype=np.float64)
-        if w.shape != (self.n_coefficients,):
-            raise ValueError(f"w has shape {w.shape}, expected ({self.n_coefficients},)")
-        index: range | np.ndarray = range(self.n_rows)[rows] if isinstance(rows, slice) else rows
-        out, step = np.empty((len(index), 1, self.n_predictors)), self._step()
-        for start in range(0, len(index), step):
-            block = slice(start, start + step)
-            # Of consecutive rows a view, not a copy.
-            self._combine(w[None], _as_slice(index[block]), _same, out[block])
+    def predictor(self, w: np.ndarray) -> np.ndarray:
+        """Evaluate the linear predictors of all rows in float64, shape (N, K)."""
+        out = np.empty((self.n_rows, 1, self.n_predictors))
+        self._combine(w[None], slice(None), _same, out)
         return out[:, 0]
 
     def predictors(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -242,12 +242,6 @@ class StoredRows(Protocol):
 
 def _same(columns: Any) -> Any:
     return columns
-
-
-def _as_slice(index: range | np.ndarray) -> slice | np.ndarray:
-    if not isinstance(index, range):
-        return index
-    return slice(index.start, index.stop if index.stop >= 0 else None, index.step)
 
 
 def blocks(array: np.ndarray) -> Iterator[slice]:

@@ -1,17 +1,16 @@
-"""A log-likelihood to second order in its coefficients."""
+"""Log-likelihoods to second order in their coefficients."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from pymc_flymc.regression.block_matrix import BlockMatrix
+from pymc_flymc.regression.matrices import SymmetricMatrix
 from pymc_flymc.regression.quadratic import pack_quadratic
 
-__all__ = ["LikelihoodExpansion"]
+__all__ = ["JointExpansion", "LikelihoodExpansion"]
 
 
 @dataclass(frozen=True)
@@ -23,49 +22,60 @@ class LikelihoodExpansion:
     value : float
         Log-likelihood at w.
     gradient : ndarray, shape (P,)
-    information : ndarray or BlockMatrix, shape (P, P)
+    information : SymmetricMatrix, shape (P, P)
         Minus the Hessian.
     w : ndarray, shape (P,)
     """
 
     value: float
     gradient: np.ndarray
-    information: Any
+    information: SymmetricMatrix
     w: np.ndarray
 
     def pack(self) -> np.ndarray:
         """Return the expansion as the statistics of a collapsed quadratic."""
-        if isinstance(self.information, BlockMatrix):
-            curvature: Any = self.information.scaled(0.5)
-        else:
-            curvature = 0.5 * self.information
-        return pack_quadratic(self.value, self.w, self.gradient, curvature)
+        return pack_quadratic(self.value, self.w, self.gradient, 0.5 * self.information)
 
-    def concave(self) -> LikelihoodExpansion:
-        """Return the expansion with the curvature's sign changed where it is not concave.
 
-        Then it has a maximum, and no direction in which it rises for ever.
-        """
-        if isinstance(self.information, BlockMatrix) or not np.all(np.isfinite(self.information)):
-            return self
-        with suppress(np.linalg.LinAlgError):
-            np.linalg.cholesky(self.information)  # a hundred times as quick as what is below
-            return self
-        values, vectors = np.linalg.eigh(self.information)
-        return replace(self, information=(vectors * np.abs(values)) @ vectors.T)
+@dataclass(frozen=True)
+class JointExpansion:
+    """Sum of the log-likelihoods of several regressions to second order, each in its coefficients.
 
-    def damped(self, factor: float, other: LikelihoodExpansion) -> LikelihoodExpansion:
-        """Return the expansion with another one's curvature, times a factor, added to its own."""
-        if isinstance(self.information, BlockMatrix):
-            more: Any = other.information.scaled(factor)
-        else:
-            more = factor * other.information
-        return replace(self, information=self.information + more)
+    Attributes
+    ----------
+    parts : tuple of LikelihoodExpansion
+    """
 
-    def without_rows(self) -> LikelihoodExpansion:
-        """Return the expansion of a constant."""
-        if isinstance(self.information, BlockMatrix):
-            nothing: Any = self.information.scaled(0.0)
-        else:
-            nothing = np.zeros_like(self.information)
-        return LikelihoodExpansion(0.0, np.zeros_like(self.gradient), nothing, self.w)
+    parts: tuple[LikelihoodExpansion, ...]
+
+    @property
+    def value(self) -> float:
+        """Log-likelihood at the point of expansion."""
+        return sum(part.value for part in self.parts)
+
+    def pack(self) -> np.ndarray:
+        """Return the statistics of collapsed quadratics, one after the other."""
+        return np.concatenate([part.pack() for part in self.parts])
+
+    def _with(self, matrices: Sequence[SymmetricMatrix]) -> JointExpansion:
+        pairs = zip(self.parts, matrices, strict=True)
+        return JointExpansion(tuple(replace(part, information=each) for part, each in pairs))
+
+    def concave(self) -> JointExpansion:
+        """Return the sum with the curvature's sign changed where it is not concave."""
+        return self._with([part.information.concave() for part in self.parts])
+
+    def damped(self, factor: float, other: JointExpansion) -> JointExpansion:
+        """Return the sum with another one's curvature, times a factor, added to its own."""
+        pairs = zip(self.parts, other.parts, strict=True)
+        return self._with([a.information + factor * b.information for a, b in pairs])
+
+    def without(self, flat: Sequence[bool]) -> JointExpansion:
+        """Return the sum with some of its parts made constant."""
+
+        def constant(part: LikelihoodExpansion) -> LikelihoodExpansion:
+            nothing = np.zeros_like(part.gradient)
+            return LikelihoodExpansion(0.0, nothing, 0.0 * part.information, part.w)
+
+        pairs = zip(self.parts, flat, strict=True)
+        return JointExpansion(tuple(constant(part) if is_flat else part for part, is_flat in pairs))

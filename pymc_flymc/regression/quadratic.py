@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.quadratic import Quadratic
-from pymc_flymc.regression.block_matrix import BlockMatrix, block_size, pack_dense
-from pymc_flymc.regression.design import STRUCTURED
+from pymc_flymc.regression.matrices import LARGEST_DENSE, RowMatrix, SymmetricMatrix
 
 __all__ = [
     "PLACES",
@@ -60,28 +59,23 @@ class QuadraticStatistics:
     ----------
     centre : ndarray, shape (P,), float64
         Coefficients at which `linear` is the gradient, normally the anchor.
-    n_sparse : int
-        The last so many coefficients are of sparse columns, and rows come as `SparseRows`.
     """
 
     centre: np.ndarray
-    n_sparse: int = 0
 
     def __post_init__(self) -> None:
-        n = len(self.centre)
         self.constant = 0.0
-        self.linear = np.zeros(n)
-        self.curvature: np.ndarray | BlockMatrix = (
-            BlockMatrix(n, self.n_sparse) if self.n_sparse else np.zeros((n, n))
-        )
+        self.linear = np.zeros(len(self.centre))
+        self.curvature: SymmetricMatrix | None = None
 
-    def add(self, x: Any, eta: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    def add(
+        self, x: RowMatrix, eta: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray
+    ) -> None:
         """Add rows.
 
         Parameters
         ----------
-        x : ndarray or SparseRows, shape (n, P), float64
-            Rows of the design, intercept column included.
+        x : RowMatrix, shape (n, P)
         eta : ndarray, shape (n,)
             Their predictors at the centre, offset included.
         a, b, c : ndarray, shape (n,)
@@ -89,15 +83,10 @@ class QuadraticStatistics:
         """
         self.constant += float(np.sum(c + b * eta - a * eta**2))
         self.linear += (b - 2.0 * a * eta) @ x
-        if isinstance(self.curvature, BlockMatrix):
-            self.curvature.add_squares(x, a)
-        else:
-            root = x * np.sqrt(a)[:, None]
-            # The same array twice: BLAS computes one triangle only.
-            self.curvature += root.T @ root
+        self._add_curvature(x.sandwich(a))
 
     def add_expansion(
-        self, x: np.ndarray, value: np.ndarray, slope: np.ndarray, curvature: np.ndarray
+        self, x: RowMatrix, value: np.ndarray, slope: np.ndarray, curvature: np.ndarray
     ) -> None:
         """Add rows with K predictors each, ``value + slope . u - u' curvature u / 2`` for each row.
 
@@ -105,40 +94,30 @@ class QuadraticStatistics:
 
         Parameters
         ----------
-        x : ndarray, shape (n, P / K), float64
+        x : RowMatrix, shape (n, P / K)
         value : ndarray, shape (n,)
         slope : ndarray, shape (K, n)
         curvature : ndarray, shape (K, K, n)
             Symmetric, and not negative on the diagonal.
         """
-        k, width = len(slope), x.shape[1]
         self.constant += float(value.sum())
         self.linear += (slope @ x).ravel()
-        blocks = cast(np.ndarray, self.curvature).reshape(k, width, k, width)
-        for i in range(k):
-            root = x * np.sqrt(0.5 * curvature[i, i])[:, None]
-            blocks[i, :, i] += root.T @ root
-            for j in range(i):
-                block = x.T @ (x * (0.5 * curvature[i, j])[:, None])
-                blocks[i, :, j] += block
-                blocks[j, :, i] += block
+        self._add_curvature(x.sandwich(0.5 * curvature))
+
+    def _add_curvature(self, more: SymmetricMatrix) -> None:
+        self.curvature = more if self.curvature is None else self.curvature + more
 
     def pack(self) -> np.ndarray:
         """All statistics as one float64 vector, the input `statistics` of `collapsed_quadratic`."""
+        assert self.curvature is not None
         return pack_quadratic(self.constant, self.centre, self.linear, self.curvature)
 
 
 def pack_quadratic(
-    constant: float, centre: np.ndarray, linear: np.ndarray, curvature: np.ndarray | BlockMatrix
+    constant: float, centre: np.ndarray, linear: np.ndarray, curvature: SymmetricMatrix
 ) -> np.ndarray:
     """Pack a quadratic as `QuadraticStatistics.pack` does."""
-    if isinstance(curvature, BlockMatrix):
-        packed = curvature.pack()
-    elif len(centre) > STRUCTURED:
-        packed = pack_dense(curvature)
-    else:
-        packed = curvature.ravel()
-    return np.concatenate([[constant], centre, linear, packed])
+    return np.concatenate([[constant], centre, linear, curvature.pack()])
 
 
 def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray] | None:
@@ -154,7 +133,7 @@ def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.
     found, place = [], 0
     for p in sizes:
         place += PLACES.curvature(p)
-        if p > STRUCTURED:
+        if p > LARGEST_DENSE:
             if statistics[place + 1]:
                 return None
             place += 3
@@ -166,10 +145,14 @@ def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.
 def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:
     """Length of the vector packed by `QuadraticStatistics.pack`, behind which others may follow.
 
-    A number for up to `STRUCTURED` coefficients, and a graph of the statistics beyond.
+    A number for up to `LARGEST_DENSE` coefficients, and a graph of the statistics beyond.
     """
     p, start = n_coefficients, PLACES.curvature(n_coefficients)
-    return start + (p * p if p <= STRUCTURED else block_size(statistics[start:], p))
+    if p <= LARGEST_DENSE:
+        return start + p * p
+    _, n_sparse, n_pairs = (statistics[start + i].astype("int64") for i in range(3))
+    m = p - n_sparse
+    return start + 3 + m * m + m * n_sparse + n_sparse + 3 * n_pairs
 
 
 def collapsed_quadratic(
@@ -192,6 +175,6 @@ def quadratic_terms(
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
     """Graphs of u = w - centre, linear . u and u' curvature u."""
     u = w - statistics[PLACES.centre(n_coefficients)]
-    terms: Any = Quadratic(n_coefficients > STRUCTURED)(u, statistics)
+    terms: Any = Quadratic(n_coefficients > LARGEST_DENSE)(u, statistics)
     along, form, _ = terms
     return u, along, form

@@ -11,10 +11,10 @@ import numpy as np
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.design import Design
-from pymc_flymc.regression.expansion import LikelihoodExpansion
+from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.passes import likelihood_pass
 
-__all__ = ["JointExpansion", "Regression", "expand", "names_of", "spans_of"]
+__all__ = ["Regression", "expand", "names_of", "spans_of"]
 
 
 @dataclass(frozen=True)
@@ -51,45 +51,6 @@ def spans_of(regressions: Sequence[Regression]) -> list[slice]:
     """Return where the coefficients of each are in the vector of all."""
     stops = np.cumsum([regression.design.n_coefficients for regression in regressions])
     return [slice(a, b) for a, b in zip([0, *stops[:-1]], stops, strict=True)]
-
-
-@dataclass(frozen=True)
-class JointExpansion:
-    """Sum of the log-likelihoods of several regressions to second order, each in its coefficients.
-
-    Attributes
-    ----------
-    parts : tuple of LikelihoodExpansion
-    """
-
-    parts: tuple[LikelihoodExpansion, ...]
-
-    @property
-    def value(self) -> float:
-        """Log-likelihood at the point of expansion."""
-        return sum(part.value for part in self.parts)
-
-    def pack(self) -> np.ndarray:
-        """Return the statistics of collapsed quadratics, one after the other."""
-        return np.concatenate([part.pack() for part in self.parts])
-
-    def concave(self) -> JointExpansion:
-        """Return the sum of expansions made concave."""
-        return JointExpansion(tuple(part.concave() for part in self.parts))
-
-    def damped(self, factor: float, other: JointExpansion) -> JointExpansion:
-        """Return the sum with another one's curvature, times a factor, added to its own."""
-        pairs = zip(self.parts, other.parts, strict=True)
-        return JointExpansion(tuple(part.damped(factor, others) for part, others in pairs))
-
-    def without(self, flat: Sequence[bool]) -> JointExpansion:
-        """Return the sum with some of its parts made constant."""
-        return JointExpansion(
-            tuple(
-                part.without_rows() if is_flat else part
-                for part, is_flat in zip(self.parts, flat, strict=True)
-            )
-        )
 
 
 def expand(

@@ -112,7 +112,7 @@ class SparseColumns:
             indices, data = (
                 _merged(coded, *both) for both in ((indices, self.indices), (data, self.numbers))
             )
-        return csr_array((data, indices, starts), shape=(n_rows, self.n_columns))
+        return _csr(data, indices, starts, (n_rows, self.n_columns))
 
     def __matmul__(self, w: np.ndarray) -> np.ndarray:
         """Return the product with an array of shape (Q,) or (Q, R)."""
@@ -194,7 +194,7 @@ def _joined(
     values = [part.values for part in parts]
     joined = SparseColumns(n_columns, np.concatenate(codes, axis=1), np.concatenate(values, axis=1))
     others = [
-        csr_array((part.numbers, part.indices + start, part.indptr), shape=(len(part), n_columns))
+        _csr(part.numbers, part.indices + start, part.indptr, (len(part), n_columns))
         for part, start in pairs
         if part.indptr.size
     ]
@@ -203,6 +203,14 @@ def _joined(
     rest = reduce(add, others)
     indptr, indices = rest.indptr.astype(np.int64), rest.indices.astype(np.int32, copy=False)
     return replace(joined, indptr=indptr, indices=indices, numbers=rest.data)
+
+
+def _csr(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
+) -> csr_array:
+    # SciPy takes the wider of the two types of positions for both, and for products.
+    narrow = np.int32 if len(data) < 2**31 else np.int64
+    return csr_array((data, indices, indptr.astype(narrow, copy=False)), shape=shape)
 
 
 def _merged(first: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pymc_flymc.bounds import BOUNDS, Bound, Problem, Taylor, TaylorInParts
 from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.regression.design import STRUCTURED
+from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.target.resampling import Resampling
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 #: In joint moves the Taylor bound has one radius for all coefficients.
-WITH_EFFECTS = f" with more than {STRUCTURED} coefficients, of groups or sparse columns"
+WITH_EFFECTS = f" with more than {LARGEST_DENSE} coefficients, of groups or sparse columns"
 #: Rows looked at for a first estimate.
 SAMPLE_ROWS = 20_000
 
@@ -77,7 +77,7 @@ def valid_bounds(problem: Problem) -> list[Bound]:
     if not valid:
         raise ValueError(
             f"no bound of this package is one on {problem.likelihood.name} likelihoods"
-            f"{WITH_EFFECTS * problem.design.structured}; give the step a bound="
+            f"{WITH_EFFECTS * problem.design.is_arrow}; give the step a bound="
         )
     return valid
 
@@ -87,7 +87,7 @@ def forms(bound: Bound, problem: Problem) -> list[Bound]:
 
     With more effects of groups than one radius serves, that form is the only one.
     """
-    found = [] if bound.joint and problem.design.structured else [bound]
+    found = [] if bound.joint and problem.design.is_arrow else [bound]
     expands = isinstance(bound, Taylor) and bound.order == 2
     if expands and TaylorInParts.fits(problem.likelihood, problem.design):
         found.append(TaylorInParts(problem.design.n_sparse))

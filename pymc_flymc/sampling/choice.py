@@ -138,7 +138,7 @@ def _implied(
     if not all(isinstance(asked, str) for asked in settings):
         (first, *more) = settings
         _check_resampling(first, resampling)
-        joint_moves = getattr(first, "joint", False) and not (more or problems[0].design.structured)
+        joint_moves = getattr(first, "joint", False) and not (more or problems[0].design.is_arrow)
         return "joint" if joint_moves else "metropolis"
     joint = joint_bound(problems)
     only = joint is not None and valid_bounds(problems[0]) == [joint]

@@ -15,6 +15,7 @@ from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.reading import tables
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.regression.expansion import LikelihoodExpansion
+from pymc_flymc.regression.matrices import SymmetricMatrix
 from tests.support.readings import compare
 
 N = 80
@@ -149,7 +150,9 @@ def test_extreme_rows_are_among_those_compared(monkeypatch):
         pm.Bernoulli("y", logit_p=eta, observed=np.arange(n) == 55)
     reading = read_model(model)
     w = np.zeros(reading.regressions[0].design.n_coefficients)
-    anchor = AnchorPart(np.eye(len(w)), LikelihoodExpansion(0.0, w, np.eye(len(w)), w))
+    anchor = AnchorPart(
+        np.eye(len(w)), LikelihoodExpansion(0.0, w, SymmetricMatrix(np.eye(len(w))), w)
+    )
     (part,) = next(iter(reading.taken.values())).parts
     rng = np.random.default_rng(0)
     rows = choose_rows(reading.regressions, [part.rows], [anchor], n, rng)

@@ -11,8 +11,7 @@ from pymc_flymc import UnsupportedModelError
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.reading.flat import Layout, flatten_model
 from pymc_flymc.reading.model import read_model
-from pymc_flymc.regression.block_matrix import pack_dense
-from pymc_flymc.regression.design import STRUCTURED
+from pymc_flymc.regression.matrices import LARGEST_DENSE, SymmetricMatrix
 from tests.support.models import smooth, smooth_rows
 
 
@@ -27,9 +26,8 @@ def density_of(model):
     )
     rng = np.random.default_rng(0)
     root = rng.normal(size=(p, 2 * p))
-    curvature = root @ root.T
-    packed = pack_dense(curvature) if p > STRUCTURED else curvature.ravel()
-    statistics = np.concatenate([[0.0], rng.normal(size=2 * p), packed])
+    curvature = SymmetricMatrix(root @ root.T)
+    statistics = np.concatenate([[0.0], rng.normal(size=2 * p), curvature.pack()])
     return ExpandedDensity(graph, np.empty(0)), 0.3 * rng.normal(size=layout.size), statistics
 
 
@@ -90,7 +88,9 @@ def affine(mixed, n_columns=4):
 
 
 @pytest.mark.parametrize(
-    "model", [affine(False), affine(True), affine(False, STRUCTURED + 1)], ids=["", "mixed", "many"]
+    "model",
+    [affine(False), affine(True), affine(False, LARGEST_DENSE + 1)],
+    ids=["", "mixed", "many"],
 )
 def test_hessian_of_affine_coefficients(model):
     """It is made of matrices, and the same as products with the graph's, which has all in it."""

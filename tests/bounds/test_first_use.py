@@ -110,7 +110,7 @@ def test_a_sum_over_convex_rows_is_that_of_their_expansions():
     expansion = likelihood_pass(design, ANGLES, RowDerivatives(Directions()), w)
     curvatures = 2.0 * np.cos(ANGLES - X[:, 0] * w)
     assert curvatures.min() < 0.0
-    np.testing.assert_allclose(expansion.information, X.T @ (X * curvatures[:, None]))
+    np.testing.assert_allclose(expansion.information.array, X.T @ (X * curvatures[:, None]))
 
 
 def test_a_subclass_with_another_likelihood_is_not_of_the_form():

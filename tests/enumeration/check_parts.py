@@ -32,6 +32,7 @@ from pymc_flymc.kernels.sweeps import sweep
 from pymc_flymc.likelihoods import PoissonLog
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.expansion import LikelihoodExpansion
+from pymc_flymc.regression.matrices import SymmetricMatrix
 from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, make_plan
@@ -73,7 +74,7 @@ def prepared():
     information = (ROWS * np.exp(eta)[:, None]).T @ ROWS
     gradient = (Y - np.exp(eta)) @ ROWS
     expansion = LikelihoodExpansion(
-        float(np.sum(log_likelihood(eta))), gradient, information, ANCHOR
+        float(np.sum(log_likelihood(eta))), gradient, SymmetricMatrix(information), ANCHOR
     )
     design = Design(X, OFFSET, False, 0, COLUMNS)
     problem = SimpleNamespace(
@@ -131,7 +132,7 @@ def density(theta, statistics):
     """Prior and expansions, with what rows share; -inf off the lattice."""
     u, shared = coefficients(theta[0]) - ANCHOR, np.empty(2 + 2 * Q)
     share_parts(u, PACKED, shared)
-    expansion = EXPANSION.value + EXPANSION.gradient @ u - 0.5 * u @ EXPANSION.information @ u
+    expansion = EXPANSION.value + EXPANSION.gradient @ u - 0.5 * u @ EXPANSION.information.array @ u
     value = log_prior(theta[0]) + expansion
     outside = np.min(np.abs(LATTICE - theta[0])) > 1e-9
     w = np.concatenate([coefficients(theta[0]), shared])

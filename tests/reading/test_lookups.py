@@ -98,7 +98,8 @@ def test_spelling(name):
     assert w.shape == (design.n_coefficients,)
     np.testing.assert_allclose(design.predictor(w)[:, 0], expected, rtol=1e-12, atol=1e-12)
     order = np.array([5, 0, 5, 39])
-    np.testing.assert_allclose(design.predictor(w, order)[:, 0], expected[order], rtol=1e-12)
+    some = design.rows(order).predictor(w)[:, 0]
+    np.testing.assert_allclose(some, expected[order], rtol=1e-12)
 
 
 def test_several_predictors_share_their_columns():

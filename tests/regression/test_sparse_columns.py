@@ -51,6 +51,7 @@ def test_they_are_the_matrix(name):
     for rows in (slice(3, 9), slice(1, None, 7), np.array([4, 4, 0, 29])):
         np.testing.assert_allclose(columns[rows].csr().toarray(), full[rows])
     kept = columns.csr()
+    assert kept.indices.dtype == kept.indptr.dtype == np.int32
     assert columns.nnz == kept.nnz
     np.testing.assert_array_equal(columns.counts(), np.bincount(kept.indices, minlength=q))
     sizes = abs(columns).csr()

@@ -11,6 +11,7 @@ from pymc_flymc.likelihoods import LIKELIHOODS, outcome
 from pymc_flymc.reading.flat import Layout, flatten_model
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.regression.expansion import LikelihoodExpansion
+from pymc_flymc.regression.matrices import SymmetricMatrix
 
 
 def value_of(graph, point):
@@ -60,7 +61,10 @@ def compare(model, reading, spread=1.0):
     sizes = [each.design.n_coefficients for each in reading.regressions]
     own = reading.rest_logp, reading.coefficients, sizes, reading.vars
     graph = flatten_model(*own, layout, [], others)
-    origin = [LikelihoodExpansion(0.0, np.zeros(n), np.eye(n), np.zeros(n)) for n in sizes]
+    origin = [
+        LikelihoodExpansion(0.0, np.zeros(n), SymmetricMatrix(np.eye(n)), np.zeros(n))
+        for n in sizes
+    ]
     parts = tuple(AnchorPart(np.eye(len(each.w)), each) for each in origin)
     anchor = Anchor(dense_geometry(theta, spread * np.eye(len(theta))), parts, 0.0)
     check_agreement(model, reading, graph, anchor, (layout, others), theta, np.empty(0))

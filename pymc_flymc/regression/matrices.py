@@ -1,0 +1,209 @@
+"""Rows of a design, and sums of their squares: what is done with them, whatever their format."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import block_diag
+from scipy.sparse import csr_array, diags_array, triu
+
+__all__ = ["LARGEST_DENSE", "RowMatrix", "SymmetricMatrix"]
+
+#: Beyond so many coefficients of a predictor, matrices with sparse columns are not written out.
+LARGEST_DENSE = 300
+#: Pairs of sparse columns that meet in a row, at most: beyond, their squares are no statistic of a
+#: bearable size.
+MAX_PAIRS = 50_000_000
+#: Weights that count as zero: products of numbers that underflow are slow.
+TINY = 1e-200
+
+
+def _nothing() -> csr_array:
+    return csr_array((0, 0))
+
+
+@dataclass(frozen=True)
+class SymmetricMatrix:
+    """A symmetric matrix of the size of the coefficients, shape (P, P).
+
+    With many sparse columns it is an arrow: their block is sparse, and is never written out.
+
+    Attributes
+    ----------
+    dense : ndarray, shape (P - Q, P - Q)
+    cross : ndarray, shape (P - Q, Q) or (0, 0)
+    sparse : csr_array, shape (Q, Q)
+    start : int
+        Columns before the sparse ones; those of nuisance parameters are behind.
+    """
+
+    dense: np.ndarray
+    cross: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    sparse: csr_array = field(default_factory=_nothing)
+    start: int = 0
+
+    @property
+    def n_sparse(self) -> int:
+        """Number of columns of the sparse block, Q: zero if the matrix is written out."""
+        return self.cross.shape[1]
+
+    @property
+    def array(self) -> np.ndarray:
+        """The matrix, written out.
+
+        Raises
+        ------
+        ValueError
+            If it is an arrow.
+        """
+        if self.n_sparse:
+            raise ValueError(
+                f"a matrix of {len(self.dense) + self.n_sparse} coefficients with effects of "
+                f"groups or sparse columns is not written out: use at most {LARGEST_DENSE}"
+            )
+        return self.dense
+
+    def __add__(self, other: SymmetricMatrix) -> SymmetricMatrix:
+        dense = self.dense + other.dense
+        if not self.n_sparse:
+            return SymmetricMatrix(dense)
+        sparse = self.sparse + other.sparse
+        if sparse.nnz > 2 * MAX_PAIRS:
+            raise ValueError(
+                f"more than {MAX_PAIRS:,} pairs of columns of the sparse design meet in a row: the "
+                "statistics of a bound would be too large; use fewer columns, or fewer in each row"
+            )
+        return SymmetricMatrix(dense, self.cross + other.cross, sparse, self.start)
+
+    def __rmul__(self, factor: float) -> SymmetricMatrix:
+        dense, cross, sparse = factor * self.dense, factor * self.cross, factor * self.sparse
+        return SymmetricMatrix(dense, cross, sparse, self.start)
+
+    def bordered(self, mixed: np.ndarray, own: np.ndarray) -> SymmetricMatrix:
+        """Return the matrix with S more rows and columns behind it, for nuisance parameters.
+
+        Parameters
+        ----------
+        mixed : ndarray, shape (P, S)
+            Left out of an arrow, which is concave then if either part is: the search for the mode
+            takes a few more steps at worst.
+        own : ndarray, shape (S, S)
+        """
+        if not self.n_sparse:
+            upper = np.triu(np.block([[self.dense, mixed], [mixed.T, own]]))
+            return SymmetricMatrix(upper + np.triu(upper, 1).T)
+        concave = np.zeros_like(own)
+        if np.all(np.isfinite(own)):
+            values, vectors = np.linalg.eigh(0.5 * (own + own.T))
+            concave = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        cross = np.concatenate([self.cross, np.zeros((len(own), self.n_sparse))])
+        return replace(self, dense=block_diag(self.dense, concave), cross=cross)
+
+    def concave(self) -> SymmetricMatrix:
+        """Return the matrix with positive eigenvalues: those that are not change their sign.
+
+        A log-likelihood with this information has a maximum, and no direction in which it rises for
+        ever. Arrows are made of rows, and nuisance parameters, that are concave.
+        """
+        if self.n_sparse or not np.all(np.isfinite(self.dense)):
+            return self
+        with suppress(np.linalg.LinAlgError):
+            np.linalg.cholesky(self.dense)  # a hundred times as quick as what is below
+            return self
+        values, vectors = np.linalg.eigh(self.dense)
+        return SymmetricMatrix((vectors * np.abs(values)) @ vectors.T)
+
+    def arrow(self, n_sparse: int) -> SymmetricMatrix:
+        """Return the matrix as an arrow, of which the last `n_sparse` columns are sparse."""
+        if self.n_sparse:
+            return self
+        m, a = len(self.dense) - n_sparse, self.dense
+        return SymmetricMatrix(a[:m, :m], a[:m, m:], csr_array(a[m:, m:]), m)
+
+    def pack(self) -> np.ndarray:
+        """Return all numbers as one vector, which `kernels.quadratic` reads.
+
+        Beyond `LARGEST_DENSE` coefficients there come first the position of the sparse columns,
+        their number and that of the pairs that meet; then the two dense blocks; the diagonal of the
+        sparse one; and of each pair twice its number (for it stands in the matrix twice) and its
+        two positions.
+        """
+        if not self.n_sparse:
+            n = len(self.dense)
+            return np.concatenate([[n, 0, 0][: 3 * (n > LARGEST_DENSE)], self.dense.ravel()])
+        pairs = triu(self.sparse, k=1, format="coo")
+        header = [self.start, self.n_sparse, pairs.nnz]
+        parts: list[Any] = [self.dense.ravel(), self.cross.ravel(), self.sparse.diagonal()]
+        return np.concatenate([header, *parts, 2.0 * pairs.data, *pairs.coords])
+
+
+@dataclass(frozen=True)
+class RowMatrix:
+    """Rows of a design in float64, shape (n, P), with the intercept's column of ones.
+
+    ``rows @ w`` are their products with coefficients of shape (P,) or (P, R), and ``v @ rows``
+    sums of the rows, with weights of shape (n,) or (K, n).
+
+    Attributes
+    ----------
+    dense : ndarray, shape (n, P - Q)
+    sparse : csr_array, shape (n, Q)
+        Each number as it is kept.
+    array : ndarray, shape (n, P), or None
+        All columns, written out, unless they are many.
+    """
+
+    dense: np.ndarray
+    sparse: csr_array
+    array: np.ndarray | None
+
+    __array_ufunc__ = None  # leaves ``array @ rows`` to this class
+
+    def __len__(self) -> int:
+        return len(self.dense)
+
+    def __matmul__(self, w: np.ndarray) -> np.ndarray:
+        if self.array is not None:
+            return self.array @ w
+        m = self.dense.shape[1]
+        return self.dense @ w[:m] + self.sparse @ w[m:]
+
+    def __rmatmul__(self, v: np.ndarray) -> np.ndarray:
+        if self.array is not None:
+            return v @ self.array
+        return np.concatenate([v @ self.dense, v @ self.sparse], axis=-1)
+
+    def predictors(self, w: np.ndarray) -> np.ndarray:
+        """Return the predictors for coefficients of shape (K, P), shape (K, n)."""
+        return (self @ w.T).T if self.array is None else w @ self.array.T
+
+    def sandwich(self, a: np.ndarray) -> SymmetricMatrix:
+        """Return sum_n a_n x_n x_n' for weights of shape (n,).
+
+        For K predictors the weights are of shape (K, K, n), and the matrix of shape (K P, K P).
+        """
+        weights = np.where(np.abs(a) > TINY, a, 0.0)
+        weights = weights if a.ndim == 3 else weights[None, None]
+        if self.array is None:  # of one predictor
+            weighted = self.dense * weights[0, 0, :, None]
+            cross = (self.sparse.T @ weighted).T
+            sparse = self.sparse.T @ (diags_array(weights[0, 0]) @ self.sparse).tocsc()
+            return SymmetricMatrix(weighted.T @ self.dense, cross, sparse, self.dense.shape[1])
+        k, p = len(weights), self.array.shape[1]
+        out = np.empty((k, p, k, p))
+        for i in range(k):
+            for j in range(i, k):
+                out[i, :, j] = out[j, :, i] = _sandwich(self.array, weights[i, j])
+        return SymmetricMatrix(out.reshape(k * p, k * p))
+
+
+def _sandwich(x: np.ndarray, a: np.ndarray) -> np.ndarray:
+    for sign in (1.0, -1.0):
+        if np.all(sign * a >= 0.0):
+            # The same array twice: BLAS computes one triangle only.
+            root = x * np.sqrt(sign * a)[:, None]
+            return np.asarray(sign * (root.T @ root))
+    return np.asarray(x.T @ (x * a[:, None]))

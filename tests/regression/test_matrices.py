@@ -1,0 +1,91 @@
+"""Rows and sums of their squares, in all formats."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from scipy import sparse
+
+from pymc_flymc.graphs.quadratic import Quadratic
+from pymc_flymc.regression import matrices
+from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.matrices import RowMatrix
+from pymc_flymc.regression.quadratic import PLACES, quadratic_size
+from pymc_flymc.regression.sparse_columns import SparseColumns
+
+N = 40
+RNG = np.random.default_rng(2)
+X = RNG.normal(size=(N, 2))
+S = sparse.csr_array(
+    sparse.random_array((N, 4), density=0.3, rng=np.random.default_rng(3), format="csr")
+)
+FULL, A = np.hstack([X, np.ones((N, 1)), S.toarray()]), RNG.random(N)
+DESIGN = Design(X, np.empty((0, 1)), True, sparse=SparseColumns.of_matrix(S))
+FORMATS = pytest.mark.parametrize("largest", [300, 1], ids=["dense", "split"])
+
+
+@FORMATS
+def test_rows(largest, monkeypatch):
+    """What is done with rows is the same in both formats."""
+    monkeypatch.setattr(matrices, "LARGEST_DENSE", largest)
+    x = DESIGN.matrix(slice(None))
+    assert (x.array is None) == (largest == 1)
+    np.testing.assert_array_equal(np.hstack([x.dense, x.sparse.toarray()]), FULL)
+    w, v = RNG.normal(size=(7, 2)), RNG.normal(size=(3, N))
+    np.testing.assert_allclose(x @ w, FULL @ w)
+    np.testing.assert_allclose(v @ x, v @ FULL)
+    np.testing.assert_allclose(x.predictors(w[:, :1].T), w[:, :1].T @ FULL.T)
+    square = x.sandwich(A).arrow(4)
+    expected = (FULL.T * A) @ FULL
+    np.testing.assert_allclose(square.dense, expected[:3, :3])
+    np.testing.assert_allclose(square.cross, expected[:3, 3:])
+    np.testing.assert_allclose(square.sparse.toarray(), expected[3:, 3:])
+
+
+def test_squares_of_several_predictors():
+    signs = np.where(np.arange(N) % 3, 1.0, -1.0)
+    a = np.array([[A, -A], [-A, signs * A]])
+    found = DESIGN.matrix(slice(None)).sandwich(a).array
+    expected = np.block([[(FULL.T * a[i, j]) @ FULL for j in range(2)] for i in range(2)])
+    np.testing.assert_allclose(found, expected, atol=1e-13)
+
+
+@FORMATS
+def test_sums_packed_and_unpacked(largest, monkeypatch):
+    """The quadratic of packed sums is that of the matrix that is written out."""
+    for module in ("matrices", "quadratic"):
+        monkeypatch.setattr(f"pymc_flymc.regression.{module}.LARGEST_DENSE", largest)
+    square, own = DESIGN.matrix(slice(None)).sandwich(A), np.array([[2.0, 0.5], [0.5, 1.0]])
+    matrix = (0.2 * square + 0.3 * square).bordered(np.zeros((7, 2)), own).concave()
+    expected = np.zeros((9, 9))
+    expected[:7, :7], expected[7:, 7:] = 0.5 * (FULL.T * A) @ FULL, own
+    u, packed = pt.dvector("u"), pt.dvector("packed")
+    statistics = pt.concatenate([np.zeros(PLACES.curvature(9)), packed])
+    size = pt.as_tensor(quadratic_size(statistics, 9))
+    form = Quadratic(largest == 1)(u, statistics)[1]
+    function = pytensor.function(
+        [u, packed], [form, size, pytensor.grad(form, u)], mode="FAST_COMPILE"
+    )
+    numbers, at = matrix.pack(), RNG.normal(size=9)
+    value, length, slope = function(at, np.append(numbers, [1.0, 2.0]))
+    np.testing.assert_allclose(value, at @ expected @ at, rtol=1e-12)
+    np.testing.assert_allclose(slope, 2.0 * expected @ at, rtol=1e-11)
+    assert length == PLACES.curvature(9) + len(numbers)
+
+
+def test_what_arrows_refuse(monkeypatch):
+    monkeypatch.setattr(matrices, "LARGEST_DENSE", 1)
+    square = DESIGN.matrix(slice(None)).sandwich(A)
+    with pytest.raises(ValueError, match=r"a matrix of 7 coefficients .* is not written out"):
+        _ = square.array
+    monkeypatch.setattr(matrices, "MAX_PAIRS", 2)
+    with pytest.raises(ValueError, match="more than 2 pairs of columns"):
+        _ = square + square
+
+
+def test_nuisance_parameters_of_arrows_are_concave():
+    rows = RowMatrix(FULL[:, :3], S, None)
+    own = np.array([[1.0, 3.0], [3.0, 1.0]])
+    found = rows.sandwich(A).bordered(np.ones((7, 2)), own)
+    np.testing.assert_allclose(found.dense[3:, 3:], np.full((2, 2), 2.0))
+    assert not found.dense[:3, 3:].any() and not found.cross[3:].any() and found.start == 3
