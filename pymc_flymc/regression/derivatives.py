@@ -108,28 +108,15 @@ class RowDerivatives:
         with nullcontext() if self._is_compiled else doing(COMPILING):
             values = iter(self._function(*arguments[:k], *nuisances, *columns))
         self._is_compiled = True  # by the first call
-        out = Derivatives(
-            next(values),
-            np.empty((k, n)),
-            np.empty((k, k, n)),
-            np.empty((k, s, n)),
-            np.empty(s),
-            np.empty((s, s)),
-        )
-        for i in range(k):
-            out.first[i] = next(values)
-        for j in range(s):
-            out.nuisance_first[j] = next(values)[0]
-        for i in range(k):
-            for j in range(i, k):
-                out.second[i, j] = out.second[j, i] = next(values)
-        for i in range(k):
-            for j in range(s):
-                out.mixed[i, j] = next(values)
-        for i in range(s):
-            for j in range(s):
-                out.nuisance_second[i, j] = next(values)[0]
-        return out
+
+        def take(count: int, at: Any = slice(None)) -> np.ndarray:
+            return np.array([next(values)[at] for _ in range(count)])
+
+        value, first, nuisance_first = next(values), take(k), take(s, 0)
+        second, (i, j) = np.empty((k, k, n)), np.triu_indices(k)
+        second[i, j] = second[j, i] = take(len(i))
+        mixed, nuisance_second = take(k * s).reshape(k, s, n), take(s * s, 0).reshape(s, s)
+        return Derivatives(value, first, second, mixed, nuisance_first, nuisance_second)
 
 
 def _compile_derivatives(inputs: list[Any], value: Any, k: int, s: int) -> Any:
