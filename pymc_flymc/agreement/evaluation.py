@@ -11,14 +11,14 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.gathering import AllOfGraph, RowsOfGraph
-from pymc_flymc.agreement.rounding import rounded_function
+from pymc_flymc.agreement.rounding import RoundedFunction, rounded_function
 from pymc_flymc.agreement.values import Rounded, Values
 from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods import Likelihood, outcome
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import Design
 
-__all__ = ["Point", "of_graph", "of_reading", "of_regression", "of_rows"]
+__all__ = ["Point", "function_of", "of_graph", "of_reading", "of_regression", "of_rows"]
 
 #: Units of rounding of a sum of products, relative to the size of its terms.
 SUMS = 8.0 * float(np.finfo(np.float64).eps)
@@ -87,6 +87,15 @@ def of_reading(
     return Values.stack([_only(each) for each in found]), coefficients
 
 
+def function_of(likelihood: Likelihood) -> RoundedFunction:
+    """Return the log-likelihoods of rows as a function of their arguments and observed values."""
+    n_arguments = likelihood.n_predictors + len(likelihood.nuisances)
+    arguments = [pt.dvector(f"argument_{i}") for i in range(n_arguments)]
+    columns = [pt.dvector(name) for name in ("y", *likelihood.row_data)]
+    log_l = likelihood.log_likelihood(arguments, outcome(likelihood, columns))
+    return rounded_function([*arguments, *columns], [log_l])
+
+
 def of_regression(
     likelihood: Likelihood,
     design: Design,
@@ -108,11 +117,7 @@ def of_regression(
     out = Values.stack([None] * len(coefficients), len(y))
     if not known:
         return out
-    n_arguments = likelihood.n_predictors + len(likelihood.nuisances)
-    arguments = [pt.dvector(f"argument_{i}") for i in range(n_arguments)]
-    columns = [pt.dvector(name) for name in ("y", *likelihood.row_data)]
-    log_l = likelihood.log_likelihood(arguments, outcome(likelihood, columns))
-    function = rounded_function([*arguments, *columns], [log_l])
+    function = function_of(likelihood)
     # Rows are independent: those at all points are evaluated together.
     observed = np.tile(np.atleast_2d(y.T).astype(np.float64), len(known))
     eta, moved = _arguments(design, *(np.stack(each) for each in zip(*pairs, strict=True)))

@@ -36,7 +36,7 @@ from pymc_flymc.graphs.compilation import FLATTENING
 from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.graphs.tools import PLAIN_PYTHON, fold_constants
 
-__all__ = ["RoundedFunction", "rounded_function"]
+__all__ = ["ALLOWED", "RoundedFunction", "rounded", "rounded_function"]
 
 #: Rounding errors of a value, in units of what the draws differ by.
 ALLOWED = 32.0
@@ -63,6 +63,27 @@ def log1mexp(x: np.ndarray) -> np.ndarray:
     return np.where(x < -np.log(2.0), np.log1p(-np.exp(x)), np.log(-np.expm1(x)))
 
 
+def rounded(
+    x: np.ndarray, rng: np.random.Generator, dtype: str = "float64", is_data: bool = True
+) -> np.ndarray:
+    """Return numbers with random errors, in units of rounding of a type.
+
+    Parameters
+    ----------
+    is_data : bool
+        Whether whole numbers are exact: counts are, and probabilities of one are not.
+    """
+    # Between one and two units, up or down: less would be rounded away itself.
+    errors = rng.uniform(-1.0, 1.0, x.shape)
+    errors += np.copysign(1.0, errors)
+    limits = np.finfo(dtype)
+    # Subnormal numbers are whole multiples of the smallest, whatever their size.
+    sizes = np.maximum(limits.eps * np.abs(x), limits.smallest_subnormal * (x != 0.0))
+    if is_data:
+        sizes *= np.trunc(x) != x
+    return np.asarray(x + sizes * errors, x.dtype)
+
+
 class Rounding(Op):
     """Multiply by one plus an error of rounding, another one for each seed; none for seed 0.
 
@@ -71,9 +92,8 @@ class Rounding(Op):
     number : int
         Tells the operation from others of the graph.
     dtype : str
-        Its unit of rounding is that of errors.
     is_data : bool
-        Whether whole numbers are exact: counts are, and probabilities of one are not.
+        As of `rounded`.
     """
 
     __props__ = ("number", "dtype", "is_data")
@@ -89,25 +109,15 @@ class Rounding(Op):
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         """Draw the errors: of a sparse matrix for what it holds, as zeros are exact."""
         x, seed = inputs
-        if seed and issparse(x):
-            data = self._rounded(x.data, seed)
-            x = x.copy()
-            x.data = data
-        elif seed:
-            x = self._rounded(x, seed)
+        if seed:
+            rng = np.random.default_rng([int(seed), self.number])
+            data = rounded(x.data if issparse(x) else x, rng, self.dtype, self.is_data)
+            if issparse(x):
+                x = x.copy()
+                x.data = data
+            else:
+                x = data
         output_storage[0][0] = x
-
-    def _rounded(self, x: np.ndarray, seed: np.ndarray) -> np.ndarray:
-        rng = np.random.default_rng([int(seed), self.number])
-        # Between one and two units, up or down: less would be rounded away itself.
-        errors = rng.uniform(-1.0, 1.0, x.shape)
-        errors += np.copysign(1.0, errors)
-        limits = np.finfo(self.dtype)
-        # Subnormal numbers are whole multiples of the smallest, whatever their size.
-        sizes = np.maximum(limits.eps * np.abs(x), limits.smallest_subnormal * (x != 0.0))
-        if self.is_data:
-            sizes *= np.trunc(x) != x
-        return np.asarray(x + sizes * errors, x.dtype)
 
 
 class RoundedFunction:
@@ -131,17 +141,17 @@ class RoundedFunction:
         seed = pt.lscalar("seed")
         memo: dict[Variable, Any] = {}
 
-        def rounded(v: Any, is_data: bool, dtype: str = "") -> Any:
+        def with_errors(v: Any, is_data: bool, dtype: str = "") -> Any:
             return Rounding(len(memo), dtype or v.type.dtype, is_data)(v, seed)
 
         for i, v in enumerate(graph.inputs):
             cut = "float32" if i >= len(inputs) else ""
-            memo[v] = rounded(v, True, cut) if _is_float(v) else v
+            memo[v] = with_errors(v, True, cut) if _is_float(v) else v
         for node in graph.toposort():
             known = [memo.get(v, v) for v in node.inputs]
             new = _vectorised(node).clone_with_new_inputs(known, strict=False)
             for old, v in zip(node.outputs, new.outputs, strict=True):
-                memo[old] = rounded(v, False) if _is_float(v) and not _is_exact(node) else v
+                memo[old] = with_errors(v, False) if _is_float(v) and not _is_exact(node) else v
         self._function = pytensor.function(
             [*graph.inputs, seed],
             [memo.get(v, v) for v in graph.outputs],

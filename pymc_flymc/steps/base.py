@@ -16,6 +16,7 @@ from pymc.step_methods.state import dataclass_state
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.agreement.compiled import check_compiled
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.bounds.setting import BoundSetting
@@ -131,6 +132,7 @@ class FireflyStep(ProgressColumns, BlockedStep):
             check_first_use(problem, part.bound)
         brightness, anchors = self._brightness or tuner.brightness, None
         if isinstance(target, Target):  # anchors move in memory only: each takes a pass
+            check_compiled(target, reading.problems, reading.others)
             anchors = Anchors.of(target, reading.problems, self._layout, brightness)
             names, others = [problem.name for problem in reading.problems], reading.others
             seconds = functools.partial(target.seconds, others)

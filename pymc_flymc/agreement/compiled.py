@@ -1,0 +1,203 @@
+"""Refuse to sample from a density that is another one than was read.
+
+What kernels run is compiled: the collapsed bounds with their statistics, and the factors of rows
+with their constants. At a few points the density is summed over the brightness of all rows: it must
+be that of the model as it was read, with the likelihoods of all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.agreement.evaluation import function_of, of_reading, of_regression
+from pymc_flymc.agreement.rounding import ALLOWED, rounded
+from pymc_flymc.agreement.values import Rounded, Values, disagreement
+from pymc_flymc.bounds import Problem
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.layout import ROW
+from pymc_flymc.kernels.log_odds import log_odds_kernel
+from pymc_flymc.kernels.native import read_only
+from pymc_flymc.kernels.rows import Rows, SeveralRows
+from pymc_flymc.regression.passes import BLOCK, blocks_of
+from pymc_flymc.reporting import doing
+from pymc_flymc.target.data import combine_rows, some_rows
+from pymc_flymc.target.target import Target
+from pymc_flymc.target.validation import describe
+
+__all__ = ["check_compiled"]
+
+#: Distances from the anchor, in units of the Laplace approximation: within and beyond the limits
+#: of bounds.
+SCALES = (0.0, 1.0, 4.0)
+#: Draws of rounding errors: of all comparisons, and of one that has found a difference.
+FEW, MANY = 3, 30
+#: Rows on which rounding errors are drawn.
+SAMPLE = 512
+
+
+@doing("comparing what was compiled with what was read")
+def check_compiled(target: Target, problems: Sequence[Problem], others: np.ndarray) -> None:
+    """Compare what kernels run with the regressions that were read, on all rows.
+
+    Parameters
+    ----------
+    target : Target
+    problems : sequence of Problem
+        What it was built for.
+    others : ndarray, shape (F,)
+        Values of the variables of other step methods.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If they differ by more than rounding.
+    """
+    rng = np.random.default_rng(20261124)
+    geometry, n = target.geometry, len(target.geometry.centre)
+    thetas = [geometry.unwhiten(scale * rng.standard_normal(n)) for scale in SCALES]
+    compared = _Comparison(target, problems, others, thetas)
+    if disagreement(*compared(FEW)) is None:
+        return
+    own, expected = compared(MANY)
+    found = disagreement(own, expected)
+    if found is None:
+        return
+    t, base, _ = found
+    who = " and ".join(describe(part.bound, part.likelihood) for part in target.parts)
+    raise UnsupportedModelError(
+        f"what is compiled for sampling with {who} is not the model: summed over the brightness of "
+        f"all rows its log density changes by {float((own.values[t] - own.values[base])[0]):.12g} "
+        f"between two points, and the model's by "
+        f"{float((expected.values[t] - expected.values[base])[0]):.12g}. If bound or family are "
+        "your own, check_bound says where; if not, please report this model"
+    )
+
+
+class _Comparison:
+    """The log density at some points, as it is compiled and as it was read."""
+
+    def __init__(
+        self,
+        target: Target,
+        problems: Sequence[Problem],
+        others: np.ndarray,
+        thetas: Sequence[np.ndarray],
+    ) -> None:
+        self.target, self.problems = target, problems
+        self.points = [(theta, others) for theta in thetas]
+        self.statistics = np.concatenate([target.statistics, others])
+        self.posterior = target.posterior(self.statistics, target.geometry)
+        parts = target.data.parts
+        self.kernel = log_odds_kernel(parts[0].X.dtype, *([len(parts)] if len(parts) > 1 else []))
+        self.scratch = make_scratch(
+            max(part.offset.shape[1] + part.n_sums for part in parts),
+            max(part.constants.shape[1] for part in parts),
+            parts[0].X.shape[1] if len(parts) == 1 and parts[0].n_sums == 0 else 0,
+        )
+        n_rows = sum(len(part.X) for part in parts)
+        self.stride = max(1, n_rows // SAMPLE)
+        #: Rounding errors of sums grow with the root of their length, of which a block's is the
+        #: largest part (Higham & Mary 2019).
+        self.growth = float(np.sqrt(BLOCK + n_rows / BLOCK))
+
+    def __call__(self, draws: int) -> tuple[Values, Values]:
+        """Return what is compiled and what was read, with so many draws of rounding errors."""
+        rest, coefficients = of_reading(self.target.graph, self.points, draws)
+        expected = rest
+        for problem, w in zip(self.problems, coefficients, strict=True):
+            expected = expected + self._of_rows(problem, w, draws)
+        known = np.isfinite(expected.values[:, 0])
+        own = [self._compiled(t, draws) if known[t] else None for t, _ in enumerate(self.points)]
+        return Values.stack(own), expected
+
+    def _of_rows(self, problem: Problem, coefficients: Sequence[Any], draws: int) -> Values:
+        """Add up the log-likelihoods of all rows; the errors are those of some."""
+        some = np.arange(0, len(problem.y), self.stride)
+        of_some = problem.likelihood, problem.design.rows(some), problem.y[some]
+        errors = of_regression(*of_some, coefficients, draws).sums().errors
+        function, found = function_of(problem.likelihood), []
+        for each in coefficients:
+            total = np.nan
+            if each is not None:
+                total = 0.0
+                for _, _, arguments, y in blocks_of(problem.design, problem.y, each[0]):
+                    columns = np.atleast_2d(y.T).astype(np.float64)
+                    value = function(*arguments, *columns, draws=0)
+                    total += np.nan if value is None else float(value[0][0].sum())
+            found.append(total)
+        return Values(np.array(found)[:, None], self.growth * self.stride * errors)
+
+    def _compiled(self, t: int, draws: int) -> Rounded:
+        """Return the density at the t-th point, summed over the brightness of all rows."""
+        target, data, rng = self.target, self.target.data, np.random.default_rng(t)
+        theta, w, unused = self.points[t][0], np.empty(target.n_slopes), np.empty(target.n_slopes)
+        density = target.density(theta, self.statistics, w)
+        total = density - _all_rates(data.rows, w) + self._rows(data.rows, w, t).sum()
+        if data.exact is not None:
+            total += self._log_factors(data.exact, w, np.arange(len(data.exact.X)), True).sum()
+        some = _some(data.rows, self.stride)
+        of_some, moved, moved_density = self._rows(some, w, t), np.zeros(1), 0.0
+        for _ in range(draws):
+            of_others = self._rows(_rounded(some, rng), rounded(w, rng), t)
+            moved = np.maximum(moved, np.abs(of_others - of_some))
+            other = target.density(theta, rounded(self.statistics, rng), unused)
+            moved_density = max(moved_density, abs(other - density))
+        error = ALLOWED * self.growth * (self.stride * moved.sum() + moved_density)
+        return np.array(total), np.array(error)
+
+    def _rows(self, rows: Rows | SeveralRows, w: np.ndarray, t: int) -> np.ndarray:
+        """Return log L/B of rows, of all that a surrogate does not treat exactly, or log L."""
+        target = self.target
+        surrogate = target.data.exact is not None
+        index = np.arange(sum(len(part.X) for part in _parts(rows)))
+        if surrogate:
+            (only,) = _parts(rows)
+            index = index[only.constants[:, [ROW.near, ROW.beyond]].any(axis=1)]
+        # Kernels with gradients have two functions of a row: each is compared at some points.
+        with_gradient = bool(target.factor_gradients) and not surrogate and t % 2 == 1
+        log_odds = self._log_factors(rows, w, index, with_gradient)
+        return np.logaddexp(0.0, log_odds) if target.subsamples else log_odds
+
+    def _log_factors(
+        self, rows: Rows | SeveralRows, w: np.ndarray, index: np.ndarray, with_gradient: bool
+    ) -> np.ndarray:
+        out, gradient = np.empty(len(index)), np.zeros(len(w) if with_gradient else 0)
+        posterior = self.posterior._replace(rows=rows)
+        self.kernel(posterior, w, index.astype(np.int32), out, gradient, self.scratch)
+        return out
+
+
+def _parts(rows: Rows | SeveralRows) -> tuple[Rows, ...]:
+    return rows.parts if isinstance(rows, SeveralRows) else (rows,)
+
+
+def _all_rates(rows: Rows | SeveralRows, w: np.ndarray) -> float:
+    """Return the sum of all rows' rates, which the densities of kernels are without."""
+    if isinstance(rows, SeveralRows):
+        parts = np.split(w, rows.place[1:-1])
+        return sum(map(_all_rates, rows.parts, parts))
+    powers = w[len(w) - len(rows.totals) :]
+    return float(rows.totals.sum(axis=1)[powers > 0.0] @ powers[powers > 0.0])
+
+
+def _some(rows: Rows | SeveralRows, stride: int) -> Rows | SeveralRows:
+    """Return copies of every so-many-th row."""
+    parts = [
+        some_rows(part, np.arange(0, len(part.X), stride))._replace(
+            n_sums=part.n_sums, totals=part.totals
+        )
+        for part in _parts(rows)
+    ]
+    return combine_rows(parts, [*np.diff(rows.place)] if isinstance(rows, SeveralRows) else [])
+
+
+def _rounded(rows: Rows | SeveralRows, rng: np.random.Generator) -> Rows | SeveralRows:
+    """Return rows with errors of rounding in their constants."""
+    parts = [
+        part._replace(constants=read_only(rounded(part.constants, rng))) for part in _parts(rows)
+    ]
+    return rows._replace(parts=tuple(parts)) if isinstance(rows, SeveralRows) else parts[0]
