@@ -70,6 +70,8 @@ class Candidate:
         Cost of an effective draw, in rows, if all goes well, but for gradients.
     gradient, gradients : float
         Cost of a gradient, and their number for an effective draw if all goes well.
+    heavy_tails : bool
+        Whether the weights of its proposals, in a pilot run, had heavy tails.
     """
 
     spec: KernelSpec
@@ -79,6 +81,7 @@ class Candidate:
     gradient: float = 0.0
     gradients: float = 0.0
     cost: float = np.inf
+    heavy_tails: bool = False
     target: Target | None = None
 
     @property
@@ -153,8 +156,10 @@ class KernelSelection:
             best, loser = (candidate, best) if better else (best, candidate)
             if loser is not None:
                 loser.target = None
+        # Of few rows any cost is small, but proposals that do not reach the tails are no choice.
         if best is None or (
-            best.cost > self.all_rows and best.cost - self.all_rows > self.worthwhile
+            best.cost > self.all_rows
+            and (best.heavy_tails or best.cost - self.all_rows > self.worthwhile)
         ):
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
@@ -235,6 +240,7 @@ class KernelSelection:
                 target, tuner.brightness, self.others, limit, hopeless
             )
             candidate.cost = _cost(weighed, self.each + rows)
+            candidate.heavy_tails = weighed.heavy_tails
             if candidate.cost > hopeless:
                 # Rows, not parameters, make the weights vary: most of these rows must be exact.
                 for other in left:

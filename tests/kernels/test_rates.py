@@ -7,7 +7,7 @@ from pymc.math import exp
 from scipy.sparse import csr_array
 
 from pymc_flymc import FireflyHMC, FireflyMH, Taylor
-from pymc_flymc.bounds import TaylorInParts
+from pymc_flymc.bounds import AllRows, TaylorInParts
 from pymc_flymc.kernels.brightness import make_brightness
 from pymc_flymc.kernels.layout import PARTS_ROW, ROW
 from pymc_flymc.kernels.posterior import make_chain
@@ -92,3 +92,12 @@ def test_density_where_rates_are_beyond_all_digits(settings):
         total = chain.state.log_density[0] + chain.bright.log_factor[: len(counts)].sum()
         differences.append(total - log_density(theta[None])[0])
     assert np.ptp(differences) < 1e-11
+
+
+def test_all_rows_are_read_where_proposals_do_not_reach_the_tails():
+    """However few rows there are: the default does not take proposals with heavy-tailed weights."""
+    counts, first = np.array([2, 0, 7, 1, 4, 1, 3, 0, 0, 0]), np.arange(10) < 7
+    with pm.Model():
+        b = pm.Normal("b", 0.0, 30.0, shape=2)
+        pm.Poisson("y", mu=exp(np.column_stack([first, ~first]) @ b), observed=counts)
+        assert isinstance(FireflyMH().bounds[0], AllRows)
