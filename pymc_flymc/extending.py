@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pymc_flymc.anchor.anchor import AnchorPart
-from pymc_flymc.bounds import BOUNDS, Bound, Preparation, Problem, is_bound
+from pymc_flymc.bounds import BOUNDS, Bound, ExpansionBound, Preparation, Problem, is_bound
 from pymc_flymc.bounds.check import check_bound
 from pymc_flymc.likelihoods import (
     LIKELIHOODS,
@@ -24,6 +24,7 @@ from pymc_flymc.settings import check_object
 __all__ = [
     "AnchorPart",
     "Bound",
+    "ExpansionBound",
     "ExplicitLikelihood",
     "JointlySmoothFamily",
     "JointlySmoothLikelihood",
