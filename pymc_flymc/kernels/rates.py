@@ -24,14 +24,13 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from pymc_flymc.kernels.effects import effect_at, n_effects
 from pymc_flymc.kernels.layout import PARTS_ROW, PARTS_SHARED, POWERS, ROW
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part, vector
 from pymc_flymc.kernels.rows import (
     Rows,
     are_several,
     bound_part,
-    effect_at,
-    n_effects,
     rows_type,
 )
 

@@ -379,7 +379,7 @@ MUTANTS = {
         "parts",
     ),
     "signs of a row's numbers kept": (
-        "kernels/rows.py",
+        "kernels/effects.py",
         "(abs(number) if sizes else number) * w[place + rows.indices[j]]",
         "number * w[place + rows.indices[j]]",
         "parts",
