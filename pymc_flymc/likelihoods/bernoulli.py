@@ -99,6 +99,19 @@ class BernoulliCloglog(Bernoulli):
         """Return the distribution function of the logarithm of a standard exponential variable."""
         return -np.expm1(-np.exp(eta))
 
+    def derivative_bound(
+        self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
+    ) -> np.ndarray:
+        """Return the limit from the graph, or that of small t = exp(eta) for y = 1.
+
+        There the third and fourth derivatives of log(1 - exp(-t)) never exceed t/2. At any distance
+        the limit from the graph is their largest value: with that beyond the local region chains
+        given z hardly leave it.
+        """
+        limit = super().derivative_bound(order, low, high, y)
+        small = 0.5 * np.exp(np.asarray(high, dtype=np.float64))
+        return np.where(np.asarray(y) == 1, np.minimum(limit, small), limit)
+
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return ``log(1 - exp(-t))`` or ``-t``, t = exp(eta).
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pymc_flymc.bounds import JaakkolaJordan, log_odds
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.regression.quadratic import QuadraticStatistics, collapsed_quadratic, quadratic_size
+from tests.support.data import dense_rows
 
 predictors = st.floats(-1e3, 1e3, allow_nan=False)
 tightness = st.one_of(st.sampled_from([0.0, 1e-8, 1.5, 50.0, 800.0]), st.floats(0.0, 1e3))
@@ -108,7 +109,7 @@ def test_collapsed_sum_is_the_sum_over_rows(bound, slack):
     a, b, c = bound.coefficients(xi, y, slacks)
     statistics = QuadraticStatistics(anchor)
     for rows in (slice(0, 3000), slice(3000, n)):
-        statistics.add(x[rows], eta[rows], a[rows], b[rows], c[rows])
+        statistics.add(dense_rows(x[rows]), eta[rows], a[rows], b[rows], c[rows])
     packed = statistics.pack()
     assert len(packed) == quadratic_size(None, p)
     w, s = pt.dvector("w"), pt.dvector("s")

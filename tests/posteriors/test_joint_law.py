@@ -23,6 +23,7 @@ from pymc_flymc.sampling.tuners import spec_of
 from pymc_flymc.target.data import Data
 from pymc_flymc.target.resampling import Levels
 from pymc_flymc.target.target import Target, TargetPart
+from tests.support.data import dense_rows
 from tests.support.joint_law import joint_p_values
 from tests.support.native import KERNELS
 from tests.support.steps import SCHEMES
@@ -57,7 +58,7 @@ def target_of(y, kernel, scheme, tilt):
     (part,) = model.parts
     statistics = QuadraticStatistics(np.array([0.1, 0.2]))
     a, b, c = part.bound.coefficients(XI, y, 0.0)
-    statistics.add(X, X @ statistics.centre, a * (1.0 + tilt), b, c - SLACK)
+    statistics.add(dense_rows(X), X @ statistics.centre, a * (1.0 + tilt), b, c - SLACK)
     constants = read_only(part.bound.constants(XI, y, SLACK))
     rows = Rows(read_only(X), read_only(np.empty((0, 1))), 0, constants)
     q = getattr(scheme, "q", None)

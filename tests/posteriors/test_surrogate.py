@@ -7,6 +7,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyMH, Taylor
+from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.tuners import SURROGATE, SurrogateTuner
 from pymc_flymc.sampling.tuners.surrogate import FAR
@@ -176,7 +177,9 @@ def test_surrogate_and_remainders_make_the_posterior(n_exact):
         theta = chain.unwhiten(v)
         # With all rows in S, q is the posterior itself.
         np.testing.assert_allclose(log_all, exact(theta), rtol=1e-12)
-        eta, at = (problem.design.predictor(w).T for w in (chain.state.w[:-3], problem.own.w))
+        eta, at = (
+            problem.design.predictor(w).T for w in (chain.state.w[: -len(POWERS)], problem.own.w)
+        )
         value, first, second, *_ = problem.derivatives(at, problem.y)
         u = eta - at
         expansion = value + (first * u).sum(0) + 0.5 * np.einsum("ikn,in,kn->n", second, u, u)

@@ -45,8 +45,8 @@ class TooTight(Taylor):
 class AboveByOne(Taylor):
     """A bound of which each row that is read shows that it is none."""
 
-    def gap(self, *arguments):
-        return super().gap(*arguments) - 1.0
+    def remainder(self, *arguments):
+        return super().remainder(*arguments) - 1.0
 
 
 MESSAGE = (

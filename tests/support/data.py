@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pymc_flymc.regression.design import Design
+
 
 def load_data(name):
     """Arrays of a real data set, as a dict; skip the test where the data folder is absent."""
@@ -65,3 +67,8 @@ def late_flights(n):
     columns = [names.index(name) for name in ("month", "dow", "sched_dep_minute", "distance_miles")]
     y = np.maximum(flights["y"][chosen], 0) // 15
     return standardised(flights["X"][chosen][:, columns]), y.astype(int)
+
+
+def dense_rows(X):
+    """Rows of a design without offset and intercept, as sums over them take them."""
+    return Design(X, np.empty((0, 1)), False).matrix(slice(None))

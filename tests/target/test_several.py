@@ -6,6 +6,7 @@ import pytest
 from scipy.special import gammaln
 
 from pymc_flymc import FireflyMH
+from pymc_flymc.bounds import is_expansion
 from pymc_flymc.reading.model import read_model
 from tests.support.several import both_have_bright_rows, counts, shop
 
@@ -45,7 +46,11 @@ def test_rows_and_collapsed_sums_add_up_to_the_model(any_size, make):
             odds = np.empty(design.n_rows)
             shared = own[design.n_predictors * design.width :].copy()
             part.log_factor(eta, target.data.parts[i].constants, shared, odds)
-            total += np.logaddexp(0.0, odds).sum()
+            if is_expansion(target.parts[i].bound):  # whose factors are without the rates
+                rates = target.data.parts[i].constants[:, :2] @ own[-2:]
+                total += (np.logaddexp(0.0, odds + rates) - rates).sum()
+            else:
+                total += np.logaddexp(0.0, odds).sum()
         # PyMC's own Student-t density is right to ten digits.
         expected = logp(step._layout.unravel(theta)) + left_out
         assert total == pytest.approx(expected, rel=1e-9)
@@ -69,7 +74,7 @@ def test_bright_rows_have_their_own_odds(any_size, make):
         assert mine.any()
         design, own = parts[i].design, chain.state.w[slice(*data.rows.place[i : i + 2])]
         local = index[mine] - rows.first
-        eta = design.predictor(own[: design.n_coefficients], local)
+        eta = design.rows(local).predictor(own[: design.n_coefficients])
         expected, shared = np.empty(len(local)), own[design.n_predictors * design.width :].copy()
         constants = np.ascontiguousarray(rows.constants[local])
         step.target.parts[i].log_factor(eta, constants, shared, expected)
