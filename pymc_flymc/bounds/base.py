@@ -100,7 +100,7 @@ class Bound(Protocol):
         ----------
         problem : Problem
         log_factor : NativeFunction
-            Compiled log odds of a bright row, from the bound's own `gap`.
+            Compiled log factor of a bright row, from the bound's own graphs.
         """
 
     def expected_rows(self, problem: Problem, stride: int) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.bounds import Bound, Preparation, Problem
+from pymc_flymc.bounds import Bound, Preparation, Problem, is_expansion
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.likelihoods import Likelihood
 
@@ -52,7 +52,7 @@ def check_preparation(
     _same(f"{bright} have", "rows", len(prepared.bright), n)
     if n and not (0.0 <= prepared.bright.min() and prepared.bright.max() <= 1.0):
         raise ValueError(f"{bright} are not between 0 and 1")
-    if not fresh:
+    if not (fresh or is_expansion(bound)):
         return
     for what, has, needs in (
         ("constants", prepared.constants.shape[1], len(RATES)),
@@ -60,9 +60,11 @@ def check_preparation(
     ):
         if has < needs:
             raise ValueError(
-                f"{who} has {has} {what}, and {needs} at least if brightness is drawn from them, "
-                "as joint=True says"
+                f"{who} has {has} {what}, and {needs} at least if its rows have rates, as "
+                "is_expansion=True or joint=True says"
             )
+    if not is_expansion(bound):
+        raise ValueError(f"{who} is no ExpansionBound, as joint=True says: it has no rates")
     if n and prepared.constants[:, RATES].min() < 0.0:
         raise ValueError(f"the rates of {who}, its first {len(RATES)} constants, are negative")
 

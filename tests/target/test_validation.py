@@ -133,11 +133,19 @@ class Joint(JaakkolaJordan):
     joint = True
 
 
+class WithoutRates(Taylor):
+    """A bound that says so, and has no rates."""
+
+    is_expansion = False
+
+
 def test_fresh_brightness_is_drawn_from_rates():
     with pytest.raises(ValueError, match="first 2 constants, are negative"):
         step_of(MODEL, FireflyMH, bound=Negative(), kernel="joint")
     with pytest.raises(ValueError, match="has 0 shared numbers, and 2 at least"):
         step_of(MODEL, FireflyMH, bound=Joint(), kernel="joint")
+    with pytest.raises(ValueError, match="is no ExpansionBound, as joint=True says"):
+        step_of(MODEL, FireflyMH, bound=WithoutRates(), kernel="joint")
 
 
 def test_statistics_too_short_for_a_quadratic(monkeypatch):
