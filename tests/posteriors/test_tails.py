@@ -219,6 +219,28 @@ def test_tails_by_quadrature(family, kind):
     assert np.all(np.abs(off) < allowed(len(off))), (share, off)
 
 
+@pytest.mark.slow
+def test_far_tails_are_reached_given_z():
+    """Of a category without counts: what a chain's excursions leave is judged by other chains."""
+    first = np.arange(N) % 3 > 0
+    with pm.Model() as model:
+        eta = np.column_stack([first, ~first]) @ pm.Normal("b", 0.0, 3.0, shape=2)
+        pm.Poisson("y", mu=exp(eta), observed=np.where(first, COUNTS, 0))
+        step = FireflyHMC(bound=Taylor())
+    posterior = by_quadrature(log_density_of(model), 2)
+    draws = np.stack([chain_draws(step, model, 10_000, seed=seed)[0] for seed in range(8)])
+    radius = step.target.data.rows.constants[:, 0].max()
+    assert radius > 1.0  # rows of that category are bright nearly always
+    for x, expected in (
+        (draws, posterior.mean),
+        ((draws - posterior.mean) ** 2, posterior.variance),
+    ):
+        means = x.mean(axis=1)
+        error = means.std(axis=0, ddof=1) / np.sqrt(len(means))
+        limit = stats.t.isf(0.5 * 0.01 / 4, len(means) - 1)
+        assert np.all(np.abs(means.mean(axis=0) - expected) < limit * error)
+
+
 def allowed(n_numbers):
     """Monte Carlo errors that one of all comparisons of this module is off in 1 % of runs."""
     return stats.norm.isf(0.5 * 0.01 / (n_numbers * len(CASES)))
