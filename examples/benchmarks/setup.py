@@ -29,7 +29,7 @@ PARTS = {
         ("anchor.mode_finding", "ModeFinder.find"),
         ("anchor.expanded_density", "ExpandedDensity.__init__"),
     ),
-    "passes of the search": (("anchor.posterior", "expand"),),
+    "passes of the search": (("anchor.log_posterior", "expand"),),
     "tables for draws of rows": (
         ("target.target", "make_alias_tables"),
         ("target.resampling", "Levels.by_row"),

@@ -27,7 +27,7 @@ from pymc_flymc.agreement.evaluation import (
 )
 from pymc_flymc.agreement.gathering import AllOfGraph, NotGatheredError, RowsOfGraph
 from pymc_flymc.agreement.rows import ROWS, choose_rows
-from pymc_flymc.agreement.values import Rounded, Values, disagreement
+from pymc_flymc.agreement.values import Evaluate, Rounded, Values, confirmed_disagreement
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import fold_constants, freeze
@@ -42,8 +42,6 @@ __all__ = ["check_agreement"]
 
 #: Distances from the anchor, in units of the Laplace approximation.
 SCALES = (0.0, 1.0, 1.0, 3.0, 10.0)
-#: Draws of rounding errors: of all comparisons, and of one that has found a difference.
-FEW, MANY = 3, 30
 #: Points at which terms of all rows are added up: a pass over them each.
 OF_ALL_ROWS = 4
 #: Observed values at most of which all are evaluated where a few cannot be.
@@ -81,11 +79,6 @@ class Points:
         theta = self.flat[t][0]
         shown = [f"{self.layout.describe(i)} = {theta[i]:.6g}" for i in range(min(len(theta), 6))]
         return ", ".join(shown) + (", ..." if len(theta) > 6 else "")
-
-
-#: Evaluate a part of the log density as it was read, and as the model has it, with so many draws of
-#: rounding errors.
-Evaluate = Callable[[int], tuple[Values, Values]]
 
 
 @dataclass(frozen=True)
@@ -234,13 +227,10 @@ def _comparisons(
 
 
 def _compare(what: str, evaluate: Evaluate, numbers: np.ndarray | None, points: Points) -> None:
-    if disagreement(*evaluate(FEW)) is None:
-        return
-    own, expected = evaluate(MANY)
-    found = disagreement(own, expected)
+    found = confirmed_disagreement(evaluate)
     if found is None:
         return
-    t, base, i = found
+    own, expected, (t, base, i) = found
     at, base_at = points.describe(t), points.describe(base)
     row = "" if numbers is None else f" in row {numbers[i]:,}"
     raise UnsupportedModelError(

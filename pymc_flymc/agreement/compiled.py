@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.agreement.evaluation import function_of, of_reading, of_regression
-from pymc_flymc.agreement.rounding import ALLOWED, rounded
-from pymc_flymc.agreement.values import Rounded, Values, disagreement
+from pymc_flymc.agreement.perturbed import ALLOWED, rounded
+from pymc_flymc.agreement.values import Rounded, Values, confirmed_disagreement
 from pymc_flymc.bounds import Problem
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.factors import scratch_for
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.log_odds import log_odds_kernel
 from pymc_flymc.kernels.native import read_only
-from pymc_flymc.kernels.rows import Rows, SeveralRows
+from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
 from pymc_flymc.regression.passes import BLOCK, blocks_of
 from pymc_flymc.reporting import doing
 from pymc_flymc.target.data import combine_rows, some_rows
@@ -33,8 +33,6 @@ __all__ = ["check_compiled"]
 #: Distances from the anchor, in units of the Laplace approximation: within and beyond the limits
 #: of bounds.
 SCALES = (0.0, 1.0, 4.0)
-#: Draws of rounding errors: of all comparisons, and of one that has found a difference.
-FEW, MANY = 3, 30
 #: Rows on which rounding errors are drawn.
 SAMPLE = 512
 
@@ -59,14 +57,10 @@ def check_compiled(target: Target, problems: Sequence[Problem], others: np.ndarr
     rng = np.random.default_rng(20261124)
     geometry, n = target.geometry, len(target.geometry.centre)
     thetas = [geometry.unwhiten(scale * rng.standard_normal(n)) for scale in SCALES]
-    compared = _Comparison(target, problems, others, thetas)
-    if disagreement(*compared(FEW)) is None:
-        return
-    own, expected = compared(MANY)
-    found = disagreement(own, expected)
+    found = confirmed_disagreement(_Comparison(target, problems, others, thetas))
     if found is None:
         return
-    t, base, _ = found
+    own, expected, (t, base, _) = found
     who = " and ".join(describe(part.bound, part.likelihood) for part in target.parts)
     raise UnsupportedModelError(
         f"what is compiled for sampling with {who} is not the model: summed over the brightness of "
@@ -93,11 +87,7 @@ class _Comparison:
         self.posterior = target.posterior(self.statistics, target.geometry)
         parts = target.data.parts
         self.kernel = log_odds_kernel(parts[0].X.dtype, *([len(parts)] if len(parts) > 1 else []))
-        self.scratch = make_scratch(
-            max(part.offset.shape[1] + part.n_sums for part in parts),
-            max(part.constants.shape[1] for part in parts),
-            parts[0].X.shape[1] if len(parts) == 1 and parts[0].n_sums == 0 else 0,
-        )
+        self.scratch = scratch_for(target.data.rows)
         n_rows = sum(len(part.X) for part in parts)
         self.stride = max(1, n_rows // SAMPLE)
         #: Rounding errors of sums grow with the root of their length, of which a block's is the
@@ -153,9 +143,9 @@ class _Comparison:
         """Return log L/B of rows, of all that a surrogate does not treat exactly, or log L."""
         target = self.target
         surrogate = target.data.exact is not None
-        index = np.arange(sum(len(part.X) for part in _parts(rows)))
+        index = np.arange(sum(len(part.X) for part in parts_of(rows)))
         if surrogate:
-            (only,) = _parts(rows)
+            (only,) = parts_of(rows)
             index = index[only.constants[:, [ROW.near, ROW.beyond]].any(axis=1)]
         # Kernels with gradients have two functions of a row: each is compared at some points.
         with_gradient = bool(target.factor_gradients) and not surrogate and t % 2 == 1
@@ -171,10 +161,6 @@ class _Comparison:
         return out
 
 
-def _parts(rows: Rows | SeveralRows) -> tuple[Rows, ...]:
-    return rows.parts if isinstance(rows, SeveralRows) else (rows,)
-
-
 def _all_rates(rows: Rows | SeveralRows, w: np.ndarray) -> float:
     """Return the sum of all rows' rates, which the densities of kernels are without."""
     if isinstance(rows, SeveralRows):
@@ -186,18 +172,13 @@ def _all_rates(rows: Rows | SeveralRows, w: np.ndarray) -> float:
 
 def _some(rows: Rows | SeveralRows, stride: int) -> Rows | SeveralRows:
     """Return copies of every so-many-th row."""
-    parts = [
-        some_rows(part, np.arange(0, len(part.X), stride))._replace(
-            n_sums=part.n_sums, totals=part.totals
-        )
-        for part in _parts(rows)
-    ]
+    parts = [some_rows(part, np.arange(0, len(part.X), stride)) for part in parts_of(rows)]
     return combine_rows(parts, [*np.diff(rows.place)] if isinstance(rows, SeveralRows) else [])
 
 
 def _rounded(rows: Rows | SeveralRows, rng: np.random.Generator) -> Rows | SeveralRows:
     """Return rows with errors of rounding in their constants."""
     parts = [
-        part._replace(constants=read_only(rounded(part.constants, rng))) for part in _parts(rows)
+        part._replace(constants=read_only(rounded(part.constants, rng))) for part in parts_of(rows)
     ]
     return rows._replace(parts=tuple(parts)) if isinstance(rows, SeveralRows) else parts[0]

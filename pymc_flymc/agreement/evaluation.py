@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.gathering import AllOfGraph, RowsOfGraph
-from pymc_flymc.agreement.rounding import RoundedFunction, rounded_function
+from pymc_flymc.agreement.perturbed import RoundedFunction, rounded_function
 from pymc_flymc.agreement.values import Rounded, Values
 from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods import Likelihood, outcome

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Rounded", "Values", "disagreement"]
+__all__ = ["Evaluate", "Rounded", "Values", "confirmed_disagreement", "disagreement"]
 
 #: Numbers, with the rounding error of each.
 Rounded = tuple[np.ndarray, np.ndarray]
 #: Rounding errors of sums that are no operation of a graph, relative to the size of the sums.
 ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
+#: Draws of rounding errors: of all comparisons, and of one that has found a difference.
+FEW, MANY = 3, 30
 #: The log-likelihood of a row below which a probability may be rounded to zero.
 UNDERFLOW = -500.0
 
@@ -94,3 +96,22 @@ def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
         return None
     t, i = np.unravel_index(np.argmax(excess), excess.shape)
     return int(t), int(base[i]), int(i)
+
+
+#: Evaluate a part of the log density as a step has it, and as it should be, with so many draws of
+#: rounding errors.
+Evaluate = Callable[[int], tuple[Values, Values]]
+
+
+def confirmed_disagreement(
+    evaluate: Evaluate,
+) -> tuple[Values, Values, tuple[int, int, int]] | None:
+    """Return both log densities and where they disagree, if they do so with many rounding errors.
+
+    Few are drawn first: they are enough where nothing is wrong.
+    """
+    if disagreement(*evaluate(FEW)) is None:
+        return None
+    own, expected = evaluate(MANY)
+    found = disagreement(own, expected)
+    return None if found is None else (own, expected, found)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.anchor.objective import Objective
-from pymc_flymc.anchor.posterior import LogPosterior
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.regression.expansion import JointExpansion
 

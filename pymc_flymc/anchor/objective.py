@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from pymc_flymc.anchor.anchor import laplace_geometry
-from pymc_flymc.anchor.posterior import LogPosterior
+from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.geometry import Geometry
 

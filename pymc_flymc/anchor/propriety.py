@@ -17,8 +17,8 @@ import numpy as np
 from scipy.linalg import qr
 
 from pymc_flymc.anchor.expanded_density import nearby
+from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.anchor.newton import ModeResult
-from pymc_flymc.anchor.posterior import LogPosterior
 from pymc_flymc.regression.expansion import JointExpansion
 
 __all__ = ["check_bounded", "check_proper"]

@@ -36,7 +36,7 @@ def check_bound(
     nuisances: tuple[float, ...] = (),
     seed: int = 0,
 ) -> None:
-    """Look for places where a bound is none, or where its collapsed sum is another.
+    """Look for places where a bound is violated, or its collapsed sum is wrong.
 
     A regression with three coefficients for each predictor is simulated around the given outcomes,
     the bound is prepared for it, and evaluated at random coefficients and nuisance parameters from
@@ -55,7 +55,8 @@ def check_bound(
     Raises
     ------
     ValueError
-        If the bound does not support the likelihood, or one of them is none.
+        If the bound does not support the likelihood, or is not a bound, or the likelihood is not
+        one.
     AssertionError
         If log L - log B is negative or NaN somewhere, or if the sum over the rows differs from the
         collapsed sum by more than rounding. The message says for which row and where.

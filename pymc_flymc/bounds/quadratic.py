@@ -92,7 +92,7 @@ class RowTable:
         shifts = np.diag(np.sqrt(3.0) * np.linalg.norm(anchor.w_factor[width:], axis=1))
         for rows, x, arguments, y in iterate_rows(problem.design, problem.y, anchor.w, stride):
             eta = arguments[0]
-            # Mean over the Laplace law of eta by Gauss-Hermite quadrature with three nodes.
+            # Mean over the Laplace approximation of eta: Gauss-Hermite quadrature, three nodes.
             reach = np.sqrt(3.0) * np.linalg.norm(x @ anchor.w_factor[:width], axis=1)
             tightness = bound.tightness(problem, rows, arguments, y)
             tight = bound.constants(tightness, y, np.zeros(len(eta)))

@@ -28,6 +28,7 @@ chain across: updates given z would cut off the posterior's tails.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from math import factorial
 from typing import Any, cast
 
@@ -39,7 +40,7 @@ from pymc_flymc.bounds.base import Graph, Graphs
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.likelihoods import Likelihood
 
-__all__ = ["near_and_beyond", "rate_of", "remainder"]
+__all__ = ["Expansion", "near_and_beyond", "remainder"]
 
 
 def remainder(
@@ -58,11 +59,27 @@ def remainder(
     return difference
 
 
-def rate_of(constants: Graph, shared: Graphs) -> Graph:
-    """Graph of what bounds the remainders of rows, see `kernels.rates.rate_of`."""
-    near = constants[:, ROW.near] * shared[POWERS.near]
-    beyond = constants[:, ROW.beyond] * shared[POWERS.beyond]
-    return cast(Graph, near + beyond)
+class Expansion(ABC):
+    """What the bounds by expansions less rates have in common, see `ExpansionBound`."""
+
+    is_expansion = True
+
+    @abstractmethod
+    def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
+        """Graph of the remainder of the expansion."""
+
+    def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
+        """Graph of what bounds the remainder: two powers of a radius, see `kernels.layout`."""
+        near = constants[:, ROW.near] * shared[POWERS.near]
+        beyond = constants[:, ROW.beyond] * shared[POWERS.beyond]
+        return cast(Graph, near + beyond)
+
+    def gap(
+        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
+    ) -> Graph:
+        """Graph of the remainder of the expansion plus what bounds it."""
+        rate = self.rate(constants, arguments, shared)
+        return self.remainder(likelihood, arguments, constants) + rate
 
 
 def near_and_beyond(

@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
-from pymc_flymc.bounds.remainder import rate_of, remainder
+from pymc_flymc.bounds.remainder import Expansion, remainder
 from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.graphs.tools import evaluate
 from pymc_flymc.kernels.layout import POWERS, ROW
@@ -36,7 +36,7 @@ class Before(NamedTuple):
 BEFORE = Before()
 
 
-class ScaledTaylor:
+class ScaledTaylor(Expansion):
     r"""The Taylor bound on a `ScaledLikelihood`, times its scale.
 
     With :math:`\log L_n = e^s \varphi_n(\eta_n) + h(s)` and the Taylor bound :math:`b_n \le
@@ -47,7 +47,7 @@ class ScaledTaylor:
 
     name = "scaled Taylor"
     n_shared = len(POWERS)
-    joint = is_expansion = True
+    joint = True
 
     def __init__(self) -> None:
         self._taylor = Taylor()
@@ -90,15 +90,8 @@ class ScaledTaylor:
         expansion, shared = self._taylor.collapsed(_unit(likelihood), w[:p], own, p)
         times: Any = pt.exp(w[p] - statistics[BEFORE.log_scale])
         normaliser = statistics[BEFORE.weight] * _scaled(likelihood).log_normaliser(w[p])
-        # The rates of all rows are in proportion to the scale.
+        # Rates are in proportion to the scale: it is a factor of what rows share.
         return times * expansion + normaliser, times * shared
-
-    def gap(
-        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
-    ) -> Graph:
-        """Graph of the scale times the remainder of the expansion, plus its bound."""
-        rate = self.rate(constants, arguments, shared)
-        return self.remainder(likelihood, arguments, constants) + rate
 
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
         """Graph of the scale times the remainder of the expansion."""
@@ -108,10 +101,6 @@ class ScaledTaylor:
         y = outcome(unit, [constants[:, i] for i in (ROW.outcome, *row_data)])
         own = remainder(unit, [eta], [constants[:, ROW.anchor]], y, self._taylor.order)
         return pt.exp(log_scale) * own
-
-    def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
-        """Graph of what bounds the remainder: of what rows share the scale is a factor."""
-        return rate_of(constants, shared)
 
 
 def _scaled(likelihood: Likelihood) -> ScaledLikelihood:

@@ -11,10 +11,10 @@ from scipy.stats import chi
 
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
-from pymc_flymc.bounds.remainder import near_and_beyond, rate_of, remainder
+from pymc_flymc.bounds.remainder import Expansion, near_and_beyond, remainder
+from pymc_flymc.kernels.dark_rates import FLOOR
 from pymc_flymc.kernels.layout import POWERS, ROW, Powers
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.kernels.rates import FLOOR
 from pymc_flymc.likelihoods import (
     ExplicitLikelihood,
     JointlySmoothLikelihood,
@@ -73,7 +73,7 @@ class Packed(NamedTuple):
         return cls(*(statistics[at] for at in cls.places(statistics, n_coefficients, order)))
 
 
-class Taylor:
+class Taylor(Expansion):
     r"""Taylor expansion at the anchor, less a remainder that is one function of a radius.
 
     Let :math:`C C^\top` be about the posterior covariance of the coefficients w, and
@@ -113,7 +113,7 @@ class Taylor:
     """
 
     n_shared = len(POWERS)
-    joint = is_expansion = True
+    joint = True
 
     def __init__(self, order: int = 2) -> None:
         check(is_number(order) and order in (2, 3), "Taylor: order", "2 or 3", order)
@@ -239,13 +239,6 @@ class Taylor:
         beyond = past ** (self.order + 1) * pt.exp(packed.growth * past)
         return expansion, pt.stack(list(Powers(near, beyond)))
 
-    def gap(
-        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
-    ) -> Graph:
-        """Graph of the remainder of the expansion plus its bound."""
-        rate = self.rate(constants, arguments, shared)
-        return self.remainder(likelihood, arguments, constants) + rate
-
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
         """Graph of the remainder of the expansion."""
         k, n = len(arguments), self.n_constants(likelihood)
@@ -253,10 +246,6 @@ class Taylor:
         row_data = range(ROW.row_data(k), n)
         y = outcome(likelihood, [constants[:, i] for i in (ROW.outcome, *row_data)])
         return remainder(likelihood, arguments, anchor, y, self.order)
-
-    def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
-        """Graph of what bounds the remainder."""
-        return rate_of(constants, shared)
 
 
 def table_of(near: np.ndarray, beyond: np.ndarray, eta: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.parts import Parts, parts_of
-from pymc_flymc.bounds.remainder import remainder
+from pymc_flymc.bounds.remainder import Expansion, remainder
 from pymc_flymc.bounds.taylor import raise_to_floor
 from pymc_flymc.graphs.parts import Parts as PartsOp
 from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
@@ -29,7 +29,7 @@ __all__ = ["TaylorInParts"]
 WIDER, RANGES = 5.0 / 3.0, 4
 
 
-class TaylorInParts:
+class TaylorInParts(Expansion):
     r"""What `Taylor` is for effects of groups, in moves given z: a radius for each part of a row.
 
     A row's distance from the anchor is a sum over its parts, the dense columns and each effect,
@@ -56,7 +56,7 @@ class TaylorInParts:
     """
 
     name = "Taylor"
-    joint, is_expansion = False, True
+    joint = False
     #: Numbers that a row's gap depends on itself: powers of the dense part.
     n_common = PARTS_SHARED.effects
 
@@ -150,16 +150,6 @@ class TaylorInParts:
         shared: Any = PartsOp(self.n_sparse)(u, behind)
         return statistics[PLACES.constant] + linear - form, shared
 
-    def gap(
-        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
-    ) -> Graph:
-        """Graph of the remainder of the expansion plus its bound.
-
-        Behind the predictor come the sums that the row makes of the effects' powers.
-        """
-        rate = self.rate(constants, arguments, shared)
-        return self.remainder(likelihood, arguments, constants) + rate
-
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
         """Graph of the remainder of the expansion."""
         row_data = range(PARTS_ROW.row_data, self.n_constants(likelihood))
@@ -167,7 +157,10 @@ class TaylorInParts:
         return remainder(likelihood, arguments[:1], [constants[:, PARTS_ROW.anchor]], y, 2)
 
     def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
-        """Graph of what bounds the remainder."""
+        """Graph of what bounds the remainder.
+
+        Behind the predictor come the sums that the row makes of the effects' powers.
+        """
         _, near, beyond = arguments
         reach = constants[:, PARTS_ROW.reach]
         rate = constants[:, PARTS_ROW.near] * (reach * shared[PARTS_SHARED.near] + near)

@@ -95,7 +95,7 @@ def unwrapped(function: Any, environment: str) -> Any:
         "models take twice as long to compile",
     )
     graph = outer.__globals__["jitable_func"].py_func
-    # Numba's file has the name of the source's, which PyTensor makes up anew in each process.
+    # Numba's file has the name of the source's, which PyTensor makes up again in each process.
     code = graph.__code__.replace(co_filename=outer.__code__.co_filename)
     same = FunctionType(code, graph.__globals__, graph.__name__)
     keep_as(same, sha256(f"{key}_inline_{environment}".encode()).hexdigest())

@@ -1,1 +1,1 @@
-"""Native transition kernels. Each leaves the joint law of (theta, z) invariant."""
+"""Native transition kernels. Each leaves the joint distribution of (theta, z) invariant."""

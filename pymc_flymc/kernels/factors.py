@@ -16,7 +16,15 @@ from pymc_flymc.kernels.native import (
     named_tuple_type,
     vector,
 )
-from pymc_flymc.kernels.rows import add_rows, are_several, row_predictors, shared_part
+from pymc_flymc.kernels.rows import (
+    Rows,
+    SeveralRows,
+    add_rows,
+    are_several,
+    parts_of,
+    row_predictors,
+    shared_part,
+)
 
 __all__ = [
     "CHUNK",
@@ -25,6 +33,7 @@ __all__ = [
     "add_gradients",
     "log_factors",
     "make_scratch",
+    "scratch_for",
     "scratch_type",
 ]
 
@@ -70,6 +79,17 @@ def make_scratch(n_predictors: int, n_constants: int, n_columns: int = 0) -> Scr
     block = np.empty((n_block, n_columns))
     counters = (np.zeros(1, np.int64) for _ in range(4))
     return Scratch(block, eta, constants, np.empty_like(eta), *counters)
+
+
+def scratch_for(rows: Rows | SeveralRows) -> Scratch:
+    """Buffers for all rows of a target."""
+    first, *others = parts = parts_of(rows)
+    return make_scratch(
+        max(part.offset.shape[1] + part.n_sums for part in parts),
+        max(part.constants.shape[1] for part in parts),
+        # Sums stand beside the predictors, where a product of matrices would be written.
+        0 if others or first.n_sums else first.X.shape[1],
+    )
 
 
 def scratch_type() -> types.Type:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.kernels.dark_rates import dark_rate, take_dark
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import accept_given_z, copy, known, posterior_type, run_type
-from pymc_flymc.kernels.rates import dark_rate, take_dark
 from pymc_flymc.kernels.sweeps import NONE, begin, plan_type, sweep
 from pymc_flymc.kernels.trajectory import (
     density_and_gradient,

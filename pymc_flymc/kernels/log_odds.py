@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import add_gradients, log_factors, scratch_type
 from pymc_flymc.kernels.native import borrow, kernel, vector
 from pymc_flymc.kernels.posterior import posterior_type
-from pymc_flymc.kernels.rates import rate_of
 
 __all__ = ["log_odds_kernel"]
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
+from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.posterior import (
@@ -21,7 +22,6 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
     run_type,
 )
-from pymc_flymc.kernels.rates import take_dark
 from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
 
 __all__ = ["Moves", "favour_best", "new_moves", "run_kernel"]

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
+from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.kernels.native import kernel, kernel_part, named_tuple_type, vector
-from pymc_flymc.kernels.rates import rate_of
 from pymc_flymc.kernels.rows import bound_part
 
 __all__ = [

@@ -8,12 +8,12 @@ import numpy as np
 from numba import types
 
 from pymc_flymc.kernels.brightness import brightness_type
+from pymc_flymc.kernels.dark_rates import dark_rate
 from pymc_flymc.kernels.density import Jacobian, call_density, call_density_gradient, jacobian_type
 from pymc_flymc.kernels.factors import log_factors, scratch_type
 from pymc_flymc.kernels.generators import GENERATOR
 from pymc_flymc.kernels.geometry import Geometry, geometry_type, unwhiten
 from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
-from pymc_flymc.kernels.rates import dark_rate
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
 
 __all__ = [

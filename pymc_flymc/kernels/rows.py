@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.kernels.effects import add_effects, add_effects_gradient
 from pymc_flymc.kernels.layout import PARTS_SHARED
 from pymc_flymc.kernels.native import kernel_part, named_tuple_type, read_only, vector
+from pymc_flymc.kernels.sparse_columns import add_effects, add_effects_gradient
 
 __all__ = [
     "SUMS",
@@ -18,6 +18,7 @@ __all__ = [
     "add_rows",
     "are_several",
     "bound_part",
+    "parts_of",
     "row_predictors",
     "rows_type",
     "shared_part",
@@ -96,6 +97,11 @@ class SeveralRows(NamedTuple):
 def are_several(rows: Any) -> bool:
     """Whether these are `SeveralRows`, or their numba type."""
     return getattr(rows, "instance_class", type(rows)) is SeveralRows
+
+
+def parts_of(rows: Rows | SeveralRows) -> tuple[Rows, ...]:
+    """Return the rows of each likelihood."""
+    return rows.parts if isinstance(rows, SeveralRows) else (rows,)
 
 
 def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:

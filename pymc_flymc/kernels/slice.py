@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
+from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.posterior import (
@@ -18,7 +19,6 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
     run_type,
 )
-from pymc_flymc.kernels.rates import take_dark
 from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
 
 __all__ = ["Slices", "new_slices", "run_kernel"]

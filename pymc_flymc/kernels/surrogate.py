@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
+from pymc_flymc.kernels.dark_rates import dark_rate, take_dark
 from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.geometry import unwhiten
@@ -41,7 +42,6 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
     run_type,
 )
-from pymc_flymc.kernels.rates import dark_rate, take_dark
 from pymc_flymc.kernels.rows import Rows, rows_type
 from pymc_flymc.kernels.trajectory import (
     Dynamics,
@@ -240,7 +240,7 @@ def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, 
     for _i in range(repeats):
         update_walker(rng, posterior, surrogate, moves, scratch)
     count, of_z = draw_z(rng, tables, posterior, walker.w, chain.log_factor_new, scratch)
-    # What is left of the ratio of the augmented densities: q, and the law of the proposed z, have
+    # What is left of the ratio of the augmented densities: q, and that of the proposed z, have
     # cancelled. An infinite weight would be accepted, and never left again.
     weight = known(of_z, scratch)
     log_ratio = weight - chain.log_weight[0]

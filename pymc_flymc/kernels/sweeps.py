@@ -13,11 +13,11 @@ import numpy as np
 from numba import types
 
 from pymc_flymc.kernels.brightness import brighten, darken, is_bright
+from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import CHUNK, log_factors
 from pymc_flymc.kernels.geometry import unwhiten
 from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.posterior import log_density_of
-from pymc_flymc.kernels.rates import rate_of
 
 __all__ = [
     "CYCLE",

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
+from pymc_flymc.kernels.dark_rates import dark_rate
 from pymc_flymc.kernels.density import call_density_gradient, call_pullback
 from pymc_flymc.kernels.factors import add_gradients
 from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
 from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
 from pymc_flymc.kernels.posterior import known
-from pymc_flymc.kernels.rates import dark_rate
 from pymc_flymc.kernels.step_size import StepSize, adapt_step, new_step_size, step_size_type
 
 __all__ = [

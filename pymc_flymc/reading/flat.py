@@ -19,7 +19,8 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.affine import constant_jacobian
-from pymc_flymc.graphs.tools import fold_constants, write_out_products
+from pymc_flymc.graphs.tools import fold_constants
+from pymc_flymc.graphs.written_out import write_out_products
 
 __all__ = ["DensityGraph", "Layout", "flatten_model"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.compat.numba import entry_point
 from pymc_flymc.kernels.brightness import make_brightness
-from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.factors import scratch_for
 from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import make_chain
@@ -47,18 +47,13 @@ class FireflyChain:
         anchor: Anchor | None = None,
     ) -> None:
         self.target, self.anchor = target, anchor
-        rows, n_parameters = target.data.parts, len(target.geometry.centre)
-        n_rows = sum(len(part.X) for part in rows)
+        n_parameters = len(target.geometry.centre)
+        n_rows = sum(len(part.X) for part in target.data.parts)
         self.cursor = np.zeros(1, np.int64)
         self.plan = target.spec.plan(target, resampling, self.cursor)
         self.bright = make_brightness(n_rows)
         self.state = make_chain(n_parameters, target.n_slopes, n_rows)
-        self.scratch = make_scratch(
-            max(part.offset.shape[1] + part.n_sums for part in rows),
-            max(part.constants.shape[1] for part in rows),
-            # Sums stand beside the predictors, where a product of matrices would be written.
-            rows[0].X.shape[1] if len(rows) == 1 and rows[0].n_sums == 0 else 0,
-        )
+        self.scratch = scratch_for(target.data.rows)
         self.moves = _copy(moves)
         self.geometry = target.geometry
         self.others = np.zeros(target.n_others)

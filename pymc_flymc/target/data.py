@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.bounds import Bound, is_expansion, n_sums_of
+from pymc_flymc.kernels.dark_rates import total_rates
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.native import read_only
 from pymc_flymc.kernels.poisson import HEAVY, SPARE, AliasTables, alias_table
-from pymc_flymc.kernels.rates import total_rates
-from pymc_flymc.kernels.rows import Rows, SeveralRows
+from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.reporting import doing
@@ -23,7 +23,7 @@ __all__ = ["Data", "combine_rows", "design_of", "make_alias_tables", "make_rows"
 
 _SPARSE = ("codes", "values", "indptr", "indices", "numbers")
 _ROWS = ("X", "offset", "constants", *_SPARSE)
-_NUMBERS = ("intercept", "n_sparse", "first", "n_sums", "n_nuisances", "totals")
+_OF_ALL_ROWS = ("intercept", "n_sparse", "first", "n_sums", "n_nuisances", "totals")
 _ALIAS = ("heavy", "near_threshold", "near_alias", "beyond_threshold", "beyond_alias")
 
 
@@ -58,7 +58,7 @@ class Data:
     @property
     def parts(self) -> tuple[Rows, ...]:
         """Rows of each likelihood."""
-        return self.rows.parts if isinstance(self.rows, SeveralRows) else (self.rows,)
+        return parts_of(self.rows)
 
     def _exact_parts(self) -> tuple[Rows, ...]:
         return () if self.exact is None else (self.exact,)
@@ -80,7 +80,7 @@ class Data:
         return {
             "shared": self._shared,
             "numbers": [
-                {name: getattr(part, name) for name in _NUMBERS}
+                {name: getattr(part, name) for name in _OF_ALL_ROWS}
                 for part in [*self.parts, *self._exact_parts()]
             ],
             "exact": self.exact is not None,
@@ -150,8 +150,9 @@ def design_of(rows: Rows) -> Design:
 
 
 def some_rows(rows: Rows, index: np.ndarray) -> Rows:
-    """Return copies of some rows, numbered in their order."""
-    return make_rows(design_of(rows).rows(index), rows.constants[index])
+    """Return copies of some rows, numbered in their order; all else is as of all rows."""
+    copies = make_rows(design_of(rows).rows(index), rows.constants[index])
+    return copies._replace(n_sums=rows.n_sums, totals=rows.totals)
 
 
 @doing("preparing to draw from all rows")

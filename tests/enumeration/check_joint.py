@@ -17,6 +17,7 @@ from branching import BranchingGenerator, assert_close, end_with_verdict, enumer
 from logistic import expansion_of, log_likelihood_of
 
 from pymc_flymc.kernels.brightness import make_brightness
+from pymc_flymc.kernels.dark_rates import total_rates
 from pymc_flymc.kernels.density import Jacobian, call_density
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
@@ -24,7 +25,6 @@ from pymc_flymc.kernels.joint import log_weight, transition
 from pymc_flymc.kernels.metropolis import new_moves, pick
 from pymc_flymc.kernels.poisson import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.posterior import Posterior, make_chain
-from pymc_flymc.kernels.rates import total_rates
 from pymc_flymc.kernels.rows import Rows
 
 N = 3

@@ -108,7 +108,7 @@ MUTANTS = {
         "parts",
     ),
     "bright rows left among the dark": (
-        "kernels/rates.py",
+        "kernels/dark_rates.py",
         "for k in range(bright.count[0]):\n        i = bright.index[k]",
         "for k in range(1, bright.count[0]):\n        i = bright.index[k]",
         "parts",
@@ -126,7 +126,7 @@ MUTANTS = {
         "parts",
     ),
     "rates beyond the limit left out": (
-        "kernels/rates.py",
+        "kernels/dark_rates.py",
         "return near + _times(rows.constants[i, ROW.beyond], shared[POWERS.beyond])",
         "return near",
         "independent",
@@ -349,13 +349,13 @@ MUTANTS = {
         "one-batch",
     ),
     "effects beyond their limits left out of the sum": (
-        "kernels/rates.py",
+        "kernels/dark_rates.py",
         "_subtract(sums, low, place + rows.n_sparse, beyond * size)",
         "pass",
         "parts",
     ),
     "dense part beyond its limit left out of the sum": (
-        "kernels/rates.py",
+        "kernels/dark_rates.py",
         "_subtract(sums, low, PARTS_SHARED.beyond, beyond * reach)",
         "pass",
         "parts",
@@ -379,7 +379,7 @@ MUTANTS = {
         "parts",
     ),
     "signs of a row's numbers kept": (
-        "kernels/effects.py",
+        "kernels/sparse_columns.py",
         "(abs(number) if sizes else number) * w[place + rows.indices[j]]",
         "number * w[place + rows.indices[j]]",
         "parts",
@@ -391,19 +391,19 @@ MUTANTS = {
         "parts",
     ),
     "only the first effect of a row counted": (
-        "kernels/rates.py",
+        "kernels/dark_rates.py",
         "column, size = effect_at(rows, i, j)\n        place",
         "column, size = effect_at(rows, i, 0)\n        place",
         "parts",
     ),
     "sizes of a row's numbers left out of the sum": (
-        "kernels/rates.py",
+        "kernels/dark_rates.py",
         "_subtract(sums, low, place, near * size)",
         "_subtract(sums, low, place, near)",
         "parts",
     ),
     "reach of the dense part left out of the sum": (
-        "kernels/rates.py",
+        "kernels/dark_rates.py",
         "_subtract(sums, low, PARTS_SHARED.near, near * reach)",
         "_subtract(sums, low, PARTS_SHARED.near, near)",
         "parts",

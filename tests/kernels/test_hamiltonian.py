@@ -99,7 +99,7 @@ def test_force_is_the_gradient_of_the_joint_density(steps, name):
 
 @pytest.mark.parametrize("name", ["logistic", "no bound"])
 def test_no_force_is_stale(steps, name):
-    """Transitions made together are those made one by one, each of which begins anew."""
+    """Transitions made together are those made one by one, each of which begins again."""
     step, ends = steps[name], []
     for runs in ([3], [1, 1, 1]):
         rng = np.random.default_rng(7)

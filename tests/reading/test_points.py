@@ -1,4 +1,4 @@
-"""Points that are none are refused, and others completed."""
+"""Points that a model does not have are refused, and others completed."""
 
 import numpy as np
 import pytest

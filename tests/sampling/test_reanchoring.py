@@ -125,7 +125,7 @@ def test_nothing_moves_after_tuning(poor, monkeypatch):
 
 
 def test_tuning_lasts_as_long_as_asked(poor):
-    """Steps begin to count anew, and end with the last of them."""
+    """Steps begin to count again, and end with the last of them."""
     model, step = poor("conditional")
     bright_while_tuning(step, model, 300)
     assert step.tuning.steps < 300 and step.tuning.is_over

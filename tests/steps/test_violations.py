@@ -1,4 +1,4 @@
-"""Bounds that are none are reported by the chains that meet them."""
+"""Violated bounds are reported by the chains that meet them."""
 
 import warnings
 
@@ -43,7 +43,7 @@ class TooTight(Taylor):
 
 
 class AboveByOne(Taylor):
-    """A bound of which each row that is read shows that it is none."""
+    """A bound that each row that is read shows to be violated."""
 
     def remainder(self, *arguments):
         return super().remainder(*arguments) - 1.0

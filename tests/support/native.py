@@ -3,7 +3,15 @@
 import numpy as np
 from numba import jit, njit
 
-from pymc_flymc.kernels import brightness, geometry, poisson, rates, rows, step_size, trajectory
+from pymc_flymc.kernels import (
+    brightness,
+    dark_rates,
+    geometry,
+    poisson,
+    rows,
+    step_size,
+    trajectory,
+)
 from pymc_flymc.kernels.slice import new_slices
 from pymc_flymc.kernels.trajectory import new_dynamics
 
@@ -37,7 +45,7 @@ add_rows, row_predictors = map(from_python, (rows.add_rows, rows.row_predictors)
 @njit
 def take_dark(rows, bright, chain):
     """Call the kernels' function from Python."""
-    rates.take_dark(rows, bright, chain)
+    dark_rates.take_dark(rows, bright, chain)
 
 
 def jacobian_of(geometry):

@@ -24,7 +24,6 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from pymc_flymc.kernels.effects import effect_at, n_effects
 from pymc_flymc.kernels.layout import PARTS_ROW, PARTS_SHARED, POWERS, ROW
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part, vector
 from pymc_flymc.kernels.rows import (
@@ -33,6 +32,7 @@ from pymc_flymc.kernels.rows import (
     bound_part,
     rows_type,
 )
+from pymc_flymc.kernels.sparse_columns import effect_at, n_effects
 
 __all__ = ["FLOOR", "dark_rate", "rate_of", "take_dark", "total_rates"]
 
