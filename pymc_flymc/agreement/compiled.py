@@ -20,7 +20,7 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.factors import scratch_for
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.log_odds import log_odds_kernel
-from pymc_flymc.kernels.native import read_only
+from pymc_flymc.kernels.records import read_only
 from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
 from pymc_flymc.regression.passes import BLOCK, blocks_of
 from pymc_flymc.reporting import doing

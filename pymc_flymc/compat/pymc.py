@@ -62,7 +62,10 @@ require(
 def arguments_of_sample() -> Mapping[str, Any] | None:
     """Return the arguments of the call of ``pm.sample`` that is running, None if none is.
 
-    No step method is told of them: they are read where it keeps them, in the frame of the call.
+    They are read where it keeps them, in the frame of the call, for PyMC 6.4 tells a step neither
+    the model that is sampled nor what is recorded. All that it asks of a step before the draws is
+    `vars`, `stats_dtypes` and the columns of the progress bar, of the number of chains; a chain's
+    process is given the step alone. The context's model is another one where ``model=`` is given.
     """
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_code is not sample.__code__:

@@ -14,7 +14,8 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from scipy.sparse import issparse
 
-from pymc_flymc.kernels.native import kernel, read_only
+from pymc_flymc.kernels.native import kernel
+from pymc_flymc.kernels.records import read_only
 
 __all__ = ["arrays_of", "content_hash", "owner_of"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import kernel_part
+from pymc_flymc.kernels.records import Int32Vector, IntVector, Vector
 
-__all__ = ["Brightness", "brighten", "brightness_type", "darken", "is_bright", "make_brightness"]
+__all__ = ["Brightness", "brighten", "darken", "is_bright", "make_brightness"]
 
 
 class Brightness(NamedTuple):
@@ -32,10 +32,10 @@ class Brightness(NamedTuple):
         log_factor[i]: log(L_n/B_n - 1), or log(L_n - B_n) - log E_n under a bound with rates.
     """
 
-    index: np.ndarray  # type: ignore[assignment]  # hides tuple.index, never wanted here
-    slot: np.ndarray
-    count: np.ndarray  # type: ignore[assignment]
-    log_factor: np.ndarray
+    index: Int32Vector  # type: ignore[assignment]  # hides tuple.index, never wanted here
+    slot: Int32Vector
+    count: IntVector  # type: ignore[assignment]
+    log_factor: Vector
 
 
 def make_brightness(n_rows: int) -> Brightness:
@@ -45,19 +45,6 @@ def make_brightness(n_rows: int) -> Brightness:
         np.zeros(n_rows, np.int32),
         np.zeros(1, np.int64),
         np.empty(n_rows),
-    )
-
-
-def brightness_type() -> types.Type:
-    """Numba type of `Brightness`."""
-    return named_tuple_type(
-        Brightness,
-        {
-            "index": vector(types.int32),
-            "slot": vector(types.int32),
-            "count": vector(types.int64),
-            "log_factor": vector(),
-        },
     )
 
 

@@ -15,7 +15,8 @@ from numba import types
 
 from pymc_flymc.compat.numba import DISABLE_JIT, address_of, native_caller
 from pymc_flymc.kernels.layout import POWERS
-from pymc_flymc.kernels.native import kernel, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import kernel, kernel_part
+from pymc_flymc.kernels.records import Int32Vector, Vector, record_type, vector
 
 __all__ = [
     "DENSITY",
@@ -27,7 +28,6 @@ __all__ = [
     "call_density",
     "call_density_gradient",
     "call_pullback",
-    "jacobian_type",
 ]
 
 #: Numbers that a density returns beside its coefficients and value: what the bound shares with
@@ -85,9 +85,9 @@ class Jacobian(NamedTuple):
     value : ndarray, float64
     """
 
-    start: np.ndarray
-    place: np.ndarray
-    value: np.ndarray
+    start: Int32Vector
+    place: Int32Vector
+    value: Vector
 
     @classmethod
     def of(cls, matrix: np.ndarray | None) -> Jacobian:
@@ -97,12 +97,6 @@ class Jacobian(NamedTuple):
         row, place = np.nonzero(matrix)
         start = np.searchsorted(row, np.arange(len(matrix) + 1))
         return cls(start.astype(np.int32), place.astype(np.int32), matrix[row, place])
-
-
-def jacobian_type() -> types.Type:
-    """Numba type of `Jacobian`."""
-    places = vector(types.int32)
-    return named_tuple_type(Jacobian, {"start": places, "place": places, "value": vector()})
 
 
 @kernel_part
@@ -194,7 +188,7 @@ def _entry(signature: Any) -> Any:
 
         return density
 
-    @kernel(number(types.int64, jacobian_type(), v, v, v, v))
+    @kernel(number(types.int64, record_type(Jacobian), v, v, v, v))
     def density_gradient(address, jacobian, theta, statistics, w_out, out):
         return call_density_gradient(address, jacobian, theta, statistics, w_out, out)
 

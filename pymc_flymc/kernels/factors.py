@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 from numba.extending import overload
 
 from pymc_flymc.kernels.native import (
     call_log_factor,
     call_log_factor_gradient,
     kernel_part,
-    matrix,
-    named_tuple_type,
-    vector,
 )
+from pymc_flymc.kernels.records import IntVector, Matrix
 from pymc_flymc.kernels.rows import (
     Rows,
     SeveralRows,
@@ -34,7 +31,6 @@ __all__ = [
     "log_factors",
     "make_scratch",
     "scratch_for",
-    "scratch_type",
 ]
 
 #: What a bound's log factor is where the bound is violated. (Not NaN, which a row has where nothing
@@ -56,14 +52,14 @@ class Scratch(NamedTuple):
     positive infinity; `violated` is the number of the last row whose bound was.
     """
 
-    block: np.ndarray
-    eta: np.ndarray
-    constants: np.ndarray
-    slopes: np.ndarray
-    queries: np.ndarray
-    violations: np.ndarray
-    violated: np.ndarray
-    not_finite: np.ndarray
+    block: Matrix
+    eta: Matrix
+    constants: Matrix
+    slopes: Matrix
+    queries: IntVector
+    violations: IntVector
+    violated: IntVector
+    not_finite: IntVector
 
 
 def make_scratch(n_predictors: int, n_constants: int, n_columns: int = 0) -> Scratch:
@@ -90,13 +86,6 @@ def scratch_for(rows: Rows | SeveralRows) -> Scratch:
         # Sums stand beside the predictors, where a product of matrices would be written.
         0 if others or first.n_sums else first.X.shape[1],
     )
-
-
-def scratch_type() -> types.Type:
-    """Numba type of `Scratch`."""
-    buffers = dict.fromkeys(("block", "eta", "constants", "slopes"), matrix)
-    counters = ("queries", "violations", "violated", "not_finite")
-    return named_tuple_type(Scratch, buffers | dict.fromkeys(counters, vector(types.int64)))
 
 
 @kernel_part

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import types
 from scipy.linalg import solve_triangular
 
-from pymc_flymc.kernels.native import kernel_part, matrix, named_tuple_type, vector
+from pymc_flymc.kernels.native import kernel_part
+from pymc_flymc.kernels.records import IntVector, Matrix, Vector
 
-__all__ = ["Geometry", "dense_geometry", "geometry_type", "unwhiten", "whiten_gradient"]
+__all__ = ["Geometry", "dense_geometry", "unwhiten", "whiten_gradient"]
 
 
 #: Least variance along a direction: a map to be inverted.
@@ -66,16 +67,16 @@ class Geometry(NamedTuple):
         c_k: the posterior sd along q_k, in coordinates u, less one.
     """
 
-    centre: np.ndarray
-    dense: np.ndarray
-    wide: np.ndarray
-    factor: np.ndarray
-    scale: np.ndarray
-    coupling: np.ndarray
-    pairs: np.ndarray = _NO_PAIRS
-    mixing: np.ndarray = _NO_MIXING
-    directions: np.ndarray = _NO_DIRECTIONS
-    stretch: np.ndarray = _NO_STRETCH
+    centre: Vector
+    dense: IntVector
+    wide: IntVector
+    factor: Matrix
+    scale: Vector
+    coupling: Matrix
+    pairs: Annotated[np.ndarray, types.Array(types.int64, 2, "C")] = _NO_PAIRS
+    mixing: Vector = _NO_MIXING
+    directions: Matrix = _NO_DIRECTIONS
+    stretch: Vector = _NO_STRETCH
 
     def unwhiten(self, v: np.ndarray) -> np.ndarray:
         """Return theta for whitened v, shape (D,)."""
@@ -166,26 +167,6 @@ def dense_geometry(centre: np.ndarray, factor: np.ndarray) -> Geometry:
     """Return coordinates without wide elements."""
     d, none = len(centre), np.empty(0, np.int64)
     return Geometry(centre, np.arange(d), none, factor, np.empty(0), np.empty((d, 0)))
-
-
-def geometry_type() -> types.Type:
-    """Numba type of `Geometry`."""
-    elements = vector(types.int64)
-    return named_tuple_type(
-        Geometry,
-        {
-            "centre": vector(),
-            "dense": elements,
-            "wide": elements,
-            "factor": matrix,
-            "scale": vector(),
-            "coupling": matrix,
-            "pairs": types.Array(types.int64, 2, "C"),
-            "mixing": vector(),
-            "directions": matrix,
-            "stretch": vector(),
-        },
-    )
 
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})

@@ -18,7 +18,7 @@ from pymc_flymc.kernels.metropolis import (
     INDEPENDENT,
     PCN,
     RANDOM_WALK,
-    moves_type,
+    Moves,
     pick,
     propose_pcn,
     update_theta,
@@ -32,6 +32,7 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
     run_type,
 )
+from pymc_flymc.kernels.records import record_type
 
 __all__ = ["run_kernel"]
 
@@ -109,7 +110,7 @@ def transition(rng, kind, posterior, tables, moves, chain, bright, scratch):
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     """Compiled `run`, as in `metropolis`."""
 
-    @kernel(run_type(posterior_type(dtype), tables_type(), moves_type()))
+    @kernel(run_type(posterior_type(dtype), tables_type(), record_type(Moves)))
     def run(rng, n, posterior, tables, moves, chain, bright, scratch):
         rng = generator_at(rng)
         posterior, tables, moves = borrow(posterior), borrow(tables), borrow(moves)

@@ -10,9 +10,10 @@ import numpy as np
 from numba import types
 
 from pymc_flymc.kernels.dark_rates import rate_of
-from pymc_flymc.kernels.factors import add_gradients, log_factors, scratch_type
-from pymc_flymc.kernels.native import borrow, kernel, vector
+from pymc_flymc.kernels.factors import Scratch, add_gradients, log_factors
+from pymc_flymc.kernels.native import borrow, kernel
 from pymc_flymc.kernels.posterior import posterior_type
+from pymc_flymc.kernels.records import record_type, vector
 
 __all__ = ["log_odds_kernel"]
 
@@ -27,7 +28,7 @@ def log_odds_kernel(dtype: np.dtype, *several: int) -> Callable[..., Any]:
     """
     posterior, v = posterior_type(dtype, *several), vector()
 
-    @kernel(types.void(posterior, v, vector(types.int32), v, v, scratch_type()))
+    @kernel(types.void(posterior, v, vector(types.int32), v, v, record_type(Scratch)))
     def log_odds(posterior, w, index, out, gradient, scratch):
         posterior, scratch = borrow(posterior), borrow(scratch)
         rows, n = posterior.rows, index.shape[0]

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
 from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.generators import generator_at
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
     log_density_at,
@@ -22,6 +21,7 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
     run_type,
 )
+from pymc_flymc.kernels.records import Matrix, Vector, record_type
 from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
 
 __all__ = ["Moves", "favour_best", "new_moves", "run_kernel"]
@@ -49,11 +49,11 @@ class Moves(NamedTuple):
         By proposal: times proposed, sum of acceptance probabilities, sum of squared jumps |dv|^2.
     """
 
-    log_scale: np.ndarray
-    weight: np.ndarray
-    gain: np.ndarray
-    target: np.ndarray
-    tally: np.ndarray
+    log_scale: Vector
+    weight: Vector
+    gain: Vector
+    target: Vector
+    tally: Matrix
 
 
 #: Optimal acceptance rate of a random walk (Roberts, Gelman & Gilks 1997); pCN, whose steps are
@@ -70,11 +70,6 @@ def new_moves(n_parameters: int, weight: np.ndarray) -> Moves:
         target=np.array(TARGET_ACCEPTANCE),
         tally=np.zeros((KINDS, 3)),
     )
-
-
-def moves_type() -> types.Type:
-    fields: dict[str, types.Type] = {field: vector() for field in Moves._fields[:-1]}
-    return named_tuple_type(Moves, fields | {"tally": types.Array(types.float64, 2, "C")})
 
 
 def favour_best(moves: Moves, adapt: bool) -> None:
@@ -158,7 +153,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     Makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
     """
 
-    @kernel(run_type(posterior_type(dtype, n_likelihoods), plan_type(), moves_type()))
+    @kernel(run_type(posterior_type(dtype, n_likelihoods), plan_type(), record_type(Moves)))
     def run(rng, n, posterior, plan, moves, chain, bright, scratch):
         rng = generator_at(rng)
         posterior, plan, moves = borrow(posterior), borrow(plan), borrow(moves)

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
-import numpy as np
 from numba import types
 
 from pymc_flymc.compat.numba import address_of, borrow, native_caller
 from pymc_flymc.kernels.caching import version_of
+from pymc_flymc.kernels.records import matrix, vector
 
 __all__ = [
     "LOG_FACTOR",
@@ -28,19 +28,9 @@ __all__ = [
     "call_log_factor_gradient",
     "kernel",
     "kernel_part",
-    "matrix",
     "named_tuple_type",
-    "read_only",
-    "vector",
 ]
 
-
-def vector(dtype: types.Type = types.float64) -> types.Array:
-    """Numba type of a C-contiguous vector."""
-    return types.Array(dtype, 1, "C")
-
-
-matrix = types.Array(types.float64, 2, "C")
 
 #: ``log_factor(eta, constants, shared, out)``; one value for each of the rows handed in, from their
 #: predictors and constants, a row each, and what all rows share.
@@ -125,13 +115,6 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 #: for records of many arrays these take a quarter of the time to compile. With ``inline="always"``,
 #: for long functions with a single caller: else they are compiled alone, and again in the caller.
 kernel_part = functools.partial(numba.njit, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """View of a C-contiguous array that kernels cannot write to; its numba type says so."""
-    view = np.ascontiguousarray(array).view(np.ndarray)
-    view.flags.writeable = False
-    return view
 
 
 def named_tuple_type(cls: type, fields: dict[str, types.Type]) -> types.Type:

@@ -23,7 +23,8 @@ import numpy as np
 from numba import types
 
 from pymc_flymc.kernels.layout import HEADER, PARTS_SHARED
-from pymc_flymc.kernels.native import kernel, kernel_part, vector
+from pymc_flymc.kernels.native import kernel, kernel_part
+from pymc_flymc.kernels.records import unwritten, vector
 
 __all__ = [
     "Effects",
@@ -167,7 +168,7 @@ def slope_of_parts(u, packed, slope, out):
     _add_slopes(out[m:], packed, m, out)
 
 
-_given = types.Array(types.float64, 1, "C", readonly=True)
+_given = unwritten()
 
 
 @functools.cache

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba import types
 
-from pymc_flymc.kernels.brightness import brightness_type
+from pymc_flymc.kernels.brightness import Brightness
 from pymc_flymc.kernels.dark_rates import dark_rate
-from pymc_flymc.kernels.density import Jacobian, call_density, call_density_gradient, jacobian_type
-from pymc_flymc.kernels.factors import log_factors, scratch_type
+from pymc_flymc.kernels.density import Jacobian, call_density, call_density_gradient
+from pymc_flymc.kernels.factors import Scratch, log_factors
 from pymc_flymc.kernels.generators import GENERATOR
-from pymc_flymc.kernels.geometry import Geometry, geometry_type, unwhiten
-from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.geometry import Geometry, unwhiten
+from pymc_flymc.kernels.native import kernel_part
+from pymc_flymc.kernels.records import Vector, record_type
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
 
 __all__ = [
@@ -34,6 +35,11 @@ __all__ = [
 ]
 
 
+def _addresses(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
+    """Numba type of the address of a function of rows, or of one for each likelihood."""
+    return types.int64 if n_likelihoods == 1 else types.UniTuple(types.int64, n_likelihoods)
+
+
 class Posterior(NamedTuple):
     """What kernels read and never write.
 
@@ -52,35 +58,19 @@ class Posterior(NamedTuple):
     """
 
     density: int
-    log_factor: int | tuple[int, ...]
+    log_factor: Annotated[int | tuple[int, ...], _addresses]
     density_gradient: int
     pullback: int
-    log_factor_gradient: int | tuple[int, ...]
+    log_factor_gradient: Annotated[int | tuple[int, ...], _addresses]
     jacobian: Jacobian
-    statistics: np.ndarray
-    rows: Rows | SeveralRows
+    statistics: Vector
+    rows: Annotated[Rows | SeveralRows, rows_type]
     geometry: Geometry
 
 
 def posterior_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
     """Numba type of `Posterior` for designs of the given dtype."""
-    addresses: Any = types.int64
-    if n_likelihoods > 1:
-        addresses = types.UniTuple(types.int64, n_likelihoods)
-    return named_tuple_type(
-        Posterior,
-        {
-            "density": types.int64,
-            "log_factor": addresses,
-            "density_gradient": types.int64,
-            "pullback": types.int64,
-            "log_factor_gradient": addresses,
-            "jacobian": jacobian_type(),
-            "statistics": vector(),
-            "rows": rows_type(dtype, n_likelihoods),
-            "geometry": geometry_type(),
-        },
-    )
+    return record_type(Posterior, dtype, n_likelihoods)
 
 
 class Chain(NamedTuple):
@@ -102,17 +92,17 @@ class Chain(NamedTuple):
         What multiplies the powers in w in the sum of the dark rows' rates, else zeros; a buffer.
     """
 
-    v: np.ndarray
-    theta: np.ndarray
-    w: np.ndarray
-    log_density: np.ndarray
-    log_weight: np.ndarray
-    v_new: np.ndarray
-    theta_new: np.ndarray
-    w_new: np.ndarray
-    log_factor_new: np.ndarray
-    dark: np.ndarray
-    low: np.ndarray
+    v: Vector
+    theta: Vector
+    w: Vector
+    log_density: Vector
+    log_weight: Vector
+    v_new: Vector
+    theta_new: Vector
+    w_new: Vector
+    log_factor_new: Vector
+    dark: Vector
+    low: Vector
 
 
 def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
@@ -125,7 +115,7 @@ def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
 
 def chain_type() -> types.Type:
     """Numba type of `Chain`."""
-    return named_tuple_type(Chain, {field: vector() for field in Chain._fields})
+    return record_type(Chain)
 
 
 def run_type(posterior: types.Type, *settings: types.Type) -> Any:
@@ -133,7 +123,7 @@ def run_type(posterior: types.Type, *settings: types.Type) -> Any:
 
     It is given the generator's address, see ``generators``.
     """
-    state = chain_type(), brightness_type(), scratch_type()
+    state = map(record_type, (Chain, Brightness, Scratch))
     return types.float64(GENERATOR, types.int64, posterior, *settings, *state)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from numba import types
 
-from pymc_flymc.kernels.native import kernel, kernel_part, vector
+from pymc_flymc.kernels.native import kernel, kernel_part
+from pymc_flymc.kernels.records import unwritten, vector
 
 __all__ = ["quadratic", "quadratic_kernel"]
 
@@ -75,8 +76,7 @@ def quadratic(u, statistics, has_header, out):
 @functools.cache
 def quadratic_kernel() -> Any:
     """Return `quadratic`, compiled to be called from Python."""
-    given = types.Array(types.float64, 1, "C", readonly=True)
-    signature = types.UniTuple(types.float64, 2)(given, given, types.boolean, vector())
+    signature = types.UniTuple(types.float64, 2)(unwritten(), unwritten(), types.boolean, vector())
 
     @kernel(signature)
     def evaluate(u, statistics, has_header, out):

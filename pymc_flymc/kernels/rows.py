@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numba import types
+from numba import from_dtype, types
 
 from pymc_flymc.kernels.layout import PARTS_SHARED
-from pymc_flymc.kernels.native import kernel_part, named_tuple_type, read_only, vector
+from pymc_flymc.kernels.native import kernel_part
+from pymc_flymc.kernels.records import IntVector, read_only, record_type, unwritten
 from pymc_flymc.kernels.sparse_columns import add_effects, add_effects_gradient
 
 __all__ = [
@@ -26,6 +27,14 @@ __all__ = [
 
 #: Sums of a row under a bound with a radius for each part: of powers, and of those beyond limits.
 SUMS = 2
+
+
+# Data are shared between chains and may be a read-only map: kernels promise not to write.
+Numbers = Annotated[np.ndarray, unwritten(ndim=2)]
+
+
+def _design(dtype: np.dtype) -> types.Type:
+    return unwritten(from_dtype(dtype), 2)
 
 
 class Rows(NamedTuple):
@@ -61,20 +70,24 @@ class Rows(NamedTuple):
         as a sum of two numbers, see `rates`. Empty if the bound has no rates.
     """
 
-    X: np.ndarray
-    offset: np.ndarray
+    X: Annotated[np.ndarray, _design]
+    offset: Numbers
     intercept: int
-    constants: np.ndarray
+    constants: Numbers
     n_sparse: int = 0
-    codes: np.ndarray = read_only(np.empty((0, 0), np.int32))
-    values: np.ndarray = read_only(np.empty((0, 0)))
-    indptr: np.ndarray = read_only(np.empty(0, np.int64))
-    indices: np.ndarray = read_only(np.empty(0, np.int32))
-    numbers: np.ndarray = read_only(np.empty(0))
+    codes: Annotated[np.ndarray, unwritten(types.int32, 2)] = read_only(np.empty((0, 0), np.int32))
+    values: Numbers = read_only(np.empty((0, 0)))
+    indptr: Annotated[np.ndarray, unwritten(types.int64)] = read_only(np.empty(0, np.int64))
+    indices: Annotated[np.ndarray, unwritten(types.int32)] = read_only(np.empty(0, np.int32))
+    numbers: Annotated[np.ndarray, unwritten()] = read_only(np.empty(0))
     first: int = 0
     n_sums: int = 0
     n_nuisances: int = 0
-    totals: np.ndarray = read_only(np.empty((0, 2)))
+    totals: Numbers = read_only(np.empty((0, 2)))
+
+
+def _parts(dtype: np.dtype, n_likelihoods: int) -> types.Type:
+    return types.UniTuple(record_type(Rows, dtype), n_likelihoods)
 
 
 class SeveralRows(NamedTuple):
@@ -90,8 +103,8 @@ class SeveralRows(NamedTuple):
         Where their coefficients begin among those of all, with what their rows share behind them.
     """
 
-    parts: tuple[Rows, ...]
-    place: np.ndarray
+    parts: Annotated[tuple[Rows, ...], _parts]
+    place: IntVector
 
 
 def are_several(rows: Any) -> bool:
@@ -107,29 +120,8 @@ def parts_of(rows: Rows | SeveralRows) -> tuple[Rows, ...]:
 def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
     """Numba type of `Rows` or `SeveralRows` whose designs have the given dtype."""
     if n_likelihoods > 1:
-        parts = types.UniTuple(rows_type(dtype), n_likelihoods)
-        return named_tuple_type(SeveralRows, {"parts": parts, "place": vector(types.int64)})
-    element: Any = types.float32 if dtype == np.float32 else types.float64
-    # Data are shared between chains and may be a read-only map: kernels promise not to write.
-    return named_tuple_type(
-        Rows,
-        {
-            "X": types.Array(element, 2, "C", readonly=True),
-            "offset": types.Array(types.float64, 2, "C", readonly=True),
-            "intercept": types.int64,
-            "constants": types.Array(types.float64, 2, "C", readonly=True),
-            "n_sparse": types.int64,
-            "codes": types.Array(types.int32, 2, "C", readonly=True),
-            "values": types.Array(types.float64, 2, "C", readonly=True),
-            "indptr": types.Array(types.int64, 1, "C", readonly=True),
-            "indices": types.Array(types.int32, 1, "C", readonly=True),
-            "numbers": types.Array(types.float64, 1, "C", readonly=True),
-            "first": types.int64,
-            "n_sums": types.int64,
-            "n_nuisances": types.int64,
-            "totals": types.Array(types.float64, 2, "C", readonly=True),
-        },
-    )
+        return record_type(SeveralRows, dtype, n_likelihoods)
+    return record_type(Rows, dtype)
 
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
 from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.generators import generator_at
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
     accept_given_z,
     log_density_at,
@@ -19,6 +18,7 @@ from pymc_flymc.kernels.posterior import (
     posterior_type,
     run_type,
 )
+from pymc_flymc.kernels.records import Vector, record_type
 from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
 
 __all__ = ["Slices", "new_slices", "run_kernel"]
@@ -43,10 +43,10 @@ class Slices(NamedTuple):
         Buffer.
     """
 
-    width: np.ndarray
+    width: Vector
     random: int
-    gain: np.ndarray
-    direction: np.ndarray
+    gain: Vector
+    direction: Vector
 
 
 def new_slices(n_parameters: int, random: bool) -> Slices:
@@ -54,14 +54,6 @@ def new_slices(n_parameters: int, random: bool) -> Slices:
     # Three standard deviations: about the length of the average slice of a normal law.
     width = np.full(1 if random else n_parameters, 3.0)
     return Slices(width, int(random), np.zeros(1), np.zeros(n_parameters))
-
-
-def slices_type() -> types.Type:
-    """Numba type of `Slices`."""
-    return named_tuple_type(
-        Slices,
-        {"width": vector(), "random": types.int64, "gain": vector(), "direction": vector()},
-    )
 
 
 @kernel_part
@@ -134,7 +126,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     Makes n transitions and returns the acceptance probability, one; or starts a chain, if n = 0.
     """
 
-    @kernel(run_type(posterior_type(dtype, n_likelihoods), plan_type(), slices_type()))
+    @kernel(run_type(posterior_type(dtype, n_likelihoods), plan_type(), record_type(Slices)))
     def run(rng, n, posterior, plan, slices, chain, bright, scratch):
         rng = generator_at(rng)
         posterior, plan, slices = borrow(posterior), borrow(plan), borrow(slices)

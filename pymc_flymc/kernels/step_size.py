@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import kernel_part
+from pymc_flymc.kernels.records import Vector
 
 __all__ = [
     "StepSize",
@@ -15,7 +15,6 @@ __all__ = [
     "freeze_step",
     "new_step_size",
     "restart_adaptation",
-    "step_size_type",
 ]
 
 #: Constants of dual averaging (Hoffman & Gelman 2014, section 3.2.1).
@@ -36,9 +35,9 @@ class StepSize(NamedTuple):
         step.
     """
 
-    log_step: np.ndarray
-    target: np.ndarray
-    averaging: np.ndarray
+    log_step: Vector
+    target: Vector
+    averaging: Vector
 
 
 def new_step_size(n_parameters: int, target: float) -> StepSize:
@@ -58,11 +57,6 @@ def restart_adaptation(size: StepSize) -> None:
 def freeze_step(size: StepSize) -> None:
     """Take the averaged step size: the end of adaptation."""
     size.log_step[0] = size.averaging[3]
-
-
-def step_size_type() -> types.Type:
-    """Numba type of `StepSize`."""
-    return named_tuple_type(StepSize, {field: vector() for field in StepSize._fields})
 
 
 @kernel_part

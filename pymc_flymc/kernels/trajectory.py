@@ -15,9 +15,10 @@ from pymc_flymc.kernels.dark_rates import dark_rate
 from pymc_flymc.kernels.density import call_density_gradient, call_pullback
 from pymc_flymc.kernels.factors import add_gradients
 from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
-from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import known
-from pymc_flymc.kernels.step_size import StepSize, adapt_step, new_step_size, step_size_type
+from pymc_flymc.kernels.records import Vector, record_type
+from pymc_flymc.kernels.step_size import StepSize, adapt_step, new_step_size
 
 __all__ = [
     "Dynamics",
@@ -59,17 +60,17 @@ class Dynamics(NamedTuple):
     """
 
     step_size: StepSize
-    length: np.ndarray
-    gain: np.ndarray
-    tally: np.ndarray
-    log_density_new: np.ndarray
-    momentum: np.ndarray
-    slope: np.ndarray
-    gradient: np.ndarray
-    gradient_new: np.ndarray
-    total_gradient: np.ndarray
-    force: np.ndarray
-    kept: np.ndarray
+    length: Vector
+    gain: Vector
+    tally: Vector
+    log_density_new: Vector
+    momentum: Vector
+    slope: Vector
+    gradient: Vector
+    gradient_new: Vector
+    total_gradient: Vector
+    force: Vector
+    kept: Vector
 
 
 def new_dynamics(n_parameters: int, n_coefficients: int, length: float, target: float) -> Dynamics:
@@ -93,8 +94,7 @@ def new_dynamics(n_parameters: int, n_coefficients: int, length: float, target: 
 
 def dynamics_type() -> types.Type:
     """Numba type of `Dynamics`."""
-    fields: dict[str, types.Type] = {field: vector() for field in Dynamics._fields[1:]}
-    return named_tuple_type(Dynamics, {"step_size": step_size_type()} | fields)
+    return record_type(Dynamics)
 
 
 @kernel_part

@@ -8,25 +8,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba import types
 
 from pymc_flymc.kernels.density import call_density
-from pymc_flymc.kernels.factors import log_factors, scratch_type
+from pymc_flymc.kernels.factors import Scratch, log_factors
 from pymc_flymc.kernels.generators import GENERATOR, generator_at
-from pymc_flymc.kernels.geometry import geometry_type, unwhiten
+from pymc_flymc.kernels.geometry import Geometry, unwhiten
 from pymc_flymc.kernels.layout import POWERS
-from pymc_flymc.kernels.native import (
-    borrow,
-    kernel,
-    kernel_part,
-    matrix,
-    named_tuple_type,
-    vector,
-)
+from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.poisson import log_weight_of_z, sort
+from pymc_flymc.kernels.records import matrix, record_type, unwritten, vector
 from pymc_flymc.kernels.rows import rows_type
 
 __all__ = ["RateTables", "densities_kernel", "draw_rows_kernel", "make_tables", "weigh_kernel"]
@@ -49,10 +43,10 @@ class RateTables(NamedTuple):
         Their cumulative sums at the beginnings of groups, and at the end.
     """
 
-    near: np.ndarray
-    beyond: np.ndarray
-    near_sums: np.ndarray
-    beyond_sums: np.ndarray
+    near: Annotated[np.ndarray, unwritten(types.float32)]
+    beyond: Annotated[np.ndarray, unwritten(types.float32)]
+    near_sums: Annotated[np.ndarray, unwritten()]
+    beyond_sums: Annotated[np.ndarray, unwritten()]
 
 
 def make_tables(near: np.ndarray, beyond: np.ndarray) -> RateTables:
@@ -70,19 +64,13 @@ def _sums(rates: np.ndarray) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(sums)])
 
 
-def tables_type() -> types.Type:
-    """Numba type of `RateTables`."""
-    rates = types.Array(types.float32, 1, "C", readonly=True)
-    sums = types.Array(types.float64, 1, "C", readonly=True)
-    kinds = rates, rates, sums, sums
-    return named_tuple_type(RateTables, dict(zip(RateTables._fields, kinds, strict=True)))
-
-
 @functools.cache
 def densities_kernel() -> Callable[..., Any]:
     """Compiled `densities`: when it is first asked for."""
 
-    @kernel(types.void(types.int64, vector(), geometry_type(), matrix, matrix, matrix, vector()))
+    @kernel(
+        types.void(types.int64, vector(), record_type(Geometry), matrix, matrix, matrix, vector())
+    )
     def densities(density, statistics, geometry, v, theta, w, out):
         """Write theta, w with what rows share, and the log density with the bounds, for each v."""
         for k in range(v.shape[0]):
@@ -147,7 +135,7 @@ def draw_rows_kernel() -> Callable[..., Any]:
     @kernel(
         types.int64(
             GENERATOR,
-            tables_type(),
+            record_type(RateTables),
             types.Array(types.float64, 2, "A"),
             types.int64,
             vector(types.int64),
@@ -211,7 +199,7 @@ def weigh_kernel() -> Callable[..., Any]:
             types.int64,
             vector(types.int64),
             vector(types.int32),
-            scratch_type(),
+            record_type(Scratch),
             vector(),
             vector(),
         )

@@ -13,7 +13,7 @@ from pymc_flymc.bounds import row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.metropolis import new_moves
-from pymc_flymc.kernels.native import read_only
+from pymc_flymc.kernels.records import read_only
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.reading.flat import DensityGraph

@@ -1,0 +1,75 @@
+"""Records that kernels are handed: named tuples whose annotations say the numba types, too.
+
+A field is an `int`, a record, or `Annotated` with its numba type. Where that depends on the data,
+it is annotated with a function that returns the type for what `record_type` is given.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, get_type_hints
+
+import numpy as np
+from numba import types
+
+__all__ = [
+    "Int32Vector",
+    "IntVector",
+    "Matrix",
+    "Vector",
+    "matrix",
+    "read_only",
+    "record_type",
+    "unwritten",
+    "vector",
+]
+
+
+def vector(dtype: types.Type = types.float64) -> types.Array:
+    """Numba type of a C-contiguous vector."""
+    return types.Array(dtype, 1, "C")
+
+
+def unwritten(dtype: types.Type = types.float64, ndim: int = 1) -> types.Array:
+    """Numba type of a C-contiguous array that kernels cannot write to, see `read_only`."""
+    return types.Array(dtype, ndim, "C", readonly=True)
+
+
+matrix = types.Array(types.float64, 2, "C")
+
+Vector = Annotated[np.ndarray, vector()]
+IntVector = Annotated[np.ndarray, vector(types.int64)]
+Int32Vector = Annotated[np.ndarray, vector(types.int32)]
+Matrix = Annotated[np.ndarray, matrix]
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """View of a C-contiguous array that kernels cannot write to; its numba type says so."""
+    view = np.ascontiguousarray(array).view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
+def record_type(cls: type, *given: Any) -> types.Type:
+    """Numba type of a record.
+
+    Parameters
+    ----------
+    cls : type
+        A named tuple.
+    *given
+        What its types depend on, if they do: dtype of the designs, and number of likelihoods.
+    """
+    hints = get_type_hints(cls, include_extras=True)
+    members = [_type_of(hint, given) for hint in hints.values()]
+    if len(set(members)) == 1:  # numba has a type of its own for these
+        return types.NamedUniTuple(members[0], len(members), cls)
+    return types.NamedTuple(members, cls)
+
+
+def _type_of(hint: Any, given: tuple[Any, ...]) -> types.Type:
+    if hint is int:
+        return types.int64
+    if isinstance(hint, type):
+        return record_type(hint, *given)
+    (annotation,) = hint.__metadata__
+    return annotation if isinstance(annotation, types.Type) else annotation(*given)
