@@ -1,5 +1,6 @@
 """Sphinx configuration: `sphinx-build -W docs docs/_build`."""
 
+import os
 from importlib.metadata import version as installed_version
 
 project = "pymc-flymc"
@@ -8,20 +9,41 @@ copyright = f"2026, {author}"
 release = version = installed_version("pymc-flymc")
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
 ]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"pymc-flymc {release}"
 
-myst_enable_extensions = ["amsmath", "deflist", "dollarmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+
+# Pages with a kernel in their head are run when the site is built, again only if they have changed.
+nb_execution_mode = "cache"
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+# A build needs no network: links into other projects' pages are made where one is asked for.
+if os.environ.get("DOCS_INTERSPHINX"):
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "pymc": ("https://www.pymc.io/projects/docs/en/stable", None),
+        "arviz": ("https://python.arviz.org/en/stable", None),
+    }
 
 autosummary_generate = True
 autodoc_default_options = {"members": True}
+# Defaults as they are written, not as they print.
+autodoc_preserve_defaults = True
 # Attributes and methods are listed by autodoc itself.
 numpydoc_show_class_members = False
