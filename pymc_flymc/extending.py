@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds import BOUNDS, Bound, ExpansionBound, Preparation, Problem, is_bound
-from pymc_flymc.bounds.check import check_bound
+from pymc_flymc.bounds.validity import check_bound
 from pymc_flymc.likelihoods import (
     LIKELIHOODS,
     ExplicitLikelihood,

@@ -1,6 +1,7 @@
 """The folders of the package are the way of the data: each imports only what stands above it."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,23 @@ ORDER = (
     "out_of_core",
     "steps",
 )
+#: Names in several folders: of a kernel, what it learns and its step; a bound and a likelihood;
+#: a graph and its loop; what is in memory and out of core.
+SAME_THING = {
+    "chain",
+    "density",
+    "hamiltonian",
+    "metropolis",
+    "negative_binomial",
+    "parts",
+    "poisson",
+    "quadratic",
+    "slice",
+    "softmax",
+    "sparse_columns",
+    "surrogate",
+    "target",
+}
 MODULES = {path.relative_to(PACKAGE): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
@@ -91,3 +109,8 @@ def test_no_module_imports_itself_in_a_circle():
     while free := {name for name, others in arrows.items() if not others & arrows.keys()}:
         arrows = {name: others for name, others in arrows.items() if name not in free}
     assert not arrows
+
+
+def test_modules_share_a_name_only_where_they_are_the_same_thing_on_another_floor():
+    names = Counter(file.stem for file in MODULES if file.stem != "__init__")
+    assert {name for name, times in names.items() if times > 1} == SAME_THING

@@ -41,7 +41,7 @@ PARTS = {
     "compilation": (
         ("target.target", "Target.__post_init__"),
         ("target.target", "compile_log_factor"),
-        ("bounds.quadratic", "compile_log_factor"),
+        ("bounds.quadratic_bounds", "compile_log_factor"),
         ("regression.derivatives", "RowDerivatives.__init__"),
     ),
 }

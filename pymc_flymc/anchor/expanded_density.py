@@ -21,7 +21,7 @@ from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.regression.quadratic import (
+from pymc_flymc.regression.quadratic_statistics import (
     collapsed_quadratic,
     dense_curvatures,
     quadratic_size,

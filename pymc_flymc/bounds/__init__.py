@@ -1,7 +1,8 @@
 """Lower bounds on a row's likelihood whose product over all rows collapses."""
 
 from pymc_flymc.bounds.all_rows import AllRows
-from pymc_flymc.bounds.base import (
+from pymc_flymc.bounds.bohning import Bohning
+from pymc_flymc.bounds.bound import (
     Bound,
     ExpansionBound,
     Preparation,
@@ -9,7 +10,6 @@ from pymc_flymc.bounds.base import (
     is_bound,
     is_expansion,
 )
-from pymc_flymc.bounds.bohning import Bohning
 from pymc_flymc.bounds.factor import exact_factor, log_odds, n_sums_of, row_factor
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
 from pymc_flymc.bounds.jebara_choromanska import JebaraChoromanska

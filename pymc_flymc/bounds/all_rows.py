@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, outcome
 

@@ -10,7 +10,7 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.all_rows import AllRows
-from pymc_flymc.bounds.base import Bound, is_expansion
+from pymc_flymc.bounds.bound import Bound, is_expansion
 from pymc_flymc.bounds.rounding import rounding_error
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.graphs.compilation import RowFactor

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.bounds.all_rows import AllRows
-from pymc_flymc.bounds.base import Bound, Problem
-from pymc_flymc.bounds.check import check_bound
+from pymc_flymc.bounds.bound import Bound, Problem
 from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
+from pymc_flymc.bounds.validity import check_bound
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood
 from pymc_flymc.likelihoods.weighted import unweighted

@@ -7,8 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic import OneQuadratic, RowTable, TightenedBound, new_statistics
+from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem, check_slack
+from pymc_flymc.bounds.quadratic_bounds import (
+    OneQuadratic,
+    RowTable,
+    TightenedBound,
+    new_statistics,
+)
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.forms import LOGISTIC, form_of

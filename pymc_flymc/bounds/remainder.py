@@ -36,7 +36,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.base import Graph, Graphs
+from pymc_flymc.bounds.bound import Graph, Graphs
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.likelihoods import Likelihood
 

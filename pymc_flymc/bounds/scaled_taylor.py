@@ -9,7 +9,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.anchor.anchor import AnchorPart
-from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.remainder import Expansion, remainder
 from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.graphs.tools import evaluate
@@ -17,7 +17,7 @@ from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, ScaledLikelihood, outcome
 from pymc_flymc.likelihoods.forms import says
-from pymc_flymc.likelihoods.weighted import unweighted, weighted, weights_of
+from pymc_flymc.likelihoods.weighted import unweighted, weighted_family, weights_of
 from pymc_flymc.regression.matrices import SymmetricMatrix
 
 __all__ = ["ScaledTaylor"]
@@ -109,7 +109,7 @@ def _scaled(likelihood: Likelihood) -> ScaledLikelihood:
 
 def _unit(likelihood: Likelihood) -> Likelihood:
     """Return the smooth likelihood, with weights."""
-    return weighted(*_scaled(likelihood).unit(np.ones(1)), np.ones(1))[0]
+    return weighted_family(*_scaled(likelihood).unit(np.ones(1)), np.ones(1))[0]
 
 
 def _at_anchor(problem: Problem) -> Problem:
@@ -117,7 +117,7 @@ def _at_anchor(problem: Problem) -> Problem:
     family, own = _scaled(problem.likelihood), problem.own
     y, weights = weights_of(problem.likelihood, problem.y)
     p, log_scale = len(own.w) - 1, own.w[-1]
-    likelihood, y = weighted(*family.unit(y), np.exp(log_scale) * weights)
+    likelihood, y = weighted_family(*family.unit(y), np.exp(log_scale) * weights)
     expansion = replace(
         own.expansion,
         value=own.expansion.value

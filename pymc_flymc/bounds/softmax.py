@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_flymc.bounds.base import Problem, check_slack
+from pymc_flymc.bounds.bound import Problem, check_slack
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.forms import SOFTMAX, form_of

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic import RowTable, TightenedBound, new_statistics
+from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem, check_slack
+from pymc_flymc.bounds.quadratic_bounds import RowTable, TightenedBound, new_statistics
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
-from pymc_flymc.likelihoods.base import SmoothedLikelihood
 from pymc_flymc.likelihoods.forms import says
+from pymc_flymc.likelihoods.likelihood import SmoothedLikelihood
 from pymc_flymc.likelihoods.location_scale import LocationScale
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
-from pymc_flymc.regression.quadratic import PLACES, collapsed_quadratic, quadratic_size
+from pymc_flymc.regression.quadratic_statistics import PLACES, collapsed_quadratic, quadratic_size
 from pymc_flymc.settings import check, is_number
 
 __all__ = ["Tangent"]

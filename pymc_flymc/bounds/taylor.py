@@ -9,7 +9,7 @@ import numpy as np
 import pytensor.tensor as pt
 from scipy.stats import chi
 
-from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
 from pymc_flymc.bounds.remainder import Expansion, near_and_beyond, remainder
 from pymc_flymc.kernels.dark_rates import FLOOR
@@ -24,7 +24,7 @@ from pymc_flymc.likelihoods import (
 )
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows, map_rows
-from pymc_flymc.regression.quadratic import PLACES, quadratic_size, quadratic_terms
+from pymc_flymc.regression.quadratic_statistics import PLACES, quadratic_size, quadratic_terms
 from pymc_flymc.settings import check, is_number
 
 __all__ = [

@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 from scipy.sparse import csr_array
 
-from pymc_flymc.bounds.base import Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.parts import Parts, parts_of
 from pymc_flymc.bounds.remainder import Expansion, remainder
 from pymc_flymc.bounds.taylor import raise_to_floor
-from pymc_flymc.graphs.parts import Parts as PartsOp
+from pymc_flymc.graphs.parts import ShareParts
 from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.parts import Effects
@@ -21,7 +21,7 @@ from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows, map_rows
-from pymc_flymc.regression.quadratic import PLACES, quadratic_size, quadratic_terms
+from pymc_flymc.regression.quadratic_statistics import PLACES, quadratic_size, quadratic_terms
 
 __all__ = ["TaylorInParts"]
 
@@ -147,7 +147,7 @@ class TaylorInParts(Expansion):
         """Graph of the sum of expansions, and what rows share: powers of their parts."""
         u, linear, form = quadratic_terms(w, statistics, n_coefficients)
         behind = statistics[quadratic_size(statistics, n_coefficients) :]
-        shared: Any = PartsOp(self.n_sparse)(u, behind)
+        shared: Any = ShareParts(self.n_sparse)(u, behind)
         return statistics[PLACES.constant] + linear - form, shared
 
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:

@@ -25,10 +25,10 @@ from pymc_flymc.kernels.parts import (
 )
 from pymc_flymc.kernels.rows import SUMS
 
-__all__ = ["Parts"]
+__all__ = ["ShareParts"]
 
 
-class Parts(Op):
+class ShareParts(Op):
     """From u and packed numbers to what rows share.
 
     Parameters
@@ -66,12 +66,12 @@ class Parts(Op):
         self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]
     ) -> list[Variable]:
         """Graphs of the gradient in u."""
-        slope: Any = PartsSlope()(*inputs, *cotangents)
+        slope: Any = SlopeOfParts()(*inputs, *cotangents)
         return [slope, DisconnectedType()()]
 
 
-class PartsSlope(Op):
-    """Gradient of `Parts`, from u, packed numbers, and the slope in what is shared."""
+class SlopeOfParts(Op):
+    """Gradient of `ShareParts`, from u, packed numbers, and the slope in what is shared."""
 
     __props__ = ()
 
@@ -95,8 +95,8 @@ def _doubles(inputs: Sequence[Any]) -> list[np.ndarray]:
     return [np.ascontiguousarray(each, dtype=np.float64) for each in inputs]
 
 
-@register_funcify_default_op_cache_key(Parts)
-def _funcify_parts(op: Parts, node: Apply, **_: Any) -> tuple[Any, int]:
+@register_funcify_default_op_cache_key(ShareParts)
+def _funcify_parts(op: ShareParts, node: Apply, **_: Any) -> tuple[Any, int]:
     size = op.n_shared
     native: Any = share_parts
 
@@ -109,8 +109,8 @@ def _funcify_parts(op: Parts, node: Apply, **_: Any) -> tuple[Any, int]:
     return evaluate, version_of(__file__)
 
 
-@register_funcify_default_op_cache_key(PartsSlope)
-def _funcify_slope(op: PartsSlope, node: Apply, **_: Any) -> tuple[Any, int]:
+@register_funcify_default_op_cache_key(SlopeOfParts)
+def _funcify_slope(op: SlopeOfParts, node: Apply, **_: Any) -> tuple[Any, int]:
     native: Any = slope_of_parts
 
     @numba_njit

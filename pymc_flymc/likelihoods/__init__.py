@@ -1,16 +1,5 @@
 """Families of likelihoods that Firefly can sample: one module and one list entry for each."""
 
-from pymc_flymc.likelihoods.base import (
-    ExplicitLikelihood,
-    JointlySmoothLikelihood,
-    Likelihood,
-    RowParameters,
-    ScaledLikelihood,
-    SmoothedLikelihood,
-    SmoothLikelihood,
-    is_likelihood,
-    outcome,
-)
 from pymc_flymc.likelihoods.bernoulli import (
     BernoulliCloglog,
     BernoulliLogit,
@@ -23,6 +12,17 @@ from pymc_flymc.likelihoods.family import JointlySmoothFamily, SmoothFamily
 from pymc_flymc.likelihoods.free_alpha import (
     ZeroInflatedNegativeBinomialFree,
     ZeroTruncatedNegativeBinomialFree,
+)
+from pymc_flymc.likelihoods.likelihood import (
+    ExplicitLikelihood,
+    JointlySmoothLikelihood,
+    Likelihood,
+    RowParameters,
+    ScaledLikelihood,
+    SmoothedLikelihood,
+    SmoothLikelihood,
+    is_likelihood,
+    outcome,
 )
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, StudentT

@@ -13,11 +13,11 @@ from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs
-from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.likelihoods.checks import check_parameter
 from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.forms import LOGISTIC
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_predictor, unreadable
+from pymc_flymc.likelihoods.value_checks import check_parameter
 
 __all__ = ["BinomialLogit", "check_trials"]
 

@@ -15,11 +15,11 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.gammas import log_gamma
 from pymc_flymc.graphs.tools import evaluate, free_inputs
-from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.likelihoods.checks import check_values, is_positive, scalar_parameter
 from pymc_flymc.likelihoods.family import Family, SmoothFamily
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_log_mean, unreadable
 from pymc_flymc.likelihoods.products import simplified
+from pymc_flymc.likelihoods.value_checks import check_values, is_positive, scalar_parameter
 
 __all__ = ["Durations", "GammaFree", "WeibullFree"]
 

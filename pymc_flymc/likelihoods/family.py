@@ -10,9 +10,9 @@ import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.likelihoods.checks import check_values
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.limits import limit_anywhere, limit_within
+from pymc_flymc.likelihoods.value_checks import check_values
 
 __all__ = ["Family", "JointlySmoothFamily", "SmoothFamily"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pymc_flymc.likelihoods.base import Likelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood
 
 __all__ = ["LOGISTIC", "NEGATIVE_BINOMIAL", "SOFTMAX", "form_of", "says"]
 

@@ -18,8 +18,6 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import NegBinomialRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.likelihoods.checks import check_counts
 from pymc_flymc.likelihoods.exponent import LARGE, exponent, log_exponent, log_exponent_jet, parts
 from pymc_flymc.likelihoods.family import JointlySmoothFamily
 from pymc_flymc.likelihoods.functions import (
@@ -29,8 +27,10 @@ from pymc_flymc.likelihoods.functions import (
     log_rising_of_exp,
 )
 from pymc_flymc.likelihoods.jets import Jet
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import as_columns, find_log_mean, unreadable
 from pymc_flymc.likelihoods.negative_binomial import read_negative_binomial
+from pymc_flymc.likelihoods.value_checks import check_counts
 from pymc_flymc.likelihoods.zero_inflated import (
     ZeroInflated,
     ZeroInflatedTrials,

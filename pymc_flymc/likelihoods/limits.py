@@ -13,9 +13,9 @@ from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods.base import outcome
 from pymc_flymc.likelihoods.functions import ELEMENTARY, RECIPROCAL, known_of, power
 from pymc_flymc.likelihoods.jets import Growing, Jet
+from pymc_flymc.likelihoods.likelihood import outcome
 
 __all__ = ["limit_anywhere", "limit_within"]
 

@@ -18,7 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import first_equals, free_inputs, plain_function
-from pymc_flymc.likelihoods.checks import check_parameter
+from pymc_flymc.likelihoods.value_checks import check_parameter
 
 __all__ = ["as_columns", "find_log_mean", "find_predictor", "unreadable"]
 

@@ -15,14 +15,14 @@ from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs
-from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.binomial import BinomialLogit
-from pymc_flymc.likelihoods.checks import check_counts, check_parameter, scalar_parameter
 from pymc_flymc.likelihoods.family import Family
 from pymc_flymc.likelihoods.forms import NEGATIVE_BINOMIAL
 from pymc_flymc.likelihoods.functions import log_rising_of_exp
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
 from pymc_flymc.likelihoods.products import is_from, without
+from pymc_flymc.likelihoods.value_checks import check_counts, check_parameter, scalar_parameter
 
 __all__ = ["NegativeBinomialFree", "NegativeBinomialLog", "read_negative_binomial"]
 

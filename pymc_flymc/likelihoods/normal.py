@@ -11,9 +11,9 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import LogNormalRV, NormalRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.likelihoods.checks import check_values, is_positive
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.location_scale import LocationScale
+from pymc_flymc.likelihoods.value_checks import check_values, is_positive
 
 __all__ = ["Normal"]
 

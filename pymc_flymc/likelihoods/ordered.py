@@ -25,8 +25,8 @@ from scipy.special import expit, ndtr
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs, plain_function
-from pymc_flymc.likelihoods.base import RowParameters
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.refusals import is_ordered
 
 __all__ = ["OrderedLogit", "is_cumulative"]

@@ -9,10 +9,10 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.likelihoods.checks import check_counts
 from pymc_flymc.likelihoods.family import SmoothFamily
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_log_mean, unreadable
+from pymc_flymc.likelihoods.value_checks import check_counts
 
 __all__ = ["PoissonLog"]
 

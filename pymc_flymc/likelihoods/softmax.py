@@ -21,10 +21,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import known_length
-from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.likelihoods.checks import check_values
 from pymc_flymc.likelihoods.forms import SOFTMAX
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.ordered import is_cumulative
+from pymc_flymc.likelihoods.value_checks import check_values
 
 __all__ = ["Softmax", "log_sum_exp", "with_reference"]
 

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.likelihoods.base import (
+from pymc_flymc.likelihoods.binomial import BinomialLogit
+from pymc_flymc.likelihoods.family import Family
+from pymc_flymc.likelihoods.forms import LOGISTIC, form_of
+from pymc_flymc.likelihoods.likelihood import (
     ExplicitLikelihood,
     JointlySmoothLikelihood,
     Likelihood,
@@ -19,11 +22,8 @@ from pymc_flymc.likelihoods.base import (
     SmoothLikelihood,
     outcome,
 )
-from pymc_flymc.likelihoods.binomial import BinomialLogit
-from pymc_flymc.likelihoods.family import Family
-from pymc_flymc.likelihoods.forms import LOGISTIC, form_of
 
-__all__ = ["Weighted", "unweighted", "weighted", "weights_of"]
+__all__ = ["Weighted", "unweighted", "weighted_family", "weights_of"]
 
 
 def _times_weight(name: str) -> Any:
@@ -121,7 +121,7 @@ _KINDS: list[tuple[Any, type[Weighted]]] = [
 ]
 
 
-def weighted(
+def weighted_family(
     likelihood: Likelihood, y: np.ndarray, weights: np.ndarray
 ) -> tuple[Likelihood, np.ndarray]:
     """Return a family with weights, and observed values with them.

@@ -18,11 +18,11 @@ from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
 
-from pymc_flymc.likelihoods.base import Likelihood, RowParameters, outcome
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.exponent import LARGE
 from pymc_flymc.likelihoods.family import JointlySmoothFamily
 from pymc_flymc.likelihoods.functions import EXP, SECOND, THIRD, Function, known
+from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters, outcome
 from pymc_flymc.likelihoods.links import as_columns, find_predictor, unreadable
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog

@@ -13,12 +13,12 @@ from pytensor.tensor.random.basic import NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import evaluate, free_inputs
-from pymc_flymc.likelihoods.base import RowParameters
-from pymc_flymc.likelihoods.checks import check_counts, check_values
 from pymc_flymc.likelihoods.family import Family, SmoothFamily
 from pymc_flymc.likelihoods.functions import log_positive, log_softplus
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
+from pymc_flymc.likelihoods.value_checks import check_counts, check_values
 
 __all__ = [
     "ZeroTruncated",

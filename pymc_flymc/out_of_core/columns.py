@@ -12,10 +12,10 @@ from scipy.sparse import issparse
 
 from pymc_flymc.compat.numpy import drop_pages
 from pymc_flymc.graphs.content_hash import content_hash
-from pymc_flymc.out_of_core.checks import check_rows
 from pymc_flymc.out_of_core.dask_arrays import is_dask, with_checked_blocks
 from pymc_flymc.out_of_core.frames import array_of_frame, is_frame
 from pymc_flymc.out_of_core.identity import check_chunks, identity_of, state_of_file
+from pymc_flymc.out_of_core.row_checks import check_rows
 
 __all__ = ["ArrayColumn", "Column", "FileColumn", "as_column"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.out_of_core.checks import check_rows
+from pymc_flymc.out_of_core.row_checks import check_rows
 
 __all__ = ["is_dask", "leaves", "with_checked_blocks"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import chi
 
-from pymc_flymc.bounds.base import Problem
+from pymc_flymc.bounds.bound import Problem
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
 from pymc_flymc.bounds.taylor import Packed, Taylor, cubic_form, table_of
 from pymc_flymc.likelihoods import Likelihood

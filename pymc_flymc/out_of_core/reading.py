@@ -29,10 +29,10 @@ from pymc_flymc.out_of_core.source import RowSource, Values
 from pymc_flymc.out_of_core.stored_rows import SourceRows
 from pymc_flymc.reading.model import ModelReading, rest_terms
 from pymc_flymc.reading.observed import observed_graph, without_hurdle
+from pymc_flymc.reading.observed_rows import ObservedRows, Part, check_sizes, parameters_of
 from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.predictor import read_parameters
 from pymc_flymc.reading.row_axes import check_rows_alone
-from pymc_flymc.reading.rows import ObservedRows, Part, check_sizes, parameters_of
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.matrices import LARGEST_DENSE

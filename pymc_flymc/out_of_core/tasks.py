@@ -11,8 +11,8 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from pymc_flymc.out_of_core.checks import check_rows
 from pymc_flymc.out_of_core.columns import ArrayColumn
+from pymc_flymc.out_of_core.row_checks import check_rows
 from pymc_flymc.out_of_core.source import Partition
 
 __all__ = ["load", "run"]

@@ -112,10 +112,10 @@ def below_views(var: Variable) -> Variable:
     return var
 
 
-def as_columns(array: np.ndarray, axis: int) -> tuple[np.ndarray, tuple[int, ...]]:
+def rows_first(array: np.ndarray, axis: int) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return an array as (N, P), a view where possible, and the lengths of its other axes."""
-    rows_first = np.moveaxis(array, axis, 0)
-    return rows_first.reshape(len(rows_first), -1), rows_first.shape[1:]
+    moved = np.moveaxis(array, axis, 0)
+    return moved.reshape(len(moved), -1), moved.shape[1:]
 
 
 def without_axis(weight: TensorVariable, axis: int) -> TensorVariable:

@@ -11,8 +11,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_flymc.likelihoods.checks import check_values
-from pymc_flymc.reading.rows import Observation, ObservedRows, check_variables
+from pymc_flymc.likelihoods.value_checks import check_values
+from pymc_flymc.reading.observed_rows import Observation, ObservedRows, check_variables
 
 __all__ = ["read_hurdle"]
 

@@ -10,8 +10,8 @@ import pytensor.tensor as pt
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import evaluate, fold_constants, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.predictor import read_predictor
-from pymc_flymc.reading.rows import Observation, ObservedRows
 from pymc_flymc.regression.regression import Regression
 
 __all__ = ["read_levels"]

@@ -19,8 +19,8 @@ from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.hurdles import read_hurdle
 from pymc_flymc.reading.levels import read_levels
 from pymc_flymc.reading.observed import size_of, without_hurdle
+from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.other_steps import warn_of_other_steps
-from pymc_flymc.reading.rows import Observation, ObservedRows
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.regression import Regression

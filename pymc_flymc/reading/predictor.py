@@ -19,8 +19,8 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import fold_constants, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
-from pymc_flymc.reading.checks import check_coefficients, check_finite, check_values
 from pymc_flymc.reading.lookups import SparseBlock
+from pymc_flymc.reading.predictor_checks import check_coefficients, check_finite, check_predictor
 from pymc_flymc.reading.traversal import Block, Traversal
 from pymc_flymc.regression.design import Design, gather
 from pymc_flymc.regression.matrices import LARGEST_DENSE
@@ -109,7 +109,7 @@ def read_predictor(
     check_finite(predictor.design, name)
     if values is None:  # of other rows coefficients are known to hold none
         check_coefficients(predictor.design, predictor.coefficients, name)
-    check_values(predictor.design, predictor.coefficients, eta, name, shapes)
+    check_predictor(predictor.design, predictor.coefficients, eta, name, shapes)
     return predictor
 
 

@@ -23,9 +23,9 @@ from pymc_flymc.reading.cotangent import (
     Context,
     Cotangent,
     NotReadableError,
-    as_columns,
     flat,
     op_type,
+    rows_first,
     times,
     varies,
     without_axis,
@@ -160,7 +160,7 @@ class Traversal:
         if ct.scale is None:
             self.intercepts.append(value.sum() if value.type.shape != (1,) else value[0])
             return
-        columns, sizes = as_columns(ct.scale, ct.axis)
+        columns, sizes = rows_first(ct.scale, ct.axis)
         weight = without_axis(value, ct.axis)
         if columns.shape[1] == 1:
             self._add_columns(columns, weight.sum().dimshuffle("x"))
@@ -173,7 +173,7 @@ class Traversal:
         self._check_rows(array.shape[ct.axis])
         if ct.scale is not None:
             array = array * ct.scale
-        columns, sizes = as_columns(array, ct.axis)
+        columns, sizes = rows_first(array, ct.axis)
         weight = ct.weight
         if weight is None:
             weight = pt.constant(np.ones((1,) * ct.var.ndim))

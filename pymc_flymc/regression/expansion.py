@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pymc_flymc.regression.matrices import SymmetricMatrix
-from pymc_flymc.regression.quadratic import pack_quadratic
+from pymc_flymc.regression.quadratic_statistics import pack_quadratic
 
 __all__ = ["JointExpansion", "LikelihoodExpansion"]
 

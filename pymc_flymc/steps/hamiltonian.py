@@ -16,7 +16,7 @@ from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.sampling.bound_choice import conditional_target
 from pymc_flymc.sampling.tuners import HamiltonianTuner, Tuner
 from pymc_flymc.settings import check, check_choice, is_number
-from pymc_flymc.steps.base import FireflyStep
+from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 

@@ -15,7 +15,7 @@ from pymc_flymc.bounds.setting import BoundSetting
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.sampling.choice import check_settings, choose_target
 from pymc_flymc.sampling.tuners import Tuner
-from pymc_flymc.steps.base import FireflyStep
+from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
@@ -155,7 +155,7 @@ class FireflyMH(FireflyStep):
         check_settings(bound, brightness, proposal, kernel)
         source = None
         if data is not None:
-            from pymc_flymc.out_of_core.data import of_table, source_of
+            from pymc_flymc.out_of_core.data_setting import of_table, source_of
             from pymc_flymc.out_of_core.feasibility import check_out_of_core
 
             check_out_of_core(bound, brightness, proposal, kernel)

@@ -12,7 +12,7 @@ from pymc.model import Model
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.agreement.check import check_agreement
+from pymc_flymc.agreement.comparison import check_agreement
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.bounds import Problem

@@ -10,7 +10,7 @@ from pymc_flymc.bounds import BOUNDS, Problem
 from pymc_flymc.bounds import first_use as module
 from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.likelihoods import BernoulliLogit, RowParameters, SmoothFamily
-from pymc_flymc.likelihoods.weighted import weighted
+from pymc_flymc.likelihoods.weighted import weighted_family
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.passes import likelihood_pass
@@ -118,7 +118,7 @@ def test_a_subclass_with_another_likelihood_is_not_of_the_form():
     assert not [
         bound.name for bound in BOUNDS if bound.supports(leaking) and bound.name != "Taylor"
     ]
-    family, _ = weighted(leaking, BINARY, np.ones(60))
+    family, _ = weighted_family(leaking, BINARY, np.ones(60))
     assert family.base is leaking
     assert JaakkolaJordan().supports(type("Same", (BernoulliLogit,), {})())
 

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 
 from pymc_flymc.bounds import JaakkolaJordan, log_odds
 from pymc_flymc.likelihoods import BernoulliLogit
-from pymc_flymc.regression.quadratic import QuadraticStatistics, collapsed_quadratic, quadratic_size
+from pymc_flymc.regression.quadratic_statistics import (
+    QuadraticStatistics,
+    collapsed_quadratic,
+    quadratic_size,
+)
 from tests.support.data import dense_rows
 
 predictors = st.floats(-1e3, 1e3, allow_nan=False)

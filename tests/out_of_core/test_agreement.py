@@ -7,7 +7,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import UnsupportedModelError
-from pymc_flymc.out_of_core.data import source_of
+from pymc_flymc.out_of_core.data_setting import source_of
 from pymc_flymc.out_of_core.reading import read_stored
 from pymc_flymc.regression.design import Design
 from tests.support.out_of_core import written_on_head

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pymc_flymc.out_of_core.columns import as_column
-from pymc_flymc.out_of_core.data import source_of
+from pymc_flymc.out_of_core.data_setting import source_of
 from tests.out_of_core.test_source import KINDS, stored
 
 VALUES = np.arange(1500.0).reshape(500, 3)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pymc_flymc.out_of_core.data import source_of
+from pymc_flymc.out_of_core.data_setting import source_of
 
 pandas = pytest.importorskip("pandas")
 dask_frame = pytest.importorskip("dask.dataframe")

@@ -8,7 +8,7 @@ import pytest
 
 from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core.columns import as_column
-from pymc_flymc.out_of_core.data import MANY, merged, source_of
+from pymc_flymc.out_of_core.data_setting import MANY, merged, source_of
 from pymc_flymc.out_of_core.source import PARTITION, LocalSource, partition_bounds
 
 KINDS = ["array", "memmap", "zarr", "dask", "frame", "parquet"]

@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyMH, UnsupportedModelError
-from pymc_flymc.out_of_core.data import of_table, source_of
+from pymc_flymc.out_of_core.data_setting import of_table, source_of
 
 pandas = pytest.importorskip("pandas")
 

@@ -10,7 +10,7 @@ from pymc_flymc.graphs.quadratic import Quadratic
 from pymc_flymc.regression import matrices
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import RowMatrix
-from pymc_flymc.regression.quadratic import PLACES, quadratic_size
+from pymc_flymc.regression.quadratic_statistics import PLACES, quadratic_size
 from pymc_flymc.regression.sparse_columns import SparseColumns
 
 N = 40

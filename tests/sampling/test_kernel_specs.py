@@ -11,7 +11,7 @@ from pymc_flymc.kernels import metropolis
 from pymc_flymc.sampling.bound_choice import conditional_target
 from pymc_flymc.sampling.tuners import KERNELS, MetropolisTuner, spec_of
 from pymc_flymc.sampling.tuners.base import plan_given_z
-from pymc_flymc.steps.base import FireflyStep
+from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.kernel_spec import KernelSpec
 
 

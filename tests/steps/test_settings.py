@@ -57,7 +57,7 @@ def test_steps(model, monkeypatch, cls, settings, message):
     def read(*_):
         raise AssertionError("the model was read")
 
-    monkeypatch.setattr("pymc_flymc.steps.base.read", read)
+    monkeypatch.setattr("pymc_flymc.steps.step.read", read)
     with model, pytest.raises(ValueError, match=message):
         cls(**settings)
 

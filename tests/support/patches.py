@@ -11,7 +11,7 @@ from pymc_flymc.anchor import effects, expanded_density
 from pymc_flymc.graphs import memoise
 from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core import target
-from pymc_flymc.regression import matrices, quadratic
+from pymc_flymc.regression import matrices, quadratic_statistics
 
 __all__ = ["any_size", "in_partitions", "structured"]
 
@@ -29,7 +29,7 @@ def structured() -> Iterator[None]:
     """Take any effects of groups for many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memoise, "_kept", OrderedDict())  # graphs of the same model differ
-        for module in (matrices, quadratic, effects):
+        for module in (matrices, quadratic_statistics, effects):
             patch.setattr(module, "LARGEST_DENSE", 1)
         patch.setattr(expanded_density, "MANY", 1)
         patch.setattr(effects, "WIDE", 1)

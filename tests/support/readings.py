@@ -3,7 +3,7 @@
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.agreement.check import check_agreement
+from pymc_flymc.agreement.comparison import check_agreement
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.graphs.tools import free_inputs, plain_function
 from pymc_flymc.kernels.geometry import dense_geometry

@@ -11,7 +11,7 @@ from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
 from pymc_flymc.kernels.trajectory import new_dynamics
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.metric import diagonal_geometry, isotropic_geometry, learn_geometry
+from pymc_flymc.sampling.preconditioner import diagonal_geometry, isotropic_geometry, learn_geometry
 from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling

@@ -11,7 +11,7 @@ from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.metropolis import favour_best, new_moves
 from pymc_flymc.kernels.poisson import SPARE
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.metric import isotropic_geometry
+from pymc_flymc.sampling.preconditioner import isotropic_geometry
 from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling

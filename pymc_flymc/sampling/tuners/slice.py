@@ -9,7 +9,7 @@ import numpy as np
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.slice import new_slices, run_kernel
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.metric import isotropic_geometry
+from pymc_flymc.sampling.preconditioner import isotropic_geometry
 from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.target import Target

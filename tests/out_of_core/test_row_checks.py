@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pymc_flymc.out_of_core.columns import as_column
-from pymc_flymc.out_of_core.data import source_of
+from pymc_flymc.out_of_core.data_setting import source_of
 from pymc_flymc.out_of_core.source import LocalSource
 
 dask = pytest.importorskip("dask")

@@ -23,8 +23,8 @@ from pymc_flymc.likelihoods import (
     StudentT,
     WeibullFree,
 )
-from pymc_flymc.likelihoods.weighted import weighted
-from pymc_flymc.regression.quadratic import quadratic_size
+from pymc_flymc.likelihoods.weighted import weighted_family
+from pymc_flymc.regression.quadratic_statistics import quadratic_size
 
 RNG = np.random.default_rng(0)
 BINARY = RNG.integers(0, 2, 300)
@@ -36,7 +36,7 @@ DISPERSED = NegativeBinomialLog().read_observed(
 GROUPED = np.column_stack([RNG.binomial(TRIALS, 0.3), TRIALS])
 # Columns a and y^k, a third of the values being beyond their limits.
 CENSORED = np.stack([RNG.random(300) < 0.7, RNG.gamma(2.0, size=300)], axis=1)
-WEIGHTED = weighted(GammaFree(), RNG.gamma(2.0, size=300), RNG.exponential(size=300))
+WEIGHTED = weighted_family(GammaFree(), RNG.gamma(2.0, size=300), RNG.exponential(size=300))
 MANY_TRIALS = np.column_stack([RNG.binomial(10**8, 0.3, 300), np.full(300, 10**8)])
 CASES = [
     (JaakkolaJordan(), BernoulliLogit(), BINARY, ()),

@@ -18,6 +18,7 @@ import pytensor.tensor as pt
 from pymc.model.core import Model
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.agreement.chosen_rows import ROWS, choose_rows
 from pymc_flymc.agreement.evaluation import (
     Point,
     of_graph,
@@ -26,7 +27,6 @@ from pymc_flymc.agreement.evaluation import (
     of_rows,
 )
 from pymc_flymc.agreement.gathering import AllOfGraph, NotGatheredError, RowsOfGraph
-from pymc_flymc.agreement.rows import ROWS, choose_rows
 from pymc_flymc.agreement.values import Evaluate, Rounded, Values, confirmed_disagreement
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.errors import UnsupportedModelError

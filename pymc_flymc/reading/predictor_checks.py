@@ -18,7 +18,7 @@ from pymc_flymc.graphs.tools import copy_graphs, free_inputs, plain_function
 from pymc_flymc.reading.cotangent import op_type
 from pymc_flymc.regression.design import Design, blocks
 
-__all__ = ["check_coefficients", "check_finite", "check_values"]
+__all__ = ["check_coefficients", "check_finite", "check_predictor"]
 
 _N_CHECKS = 2
 _RTOL = 1e-9
@@ -48,7 +48,7 @@ def check_coefficients(design: Design, coefficients: TensorVariable, name: str) 
             )
 
 
-def check_values(
+def check_predictor(
     design: Design,
     coefficients: TensorVariable,
     eta: TensorVariable,

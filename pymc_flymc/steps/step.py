@@ -33,10 +33,10 @@ from pymc_flymc.sampling.reanchoring import Anchors, same_anchor
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning
+from pymc_flymc.steps.common_settings import check_common
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
 from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.running import check_model, warn_of_recording
-from pymc_flymc.steps.settings import check_common
 from pymc_flymc.steps.setup import read
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
