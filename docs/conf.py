@@ -1,7 +1,10 @@
 """Sphinx configuration: `sphinx-build -W docs docs/_build`."""
 
+import inspect
 import os
 from importlib.metadata import version as installed_version
+
+from sphinx.util.inspect import stringify_signature
 
 project = "pymc-flymc"
 author = "pymc-flymc developers"
@@ -47,3 +50,15 @@ autodoc_default_options = {"members": True}
 autodoc_preserve_defaults = True
 # Attributes and methods are listed by autodoc itself.
 numpydoc_show_class_members = False
+
+
+def true_signature(app, what, name, obj, options, signature, returned):
+    """Return the signature of `__init__` where a base class has a `__new__` that hides it."""
+    if what != "class" or signature != "(*args, **kwargs)":
+        return None
+    return stringify_signature(inspect.signature(obj), show_annotation=False), returned
+
+
+def setup(app):
+    """Have steps documented with their own parameters."""
+    app.connect("autodoc-process-signature", true_signature)

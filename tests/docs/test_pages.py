@@ -16,11 +16,11 @@ DOCS = ROOT / "docs"
 PAGES = [README, *sorted(DOCS.glob("*.md"))]
 #: Pages whose blocks are fragments, or definitions that tests of their own use.
 NOT_RUN = {"README.md", "faq.md", "index.md", "own_likelihood.md", "tutorial_large_data.md"}
-BLOCK = re.compile(r"^```(?:python|\{code-cell\}.*)\n((?::.*\n)*)(.*?)^```", re.M | re.S)
+BLOCK = re.compile(r"^```(?:python|\{code-cell\}[^\n]*)\n(.*?)^```", re.M | re.S)
 
 
 def blocks(page):
-    return [code for _, code in BLOCK.findall(page.read_text())]
+    return BLOCK.findall(page.read_text())
 
 
 def test_table_of_support_is_up_to_date():
