@@ -1,4 +1,12 @@
-"""Lower bounds on a row's likelihood whose product over all rows collapses."""
+"""Lower bounds B_n on the likelihood L_n of each row, whose product over all rows collapses.
+
+To be read in this order: `bound`, what a bound is asked for; `jaakkola_jordan`, the paper's, with
+`quadratic_bounds`, which also serves `tangent`; `softmax`, for several predictors; `taylor`, for
+any smooth likelihood, with the `metric` of its radius and the `remainder` of its expansions;
+`taylor_parts`, the same for effects of groups; `factor`, the graph of what a bright row contributes
+under any of them. The others check bounds (`validity`, `first_use`, `rounding`) or what a user asks
+for (`setting`).
+"""
 
 from pymc_flymc.bounds.all_rows import AllRows
 from pymc_flymc.bounds.bohning import Bohning

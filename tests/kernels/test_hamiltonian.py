@@ -7,6 +7,7 @@ import pytest
 from pymc_flymc import Bohning, FireflyHMC, JaakkolaJordan, Tangent, Taylor
 from tests.support.data import log_sigmoid
 from tests.support.native import (
+    assert_is_gradient,
     density_and_gradient,
     row_force,
     take_dark,
@@ -84,17 +85,7 @@ def test_force_is_the_gradient_of_the_joint_density(steps, name):
     v = state.v.copy()
     assert log_joint(v) == pytest.approx(state.log_density[0] + log_odds, rel=1e-12)
 
-    def slope_along(e):
-        near = log_joint(v + e) - log_joint(v - e)
-        far = log_joint(v + 2.0 * e) - log_joint(v - 2.0 * e)
-        return (8.0 * near - far) / (12.0 * e.max())
-
-    for j, e in enumerate(np.eye(d) * 1e-3):
-        slope, rougher = slope_along(e), slope_along(2.0 * e)
-        # The error goes with the fourth power of the step: the rougher one's is 16 times as large.
-        # Sums have a rounding error for each term.
-        rounding = abs(log_joint(v)) * np.finfo(float).eps * len(index) / e.max()
-        assert abs(dynamics.force[j] - slope) < abs(slope - rougher) + rounding
+    assert_is_gradient(dynamics.force, log_joint, v, 1e-3, len(index))
 
 
 @pytest.mark.parametrize("name", ["logistic", "no bound"])

@@ -12,8 +12,9 @@ from pymc_flymc import Taylor, UnsupportedModelError, weighted
 from pymc_flymc.extending import check_bound
 from pymc_flymc.likelihoods import BetaBinomial
 from pymc_flymc.reading.model import read_model
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import load_data, standardised
+from tests.support.nuts import assert_match_nuts
 from tests.support.readings import check_density
 from tests.support.steps import drive, step_of
 
@@ -225,12 +226,4 @@ def test_real_data_against_nuts():
     with pm.Model() as model:
         b, nu = pm.Normal("b", 0.0, 1.0, shape=rows.shape[1]), pm.Exponential("nu", 0.1)
         pm.BetaBinomial("y", **shapes(rows @ b, nu, n=trials), observed=late)
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-
-    def draws(idata):
-        parts = [idata.posterior[name].to_numpy() for name in ("b", "nu")]
-        return np.concatenate([parts[0], parts[1][..., None]], axis=2)
-
-    theirs = pm.sample(tune=1000, draws=3000, nuts_sampler="pymc", **options)
-    ours = pm.sample(step=step_of(model), tune=1000, draws=10_000, **options)
-    assert_matches(draws(ours), reference_from_draws(draws(theirs)))
+    assert_match_nuts(model, step_of(model))

@@ -12,7 +12,8 @@ from scipy.special import log_ndtr, ndtr
 from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor
 from pymc_flymc.likelihoods import BernoulliCloglog, BernoulliLogit, BernoulliProbit
 from pymc_flymc.reading.model import read_model
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
+from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive
 
 RNG = np.random.default_rng(0)
@@ -131,8 +132,4 @@ def test_probit_against_nuts():
         beta = pm.Normal("beta", 0.0, 1.0, shape=6)
         pm.Bernoulli("y", p=pm.math.invprobit(x @ beta), observed=y)
         step = FireflyMH()
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-    ours = pm.sample(step=step, tune=500, draws=4000, **options)
-    theirs = pm.sample(tune=1000, draws=4000, nuts_sampler="pymc", **options)
-    draws = (idata.posterior["beta"].to_numpy() for idata in (ours, theirs))
-    assert_matches(next(draws), reference_from_draws(next(draws)))
+    assert_match_nuts(model, step, tune=500, draws=4000)

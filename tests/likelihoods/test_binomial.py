@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pymc_flymc import ImplicitResampling, JaakkolaJordan, Taylor, UnsupportedModelError
 from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit
 from pymc_flymc.reading.model import read_model
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid
+from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive, step_of
 
 
@@ -162,8 +163,4 @@ def test_choice_of_the_bound():
 def test_against_nuts(bound):
     x, trials, y = simulated(3000, 6, seed=4)
     model = model_of(x, y, trials)
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-    ours = pm.sample(step=step_of(model, bound=bound), tune=500, draws=4000, **options)
-    theirs = pm.sample(tune=1000, draws=4000, nuts_sampler="pymc", **options)
-    draws = (idata.posterior["beta"].to_numpy() for idata in (ours, theirs))
-    assert_matches(next(draws), reference_from_draws(next(draws)))
+    assert_match_nuts(model, step_of(model, bound=bound), tune=500, draws=4000)

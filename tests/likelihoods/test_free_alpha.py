@@ -15,7 +15,8 @@ from pymc_flymc.likelihoods import (
     ZeroTruncatedNegativeBinomialFree,
 )
 from pymc_flymc.reading.model import read_model
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
+from tests.support.nuts import assert_match_nuts
 from tests.support.readings import check_density
 from tests.support.steps import drive, step_of
 
@@ -244,12 +245,4 @@ def test_against_nuts(i):
     with pm.Model() as model:
         b = pm.Normal("b", 0.0, 1.0, shape=3)
         KINDS[i]("y", chance(), mu=exp(rows @ b), alpha=free(), observed=y)
-    options = dict(model=model, chains=2, cores=1, progressbar=False, random_seed=4)
-
-    def draws(idata):
-        scalars = [idata.posterior[name].to_numpy()[..., None] for name in ("psi", "alpha")]
-        return np.concatenate([idata.posterior["b"].to_numpy(), *scalars], axis=2)
-
-    theirs = pm.sample(tune=500, draws=3000, nuts_sampler="pymc", **options)
-    ours = pm.sample(step=step_of(model), tune=500, draws=10_000, **options)
-    assert_matches(draws(ours), reference_from_draws(draws(theirs)))
+    assert_match_nuts(model, step_of(model), tune=500, cores=1, nuts=dict(tune=500, draws=3000))

@@ -10,11 +10,9 @@ from pymc_flymc import (
     UnsupportedModelError,
     weighted,
 )
-from pymc_flymc.graphs.tools import plain_function
-from pymc_flymc.likelihoods import outcome
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.reading.variables import value_variables
-from tests.support.readings import value_of
+from tests.support.readings import check_density
 from tests.support.steps import drive
 
 exp = pm.math.exp
@@ -94,14 +92,6 @@ WRITTEN = {
 }
 
 
-def log_likelihoods(regression, w):
-    """Of the rows of a regression, at coefficients."""
-    family, design, columns = regression.likelihood, regression.design, regression.y
-    arguments = [*design.predictor(w).T, *w[len(w) - len(family.nuisances) :]]
-    y = outcome(family, [pt.constant(c) for c in columns.reshape(len(columns), -1).T])
-    return plain_function([], family.log_likelihood([pt.constant(a) for a in arguments], y))()
-
-
 @pytest.mark.parametrize("name", WRITTEN)
 def test_reading(name):
     """Rows and what is left are the model's own density, but for a constant."""
@@ -109,16 +99,9 @@ def test_reading(name):
     with pm.Model() as model:
         write()
     reading = read_model(model)
-    (regression,), (w,) = reading.regressions, reading.coefficients
+    (regression,) = reading.regressions
     assert regression.design.n_coefficients == n_coefficients
-    start, rng, differences = model.initial_point(), np.random.default_rng(1), []
-    logp = model.compile_logp()
-    for _ in range(4):
-        point = {v: x + 0.5 * rng.normal(size=np.shape(x)) for v, x in start.items()}
-        rows = log_likelihoods(regression, value_of(w, point)).sum()
-        differences.append(rows + value_of(reading.rest_logp, point) - logp(point))
-        assert abs(rows) < 1e6  # or digits would be lost
-    np.testing.assert_allclose(differences, differences[0], rtol=0, atol=1e-9)
+    check_density(model, reading)
 
 
 BAD = {

@@ -11,7 +11,8 @@ from scipy import stats
 
 from pymc_flymc import FireflyMH, Tangent, UnsupportedModelError
 from pymc_flymc.likelihoods import AsymmetricLaplace, Logistic
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
+from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive
 
 RNG = np.random.default_rng(0)
@@ -219,12 +220,4 @@ def test_quantile_regression_against_nuts():
         beta = pm.Normal("beta", 0.0, 2.0, shape=5)
         pm.AsymmetricLaplace("y", mu=x @ beta, q=0.8, b=pm.HalfNormal("b", 2.0), observed=y)
         step = FireflyMH()
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-    ours = pm.sample(step=step, tune=1000, draws=4000, **options)
-    theirs = pm.sample(tune=1000, draws=4000, nuts_sampler="pymc", **options)
-
-    def draws(idata):
-        beta, b = (idata.posterior[name].to_numpy() for name in ("beta", "b"))
-        return np.concatenate([beta, b[..., None]], axis=2)
-
-    assert_matches(draws(ours), reference_from_draws(draws(theirs)))
+    assert_match_nuts(model, step, draws=4000)

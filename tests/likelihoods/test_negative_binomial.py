@@ -12,8 +12,9 @@ from scipy import stats
 from pymc_flymc import FreeJaakkolaJordan, JaakkolaJordan, Taylor, UnsupportedModelError
 from pymc_flymc.likelihoods import NegativeBinomialFree, NegativeBinomialLog
 from pymc_flymc.reading.model import read_model
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import exposed_rows
+from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive, step_of
 
 
@@ -185,13 +186,4 @@ def test_posterior_by_quadrature(alpha, bound):
 def test_against_nuts(alpha):
     x, exposure, y = simulated(3000, 6, seed=4)
     model = model_of(x, y, exposure, alpha)
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-    ours = pm.sample(step=step_of(model), tune=1000, draws=10_000, **options)
-    theirs = pm.sample(tune=1000, draws=4000, nuts_sampler="pymc", **options)
-
-    def draws(idata):
-        names = ["beta"] if alpha else ["beta", "alpha"]
-        parts = [idata.posterior[name].to_numpy() for name in names]
-        return np.concatenate([p.reshape(*p.shape[:2], -1) for p in parts], axis=2)
-
-    assert_matches(draws(ours), reference_from_draws(draws(theirs)))
+    assert_match_nuts(model, step_of(model))

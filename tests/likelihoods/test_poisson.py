@@ -9,8 +9,9 @@ from pymc_flymc import ImplicitResampling, JaakkolaJordan, Taylor, UnsupportedMo
 from pymc_flymc.kernels.layout import Powers
 from pymc_flymc.likelihoods import PoissonLog
 from pymc_flymc.reading.model import read_model
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import exposed_rows
+from tests.support.nuts import assert_match_nuts
 from tests.support.readings import value_of
 from tests.support.steps import drive, step_of
 
@@ -155,8 +156,4 @@ def test_a_flat_prior_is_proper_with_counts():
 def test_against_nuts():
     x, exposure, y = simulated(5000, 8, seed=4)
     model = model_of(x, y, exposure)
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-    ours = pm.sample(step=step_of(model), tune=500, draws=4000, **options)
-    theirs = pm.sample(tune=1000, draws=4000, nuts_sampler="pymc", **options)
-    draws = (idata.posterior["beta"].to_numpy() for idata in (ours, theirs))
-    assert_matches(next(draws), reference_from_draws(next(draws)))
+    assert_match_nuts(model, step_of(model), tune=500, draws=4000)

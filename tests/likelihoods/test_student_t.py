@@ -11,8 +11,9 @@ from scipy import stats
 
 from pymc_flymc import JaakkolaJordan, Tangent, Taylor, UnsupportedModelError
 from pymc_flymc.likelihoods import StudentT
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import standardised
+from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive, step_of
 
 logs = st.floats(-6.0, 6.0)
@@ -239,13 +240,6 @@ def test_california_housing_against_nuts(data, rows):
     arrays = data("california_housing")
     X, y = standardised(arrays["X"][:rows]), arrays["y"][:rows]
     model = model_of(X, (y - y.mean()) / y.std())
-    step = step_of(model)
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-    ours = pm.sample(step=step, tune=1500, draws=5000, **options)
-    theirs = pm.sample(tune=1500, draws=5000, nuts_sampler="pymc", **options)
-
-    def draws(idata):
-        parts = [idata.posterior[name].to_numpy() for name in ("beta", "nu", "sigma")]
-        return np.concatenate([p.reshape(*p.shape[:2], -1) for p in parts], axis=2)
-
-    assert_matches(draws(ours), reference_from_draws(draws(theirs)))
+    assert_match_nuts(
+        model, step_of(model), tune=1500, draws=5000, nuts=dict(tune=1500, draws=5000)
+    )

@@ -13,8 +13,9 @@ from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor, UnsupportedModelError,
 from pymc_flymc.extending import check_bound
 from pymc_flymc.likelihoods import BinomialLogit, ZeroInflatedPoisson, ZeroInflatedTrials
 from pymc_flymc.reading.model import read_model
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import late_flights, log_sigmoid
+from tests.support.nuts import assert_match_nuts
 from tests.support.readings import check_density
 from tests.support.steps import drive, step_of
 
@@ -281,11 +282,4 @@ def test_real_data_against_nuts():
     with pm.Model() as model:
         b, g = (pm.Normal(name, 0.0, 1.0, shape=rows.shape[1]) for name in "bg")
         pm.ZeroInflatedPoisson("y", sigmoid(rows @ g), exp(rows @ b), observed=y)
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-
-    def draws(idata):
-        return np.concatenate([idata.posterior[name].to_numpy() for name in "bg"], axis=2)
-
-    theirs = pm.sample(tune=1000, draws=4000, nuts_sampler="pymc", **options)
-    ours = pm.sample(step=step_of(model), tune=1000, draws=10_000, **options)
-    assert_matches(draws(ours), reference_from_draws(draws(theirs)))
+    assert_match_nuts(model, step_of(model))

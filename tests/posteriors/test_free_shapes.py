@@ -6,8 +6,9 @@ import pytest
 from scipy import stats
 
 from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice, ScaledTaylor, Taylor
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import load_data, standardised
+from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive, step_of
 
 exp = pm.math.exp
@@ -139,15 +140,6 @@ def houses():
 def test_real_data_against_nuts(write):
     with pm.Model() as model:
         write()
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-
-    def draws(idata):
-        k = idata.posterior["k"].to_numpy()[..., None]
-        return np.concatenate([idata.posterior["beta"].to_numpy(), k], axis=2)
-
+    steps = (step_of(model, kind) for kind in (FireflyMH, FireflyHMC))
     # Without jitter: outlying rows have densities of zero where it may lead.
-    nuts = dict(nuts_sampler="pymc", init="adapt_diag", tune=1500, draws=5000)
-    reference = reference_from_draws(draws(pm.sample(**nuts, **options)))
-    for kind in (FireflyMH, FireflyHMC):
-        ours = pm.sample(step=step_of(model, kind), tune=1000, draws=10_000, **options)
-        assert_matches(draws(ours), reference)
+    assert_match_nuts(model, *steps, nuts=dict(init="adapt_diag", tune=1500, draws=5000))

@@ -1,14 +1,14 @@
 """Gaussian processes by quadrature, and against NUTS."""
 
 import numpy as np
-import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyHMC, FireflyMH
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid
 from tests.support.models import smooth, smooth_rows
-from tests.support.steps import drive
+from tests.support.nuts import assert_match_nuts
+from tests.support.steps import drive, step_of
 
 
 @pytest.mark.slow
@@ -38,15 +38,5 @@ def test_gaussian_process_by_quadrature(step):
 def test_gaussian_process_against_nuts():
     x, y = smooth_rows(3000)
     model = smooth(x, y, 20)
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=5)
-    reference = pm.sample(tune=1500, draws=5000, nuts_sampler="pymc", **options)
-
-    def draws(idata):
-        parts = [idata.posterior[rv.name].to_numpy() for rv in model.free_RVs]
-        return np.concatenate([p.reshape(*p.shape[:2], -1) for p in parts], axis=2)
-
-    for step in (FireflyMH, FireflyHMC):
-        with model:
-            built = step()
-        ours = pm.sample(step=built, tune=1000, draws=10_000, **options)
-        assert_matches(draws(ours), reference_from_draws(draws(reference)))
+    steps = (step_of(model, kind) for kind in (FireflyMH, FireflyHMC))
+    assert_match_nuts(model, *steps, nuts=dict(tune=1500, draws=5000))

@@ -8,8 +8,9 @@ from scipy.stats import poisson
 
 from pymc_flymc import FireflyHMC, FireflyMH, Taylor
 from pymc_flymc.bounds import TaylorInParts
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid
+from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive
 
 LOG_TAU = np.linspace(-12.0, 2.0, 561)
@@ -140,12 +141,5 @@ def test_many_random_intercepts_against_nuts(centred):
             a = pm.Deterministic("a", mu + tau * z)
         pm.Bernoulli("y", logit_p=a[group] + x @ beta, observed=y)
         step = FireflyHMC()
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=3)
-    ours = pm.sample(step=step, tune=1500, draws=15_000, **options)
-    theirs = pm.sample(tune=1500, draws=6000, nuts_sampler="pymc", **options)
-
-    def named(idata):
-        parts = [idata.posterior[name].to_numpy() for name in ("mu", "tau", "beta", "a")]
-        return np.concatenate([p.reshape(*p.shape[:2], -1) for p in parts], axis=2)
-
-    assert_matches(named(ours), reference_from_draws(named(theirs)))
+    names = ["mu", "tau", "beta", "a"]
+    assert_match_nuts(model, step, tune=1500, draws=15_000, nuts=dict(draws=6000), names=names)

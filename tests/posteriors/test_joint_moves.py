@@ -3,16 +3,16 @@
 from dataclasses import replace
 
 import numpy as np
-import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
 from pymc_flymc import Taylor
 from pymc_flymc.bounds import row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import logistic_rows, standardised
 from tests.support.models import logistic_posterior
+from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive, logistic_step
 
 
@@ -55,14 +55,8 @@ def test_joint_moves_against_nuts(data, name):
     X, y = arrays["X"], arrays["y"]
     X = standardised(X[:, [len(np.unique(column)) > 10 for column in X.T]])
     model, step = logistic_step(X, (y == 1).astype(int), bound=Taylor())
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=3)
-    ours = pm.sample(step=step, tune=500, draws=6000, **options)
-    theirs = pm.sample(
-        tune=700, draws=2500, nuts_sampler="pymc", init="jitter+adapt_full", **options
-    )
-    assert_matches(
-        ours.posterior["beta"].to_numpy(), reference_from_draws(theirs.posterior["beta"].to_numpy())
-    )
+    nuts = dict(tune=700, draws=2500, init="jitter+adapt_full")
+    assert_match_nuts(model, step, tune=500, draws=6000, nuts=nuts)
 
 
 @pytest.mark.parametrize("proposal", ["independent", "pcn", "random_walk"])

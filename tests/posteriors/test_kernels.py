@@ -4,9 +4,9 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from tests.support.comparison import assert_matches, reference_from_draws
 from tests.support.data import load_data, standardised
 from tests.support.models import logistic_model
+from tests.support.nuts import assert_match_nuts
 from tests.support.steps import STEPS, step_of_kind
 
 
@@ -34,15 +34,5 @@ def nuts_models():
 @pytest.mark.parametrize("family", ["logistic", "softmax", "robust"])
 def test_real_data_against_nuts(family):
     model = nuts_models()[family]
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-
-    def draws(idata):
-        parts = [idata.posterior[rv.name].to_numpy() for rv in model.free_RVs]
-        return np.concatenate([p.reshape(*p.shape[:2], -1) for p in parts], axis=2)
-
-    reference = reference_from_draws(
-        draws(pm.sample(tune=1500, draws=5000, nuts_sampler="pymc", **options))
-    )
-    for kind in STEPS:
-        ours = pm.sample(step=step_of_kind(kind, model), tune=1000, draws=10_000, **options)
-        assert_matches(draws(ours), reference)
+    steps = (step_of_kind(kind, model) for kind in STEPS)
+    assert_match_nuts(model, *steps, nuts=dict(tune=1500, draws=5000))

@@ -10,12 +10,13 @@ import pymc as pm
 import pytest
 from scipy import stats
 
-from pymc_flymc import FireflyMH, JaakkolaJordan
+from pymc_flymc import JaakkolaJordan
 from pymc_flymc.sampling.tuners import MetropolisTuner
 from pymc_flymc.target.resampling import Levels
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid, logistic_rows, standardised
 from tests.support.models import logistic_model, logistic_posterior
+from tests.support.nuts import assert_match_nuts
 from tests.support.steps import SCHEMES, drive, step_of
 
 BOUNDS = {
@@ -125,21 +126,6 @@ def test_posterior_by_quadrature_without_bound(problems, sampled, name, proposal
 # --- long NUTS runs -------------------------------------------------------------------------
 
 
-def named_draws(idata, names):
-    posterior = idata.posterior
-    parts = [posterior[name].values for name in names]
-    return np.concatenate([p.reshape(*p.shape[:2], -1) for p in parts], axis=2)
-
-
-def compare_with_nuts(model, names, firefly, nuts, seed=5):
-    shared = dict(model=model, cores=2, progressbar=False, random_seed=seed)
-    with model:
-        step = FireflyMH(**firefly.pop("step", {}))
-    ours = pm.sample(step=step, chains=2, **firefly, **shared)
-    theirs = pm.sample(nuts_sampler="pymc", chains=2, **nuts, **shared)
-    assert_matches(named_draws(ours, names), reference_from_draws(named_draws(theirs, names)))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("centred", [False, True])
 def test_hierarchical_prior_against_nuts(centred):
@@ -158,11 +144,14 @@ def test_hierarchical_prior_against_nuts(centred):
             raw = pm.Normal("raw", 0.0, 1.0, shape=6)
             a = pm.Deterministic("a", mu + sigma * raw)
         pm.Bernoulli("y", logit_p=Z @ a + slope * x, observed=y)
-    compare_with_nuts(
+    assert_match_nuts(
         model,
-        ["mu", "sigma", "slope", "a"],
-        dict(tune=1500, draws=4000, step=dict(transitions=1000)),
-        dict(tune=1500, draws=8000, target_accept=0.95),
+        step_of(model, transitions=1000),
+        tune=1500,
+        draws=4000,
+        nuts=dict(tune=1500, draws=8000, target_accept=0.95),
+        names=["mu", "sigma", "slope", "a"],
+        random_seed=5,
     )
 
 
@@ -174,9 +163,5 @@ def test_real_data_against_nuts(data, name):
     X, y = standardised(arrays["X"][rows]), arrays["y"][rows]
     model = logistic_model(X, y)
     # A dense mass matrix for NUTS: with a diagonal one, 8,000 draws of "adult" are worth 700.
-    compare_with_nuts(
-        model,
-        ["beta"],
-        dict(tune=1000, draws=8000 if name == "skin" else 4000),
-        dict(tune=1500, draws=4000, init="jitter+adapt_full"),
-    )
+    nuts, draws = dict(tune=1500, init="jitter+adapt_full"), 8000 if name == "skin" else 4000
+    assert_match_nuts(model, step_of(model), draws=draws, nuts=nuts, random_seed=5)

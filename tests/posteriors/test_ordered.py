@@ -7,8 +7,9 @@ from scipy.special import expit
 
 from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice, JaakkolaJordan, Taylor
 from tests.likelihoods.test_ordered import TRUE, X, Y, ordered
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import load_data, standardised
+from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive, step_of
 
 
@@ -92,15 +93,5 @@ def test_real_data_against_nuts():
         beta = pm.Normal("beta", 0.0, 1.0, shape=rows.shape[1])
         c = pm.Normal("c", np.linspace(-2.0, 2.0, 4), 2.0, shape=4, transform=ordered)
         pm.OrderedLogistic("y", rows @ beta, c, observed=y, compute_p=False)
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-
-    def draws(idata):
-        parts = [idata.posterior[name].to_numpy() for name in ("beta", "c")]
-        return np.concatenate(parts, axis=2)
-
-    reference = reference_from_draws(
-        draws(pm.sample(tune=1500, draws=5000, nuts_sampler="pymc", **options))
-    )
-    for kind in (FireflyMH, FireflyHMC):
-        ours = pm.sample(step=step_of(model, kind), tune=1000, draws=10_000, **options)
-        assert_matches(draws(ours), reference)
+    steps = (step_of(model, kind) for kind in (FireflyMH, FireflyHMC))
+    assert_match_nuts(model, *steps, nuts=dict(tune=1500, draws=5000))

@@ -15,8 +15,9 @@ from pymc_flymc import (
     weighted,
 )
 from pymc_flymc.reading.model import read_model
-from tests.support.comparison import assert_matches, quadrature, reference_from_draws
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import late_flights, log_sigmoid
+from tests.support.nuts import assert_match_nuts
 from tests.support.readings import check_density, value_of
 from tests.support.steps import drive, step_of
 
@@ -271,14 +272,4 @@ def test_real_data_against_nuts():
     with pm.Model() as model:
         b, g = (pm.Normal(name, 0.0, 1.0, shape=rows.shape[1]) for name in "bg")
         pm.HurdleNegativeBinomial("y", sigmoid(rows @ g), mu=exp(rows @ b), alpha=0.5, observed=y)
-    options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
-
-    def draws(idata):
-        return np.concatenate([idata.posterior[name].to_numpy() for name in "bg"], axis=2)
-
-    reference = reference_from_draws(
-        draws(pm.sample(tune=1000, draws=4000, nuts_sampler="pymc", **options))
-    )
-    for kind in (FireflyMH, FireflyHMC):
-        ours = pm.sample(step=step_of(model, kind), tune=1000, draws=10_000, **options)
-        assert_matches(draws(ours), reference)
+    assert_match_nuts(model, *(step_of(model, kind) for kind in (FireflyMH, FireflyHMC)))

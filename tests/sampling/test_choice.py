@@ -107,11 +107,18 @@ def test_surrogates_are_tried_where_they_can_help(selection, monkeypatch, fault)
     assert [each.rows for each in left] == expected
 
 
-def test_the_choice_is_the_same_again():
-    """It counts, and has random numbers of its own."""
+def test_the_choice_is_the_same_again(caplog):
+    """It counts, and has random numbers of its own: costs are the same to the last digit."""
+    caplog.set_level("INFO", "pymc.flymc")
     X, y = logistic_rows(400, 12)
-    first, second = (logistic_step(X, y, prior_sd=3.0)[1].target for _ in range(2))
-    assert (first.kernel, first.n_exact) == (second.kernel, second.n_exact)
+    found = []
+    for seed in range(2):
+        np.random.seed(seed)
+        caplog.clear()
+        target = logistic_step(X, y, prior_sd=3.0)[1].target
+        said = [line for line in caplog.messages if "rows" in line]
+        found.append((target.kernel, target.n_exact, said))
+    assert found[0] == found[1] and len(said) > 1
 
 
 @pytest.mark.parametrize(
@@ -151,4 +158,4 @@ def test_a_stuck_surrogate_does_not_make_all_rows_cheap(selection, monkeypatch):
     candidate.target = object()
     before = selection.all_rows
     selection._try(candidate, None, [])
-    assert selection.all_rows >= before
+    assert selection.all_rows == before

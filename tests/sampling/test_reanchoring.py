@@ -13,6 +13,7 @@ from pymc_flymc.sampling.reanchoring import Anchors
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.data import log_sigmoid, logistic_rows
 from tests.support.models import logistic_model, logistic_posterior
+from tests.support.nuts import draws_of
 from tests.support.steps import advance, begin, drive
 
 POOR = {"beta": np.array([-0.2, 1.5])}
@@ -256,14 +257,10 @@ def test_mode_far_from_the_posterior_against_nuts():
     model = weak_coefficients(n=3000, d=100)
     options = dict(model=model, chains=2, cores=2, progressbar=False, random_seed=4)
 
-    def draws(idata):
-        names = ("level", "tau", "z")
-        parts = [idata.posterior[name].to_numpy() for name in names]
-        return np.concatenate([p.reshape(*p.shape[:2], -1) for p in parts], axis=2)
-
     with model:
         step = FireflyHMC(transitions=10)
     ours = pm.sample(step=step, tune=1000, draws=20_000, **options)
     assert ours.sample_stats["n_bright"].mean() < 0.5 * step.target.parts[0].expected_bright
     reference = pm.sample(tune=1000, draws=9000, nuts_sampler="pymc", **options)
-    assert_matches(draws(ours), reference_from_draws(draws(reference)))
+    theirs, ours = (draws_of(idata, ["level", "tau", "z"]) for idata in (reference, ours))
+    assert_matches(ours, reference_from_draws(theirs))

@@ -1,5 +1,6 @@
 """Chains in one process and in several: seeds, start methods, pickles."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -29,6 +30,16 @@ def test_same_seed_same_draws_whatever_the_cores(shared):
     assert not np.array_equal(chains[0], chains[1])
 
 
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_workers_that_share_nothing_make_the_same_draws(shared, method, caplog):
+    """As where Python forks no more: the step comes as a pickle, and its rows as a file."""
+    model, step = shared()
+    with caplog.at_level(logging.INFO, "pymc"):
+        several = sample(model, step, cores=2, mp_ctx=method)
+    assert "Multiprocess sampling" in caplog.text, "PyMC fell back to one process"
+    identical(sample(model, step, cores=1), several)
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_chains_are_independent_of_earlier_ones(shared, scheme):
     model, step = shared(scheme)
@@ -48,9 +59,9 @@ def test_chains_are_independent_of_earlier_ones(shared, scheme):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["forkserver", "spawn"])
 def test_start_methods(method, tmp_path):
-    """Workers that share nothing make the same draws as one process; no file stays behind.
+    """As above, with data that have changed since the step was built, before it has sampled.
 
-    They do so with data that have changed since the step was built, before it has sampled.
+    No file stays behind.
     """
     script = tmp_path / "script.py"
     script.write_text(

@@ -54,3 +54,19 @@ def jacobian_of(geometry):
     for j, e in enumerate(np.eye(len(columns))):
         unwhiten(geometry, e, columns[j])
     return (columns - geometry.centre).T
+
+
+def assert_is_gradient(gradient, function, v, step, n_terms):
+    """Compare the gradient at v of a sum of so many terms with its central differences."""
+
+    def slope_along(e):
+        near = function(v + e) - function(v - e)
+        far = function(v + 2.0 * e) - function(v - 2.0 * e)
+        return (8.0 * near - far) / (12.0 * e.max())
+
+    # Sums have a rounding error for each term.
+    rounding = abs(function(v)) * np.finfo(float).eps * n_terms / step
+    for slope, e in zip(gradient, step * np.eye(len(v)), strict=True):
+        found, rougher = slope_along(e), slope_along(2.0 * e)
+        # The error goes with the fourth power of the step: the rougher one's is 16 times as large.
+        assert abs(slope - found) < abs(found - rougher) + rounding
