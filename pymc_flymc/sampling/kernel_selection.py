@@ -26,6 +26,12 @@ from pymc_flymc.sampling.pilot_runs import (
     pilot_chain,
     pilot_joint_moves,
 )
+from pymc_flymc.sampling.time_estimates import (
+    PilotTime,
+    joint_time,
+    time_of_nuts,
+    verdict,
+)
 from pymc_flymc.sampling.tuners import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE, Tuner
 from pymc_flymc.sampling.tuners.surrogate import REPEATS
 from pymc_flymc.target.kernel_spec import KernelSpec
@@ -72,6 +78,8 @@ class Candidate:
         Cost of a gradient, and their number for an effective draw if all goes well.
     heavy_tails : bool
         Whether the weights of its proposals, in a pilot run, had heavy tails.
+    time : PilotTime, optional
+        Of an effective draw, if a pilot run told.
     """
 
     spec: KernelSpec
@@ -82,6 +90,7 @@ class Candidate:
     gradients: float = 0.0
     cost: float = np.inf
     heavy_tails: bool = False
+    time: PilotTime | None = None
     target: Target | None = None
 
     @property
@@ -236,11 +245,11 @@ class KernelSelection:
         limit = PASSES * self.n_rows + max(SECONDS / self.row, DRAWS * known)
         if candidate.spec is JOINT:
             hopeless = max(self.all_rows, ROWS_AT_FAULT * candidate.least)
-            weighed, rows = pilot_joint_moves(
-                target, tuner.brightness, self.others, limit, hopeless
-            )
+            pilot = pilot_joint_moves(target, tuner.brightness, self.others, limit, hopeless)
+            weighed, rows = pilot.weighed, pilot.rows
             candidate.cost = _cost(weighed, self.each + rows)
             candidate.heavy_tails = weighed.heavy_tails
+            candidate.time = joint_time(pilot)
             if candidate.cost > hopeless:
                 # Rows, not parameters, make the weights vary: most of these rows must be exact.
                 for other in left:
@@ -251,7 +260,10 @@ class KernelSelection:
             # What all rows cost is not known: just this says how many gradients that takes.
             known = np.inf if best is None else best.cost
         trial = pilot_chain(target, tuner, self.others, self.each, known, limit)
-        candidate.cost = trial.cost * (1.0 if candidate.spec.gradients else WALKS)
+        slower = 1.0 if candidate.spec.gradients else WALKS
+        candidate.cost = slower * trial.cost
+        if trial.ended:
+            candidate.time = PilotTime(slower * trial.seconds, slower * trial.transitions)
         if candidate.cost == np.inf:  # a chain that never moved says nothing of others
             return
         gradients = trial.gradients
@@ -291,6 +303,10 @@ class KernelSelection:
             for problem, part in zip(self.problems, target.parts, strict=True):
                 moves = "conditional" + " Hamiltonian" * best.spec.gradients
                 log.info(f"{moves} {bright_rows_read(problem, part)}; {why}")
+        if best.time is not None:
+            ours = best.time.of_sampling(target, self._tuner(best.spec))
+            found = self.found_gradients
+            log.info(verdict(ours, time_of_nuts(self.problems, target, self.others, found)))
 
 
 def _cost(weighed: Independence, each: float) -> float:

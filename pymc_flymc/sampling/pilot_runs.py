@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from pymc_flymc.target.target import Target
 
 __all__ = [
     "Independence",
+    "JointPilot",
     "PilotRun",
     "pilot_approximation",
     "pilot_chain",
@@ -57,10 +59,13 @@ class Independence:
     heavy_tails : bool
         Whether the posterior is too far from the proposal distribution: some weights stand out,
         and their Pareto index (Vehtari et al. 2024) says that they have no finite variance.
+    outstanding : bool
+        Whether one of the weights stands out: then the time is a rough one.
     """
 
     autocorrelation_time: float
     heavy_tails: bool
+    outstanding: bool = False
 
     @classmethod
     def of(cls, log_weights: np.ndarray) -> Independence:
@@ -72,18 +77,18 @@ class Independence:
         n = len(log_weights)
         finite = log_weights[np.isfinite(log_weights)]
         if len(finite) < n // 2:
-            return cls(np.inf, True)
+            return cls(np.inf, True, True)
         weights = np.exp(log_weights - finite.max())
         probability = weights / weights.sum()
         positive = weights > 0.0
         leave = np.zeros(n)
         with np.errstate(over="ignore"):
             leave[positive] = [np.mean(np.minimum(1.0, weights / w)) for w in weights[positive]]
-        time = float(np.sum(probability[positive] * (2.0 - leave[positive]) / leave[positive]))
+        each = float(np.sum(probability[positive] * (2.0 - leave[positive]) / leave[positive]))
         # Where no weight stands out, a large index means nothing. It may be NaN.
-        heavy = bool(probability.max() > LARGEST_WEIGHT / n)
-        heavy = heavy and not pareto_index(finite) <= LARGEST_TAIL_INDEX
-        return cls(time, heavy)
+        outstanding = bool(probability.max() > LARGEST_WEIGHT / n)
+        heavy = outstanding and not pareto_index(finite) <= LARGEST_TAIL_INDEX
+        return cls(each, heavy, outstanding)
 
 
 def pilot_approximation(density: ExpandedDensity, problem: Problem) -> Independence:
@@ -111,10 +116,28 @@ def weigh_approximation(
     return Independence.of(np.array(of_model) - log_density)
 
 
+@dataclass(frozen=True)
+class JointPilot:
+    """Independent proposals of (theta, z) that were weighed.
+
+    Attributes
+    ----------
+    weighed : Independence
+    rows : float
+        That one reads.
+    seconds : float
+        Of processor time that one took: for the log, never for a choice.
+    """
+
+    weighed: Independence
+    rows: float
+    seconds: float = np.nan
+
+
 @doing("trying joint moves")
 def pilot_joint_moves(
     target: Target, resampling: Resampling, others: np.ndarray, limit: float, hopeless: float
-) -> tuple[Independence, float]:
+) -> JointPilot:
     """Weigh independent proposals of (theta, z), and count the rows that one reads.
 
     There are fewer proposals if they read more rows than the limit, or if an effective draw reads
@@ -129,9 +152,12 @@ def pilot_joint_moves(
     n_parameters = len(target.geometry.centre)
     chain = FireflyChain(target, resampling, new_moves(n_parameters, np.eye(3)[INDEPENDENT]))
     chain.set_others(others)
-    log_weights, rows = np.full(PROPOSALS, -np.inf), 0.0
+    log_weights, rows, seconds = np.full(PROPOSALS, -np.inf), 0.0, 0.0
     for i in range(PROPOSALS):
-        if np.isfinite(chain.start(rng, rng.standard_normal(n_parameters))):
+        began = time.thread_time()
+        log_density = chain.start(rng, rng.standard_normal(n_parameters))
+        seconds += time.thread_time() - began
+        if np.isfinite(log_density):
             log_weights[i] = chain.state.log_weight[0]
         rows += chain.take_queries()
         n = i + 1
@@ -140,7 +166,7 @@ def pilot_joint_moves(
             found, each = Independence.of(log_weights[:n]), rows / n
             if weighed or found.autocorrelation_time * each > hopeless:
                 break
-    return found, each
+    return JointPilot(found, each, seconds / n)
 
 
 @dataclass(frozen=True)
@@ -158,12 +184,19 @@ class PilotRun:
         Mean acceptance probability.
     ended : bool
         Whether the chain was long enough to tell; else cost and gradients are those of three draws.
+    transitions : float
+        For an effective draw.
+    seconds : float
+        Processor time of an effective draw, NaN if the chain was too short to tell: for the log,
+        never for a choice.
     """
 
     cost: float
     gradients: float
     accept: float
     ended: bool
+    transitions: float = np.nan
+    seconds: float = np.nan
 
 
 @doing("trying other moves")
@@ -201,7 +234,10 @@ def pilot_chain(
     draws = np.empty((1 + TUNING + DRAWS, len(chain.state.v)))
     draws[0] = chain.state.v
     costs, gradients, accept = np.zeros((3, TUNING + DRAWS))
+    began = time.thread_time()
     for i in range(TUNING + DRAWS):
+        if i == TUNING:
+            began = time.thread_time()
         accept[i] = chain.advance(rng, tuning.transitions, tuning.gain())
         gradients[i] = tuner.gradients(chain)
         evaluations = tuning.transitions + GRADIENT * gradients[i]
@@ -217,6 +253,7 @@ def pilot_chain(
             return nothing if stuck else PilotRun(3.0 * mean[0], 3.0 * mean[1], mean[2], False)
         if i < TUNING:
             chain, tuning = sampler.learn(chain, tuning, rng)
+    seconds = time.thread_time() - began
     if _never_moved(draws[TUNING:]):
         return nothing
     slowest = slowest_autocorrelation(draws[1 + TUNING :])
@@ -226,6 +263,8 @@ def pilot_chain(
         float(gradients[TUNING:].sum()) / effective,
         float(accept[TUNING:].mean()),
         True,
+        DRAWS * tuning.transitions / effective,
+        seconds / effective,
     )
 
 

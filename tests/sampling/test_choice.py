@@ -9,7 +9,7 @@ import pymc_flymc.steps.metropolis
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
 from pymc_flymc.sampling import kernel_selection as selections
 from pymc_flymc.sampling.kernel_selection import KernelSelection
-from pymc_flymc.sampling.pilot_runs import Independence, PilotRun
+from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import drive, logistic_step
@@ -94,7 +94,7 @@ def test_surrogates_are_tried_where_they_can_help(selection, monkeypatch, fault)
     (time, of_law) = (1000.0, 1.0) if fault == "rows" else (1000.0, 800.0)
     monkeypatch.setattr(selections, "pilot_approximation", lambda *_: Independence(of_law, False))
     monkeypatch.setattr(
-        selections, "pilot_joint_moves", lambda *_: (Independence(time, False), rows)
+        selections, "pilot_joint_moves", lambda *_: JointPilot(Independence(time, False), rows)
     )
     joint = selection._joint(Taylor(), rows)
     joint.target = object()

@@ -1,0 +1,198 @@
+"""How long sampling will take, and how long NUTS would: for the log, never for a choice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pymc_flymc.bounds import Problem
+from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.regression.passes import blocks_of
+from pymc_flymc.sampling.costs import GRADIENT
+from pymc_flymc.sampling.pilot_runs import JointPilot
+from pymc_flymc.sampling.tuners import Tuner
+from pymc_flymc.target.target import Target
+
+__all__ = ["NutsTime", "PilotTime", "joint_time", "time_of_nuts", "verdict"]
+
+#: Effective draws that times are said for.
+EFFECTIVE_DRAWS = 1000
+#: Processor seconds that PyMC and a step take for a draw, beside the kernel's work.
+PYMC_DRAW = 20e-6
+#: Effective draws per draw, once tuning has made neighbouring draws nearly independent.
+EFFICIENCY = 0.8
+#: Seconds that nobody waits for.
+NOTHING = 0.1
+#: Short chains hardly show how long brightness holds parameters back: of six models, chains given
+#: brightness took 1.1 to 4.3 times what their pilot runs did, mostly 2.
+GIVEN_Z = 2.2
+
+#: Gradients of NUTS for an effective draw are this many times the square root of the condition
+#: number of the posterior's correlation matrix: 3.2 to 6.4 as nutpie samples normal distributions
+#: with 3 to 40 parameters and condition numbers from 6 to 8,000.
+PER_ROOT = 4.2
+#: Parameters whose correlations are looked at, at most.
+CORRELATED = 300
+#: Numbers of a design that are read for a time, and repeats.
+TIMED_NUMBERS, REPEATS = 200_000, 3
+
+
+@dataclass(frozen=True)
+class PilotTime:
+    """What an effective draw of the slowest parameter took in a pilot run.
+
+    Attributes
+    ----------
+    seconds : float
+        Of processor time, in the kernel.
+    transitions : float
+    """
+
+    seconds: float
+    transitions: float
+
+    def of_sampling(self, target: Target, tuner: Tuner) -> float:
+        """Return what it takes in ``pm.sample``, in seconds, with PyMC's own work."""
+        draws = max(1.0 / EFFICIENCY, self.transitions / tuner.most)
+        in_kernel = self.seconds * max(1.0, draws * tuner.fewest / self.transitions)
+        if not target.spec.fresh and sum(part.expected_bright for part in target.parts) > 1.0:
+            in_kernel *= GIVEN_Z
+        return in_kernel + draws * PYMC_DRAW
+
+
+def joint_time(pilot: JointPilot) -> PilotTime | None:
+    """Return the time of joint moves; None where one proposal's weight leaves it unknown."""
+    weighed = pilot.weighed
+    if weighed.outstanding:
+        return None
+    # Larger weights than those of the pilot run come up in a longer one.
+    transitions = weighed.autocorrelation_time**2
+    return PilotTime(transitions * pilot.seconds, transitions)
+
+
+@dataclass(frozen=True)
+class NutsTime:
+    """What an effective draw of NUTS would take.
+
+    Attributes
+    ----------
+    seconds : float
+        Of processor time.
+    at_least : bool
+        Whether it may be much more.
+    """
+
+    seconds: float
+    at_least: bool
+
+
+def time_of_nuts(
+    problems: Sequence[Problem], target: Target, others: np.ndarray, found: float = np.inf
+) -> NutsTime:
+    """Estimate what an effective draw of NUTS would take.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+    target : Target
+    others : ndarray, shape (F,)
+        Values of the variables of other step methods.
+    found : float
+        Gradients that trajectories in coordinates without correlations have taken, inf if unknown.
+    """
+    geometry = problems[0].anchor.geometry
+    gradients = nuts_gradients(geometry)
+    if np.isfinite(found):
+        gradients = max(gradients, found)
+    rest = GRADIENT * target.seconds(others)
+    seconds = gradients * (rest + sum(map(gradient_seconds, problems)))
+    return NutsTime(seconds, len(geometry.centre) > CORRELATED)
+
+
+def nuts_gradients(geometry: Geometry) -> float:
+    """Gradients that an effective draw of NUTS takes, with a diagonal mass matrix.
+
+    Parameters
+    ----------
+    geometry : Geometry
+        Of the Laplace approximation, whose correlations hold NUTS back.
+    """
+    d = len(geometry.centre)
+    chosen = np.unique(np.linspace(0, d - 1, min(d, CORRELATED)).astype(int))
+    unit = np.zeros(d)
+    rows = np.empty((len(chosen), d))
+    for row, i in zip(rows, chosen, strict=True):
+        unit[i] = 1.0
+        row[:] = geometry.whiten_gradient(unit)
+        unit[i] = 0.0
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    smallest, *_, largest = np.linalg.eigvalsh(rows @ rows.T) if len(rows) > 1 else (1.0, 1.0)
+    return PER_ROOT * float(np.sqrt(largest / max(smallest, np.finfo(float).eps)))
+
+
+def gradient_seconds(problem: Problem) -> float:
+    """Processor seconds of a gradient of the log-likelihood of all rows, from some of them."""
+    design = problem.design
+    k = design.n_predictors
+    n = min(design.n_rows, 2 + TIMED_NUMBERS // (k * (design.X.shape[1] + 1)))
+    # Less what a call takes whatever it reads.
+    more, less = (_pass_seconds(problem, size) for size in (n, 1))
+    return max(more - less, 0.0) / max(n - 1, 1) * design.n_rows
+
+
+def _pass_seconds(problem: Problem, n: int) -> float:
+    design, w = problem.design, problem.own.w
+    k, rows = design.n_predictors, slice(0, n)
+    _, x, arguments, y = next(blocks_of(design.rows(rows), problem.y[rows], w))
+    weights = w[: k * design.width].reshape(k, -1)
+
+    def gradient() -> None:
+        x.predictors(weights)
+        _ = problem.derivatives(arguments, y).first @ x
+
+    return _processor_seconds(gradient) * n / len(y)
+
+
+def _processor_seconds(work: Callable[[], None]) -> float:
+    """Return the shortest time that some work takes, of a few."""
+    times = []
+    for _ in range(REPEATS):
+        began = time.thread_time()
+        work()
+        times.append(time.thread_time() - began)
+    return min(times)
+
+
+def verdict(ours: float, nuts: NutsTime) -> str:
+    """Say how long sampling takes, and which is likely faster.
+
+    Parameters
+    ----------
+    ours : float
+        Processor seconds of an effective draw of the slowest parameter.
+    nuts : NutsTime
+    """
+    said = (
+        f"{in_words(EFFECTIVE_DRAWS * ours)} of one core for {EFFECTIVE_DRAWS:,} effective draws "
+        "of the slowest parameter"
+    )
+    if EFFECTIVE_DRAWS * nuts.seconds > max(EFFECTIVE_DRAWS * ours, NOTHING):
+        more = " at least" * nuts.at_least
+        return f"{said}; NUTS would take{more} {in_words(EFFECTIVE_DRAWS * nuts.seconds)}"
+    return said if nuts.at_least else f"{said}; NUTS is likely as good here: leave out step="
+
+
+def in_words(seconds: float) -> str:
+    """Return a duration to one digit, or two where the first is a one."""
+    for unit, length in (("days", 86_400.0), ("h", 3_600.0), ("min", 60.0)):
+        if seconds >= 2.0 * length:
+            return f"about {_rounded(seconds / length)} {unit}"
+    return f"about {_rounded(seconds)} s" if seconds >= NOTHING else f"less than {NOTHING} s"
+
+
+def _rounded(number: float) -> str:
+    digits = 1 if f"{number:.1e}".startswith("1") else 0
+    return f"{float(f'{number:.{digits}e}'):,g}"

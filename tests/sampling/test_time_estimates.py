@@ -1,0 +1,122 @@
+"""What is said, before sampling, of how long it takes: never more than is known."""
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+from pymc_flymc.kernels.geometry import dense_geometry
+from pymc_flymc.sampling import time_estimates
+from pymc_flymc.sampling.pilot_runs import Independence, JointPilot
+from pymc_flymc.sampling.time_estimates import (
+    PER_ROOT,
+    NutsTime,
+    in_words,
+    joint_time,
+    nuts_gradients,
+    verdict,
+)
+from tests.support.data import logistic_rows
+from tests.support.models import logistic_model
+from tests.support.steps import logistic_step, step_of
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.02, "less than 0.1 s"),
+        (0.2349, "about 0.2 s"),
+        (1.26, "about 1.3 s"),
+        (37.0, "about 40 s"),
+        (119.0, "about 120 s"),
+        (1740.0, "about 30 min"),
+        (3.4 * 3600, "about 3 h"),
+        (9.4 * 86400, "about 9 days"),
+    ],
+)
+def test_durations_are_round(seconds, words):
+    assert in_words(seconds) == words
+
+
+def test_the_faster_one_is_named():
+    assert verdict(0.04, NutsTime(1.8, False)) == (
+        "about 40 s of one core for 1,000 effective draws of the slowest parameter; "
+        "NUTS would take about 30 min"
+    )
+    assert verdict(0.04, NutsTime(0.03, False)).endswith(
+        "NUTS is likely as good here: leave out step="
+    )
+    # What is known only from one side decides nothing.
+    assert "NUTS would take at least about 30 min" in verdict(0.04, NutsTime(1.8, True))
+    assert "NUTS" not in verdict(0.04, NutsTime(0.03, True))
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.9, 0.9999])
+def test_correlations_hold_nuts_back(correlation):
+    """Scales do not: a diagonal mass matrix knows them."""
+    root = np.linalg.cholesky([[1.0, correlation], [correlation, 1.0]])
+    factor = np.array([[1e3], [1e-3]]) * root
+    found = nuts_gradients(dense_geometry(np.zeros(2), factor))
+    condition = (1.0 + correlation) / (1.0 - correlation)
+    # Rounding of the smallest eigenvalue, times the condition number.
+    assert found == pytest.approx(PER_ROOT * np.sqrt(condition), rel=1e-15 * condition + 1e-12)
+
+
+def test_nothing_is_known_where_one_weight_stands_out():
+    weights = np.zeros(1000)
+    assert joint_time(JointPilot(Independence.of(weights), 0.0, 1.0)).seconds == pytest.approx(1.0)
+    weights[0] = np.log(20.0)
+    assert joint_time(JointPilot(Independence.of(weights), 0.0, 1.0)) is None
+
+
+def test_a_line_of_the_log(caplog):
+    X, y = logistic_rows(20_000, 5)
+    with caplog.at_level("INFO", logger="pymc.flymc"):
+        logistic_step(X, y)
+    (line,) = [each for each in caplog.messages if "of one core" in each]
+    # Some 0.5 ms a gradient and five gradients an effective draw, or 20 times faster or slower.
+    assert "FireflyMH: less than 0.1 s" in line or "FireflyMH: about" in line
+    assert "NUTS would take about" in line
+
+
+def test_nothing_is_said_of_moves_that_were_not_tried(caplog):
+    with caplog.at_level("INFO", logger="pymc.flymc"):
+        step_of(logistic_model(*logistic_rows(2_000, 3)), kernel="joint")
+    assert not [each for each in caplog.messages if "of one core" in each]
+
+
+def test_clocks_decide_nothing(monkeypatch):
+    X, y = logistic_rows(400, 12)
+    found = []
+    for seconds in (1e-9, 10.0):
+        ticks = itertools.count()
+        monkeypatch.setattr(time, "thread_time", lambda s=seconds, t=ticks: s * next(t))
+        target = logistic_step(X, y, prior_sd=3.0)[1].target
+        found.append((target.kernel, target.n_exact))
+    assert found[0] == found[1]
+
+
+def test_a_gradient_is_timed_on_some_rows(monkeypatch):
+    """What a call takes whatever it reads is left out: rows alone are multiplied."""
+    sizes = []
+    monkeypatch.setattr(
+        time_estimates, "_pass_seconds", lambda _, n: sizes.append(n) or 1e-3 + 1e-7 * n
+    )
+    X, y = logistic_rows(200_000, 9)
+    problem = _problem(X, y)
+    assert time_estimates.gradient_seconds(problem) == pytest.approx(0.02)
+    assert sizes == [20_002, 1]
+
+
+def _problem(X, y):
+    """Stand-in for a problem: its design's shape is all that is looked at."""
+
+    class Design:
+        n_rows, n_predictors = len(y), 1
+
+    class Problem:
+        design = Design()
+
+    Problem.design.X = X
+    return Problem()
