@@ -63,6 +63,12 @@ def name_of(usage: str) -> str:
     return usage.split("(")[0].removeprefix("pm.")
 
 
+def shown(usage: str) -> str:
+    """Return the name of a distribution, with that of the one in it."""
+    inner = re.search(r"pm\.(\w+)\.dist", usage)
+    return f"`{name_of(usage)}({inner[1]})`" if inner else f"`{name_of(usage)}`"
+
+
 def data_of(usage: str) -> dict[str, np.ndarray]:
     """Return a predictor and outcomes that the family can have."""
     y = np.full(N, 0.5 if name_of(usage) == "Beta" else 1.0)
@@ -82,7 +88,7 @@ def model_of(usage: str, kind: Kind) -> pm.Model:
         if kind.groups:
             eta += pm.Normal("effects", 0, 1, shape=(N, *shape))[np.arange(N)]
         names: dict[str, Any] = {"pm": pm, "eta": eta, "y": y, "n": 2, "q": 0.5, "exposure": 1.0}
-        names["cutpoints"] = np.array([-1.0, 1.0])
+        names |= {"cutpoints": np.array([-1.0, 1.0]), "lower": 0.5, "upper": 1.0}
         for each in PARAMETERS:
             used = re.search(rf"(?<![\w.]){each}(?!\w|=)", arguments)
             prior = pm.Beta if each == "psi" else pm.Gamma
@@ -138,7 +144,7 @@ def table() -> str:
     """Return the table as Markdown: distributions with the same cells have one line."""
     alike: dict[str, list[str]] = {}
     for usage in usages():
-        alike.setdefault(cells(usage), []).append(f"`{name_of(usage)}`")
+        alike.setdefault(cells(usage), []).append(shown(usage))
     lines = [f"| {', '.join(dict.fromkeys(names))} | {of} |\n" for of, names in alike.items()]
     return HEADER + "".join(lines)
 

@@ -7,6 +7,7 @@ from pymc_flymc.likelihoods.bernoulli import (
 )
 from pymc_flymc.likelihoods.beta import Beta, BetaBinomial
 from pymc_flymc.likelihoods.binomial import BinomialLogit
+from pymc_flymc.likelihoods.censored_normal import CensoredNormal
 from pymc_flymc.likelihoods.durations import Durations, GammaFree, WeibullFree
 from pymc_flymc.likelihoods.family import JointlySmoothFamily, SmoothFamily
 from pymc_flymc.likelihoods.free_alpha import (
@@ -59,6 +60,7 @@ LIKELIHOODS: list[Likelihood] = [
     OrderedLogit(),
     Softmax(),
     Normal(),
+    CensoredNormal(),
     StudentT(),
     Logistic(),
     AsymmetricLaplace(),
@@ -74,6 +76,7 @@ __all__ = [
     "Beta",
     "BetaBinomial",
     "BinomialLogit",
+    "CensoredNormal",
     "Durations",
     "ExplicitLikelihood",
     "GammaFree",

@@ -15,7 +15,14 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.gammas import log_gamma
 from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.likelihoods.censoring import (
+    WITHIN_LIMITS,
+    censoring_of,
+    is_censored,
+    uncensored,
+)
 from pymc_flymc.likelihoods.family import Family, SmoothFamily
+from pymc_flymc.likelihoods.functions import log_positive
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_log_mean, unreadable
 from pymc_flymc.likelihoods.products import simplified
@@ -24,95 +31,98 @@ from pymc_flymc.likelihoods.value_checks import check_values, is_positive, scala
 __all__ = ["Durations", "GammaFree", "WeibullFree"]
 
 _WEIBULL: Any = pm.Weibull.rv_type
-_CENSORED: Any = pm.Censored.rv_type
-#: Beyond a limit its likelihood is an incomplete gamma function, which is of another form.
-_UNCENSORED = GammaRV
 
 
 @dataclass(frozen=True)
 class Durations(SmoothFamily):
-    r"""Positive values y with the scale ``exp(eta_n)``, which may be censored from the right.
+    r"""Positive values y with the scale ``exp(eta_n)``, which may be censored.
 
     Up to a constant the log-likelihood is :math:`-a\,\eta - (y e^{-\eta})^k`. Of a Weibull variable
-    k is the shape, and so is a; a gamma variable has its shape for a and k = 1; that of a censored
-    value is :math:`-(y e^{-\eta})^k` alone.
+    k is the shape, and so is a; a gamma variable has its shape for a and k = 1. With :math:`s = (y
+    e^{-\eta})^k` that of a value at the upper limit is -s, and at the lower one
+    :math:`\log(1 - e^{-s})`.
 
     Attributes
     ----------
     power, mass : float
-        k, and a for a value that is not censored; they are read from the model.
+        k and a; they are read from the model.
+    from_left : bool
+        Whether there may be values at a lower limit; it is read, too.
     """
 
     power: float = 1.0
     mass: float = 1.0
+    from_left: bool = False
     name = "durations"
     usage = "pm.Exponential(scale=pm.math.exp(eta)), pm.Weibull(alpha, beta=pm.math.exp(eta))"
-    row_data: tuple[str, ...] = ("upper",)
+    row_data: tuple[str, ...] = ("the state",)
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable is of one of the three kinds, or censored."""
         if rv.owner is None:
             return False
-        if isinstance(rv.owner.op, _CENSORED):
-            inner = _kind(rv)
-            return self.matches(inner) and not isinstance(inner.owner.op, _UNCENSORED | _CENSORED)
+        if is_censored(rv):
+            # Beyond a limit a gamma variable's is an incomplete gamma function, of another form.
+            return isinstance(uncensored(rv).owner.op, ExponentialRV | _WEIBULL)
         return isinstance(rv.owner.op, ExponentialRV | GammaRV | _WEIBULL)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return the log scale, found inside the graph of the scale, and limits of censoring."""
-        kind, upper = _without_limit(rv)
+        """Return the log scale, found inside the graph of the scale, and what is censored."""
+        kind, state, from_left = censoring_of(rv, lowest=0.0)
         *shapes, scale = map(simplified, kind.owner.op.dist_params(kind.owner))
         shape = scalar_parameter(shapes[0], "alpha", rv) if shapes else pt.constant(1.0)
         if free_inputs([shape]):
             raise UnsupportedModelError(f"alpha of the observed variable {rv.name!r} is free")
         number = float(evaluate(shape))
-        likelihood = replace(self, power=number, mass=number)
-        if isinstance(kind.owner.op, GammaRV):
-            likelihood = replace(self, power=1.0, mass=number)
-        return RowParameters(likelihood, _log_of(scale, rv), row_data=[upper])
+        power = 1.0 if isinstance(kind.owner.op, GammaRV) else number
+        likelihood = replace(self, power=power, mass=number, from_left=from_left)
+        return RowParameters(likelihood, _log_of(scale, rv), row_data=[state])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Return columns a and y^k of durations and limits, both columns of (N, 2)."""
-        y, upper = np.asarray(values, dtype=np.float64).T
-        expected = "positive and finite, or beyond the limit of censoring"
-        check_values(is_positive(y) & (y <= upper), y, name, expected)
-        return np.stack([np.where(y < upper, self.mass, 0.0), y**self.power], axis=1)
+        """Return y^k, and at which limit y is, columns of (N, 2), of durations and the latter."""
+        y, state = np.asarray(values, dtype=np.float64).T
+        expected = WITHIN_LIMITS.format("positive and finite")
+        check_values(is_positive(y) & ~np.isnan(state), y, name, expected)
+        return np.stack([y**self.power, state], axis=1)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return ``-a eta - (y exp(-eta))^k``, without what does not depend on eta."""
-        (eta,), (mass, power) = arguments, y
+        (eta,), (power, state) = arguments, y
+        mass = pt.switch(pt.eq(state, 0.0), self.mass, 0.0)
         value: Any = -mass * eta - power * pt.exp(-self.power * eta)
-        return value
+        if not self.from_left:
+            return value
+        return pt.switch(state < 0.0, log_positive(pt.log(power) - self.power * eta), value)
 
 
 class WeibullFree(Durations):
-    r"""Weibull variables y, maybe censored from the right, of a shape k that is sampled.
+    r"""Weibull variables y, maybe censored, of a shape k that is sampled.
 
     With the scale :math:`e^{\eta_n}` the predictor is :math:`\psi = k (\eta - \log y)`, which is
     linear in k times the coefficients of eta and in k itself: the design has a column of log y.
-    Rows are those of an exponential variable of the value one, :math:`-\psi - e^{-\psi}`, without
-    the first term where y is censored. Beside them each value that is not censored has
-    :math:`\log k`.
+    Rows are those of an exponential variable of the value one, :math:`-\psi - e^{-\psi}` or, where
+    y is censored, what `Durations` says. Beside them each value that is not has :math:`\log k`.
     """
 
     name = "weibull-free"
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable is a Weibull one, or such a one censored."""
-        return super().matches(rv) and isinstance(_kind(rv).owner.op, _WEIBULL)
+        return super().matches(rv) and isinstance(uncensored(rv).owner.op, _WEIBULL)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return psi, limits of censoring, and what rows have beside their likelihoods."""
-        kind, upper = _without_limit(rv)
+        """Return psi, what is censored, and what rows have beside their likelihoods."""
+        kind, state, from_left = censoring_of(rv, lowest=0.0)
         alpha, scale = kind.owner.op.dist_params(kind.owner)
         shape = scalar_parameter(alpha, "alpha", rv)
         psi = shape * (_log_of(scale, rv) - pt.log(rv))
-        return RowParameters(self, psi, row_data=[upper], rest=pt.lt(rv, upper) * pt.log(shape))
+        rest = pt.eq(state, 0.0) * pt.log(shape)
+        return RowParameters(replace(self, from_left=from_left), psi, row_data=[state], rest=rest)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check durations as `Durations` does; of the result the second column is one."""
+        """Check durations as `Durations` does; of the result the first column is one."""
         columns = super().read_observed(values, name)
-        columns[:, 1] = 1.0
+        columns[:, 0] = 1.0
         return columns
 
 
@@ -163,29 +173,7 @@ class GammaFree(Family):
 
     def unit(self, y: np.ndarray) -> tuple[Durations, np.ndarray]:
         """Return exponential variables, and their observed values: those for a shape of one."""
-        return Durations(), np.column_stack([np.ones(len(y)), y])
-
-
-def _kind(rv: TensorVariable) -> TensorVariable:
-    """Return the variable that is censored, or the variable itself."""
-    censored = isinstance(rv.owner.op, _CENSORED)
-    return rv.owner.op.dist_params(rv.owner)[0] if censored else rv
-
-
-def _without_limit(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable]:
-    """Return a variable that is not censored, and the upper limit beyond which it was."""
-    kind = _kind(rv)
-    if kind is rv:
-        return rv, pt.constant(np.inf)
-    _, lower, upper = rv.owner.op.dist_params(rv.owner)
-    if free_inputs([lower, upper]):
-        raise UnsupportedModelError(f"a limit of the observed variable {rv.name!r} is free")
-    if np.any(evaluate(lower) > 0.0):
-        raise UnsupportedModelError(
-            f"the observed variable {rv.name!r} is censored from the left; Firefly samples "
-            "durations that are censored from the right: lower=None"
-        )
-    return kind, upper
+        return Durations(), np.column_stack([y, np.zeros(len(y))])
 
 
 def _log_of(scale: TensorVariable, rv: TensorVariable) -> TensorVariable:

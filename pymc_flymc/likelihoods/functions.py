@@ -189,7 +189,7 @@ def _limit_of_log_positive(order: int, low: Any, high: Any) -> Any:
     fall = np.exp(-0.5 * np.exp(low))
     if order == 1:
         return fall
-    most, multiple = {2: (0.4126, 1.706), 3: (0.4261, 6.170), 4: (0.6982, 31.62)}[order]
+    most, multiple = {2: (0.4126, 1.706), 3: (0.4261, 6.171), 4: (0.6982, 31.62)}[order]
     return np.minimum(np.minimum(0.5 * np.exp(high), most), multiple * fall)
 
 

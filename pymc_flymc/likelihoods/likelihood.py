@@ -49,8 +49,8 @@ class RowParameters:
 
     Notes
     -----
-    In the graphs of predictors and `rest` the random variable itself stands for its observed
-    values.
+    In the graphs of predictors, row data and `rest` the random variable itself stands for its
+    observed values.
     """
 
     likelihood: Likelihood

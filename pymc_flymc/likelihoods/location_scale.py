@@ -18,7 +18,31 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.products import number_times_data
 from pymc_flymc.likelihoods.value_checks import check_parameter, scalar_parameter
 
-__all__ = ["AsymmetricLaplace", "LocationScale", "Logistic", "StudentT"]
+__all__ = ["AsymmetricLaplace", "LocationScale", "Logistic", "StudentT", "scale_and_unit"]
+
+
+def scale_and_unit(scale: Any, what: str, rv: TensorVariable) -> tuple[Any, Any]:
+    """Return a scale as a number for all rows, and the data it is times, None if there are none.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the scale has a value for each row that is no such product; `what` is its name.
+    ValueError
+        If it has numbers that are not positive and finite.
+    """
+    unit = None
+    if not all(scale.type.broadcastable):
+        found = number_times_data(scale)
+        if found is None:
+            raise UnsupportedModelError(
+                f"{what} of the observed variable {rv.name!r} has a value for each row; "
+                f"Firefly needs one for all rows, or one times data: {what}={what} * c"
+            )
+        scale, unit = found
+        check_parameter(unit, what, rv)
+    # PyTensor keeps short Python floats in single precision.
+    return scalar_parameter(scale, what, rv).astype("float64"), unit
 
 
 class LocationScale(Family):
@@ -53,20 +77,10 @@ class LocationScale(Family):
         ValueError
             If it has numbers that are not positive and finite.
         """
-        unit = None
-        if not all(scale.type.broadcastable):
-            found = number_times_data(scale)
-            if found is None:
-                raise UnsupportedModelError(
-                    f"{what} of the observed variable {rv.name!r} has a value for each row; "
-                    f"Firefly needs one for all rows, or one times data: {what}={what} * c"
-                )
-            scale, unit = found
-            check_parameter(unit, what, rv)
-            mu = mu / unit
-        scalars = [*nuisances, scalar_parameter(scale, what, rv)]
+        scale, unit = scale_and_unit(scale, what, rv)
         # PyTensor keeps short Python floats in single precision.
-        logs = [pt.log(each.astype("float64")) for each in scalars]
+        logs = [pt.log(each.astype("float64")) for each in (*nuisances, scale)]
+        mu = mu if unit is None else mu / unit
         return RowParameters(self, mu, logs, unit=unit)
 
     def log_normaliser(self, nuisances: Sequence[Any]) -> Any:

@@ -46,8 +46,8 @@ ALTERNATIVES = {
     "SkewNormal": "pm.StudentT, or pm.AsymmetricLaplace for a quantile",
     "Mixture": "pm.StudentT or pm.Cauchy, if the mixture is there for outliers",
     "NormalMixture": "pm.StudentT or pm.Cauchy, if the mixture is there for outliers",
-    "Censored": "pm.Censored of pm.Weibull.dist or of pm.Exponential.dist, for durations; a "
-    "pm.Bernoulli for y above a limit",
+    "Censored": "pm.Censored of pm.Normal.dist, or for durations of pm.LogNormal.dist, "
+    "pm.Weibull.dist or pm.Exponential.dist",
     "Truncated": "the distribution without pm.Truncated, if next to nothing is cut off; counts of "
     "pm.Poisson.dist and pm.NegativeBinomial.dist may have lower=1",
     "TruncatedNormal": "pm.Normal, if next to nothing is cut off",

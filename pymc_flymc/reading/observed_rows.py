@@ -221,15 +221,17 @@ def parameters_of(
     parameters = _read_parameters(inner)
     optional = {name: getattr(parameters, name) for name in ("cutpoints", "rest", "unit")}
     further = {name: graph for name, graph in optional.items() if graph is not None}
-    graphs: Any = [parameters.predictors, *parameters.nuisances, *further.values()]
+    several = [*parameters.nuisances, *parameters.row_data]
+    graphs: Any = [parameters.predictors, *several, *further.values()]
     observed: dict[Any, Any] = {inner: model.rvs_to_values[rv] if values is None else values}
     graphs = model.replace_rvs_by_values(graph_replace(graphs, observed, strict=False))
     check_variables(model, owned, graphs, str(rv.name))
-    stop = 1 + len(parameters.nuisances)
+    first, stop = 1 + len(parameters.nuisances), 1 + len(several)
     parameters = replace(
         parameters,
         predictors=graphs[0],
-        nuisances=graphs[1:stop],
+        nuisances=graphs[1:first],
+        row_data=graphs[first:stop],
         **dict(zip(further, graphs[stop:], strict=True)),
     )
     if rv.ndim == 1:

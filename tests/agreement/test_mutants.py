@@ -72,6 +72,11 @@ def censored():
     pm.Censored("y", law, lower=None, upper=1.2, observed=DURATIONS)
 
 
+def tobit():
+    law = pm.Normal.dist(effects(), pm.HalfNormal("s", 1.0))
+    pm.Censored("y", law, lower=-0.5, upper=1.0, observed=np.clip(REAL, -0.5, 1.0))
+
+
 def hurdle():
     psi = pm.Beta("psi", 1.0, 1.0)
     pm.HurdlePoisson("y", psi=psi, mu=exp(effects()), observed=COUNTS)
@@ -224,7 +229,15 @@ MUTANTS = {
     "no weights": (with_weights, with_y(lambda y: y / y[:, 1:])),
     "squared weights": (with_weights, with_y(lambda y: y * y[:, 1:])),
     "one weight": (weighted_noise, with_y(lambda y: one_more(y, column=1))),
-    "a row is not censored": (censored, with_y(lambda y: y * np.where(y == y.max(), 0.99, 1.0))),
+    "no row is censored": (censored, with_y(lambda y: y * [1, 0])),
+    "a limit for the other": (tobit, with_y(lambda y: y * [1, -1])),
+    "a row at its limit": (tobit, with_y(lambda y: flip(y, (y[:, 0].argmin(), 0)))),
+    "rest of seen rows left out": (
+        tobit,
+        lambda reading, model: replace(
+            reading, rest_logp=own_logp(model, "b", "a", "s") + model.rvs_to_values[model["s"]]
+        ),
+    ),
     "rest of rows left out": (
         censored,
         lambda reading, model: replace(

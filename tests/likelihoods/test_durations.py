@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
@@ -20,9 +21,12 @@ UPPER = np.quantile(Y, 0.7) * np.linspace(0.8, 1.2, N)
 exp = pm.math.exp
 
 
-def censored(kind):
+LOWER = np.quantile(Y, 0.2) * np.linspace(1.2, 0.8, N)
+
+
+def censored(kind, lower=None):
     return lambda e: pm.Censored(
-        "y", kind(e), lower=None, upper=UPPER, observed=np.minimum(Y, UPPER)
+        "y", kind(e), lower=lower, upper=UPPER, observed=np.clip(Y, lower, UPPER)
     )
 
 
@@ -39,6 +43,10 @@ WRITTEN = {
     ),
     "censored": (censored(lambda e: pm.Weibull.dist(1.5, exp(e))), stats.weibull_min(1.5)),
     "censored rate": (censored(lambda e: pm.Exponential.dist(exp(-e))), stats.expon()),
+    "censored twice": (
+        censored(lambda e: pm.Weibull.dist(1.5, exp(e)), LOWER),
+        stats.weibull_min(1.5),
+    ),
 }
 
 
@@ -54,7 +62,10 @@ def log_likelihood(name, beta):
     if not name.startswith("censored"):
         return (law.logpdf(Y / scale) - np.log(scale)).sum(axis=1)
     density = law.logpdf(Y / scale) - np.log(scale)
-    return np.where(Y < UPPER, density, law.logsf(UPPER / scale)).sum(axis=1)
+    value = np.where(Y < UPPER, density, law.logsf(UPPER / scale))
+    if name == "censored twice":
+        value = np.where(Y > LOWER, value, law.logcdf(LOWER / scale))
+    return value.sum(axis=1)
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -65,9 +76,8 @@ def test_reading(name):
     found = []
     for beta in points:
         eta = regression.design.predictor(beta)[:, 0]
-        a, power = regression.y.T
-        likelihood = regression.likelihood
-        found.append(np.sum(-a * eta - power * np.exp(-likelihood.power * eta)))
+        columns = [pt.constant(column) for column in regression.y.T]
+        found.append(regression.likelihood.log_likelihood([pt.constant(eta)], columns).sum().eval())
     expected = log_likelihood(name, points)
     differences = np.array(found) - expected
     np.testing.assert_allclose(differences, differences[0], rtol=0, atol=1e-12 * max(-expected))
@@ -79,6 +89,7 @@ def test_reading(name):
         (FireflyMH, "gamma mean"),
         (FireflyMH, "censored"),
         pytest.param(FireflyHMC, "censored", marks=pytest.mark.slow),
+        pytest.param(FireflyMH, "censored twice", marks=pytest.mark.slow),
     ],
 )
 def test_posterior_by_quadrature(kind, name):
@@ -118,11 +129,12 @@ BAD = {
         lambda e: pm.Weibull("y", np.full(N, 1.5), exp(e), observed=Y),
         "alpha of the observed variable 'y' has a value for each row",
     ),
-    "left": (
+    "gamma": (censored(lambda e: pm.Gamma.dist(2.5, exp(-e))), "no observed variable"),
+    "a free limit": (
         lambda e: pm.Censored(
-            "y", pm.Weibull.dist(1.5, exp(e)), lower=0.1, upper=None, observed=np.maximum(Y, 0.1)
+            "y", pm.Exponential.dist(exp(-e)), lower=pm.HalfNormal("l"), upper=None, observed=Y
         ),
-        "censored from the left",
+        "limits of censoring that are data",
     ),
 }
 

@@ -35,11 +35,11 @@ def gamma(make, observed=Y):
     return pm.Gamma("y", observed=observed, **make(shape))
 
 
-def censored(scale, weights=None):
+def censored(scale, weights=None, lower=None):
     law = pm.Weibull.dist(pm.HalfNormal("k", 2.0), scale)
-    settings = dict(lower=None, upper=UPPER)
+    settings = dict(lower=lower, upper=UPPER)
     if weights is None:
-        return pm.Censored("y", law, observed=np.minimum(Y, UPPER), **settings)
+        return pm.Censored("y", law, observed=np.clip(Y, lower, UPPER), **settings)
     kept = np.minimum(Y, UPPER)
     return weighted("y", pm.Censored.dist(law, **settings), weights, observed=kept)
 
@@ -65,6 +65,7 @@ WRITTEN = {
         2,
     ),
     "censored": (lambda: censored(exp(eta())), 3),
+    "censored twice": (lambda: censored(exp(eta()), lower=0.3 * UPPER), 3),
     "censored, groups": (lambda: censored(exp(eta() + pm.Normal("a", shape=5)[GROUP])), 8),
     "censored, weights": (lambda: censored(exp(eta()), WEIGHTS), 3),
     "gamma": (lambda: gamma(lambda a: dict(alpha=a, beta=a / exp(eta()))), 3),

@@ -5,7 +5,7 @@ all families of one predictor, beside limits derived by hand.
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -192,14 +192,19 @@ OUTCOMES = {
     "poisson-log": COUNTS,
     "zero-truncated-poisson": COUNTS[1:],
     "zero-truncated-negative-binomial": TRIALS[1:] - [0.0, 2.5],
-    "durations": np.array([[1.0, 0.3], [0.0, 2.0]]),
-    "weibull-free": np.array([[1.0, 1.0], [0.0, 1.0]]),
+    "durations": np.array([[0.3, 0.0], [2.0, 1.0], [0.7, -1.0]]),
+    "weibull-free": np.array([[1.0, 0.0], [1.0, 1.0], [1.0, -1.0]]),
+    "censored-normal": np.array([[1.0, 1.0], [0.0, 1.0], [0.0, -1.0]]),
     "von-mises": np.array([-3.0, 0.2, 2.0]),
 }
 FAMILIES = {
     family.name: family
     for family in (*LIKELIHOODS, VonMises())
     if family.n_predictors == 1 and hasattr(family, "derivative_bound")
+}
+#: With what a model may have.
+FAMILIES |= {
+    name: replace(FAMILIES[name], from_left=True) for name in ("durations", "weibull-free")
 }
 
 
@@ -264,7 +269,11 @@ def test_limits_of_families(name):
 #: Limits as they were derived by hand: no larger, and as large where nothing cancels.
 BY_HAND = {
     "poisson-log": lambda low, high, y: np.exp(high),
-    "durations": lambda low, high, y: y[:, 1] * np.exp(-low),
+    "durations": lambda low, high, y: np.where(
+        y[:, 1] < 0,
+        np.minimum(0.4261, 0.5 * y[:, 0] * np.exp(-low)),
+        y[:, 0] * np.exp(-low),
+    ),
     "binomial-logit": lambda low, high, y: y[:, 1] * largest_of_softplus(low, high),
     "bernoulli-cloglog": lambda low, high, y: np.where(
         y == 1, np.minimum(0.4261, 0.5 * np.exp(high)), np.exp(high)

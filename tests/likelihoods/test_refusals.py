@@ -41,8 +41,8 @@ UNSUPPORTED = {
         lambda e: pm.NormalMixture("y", w=CUTS**2 / 2, mu=e[:, None] * CUTS, observed=Z),
         "pm.StudentT",
     ),
-    "pm.Censored(pm.Normal)": (
-        lambda e: pm.Censored("y", pm.Normal.dist(e, 1), lower=None, upper=1, observed=Z),
+    "pm.Censored(pm.Laplace)": (
+        lambda e: pm.Censored("y", pm.Laplace.dist(e, 1), lower=None, upper=1, observed=Z),
         "pm.Weibull.dist",
     ),
     "pm.Truncated(pm.Poisson)": (

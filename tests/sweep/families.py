@@ -63,16 +63,21 @@ def _number(name: str) -> Any:
 _rng = np.random.default_rng(0)
 TRIALS = {"n": _rng.integers(1, 5, LONGEST)}
 EXPOSURE = {"exposure": np.round(_rng.uniform(0.5, 2.0, LONGEST), 2)}
-#: Where durations end that are not known.
-END = 2.0
+#: Where durations end that are not known, and where those that are short do.
+END, SHORT = 2.0, 0.4
+#: Limits of censoring that differ between rows.
+LIMITS = {
+    "lower": np.round(_rng.uniform(-1.0, 0.0, LONGEST), 2),
+    "upper": np.round(_rng.uniform(0.5, 2.0, LONGEST), 2),
+}
 
 
 def _truncated(dist: Any) -> Any:
     return pm.Truncated.dist(dist, lower=1)
 
 
-def _censored(dist: Any) -> Any:
-    return pm.Censored.dist(dist, lower=None, upper=END)
+def _censored(dist: Any, lower: float | None = None) -> Any:
+    return pm.Censored.dist(dist, lower=lower, upper=END)
 
 
 def _classes(eta: Any, second: Any) -> Any:
@@ -195,8 +200,16 @@ FAMILIES: dict[type, dict[str, Written]] = {
         "weibull-censored": Written(
             lambda eta, alpha, rows: _censored(pm.Weibull.dist(alpha, exp(eta))), 1.7
         ),
+        "exponential-censored-twice": Written(
+            lambda eta, _, rows: _censored(pm.Exponential.dist(scale=exp(eta)), SHORT), 0.0
+        ),
     },
     families.WeibullFree: {
+        "weibull-free-censored-twice": Written(
+            lambda eta, alpha, rows: _censored(pm.Weibull.dist(alpha, exp(eta)), SHORT),
+            None,
+            _positive,
+        ),
         "weibull-free": Written(
             lambda eta, alpha, rows: pm.Weibull.dist(alpha, exp(eta)), None, _positive
         ),
@@ -248,6 +261,19 @@ FAMILIES: dict[type, dict[str, Written]] = {
         "normal": Written(lambda eta, sigma, rows: pm.Normal.dist(eta, sigma), 0.8, _positive),
         "log-normal": Written(
             lambda eta, sigma, rows: pm.LogNormal.dist(eta, sigma), 0.8, _positive
+        ),
+    },
+    families.CensoredNormal: {
+        "censored-normal": Written(
+            lambda eta, sigma, rows: pm.Censored.dist(
+                pm.Normal.dist(eta, sigma), lower=rows["lower"], upper=rows["upper"]
+            ),
+            0.8,
+            _positive,
+            rows=LIMITS,
+        ),
+        "censored-log-normal": Written(
+            lambda eta, sigma, rows: _censored(pm.LogNormal.dist(eta, sigma)), 0.8, _positive
         ),
     },
     families.StudentT: {

@@ -1,0 +1,76 @@
+"""Censored variables: values at a limit, of which only is known that they lie beyond it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.tools import evaluate, free_inputs
+
+__all__ = ["WITHIN_LIMITS", "Censoring", "censoring_of", "is_censored", "uncensored"]
+
+_CENSORED: Any = pm.Censored.rv_type
+#: What values must be, for messages: those beyond the limits have the state NaN.
+WITHIN_LIMITS = "{}, or beyond the limit of censoring"
+
+
+class Censoring(NamedTuple):
+    """A variable, and which of its values are censored.
+
+    Attributes
+    ----------
+    variable : TensorVariable
+        The variable that is censored, or the variable itself.
+    state : TensorVariable
+        Graph of one number for each row, or of one for all: 1 at the upper limit, -1 at the lower
+        one, 0 between them, NaN beyond them. The observed variable stands for its values.
+    from_left : bool
+        Whether there may be values at a lower limit.
+    """
+
+    variable: TensorVariable
+    state: TensorVariable
+    from_left: bool
+
+
+def is_censored(rv: TensorVariable) -> bool:
+    """Return whether a random variable is ``pm.Censored``."""
+    return rv.owner is not None and isinstance(rv.owner.op, _CENSORED)
+
+
+def uncensored(rv: TensorVariable) -> TensorVariable:
+    """Return the variable that is censored, or the variable itself."""
+    return rv.owner.op.dist_params(rv.owner)[0] if is_censored(rv) else rv
+
+
+def censoring_of(rv: TensorVariable, lowest: float = -np.inf) -> Censoring:
+    """Return which values of a variable are censored.
+
+    Parameters
+    ----------
+    rv : TensorVariable
+    lowest : float
+        Values are above it: a lower limit that is not, the same for all rows, censors none.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If a limit depends on other variables.
+    """
+    if not is_censored(rv):
+        return Censoring(rv, pt.constant(0.0), False)
+    variable, lower, upper = rv.owner.op.dist_params(rv.owner)
+    if free_inputs([lower, upper]):
+        raise UnsupportedModelError(
+            f"a limit of the observed variable {rv.name!r} is free; Firefly needs limits of "
+            "censoring that are data: numbers, an array or pm.Data"
+        )
+    beyond = pt.gt(rv, upper) | pt.lt(rv, lower)
+    sides = pt.ge(rv, upper).astype("float64") - pt.le(rv, lower).astype("float64")
+    from_left = not (all(lower.type.broadcastable) and np.all(evaluate(lower) <= lowest))
+    return Censoring(variable, pt.switch(beyond, np.nan, sides), from_left)
