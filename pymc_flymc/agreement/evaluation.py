@@ -79,7 +79,7 @@ def of_reading(
     Values, list of list
         The coefficients of each likelihood, at each point at which they are known.
     """
-    function = rounded_function([graph.theta, graph.others], [graph.rest, *graph.coefficients])
+    function = rounded_function([graph.theta, graph.others], [graph.prior, *graph.coefficients])
     found = [function(*each, draws=draws) for each in flat]
     coefficients = [
         [None if each is None else each[1 + i] for each in found] for i in range(len(graph.sizes))

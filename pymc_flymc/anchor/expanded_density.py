@@ -42,7 +42,7 @@ STEP = float(np.cbrt(np.finfo(np.float64).eps))
 
 
 class ExpandedDensity:
-    """``rest(theta) + quadratic(w(theta))`` and its gradient, for set-up work.
+    """``prior(theta) + quadratic(w(theta))`` and its gradient, for set-up work.
 
     With several likelihoods there is a quadratic in the coefficients of each, whose statistics come
     one after the other; w is the vector of all coefficients.
@@ -74,14 +74,14 @@ class ExpandedDensity:
     @doing("differentiating the model")
     def __init__(self, graph: DensityGraph, others: np.ndarray) -> None:
         statistics = pt.vector("statistics", dtype="float64")
-        logp: Any = graph.rest
+        logp: Any = graph.prior
         own: Any = statistics
         for w, n in zip(graph.coefficients, graph.sizes, strict=True):
             logp = logp + collapsed_quadratic(w, own, n)
             own = own[quadratic_size(own, n) :]
         known: dict[Any, Any] = {graph.others: pt.constant(others)}
-        values: Any = graph_replace([logp, graph.rest], known, strict=False)
-        value, self._rest = values
+        values: Any = graph_replace([logp, graph.prior], known, strict=False)
+        value, self._prior = values
         try:
             gradient: Any = pytensor.grad(value, graph.theta, disconnected_inputs="ignore")
         except (NotImplementedError, TypeError) as error:
@@ -120,12 +120,12 @@ class ExpandedDensity:
         return lambda t, known: np.stack([self._change(t, known, v) for v in np.eye(len(t))])
 
     @cached_property
-    def _hessian_of_rest(self) -> Any:
+    def _hessian_of_prior(self) -> Any:
         """Function of theta: Hessian without the quadratics, or None where there is no graph."""
         theta = self._graphs[0]
 
         def graph() -> Any:
-            gradient: Any = pytensor.grad(self._rest, theta, disconnected_inputs="ignore")
+            gradient: Any = pytensor.grad(self._prior, theta, disconnected_inputs="ignore")
             return _jacobian(gradient, theta)
 
         found = _if_there(graph)
@@ -198,10 +198,10 @@ class ExpandedDensity:
         """Hessian, shape (D, D)."""
         affine = self._constant is not None
         matrices = dense_curvatures(statistics, self._sizes) if affine else None
-        if matrices is not None and self._hessian_of_rest is not None:
+        if matrices is not None and self._hessian_of_prior is not None:
             # Of affine coefficients a quadratic's Hessian is a product of matrices: as a graph it
             # would be made of operations on vectors, a row of it for each parameter.
-            hessian = _array(self._hessian_of_rest, 2 * theta.shape, theta)
+            hessian = _array(self._hessian_of_prior, 2 * theta.shape, theta)
             for matrix, jacobian in zip(matrices, self._jacobians, strict=True):
                 hessian -= 2.0 * (jacobian.T @ (jacobian.T @ matrix).T)
         # With many coefficients one column after the other: all at once they take O(D P) memory.
@@ -224,7 +224,7 @@ class ExpandedDensity:
 
 def expanded_density(graph: DensityGraph, others: np.ndarray) -> ExpandedDensity:
     """Return the expanded density of a model, the one made before if the graph is the same."""
-    inputs, outputs = (graph.theta, graph.others), (graph.rest, *graph.coefficients)
+    inputs, outputs = (graph.theta, graph.others), (graph.prior, *graph.coefficients)
     also = graph.sizes, others.tobytes()
     return memoised(ExpandedDensity, graph, others, inputs=inputs, outputs=outputs, also=also)
 

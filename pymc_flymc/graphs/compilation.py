@@ -59,7 +59,7 @@ class DensityGraphs(NamedTuple):
     ----------
     theta, statistics : TensorVariable
         Inputs: float64 vectors.
-    rest, bounds : TensorVariable
+    prior, bounds : TensorVariable
         Scalars: log densities of the model without its rows, and of their bounds.
     w : TensorVariable
         Vector of coefficients w(theta), shape (P,).
@@ -71,7 +71,7 @@ class DensityGraphs(NamedTuple):
 
     theta: TensorVariable
     statistics: TensorVariable
-    rest: TensorVariable
+    prior: TensorVariable
     bounds: TensorVariable
     w: TensorVariable
     shared: TensorVariable
@@ -117,11 +117,15 @@ def _memoised_for_factor(compile: Callable[..., NativeFunction]) -> Callable[...
 @_memoised_for_density
 def compile_density(graphs: DensityGraphs) -> NativeGraph:
     """Compile a log density and its coefficients: a native graph like `DENSITY`."""
-    theta, statistics, rest, bounds, w, shared, _ = graphs
+    theta, statistics, prior, bounds, w, shared, _ = graphs
     n_shared = shared.type.shape[0] or 0
     if n_shared > N_SHARED:
         w, n_shared = _with_shared(w, shared), 0
-    numbers = [rest + bounds, *(shared[i] for i in range(n_shared)), *[pt.constant(0.0)] * N_SHARED]
+    numbers = [
+        prior + bounds,
+        *(shared[i] for i in range(n_shared)),
+        *[pt.constant(0.0)] * N_SHARED,
+    ]
     scalars = [pt.scalar_from_tensor(_double(x)) for x in numbers[: 1 + N_SHARED]]
     return NativeGraph(_compile([theta, statistics], [_double(w), *scalars]), DENSITY)
 
@@ -129,9 +133,9 @@ def compile_density(graphs: DensityGraphs) -> NativeGraph:
 @_memoised_for_density
 def compile_density_gradient(graphs: DensityGraphs) -> NativeGraph:
     """Compile a log density with its gradient: a native graph like `GRADIENT`."""
-    theta, statistics, rest, bounds, w, shared, slope = graphs
-    logp = _double(rest + bounds)
-    of: Any = logp if slope is None else rest
+    theta, statistics, prior, bounds, w, shared, slope = graphs
+    logp = _double(prior + bounds)
+    of: Any = logp if slope is None else prior
     gradient: Any = pytensor.grad(of, theta, disconnected_inputs="ignore")
     vectors = [_with_shared(w, shared), gradient, pt.zeros((0,)) if slope is None else slope]
     outputs = [*map(_double, vectors), pt.scalar_from_tensor(logp)]

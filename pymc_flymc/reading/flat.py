@@ -102,10 +102,9 @@ class DensityGraph:
     theta : TensorVariable
         Input, shape (D,): the step's variables, unconstrained.
     others : TensorVariable
-        Input, shape (F,): variables of other step methods that the rest of the model depends on.
-    rest : TensorVariable
-        Scalar: log density of everything but these likelihoods (priors with their Jacobians,
-        potentials, other observed variables).
+        Input, shape (F,): variables of other step methods that the prior depends on.
+    prior : TensorVariable
+        Scalar: log density of all but these likelihoods, see `ModelReading.prior_logp`.
     coefficients : tuple of TensorVariable
         w(theta) of each likelihood.
     sizes : tuple of int
@@ -116,7 +115,7 @@ class DensityGraph:
 
     theta: TensorVariable
     others: TensorVariable
-    rest: TensorVariable
+    prior: TensorVariable
     coefficients: tuple[TensorVariable, ...]
     sizes: tuple[int, ...]
     jacobian: np.ndarray | None = None
@@ -128,7 +127,7 @@ class DensityGraph:
 
 
 def flatten_model(
-    rest: TensorVariable,
+    prior: TensorVariable,
     coefficients: Sequence[TensorVariable],
     sizes: Sequence[int],
     variables: Sequence[TensorVariable],
@@ -138,9 +137,9 @@ def flatten_model(
 ) -> DensityGraph:
     """Express a model's graphs in one vector for the step's variables and one for all others."""
     theta = pt.vector("theta", shape=(layout.size,), dtype="float64")
-    rest_of = pt.vector("others", shape=(others_layout.size,), dtype="float64")
+    of_others = pt.vector("others", shape=(others_layout.size,), dtype="float64")
     replacements: dict[Any, Any] = {}
-    for vector, members, where in ((theta, variables, layout), (rest_of, others, others_layout)):
+    for vector, members, where in ((theta, variables, layout), (of_others, others, others_layout)):
         start = 0
         for variable, shape in zip(members, where.shapes, strict=True):
             stop = start + math.prod(shape)
@@ -149,11 +148,11 @@ def flatten_model(
             replacements[variable] = variable.type.filter_variable(piece)
             start = stop
     # Data containers are frozen at the values they have now.
-    for node in graph_inputs([rest, *coefficients]):
+    for node in graph_inputs([prior, *coefficients]):
         if isinstance(node, SharedVariable):
             value = pt.constant(node.get_value(borrow=True), name=node.name)
             replacements[node] = node.type.filter_variable(value)
-    flat: list[Any] = graph_replace([rest, *coefficients], replacements, strict=False)
+    flat: list[Any] = graph_replace([prior, *coefficients], replacements, strict=False)
     # Settings that a distribution refuses are for the search of the anchor to report.
     with suppress(ParameterValueError):
         flat[0] = fold_constants(flat[0], LONG)
@@ -162,4 +161,4 @@ def flatten_model(
     jacobians = [constant_jacobian(w, theta) for w in ws]
     known = [jacobian for jacobian in jacobians if jacobian is not None]
     together = np.concatenate(known) if len(known) == len(ws) else None
-    return DensityGraph(theta, rest_of, flat[0], ws, tuple(sizes), together)
+    return DensityGraph(theta, of_others, flat[0], ws, tuple(sizes), together)

@@ -42,9 +42,9 @@ class ModelReading:
         two, values above zero first.
     coefficients : tuple of TensorVariable
         w(theta) of each: float64 vectors in terms of value variables.
-    rest_logp : TensorVariable
-        Scalar: the model's log density without these rows - priors with the Jacobians of their
-        transforms, potentials, other observed variables - in terms of value variables.
+    prior_logp : TensorVariable
+        Scalar: the log density of all but these rows, for which it is the prior: priors with the
+        Jacobians of their transforms, potentials, other observed variables. Of value variables.
     vars : list of TensorVariable
         Value variables that the step samples.
     full_passes : tuple of FullPass
@@ -57,7 +57,7 @@ class ModelReading:
 
     regressions: tuple[Regression, ...]
     coefficients: tuple[TensorVariable, ...]
-    rest_logp: TensorVariable
+    prior_logp: TensorVariable
     vars: list[TensorVariable]
     full_passes: tuple[FullPass, ...]
     per_row: dict[str, int]
@@ -73,7 +73,7 @@ def read_model(
 
     Of the observed variables that belong to a supported family the one with the most values is
     taken, and each that has at least `ENOUGH_ROWS` values and can be read. All others stay in
-    ``rest_logp``, which is evaluated in full.
+    ``prior_logp``, which is evaluated in full.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ def read(
         found = read_stored(model, vars, source)
     check_bounds(bound, found.regressions)
     initial_point = complete_point(model, initial_point)
-    inputs = set(graph_inputs([found.rest_logp]))
+    inputs = set(graph_inputs([found.prior_logp]))
     others = [v for v in model.value_vars if v in inputs and v not in found.vars]
     layout, others_layout = (Layout.of(each, initial_point) for each in (found.vars, others))
     theta, of_others = layout.ravel(initial_point), others_layout.ravel(initial_point)
@@ -98,7 +98,7 @@ def read(
             f"{[v.name for v in others]}: proposals are made before they are wanted"
         )
     graph = flatten_model(
-        found.rest_logp,
+        found.prior_logp,
         found.coefficients,
         [regression.design.n_coefficients for regression in found.regressions],
         found.vars,

@@ -25,7 +25,7 @@ def collapsed_density(
     n_others: int,
     is_affine: bool = False,
 ) -> DensityGraphs:
-    """Graphs of the rest of a model and the collapsed bounds, or expansions.
+    """Graphs of a model's prior and the collapsed bounds, or expansions.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def collapsed_density(
     """
     statistics = pt.vector("statistics", dtype="float64")
     # Compiled to machine code here: elsewhere, where Python runs them, products stay as they are.
-    rest, *coefficients = cast(list[Any], write_out_dots([graph.rest, *graph.coefficients]))
+    prior, *coefficients = cast(list[Any], write_out_dots([graph.prior, *graph.coefficients]))
     if n_others:
         tail = pt.specify_shape(statistics[statistics.shape[0] - n_others :], (n_others,))
         known: dict[Any, Any] = {graph.others: tail}
-        rest = graph_replace([rest], known, strict=False)[0]
+        prior = graph_replace([prior], known, strict=False)[0]
     log_bounds: Any = 0.0
     together: Any
     parts: list[Any] = []
@@ -70,4 +70,4 @@ def collapsed_density(
         together, shared = parts
     else:
         together, shared = pt.join(0, *parts), pt.zeros((0,))
-    return DensityGraphs(graph.theta, statistics, rest, log_bounds, together, shared, slope)
+    return DensityGraphs(graph.theta, statistics, prior, log_bounds, together, shared, slope)

@@ -130,7 +130,7 @@ def with_coefficients(change, i=0):
 
 def with_rest(change):
     def mutant(reading, model):
-        return replace(reading, rest_logp=change(reading.rest_logp, model))
+        return replace(reading, prior_logp=change(reading.prior_logp, model))
 
     return mutant
 
@@ -241,7 +241,7 @@ MUTANTS = {
     "rest of rows left out": (
         censored,
         lambda reading, model: replace(
-            reading, rest_logp=own_logp(model, "b", "a", "s") + model.rvs_to_values[model["s"]]
+            reading, prior_logp=own_logp(model, "b", "a", "s") + model.rvs_to_values[model["s"]]
         ),
     ),
     "hurdle the other way": (

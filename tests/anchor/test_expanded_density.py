@@ -22,7 +22,7 @@ def density_of(model):
     (part,) = reading.regressions
     p = part.design.n_coefficients
     graph = flatten_model(
-        reading.rest_logp, reading.coefficients, [p], reading.vars, layout, [], none
+        reading.prior_logp, reading.coefficients, [p], reading.vars, layout, [], none
     )
     rng = np.random.default_rng(0)
     root = rng.normal(size=(p, 2 * p))

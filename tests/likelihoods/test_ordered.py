@@ -111,7 +111,7 @@ def test_reading(name):
         point = {key: rng.normal(size=np.shape(value)) for key, value in start.items()}
         eta = regression.design.predictor(value_of(w, point))[:, 0]
         found = np.sum(regression.y * eta - np.logaddexp(0.0, eta))
-        found += value_of(reading.rest_logp, point)
+        found += value_of(reading.prior_logp, point)
         assert found == pytest.approx(model.compile_logp()(point), rel=1e-10)
 
 
@@ -141,9 +141,9 @@ def test_cutpoints_that_do_not_increase_have_no_density():
             c = pm.Normal("c", TRUE, 2.0, shape=3)
             pm.OrderedLogistic("y", X[:, 0], c, observed=y)
         reading = read_model(model)
-        assert np.isfinite(value_of(reading.rest_logp, {"c": TRUE}))
+        assert np.isfinite(value_of(reading.prior_logp, {"c": TRUE}))
         for bad in ([0.2, -1.0, 1.5], [0.2, 0.2, 1.5]):
-            assert value_of(reading.rest_logp, {"c": np.array(bad)}) == -np.inf
+            assert value_of(reading.prior_logp, {"c": np.array(bad)}) == -np.inf
 
 
 # --- exactness ----------------------------------------------------------------------------------

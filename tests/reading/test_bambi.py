@@ -158,7 +158,7 @@ def test_reading_of_ordered_levels(formula, width):
         spread = {name: 0.3 * rng.normal(size=np.shape(v)) for name, v in start.items()}
         point = {name: v + spread[name] for name, v in start.items()}
         eta = part.design.predictor(value_of(reading.coefficients[0], point))[:, 0]
-        found = value_of(reading.rest_logp, point) + np.sum(part.y * eta - np.logaddexp(0.0, eta))
+        found = value_of(reading.prior_logp, point) + np.sum(part.y * eta - np.logaddexp(0.0, eta))
         assert found == pytest.approx(model.compile_logp()(point), rel=1e-9)
 
 

@@ -84,14 +84,16 @@ def test_what_costs_no_pass_is_not_warned_of_and_reads_no_data(case):
     start = model.initial_point()
     layout = Layout.of(reading.vars, start)
     w = reading.coefficients[0]
-    graph = flatten_model(reading.rest_logp, [w], [2], reading.vars, layout, [], Layout((), (), ()))
+    graph = flatten_model(
+        reading.prior_logp, [w], [2], reading.vars, layout, [], Layout((), (), ())
+    )
     # Data that stayed in the graph would be read whenever it is compiled, and travel with it.
-    read = [v.data.size for v in ancestors([graph.rest]) if isinstance(v, Constant)]
+    read = [v.data.size for v in ancestors([graph.prior]) if isinstance(v, Constant)]
     assert max(read, default=0) < N
     theta = layout.ravel(start)
     rest = [v for v in model.basic_RVs + model.potentials if v.name != "y"]
     expected = model.compile_logp(vars=rest, mode="FAST_COMPILE")(start)
-    assert graph.rest.eval({graph.theta: theta}, mode="FAST_COMPILE") == pytest.approx(expected)
+    assert graph.prior.eval({graph.theta: theta}, mode="FAST_COMPILE") == pytest.approx(expected)
 
 
 @pytest.fixture(scope="module")

@@ -132,7 +132,7 @@ def test_no_zeros():
         psi = pm.Uniform("psi", 0.0, 1.0, transform=None)
         pm.HurdlePoisson("y", psi, exp(coefficients()), observed=Y + 1)
     reading = read_model(model)
-    assert np.isfinite(value_of(reading.rest_logp, {"psi": 1.0, "b": np.zeros(3)}))
+    assert np.isfinite(value_of(reading.prior_logp, {"psi": 1.0, "b": np.zeros(3)}))
 
 
 # --- exactness ----------------------------------------------------------------------------------

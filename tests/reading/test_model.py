@@ -72,7 +72,7 @@ def test_hierarchical_model():
         + stats.norm.logpdf(z, 0.4, tau).sum()
         - (c - 0.4) ** 2
     )
-    np.testing.assert_allclose(value_of(reading.rest_logp, point), expected)
+    np.testing.assert_allclose(value_of(reading.prior_logp, point), expected)
 
 
 def test_vector_transforms_with_dims():

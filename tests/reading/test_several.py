@@ -18,7 +18,7 @@ def test_likelihoods_with_enough_rows_are_taken():
     assert [part.name for part in reading.regressions] == ["spent", "bought"]  # the largest first
     assert [part.design.n_coefficients for part in reading.regressions] == [5, 3]
     point = model.initial_point()
-    rest = model.compile_fn(reading.rest_logp, inputs=model.value_vars, point_fn=False)
+    rest = model.compile_fn(reading.prior_logp, inputs=model.value_vars, point_fn=False)
     expected = model.compile_logp(vars=[*model.free_RVs, model["few"]])(point)
     assert rest(*(point[v.name] for v in model.value_vars)) == pytest.approx(expected, rel=1e-12)
 

@@ -170,7 +170,7 @@ def test_density_is_that_of_repeated_rows(family):
             w = value_of(reading.coefficients[0], point)
             design, y, derivatives = regression.design, regression.y, regression.derivatives
             expansion = likelihood_pass(design, y, derivatives, w)
-            rest = float(value_of(reading.rest_logp, point))
+            rest = float(value_of(reading.prior_logp, point))
             found.append((expansion.value + rest, expansion.gradient, expansion.information.array))
         for mine, other in zip(*found, strict=True):
             np.testing.assert_allclose(mine, other, rtol=1e-10, atol=1e-10)

@@ -30,7 +30,7 @@ def check_reading(model, point, vars=None):
     value = plain_function([], graph)()
     np.testing.assert_allclose(value, value_of(model.logp(vars=[rv], sum=False)[0], point))
     others = [v for v in model.basic_RVs + model.potentials if v is not rv]
-    rest = value_of(reading.rest_logp, point)
+    rest = value_of(reading.prior_logp, point)
     expected = sum(np.sum(value_of(f, point)) for f in model.logp(vars=others, sum=False))
     np.testing.assert_allclose(rest, expected)
     np.testing.assert_allclose(rest + value.sum(), value_of(model.logp(), point))
@@ -42,7 +42,7 @@ def check_density(model, reading):
     start, rng, differences = model.initial_point(), np.random.default_rng(3), []
     for _ in range(3):
         point = {key: v + 0.3 * rng.normal(size=np.shape(v)) for key, v in start.items()}
-        total = value_of(reading.rest_logp, point)
+        total = value_of(reading.prior_logp, point)
         for part, graph in zip(reading.regressions, reading.coefficients, strict=True):
             w = value_of(graph, point)
             columns = [*part.design.predictor(w).T, *w[len(w) - part.design.n_nuisances :]]
@@ -59,7 +59,7 @@ def compare(model, reading, spread=1.0):
     layout, others = Layout.of(reading.vars, model.initial_point()), Layout((), (), ())
     theta = layout.ravel(model.initial_point())
     sizes = [each.design.n_coefficients for each in reading.regressions]
-    own = reading.rest_logp, reading.coefficients, sizes, reading.vars
+    own = reading.prior_logp, reading.coefficients, sizes, reading.vars
     graph = flatten_model(*own, layout, [], others)
     origin = [
         LikelihoodExpansion(0.0, np.zeros(n), SymmetricMatrix(np.eye(n)), np.zeros(n))
