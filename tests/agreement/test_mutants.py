@@ -235,7 +235,7 @@ MUTANTS = {
     "rest of seen rows left out": (
         tobit,
         lambda reading, model: replace(
-            reading, rest_logp=own_logp(model, "b", "a", "s") + model.rvs_to_values[model["s"]]
+            reading, prior_logp=own_logp(model, "b", "a", "s") + model.rvs_to_values[model["s"]]
         ),
     ),
     "rest of rows left out": (
