@@ -16,6 +16,7 @@ from pymc_flymc.bounds import (
 )
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.reading.weights import weighted
+from pymc_flymc.run_report import report
 from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from pymc_flymc.target.resampling import ExplicitResampling, ImplicitResampling
 
@@ -34,6 +35,7 @@ __all__ = [
     "Tangent",
     "Taylor",
     "UnsupportedModelError",
+    "report",
     "weighted",
 ]
 __version__ = version("pymc-flymc")

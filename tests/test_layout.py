@@ -26,6 +26,7 @@ ORDER = (
     "target",
     "agreement",
     "sampling",
+    "run_report",
     "out_of_core",
     "steps",
 )

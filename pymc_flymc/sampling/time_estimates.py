@@ -16,7 +16,15 @@ from pymc_flymc.sampling.pilot_runs import JointPilot
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.target.target import Target
 
-__all__ = ["NutsTime", "PilotTime", "joint_time", "time_of_nuts", "verdict"]
+__all__ = [
+    "NutsTime",
+    "PilotTime",
+    "evenly",
+    "gradients_given",
+    "joint_time",
+    "time_of_nuts",
+    "verdict",
+]
 
 #: Effective draws that times are said for.
 EFFECTIVE_DRAWS = 1000
@@ -121,7 +129,7 @@ def nuts_gradients(geometry: Geometry) -> float:
         Of the Laplace approximation, whose correlations hold NUTS back.
     """
     d = len(geometry.centre)
-    chosen = np.unique(np.linspace(0, d - 1, min(d, CORRELATED)).astype(int))
+    chosen = evenly(d, CORRELATED)
     unit = np.zeros(d)
     rows = np.empty((len(chosen), d))
     for row, i in zip(rows, chosen, strict=True):
@@ -129,8 +137,18 @@ def nuts_gradients(geometry: Geometry) -> float:
         row[:] = geometry.whiten_gradient(unit)
         unit[i] = 0.0
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    smallest, *_, largest = np.linalg.eigvalsh(rows @ rows.T) if len(rows) > 1 else (1.0, 1.0)
-    return PER_ROOT * float(np.sqrt(largest / max(smallest, np.finfo(float).eps)))
+    return gradients_given(rows @ rows.T)
+
+
+def gradients_given(correlations: np.ndarray) -> float:
+    """As `nuts_gradients`, from a matrix of correlations, shape (D, D)."""
+    values = np.linalg.eigvalsh(correlations)
+    return PER_ROOT * float(np.sqrt(values[-1] / max(values[0], np.finfo(float).eps)))
+
+
+def evenly(n: int, most: int) -> np.ndarray:
+    """Return numbers from 0 to n - 1: all of them, or an even choice."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
 def gradient_seconds(problem: Problem) -> float:

@@ -98,9 +98,10 @@ class FireflyMH(FireflyStep):
     acceptance probability of its parameter updates; ``random_walk_scale`` and ``pcn_scale``, step
     sizes in posterior standard deviations; ``step_size`` and ``n_steps`` of trajectories;
     ``transitions``; ``n_rows``, all rows that the draws are conditioned on, wherever they lie;
-    ``bound_violations``, rows met at which the bound exceeds the likelihood by more than rounding,
-    a warning in tuning and a ``RuntimeError`` afterwards; ``non_finite_ratios``, proposals rejected
-    because their density is NaN or infinite. Those of kernels that are not in use are NaN, or zero.
+    ``anchor_moved``, whether the chain has moved its anchor; ``bound_violations``, rows met at
+    which the bound exceeds the likelihood by more than rounding, a warning in tuning and a
+    ``RuntimeError`` afterwards; ``non_finite_ratios``, proposals rejected because their density is
+    NaN or infinite. Those of kernels that are not in use are NaN, or zero.
 
     Chains start from points drawn around the anchor, more dispersed than the posterior, unless
     ``pm.sample`` is given ``initvals``.

@@ -31,6 +31,7 @@ STATS = {
     "n_steps": np.int64,
     "transitions": np.int64,
     "n_rows": np.int64,
+    "anchor_moved": np.bool_,
     "moved": np.bool_,
     "distance": np.float64,
     "log_weight": np.float64,

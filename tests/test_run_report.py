@@ -1,0 +1,154 @@
+"""What a run says of itself from what is saved of it: advice where something is wrong only."""
+
+import arviz as az
+import numpy as np
+import pytest
+
+from pymc_flymc import report
+from tests.support.data import logistic_rows
+from tests.support.steps import logistic_step, sample
+
+CHAINS, DRAWS, ROWS = 4, 500, 100_000
+
+
+def normal_draws(seed=0):
+    return np.random.default_rng(seed).standard_normal((CHAINS, DRAWS, 3))
+
+
+def run_of(draws=None, **changed):
+    """Draws of joint moves in which nothing is wrong, but for statistics that are changed."""
+    beta = normal_draws() if draws is None else draws
+    shape = beta.shape[:2]
+    stats = {
+        "n_bright": 1.0,
+        "likelihood_queries": 2.0,
+        "n_rows": ROWS,
+        "accept": 0.9,
+        "transitions": 2,
+        "moved": True,
+        "log_weight": 0.0,
+        "non_finite_ratios": 0,
+        "anchor_moved": False,
+        "n_steps": 0,
+    } | changed
+    full = {name: np.broadcast_to(np.asarray(value), shape) for name, value in stats.items()}
+    coords = {"column": ["age", "income", "sex"]}
+    return az.from_dict(
+        {"posterior": {"beta": beta}, "sample_stats": full},
+        coords=coords,
+        dims={"beta": ["column"]},
+    )
+
+
+GIVEN_Z = {"log_weight": np.nan, "n_bright": 50.0, "likelihood_queries": 200.0}
+
+
+@pytest.mark.parametrize(
+    ("changed", "moves"),
+    [
+        ({}, "joint moves"),
+        ({"n_steps": 5}, "trajectories through a surrogate"),
+        (GIVEN_Z, "Metropolis updates given brightness"),
+        (GIVEN_Z | {"n_steps": 5}, "Hamiltonian trajectories given brightness"),
+        (GIVEN_Z | {"slice_width": 1.0}, "slices given brightness"),
+        (
+            GIVEN_Z | {"n_steps": 5, "n_rows": 100, "n_bright": 100},
+            "Hamiltonian trajectories, all rows",
+        ),
+    ],
+)
+def test_moves_are_named(changed, moves):
+    assert report(run_of(**changed)).table["moves"] == moves
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"n_steps": 5, "accept": 0.6},
+        GIVEN_Z,
+        GIVEN_Z | {"n_steps": 5},
+        GIVEN_Z | {"slice_width": 1.0, "accept": 1.0},
+        {"anchor_moved": np.arange(CHAINS)[:, None] == 2, "likelihood_queries": 1000.0},
+    ],
+)
+def test_healthy_runs_have_no_advice(changed):
+    assert report(run_of(**changed)).advice == ()
+
+
+stuck = np.ones((CHAINS, DRAWS), bool)
+stuck[1, 100:300] = False
+# Pareto's law with k = 1.2.
+heavy = 1.2 * np.random.default_rng(1).standard_exponential((CHAINS, DRAWS))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"likelihood_queries": 1e7}, "leave out step="),
+        ({"n_bright": 20_000.0}, "logarithms of skewed ones"),
+        ({"moved": stuck}, "a chain was stuck for 200 of 500 draws"),
+        ({"log_weight": heavy}, "Pareto k"),
+        ({"accept": 0.05}, "Only 5 % of the proposals"),
+        ({"non_finite_ratios": 1}, "NaN or infinite at 50 %"),
+    ],
+)
+def test_what_is_wrong_is_said(changed, said):
+    (advice,) = report(run_of(**changed)).advice
+    assert said in advice
+
+
+def test_chains_that_have_not_converged():
+    apart = normal_draws()
+    apart[0, :, 1] += 3.0
+    (advice,) = report(run_of(apart)).advice
+    assert "have not converged, beta[income] last of all" in advice and "FireflyHMC()" in advice
+    (advice,) = report(run_of(apart, **GIVEN_Z | {"n_steps": 5})).advice
+    assert "draws=4000, tune=2000" in advice and "FireflyHMC()" not in advice
+
+
+def test_the_slowest_parameter_and_its_rows():
+    draws = normal_draws()
+    draws[..., 2] = np.repeat(draws[:, ::10, 2], 10, axis=1)  # each lasts for ten draws
+    found = report(run_of(draws, likelihood_queries=10.0)).table
+    assert found["slowest parameter"].startswith("beta[sex], ")
+    rows = float(found["rows read for an effective draw"].removeprefix("about "))
+    # 2,000 draws that read ten rows each, of which 200 are effective; ArviZ's estimate.
+    effective = float(az.ess(draws).min())
+    assert rows == pytest.approx(20_000 / effective, abs=1.0)
+    assert effective == pytest.approx(200, rel=0.3)
+
+
+def test_what_nuts_would_have_read():
+    """The more, the more parameters correlate: the condition number is (1 + r) / (1 - r)."""
+    draws = normal_draws()[..., :2]
+    draws[..., 1] = 0.99 * draws[..., 0] + np.sqrt(1 - 0.99**2) * draws[..., 1]
+    draws = np.concatenate([draws, draws[..., :1] * 0.0], axis=-1)  # and one that is constant
+    said = report(run_of(draws)).table["NUTS would have read"]
+    rows = float(said.removeprefix("about ").replace(",", ""))
+    assert rows == pytest.approx(4.2 * np.sqrt(199) * ROWS, rel=0.1)
+
+
+def test_a_run_that_was_saved(tmp_path):
+    pytest.importorskip("zarr")
+    X, y = logistic_rows(2_000, 3)
+    idata = sample(*logistic_step(X, y, kernel="joint"), draws=400, tune=100)
+    idata.to_zarr(tmp_path / "run")
+    found, again = report(idata), report(az.from_zarr(tmp_path / "run"))
+    assert found == again and found.advice == ()
+    assert found.table["moves"] == "joint moves" and found.table["rows"] == "2,000"
+    assert "sampling took" in found.table
+
+
+def test_notebooks_are_shown_a_table():
+    found = report(run_of(**{"accept": 0.05}))
+    page = found._repr_html_()
+    assert page.count("<tr>") == len(found.table) and page.count("<li>") == 1
+    assert "slowest parameter" in repr(found) and repr(found) == str(found)
+
+
+def test_draws_of_other_steps_are_refused():
+    draws = {"x": np.zeros((2, 10))}
+    for stats in ({}, {"sample_stats": {"lp": np.zeros((2, 10))}}):
+        with pytest.raises(ValueError, match=r"what pm.sample\(step=FireflyMH"):
+            report(az.from_dict({"posterior": draws, **stats}))
