@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import chi
+from pymc_flymc.bounds.radius import chi_quantile
 
 from pymc_flymc.anchor.anchor import AnchorPart
 
@@ -20,7 +20,7 @@ def dimension_of(anchor: AnchorPart) -> int:
 
 def limit_of(anchor: AnchorPart) -> float:
     """Radius up to which remainders have one power, of local constants."""
-    return float(chi.ppf(LOCAL_QUANTILE, dimension_of(anchor)))
+    return chi_quantile(LOCAL_QUANTILE, dimension_of(anchor))
 
 
 def spans_of(metric: np.ndarray, n_predictors: int) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.sparse import diags_array
 from scipy.sparse.linalg import cg
-from scipy.stats import chi
+from pymc_flymc.bounds.radius import chi_moment, chi_quantile
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.regression.matrices import RowMatrix
@@ -85,8 +85,8 @@ def parts_of(anchor: AnchorPart, n_sparse: int) -> Parts:
     free = int(np.count_nonzero(factor[:m].any(axis=1)))
     limit, typical = 0.0, 0.0
     if free:
-        limit = DENSE_WIDTH * float(chi.ppf(DENSE_QUANTILE, free))
-        typical = float(chi.moment(3, free)) ** (1.0 / 3.0)
+        limit = DENSE_WIDTH * chi_quantile(DENSE_QUANTILE, free)
+        typical = chi_moment(3, free) ** (1.0 / 3.0)
     return Parts(precision, reach, within, limit, typical, EFFECT_LIMIT * sds, CUBIC_MEAN * sds)
 
 

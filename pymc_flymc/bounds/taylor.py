@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytensor.tensor as pt
-from scipy.stats import chi
+from pymc_flymc.bounds.radius import chi_moment
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
@@ -158,7 +158,7 @@ class Taylor(Expansion):
         for column in (ROW.near, ROW.beyond):
             raise_to_floor(constants[:, column])
         # At the mean of r^(k+1) over the Laplace approximation.
-        moment = float(chi.moment(self.order + 1, dimension_of(anchor)))
+        moment = chi_moment(self.order + 1, dimension_of(anchor))
         bright = -np.expm1(-constants[:, ROW.near] * moment)
         return Preparation(statistics, constants, bright.astype(np.float32))
 
@@ -180,7 +180,7 @@ class Taylor(Expansion):
         """Rows that a joint move is expected to read, by the local constants of every stride-th."""
         anchor, total = problem.own, 0.0
         spans = spans_of(metric_of(anchor)[0], problem.design.n_predictors)
-        moment = float(chi.moment(self.order + 1, dimension_of(anchor)))
+        moment = chi_moment(self.order + 1, dimension_of(anchor))
         limit = limit_of(anchor)
         for _, x, eta, y in iterate_rows(problem.design, problem.y, anchor.w, stride):
             kappa = self.remainders(problem.likelihood, eta, x, y, spans, limit)[0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +12,12 @@ from pymc_flymc.compat import private
 
 __all__ = ["pareto_index"]
 
-_psislw = private(
-    "arviz_stats.base:array_stats.psislw", "proposals with heavy tails go without a warning"
-)
+
+@functools.cache
+def _psislw() -> Any:
+    """Return ArviZ's fit, whose import takes as long as that of PyMC: with the first chain's end."""
+    lost = "proposals with heavy tails go without a warning"
+    return private("arviz_stats.base:array_stats.psislw", lost)
 
 
 def pareto_index(log_weights: np.ndarray) -> float:
@@ -36,5 +41,5 @@ def pareto_index(log_weights: np.ndarray) -> float:
     """
     with np.errstate(all="ignore"), suppress(ValueError):  # of a tail of equal weights
         # ArviZ is for weights of leave-one-out validation, reciprocals of the likelihoods it takes.
-        return float(_psislw(-log_weights)[1])
+        return float(_psislw()(-log_weights)[1])
     return np.nan

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi
+from pymc_flymc.bounds.radius import chi_moment
 
 from pymc_flymc.bounds.bound import Problem
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
@@ -64,7 +64,7 @@ def prepare_rates(problem: Problem, bound: Taylor) -> tuple[Rates, list[Any], np
     assert isinstance(stored, SourceRows)
     metric, ridge = metric_of(anchor)
     limit = limit_of(anchor)
-    moment = float(chi.moment(bound.order + 1, dimension_of(anchor)))
+    moment = chi_moment(bound.order + 1, dimension_of(anchor))
     spans = spans_of(metric, problem.design.n_predictors)
     rates = Rates(bound, problem.likelihood, anchor.w, spans, limit, moment)
     tables, sums = stored.source.prepare(partial(_bound_partition, stored.builder, rates))

@@ -1,0 +1,23 @@
+"""The chi distribution, of the norm of a standard normal vector.
+
+SciPy has it in `scipy.stats`, whose import takes as long as that of PyMC.
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import gammaincinv, gammaln
+
+__all__ = ["chi_moment", "chi_quantile"]
+
+
+def chi_quantile(probability: float, degrees: float) -> float:
+    """Return the norm that such a vector of so many elements exceeds with one minus this."""
+    return math.sqrt(2.0 * float(gammaincinv(degrees / 2.0, probability)))
+
+
+def chi_moment(order: float, degrees: float) -> float:
+    """Return the mean of the norm to a power."""
+    ratio = gammaln((degrees + order) / 2.0) - gammaln(degrees / 2.0)
+    return math.exp(0.5 * order * math.log(2.0) + float(ratio))
