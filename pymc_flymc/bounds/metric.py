@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from pymc_flymc.bounds.radius import chi_quantile
 
 from pymc_flymc.anchor.anchor import AnchorPart
+from pymc_flymc.bounds.radius import chi_quantile
 
 __all__ = ["dimension_of", "limit_of", "metric_of", "spans_of"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.sparse import diags_array
 from scipy.sparse.linalg import cg
-from pymc_flymc.bounds.radius import chi_moment, chi_quantile
 
 from pymc_flymc.anchor.anchor import AnchorPart
+from pymc_flymc.bounds.radius import chi_moment, chi_quantile
 from pymc_flymc.regression.matrices import RowMatrix
 
 __all__ = ["Parts", "parts_of"]

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc_flymc.bounds.radius import chi_moment
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
+from pymc_flymc.bounds.radius import chi_moment
 from pymc_flymc.bounds.remainder import Expansion, near_and_beyond, remainder
 from pymc_flymc.kernels.dark_rates import FLOOR
 from pymc_flymc.kernels.layout import POWERS, ROW, Powers
@@ -94,7 +94,7 @@ class Taylor(Expansion):
     of two elements of the distance from the anchor, that of the reference class, zero, among them,
     :math:`c_n` the largest standard deviation of such a difference, and the derivatives are those
     along directions of range one. Of predictors of different kinds, such as those of counts and of
-    their zeros, each has a :math:`c_n` of its own, and :math:`\\kappa_n` is the largest third
+    their zeros, each has a :math:`c_n` of its own, and :math:`\kappa_n` is the largest third
     derivative along directions within these, over six.
 
     Where there are effects of groups, moves given z take the form `TaylorInParts` of the second

@@ -15,7 +15,7 @@ __all__ = ["pareto_index"]
 
 @functools.cache
 def _psislw() -> Any:
-    """Return ArviZ's fit, whose import takes as long as that of PyMC: with the first chain's end."""
+    """Return the fit of ArviZ, whose import takes as long as that of PyMC."""
     lost = "proposals with heavy tails go without a warning"
     return private("arviz_stats.base:array_stats.psislw", lost)
 

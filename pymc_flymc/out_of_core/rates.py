@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pymc_flymc.bounds.radius import chi_moment
 
 from pymc_flymc.bounds.bound import Problem
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
+from pymc_flymc.bounds.radius import chi_moment
 from pymc_flymc.bounds.taylor import Packed, Taylor, cubic_form, table_of
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.out_of_core.design_builder import DesignBuilder

@@ -284,8 +284,8 @@ class KernelSelection:
     def _with_all_rows(self) -> tuple[Target, Tuner]:
         target = self._build([AllRows()] * len(self.problems), HAMILTONIAN)
         log.info(
-            f"all {self.n_rows:,} rows are read in every step, for no subset pays: this is a few "
-            "times as fast as pm.sample(), at best"
+            f"all {self.n_rows:,} rows are read in every step, for no subset pays: this is at "
+            "best some ten times as fast as pm.sample()"
         )
         return target, self._tuner(HAMILTONIAN)
 

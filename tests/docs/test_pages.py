@@ -8,6 +8,7 @@ import sys
 import matplotlib
 import pytest
 
+import pymc_flymc
 from examples.support_table import README, with_table
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 
@@ -39,6 +40,12 @@ def test_every_page_is_in_the_index():
     index = (DOCS / "index.md").read_text()
     listed = set(re.findall(r"^(\w+)$", index, re.M))
     assert {page.stem for page in DOCS.glob("*.md")} - {"index"} == listed
+
+
+def test_everything_public_is_in_the_reference():
+    page = (DOCS / "api.md").read_text()
+    for name in pymc_flymc.__all__:
+        assert re.search(rf"^\.\. auto\w+:: {name}$", page, re.M), name
 
 
 def test_every_statistic_is_explained():
