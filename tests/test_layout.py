@@ -28,6 +28,7 @@ ORDER = (
     "sampling",
     "run_report",
     "out_of_core",
+    "checkpoint",
     "steps",
 )
 #: Names in several folders: of a kernel, what it learns and its step; a bound and a likelihood;

@@ -53,8 +53,8 @@ require(
     "the model and its data travel to each chain's process",
 )
 require(
-    {"model", "var_names"} <= set(inspect.signature(sample).parameters),
-    "pm.sample's arguments model and var_names",
+    {"model", "random_seed", "var_names"} <= set(inspect.signature(sample).parameters),
+    "pm.sample's arguments model, random_seed and var_names",
     "a step built in another model, and records as long as the data, go without a word",
 )
 

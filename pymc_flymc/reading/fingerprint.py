@@ -16,6 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import CustomDistRV, CustomSymbolicDistRV
 from pymc_flymc.graphs.content_hash import arrays_of, content_hash
+from pymc_flymc.graphs.structure import structure_of
 
 __all__ = ["Fingerprint"]
 
@@ -60,7 +61,7 @@ class Fingerprint:
         variables = _variables(model)
         data = {
             leaf: [(array, content_hash(array)) for array in arrays_of(leaf)]
-            for leaf in graph_inputs([*variables, *_custom_densities(model)])
+            for leaf in graph_inputs(_graphs(model))
         }
         return cls(model, variables, data, identity, b"" if identity is None else identity())
 
@@ -93,6 +94,15 @@ class Fingerprint:
         # containers that change places are other data.
         hashes = [each for parts in self.data.values() for _, each in parts]
         return blake2b(b"".join([*hashes, self.rows]), digest_size=16).hexdigest()
+
+    @property
+    def structure(self) -> str:
+        """A name of the model but for its data, the same in each process."""
+        return structure_of(_graphs(self.model))
+
+
+def _graphs(model: Model) -> list[Variable]:
+    return [*_variables(model), *_custom_densities(model)]
 
 
 def _custom_densities(model: Model) -> list[TensorVariable]:

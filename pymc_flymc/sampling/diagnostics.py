@@ -50,26 +50,36 @@ class ChainDiagnostics:
         self._moved: list[bool] = []
         self._log_weights: list[float] = []
 
-    def statistics(self, chain: Any, before: np.ndarray, tuning: bool) -> dict[str, Any]:
-        """Return `STATISTICS` of a draw.
+    def statistics(self, chain: Any, before: np.ndarray) -> dict[str, Any]:
+        """Return `STATISTICS` of a draw, but for the warning.
 
         Parameters
         ----------
         chain : FireflyChain or BatchChain
         before : ndarray, shape (D,)
             Parameters before the draw.
+        """
+        v = chain.state.v
+        return {
+            "moved": bool((before != chain.state.theta).any()),
+            "distance": math.sqrt(v @ v),
+            "log_weight": chain.log_weight,
+        }
+
+    def warning(self, statistics: dict[str, Any], tuning: bool) -> SamplerWarning | None:
+        """Return the warning that goes with a draw.
+
+        Parameters
+        ----------
+        statistics : dict
+            Of the draw.
         tuning : bool
             Whether the chain still tunes: then nothing is kept.
         """
-        v, log_weight = chain.state.v, chain.log_weight
-        moved = bool((before != chain.state.theta).any())
-        trouble = None if tuning else self.record(moved, log_weight)
-        return {
-            "moved": moved,
-            "distance": math.sqrt(v @ v),
-            "log_weight": log_weight,
-            "warning": trouble and SamplerWarning(WarningType.CONVERGENCE, trouble, "warn"),
-        }
+        if tuning:
+            return None
+        trouble = self.record(statistics["moved"], statistics["log_weight"])
+        return trouble and SamplerWarning(WarningType.CONVERGENCE, trouble, "warn")
 
     def record(self, moved: bool, log_weight: float) -> str | None:
         """Record a draw; with the last one return what is wrong with all of them.

@@ -60,6 +60,26 @@ class Sampler:
             target = self.anchors.target_at(anchor)
         return self.tuner.new_chain(target or self.target, self.brightness, anchor)
 
+    def start(
+        self, chain: FireflyChain, rng: np.random.Generator, theta: np.ndarray | None = None
+    ) -> None:
+        """Start a chain at given unconstrained parameters, or else dispersed around the anchor.
+
+        Raises
+        ------
+        ValueError
+            If the density is zero there.
+        """
+        if theta is None:
+            if not chain.start_dispersed(rng):
+                raise ValueError(
+                    "Firefly: found no starting point of finite density around the anchor"
+                )
+        elif not np.isfinite(chain.start_at(rng, theta)):
+            chain.started = False  # no chain goes on from here
+            raise ValueError("Firefly: the model's log density is not finite at initvals")
+        self.tuner.started(chain, rng, dispersed=theta is None)
+
     def learn(
         self, chain: FireflyChain, tuning: Tuning, rng: np.random.Generator
     ) -> tuple[FireflyChain, Tuning]:

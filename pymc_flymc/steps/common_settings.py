@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 
 from pytensor.graph.basic import Variable
@@ -18,6 +19,7 @@ def check_common(
     transitions: object,
     anchor: object,
     initial_point: object,
+    checkpoint: object,
 ) -> None:
     """Refuse settings of the wrong kind; None stands for the default of each.
 
@@ -39,3 +41,5 @@ def check_common(
     check(good, "anchor", "a dict of values by names of free variables, or None", anchor)
     good = initial_point is None or isinstance(initial_point, Mapping)
     check(good, "initial_point", "a dict like model.initial_point(), or None", initial_point)
+    good = checkpoint is None or isinstance(checkpoint, str | os.PathLike)
+    check(good, "checkpoint", "the path of a folder, or None", checkpoint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
@@ -53,7 +54,7 @@ class FireflyHMC(FireflyStep):
         tuning window's draws. "auto" is dense up to a few hundred parameters; beyond, elements
         of large variables have a variance each, and covariances with the others. "isotropic" has
         one variance for all parameters, as in the paper.
-    transitions, anchor, model, rng, initial_point
+    transitions, anchor, model, rng, initial_point, checkpoint
         As in `FireflyMH`.
 
     Raises
@@ -102,11 +103,12 @@ class FireflyHMC(FireflyStep):
         model: Model | None = None,
         rng: RandomGenerator = None,
         initial_point: PointType | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         good = is_number(path_length) and 0 < path_length < np.inf
         check(good, "path_length", "a positive number", path_length)
         self._prepare(bound, float(path_length), target_accept, metric)
-        self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
+        self._build(vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint)
 
     def _prepare(self, bound: Any, length: float, target_accept: float, metric: str) -> None:
         """Check and keep settings."""
@@ -146,7 +148,7 @@ class FireflyMALA(FireflyHMC):
     target_accept : float, default 0.574
         Mean acceptance probability that the step size is tuned to; optimal for many
         parameters (Roberts & Rosenthal 1998).
-    metric, transitions, anchor, model, rng, initial_point
+    metric, transitions, anchor, model, rng, initial_point, checkpoint
         As in `FireflyHMC`.
 
     Raises
@@ -179,6 +181,7 @@ class FireflyMALA(FireflyHMC):
         model: Model | None = None,
         rng: RandomGenerator = None,
         initial_point: PointType | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         self._prepare(bound, 0.0, target_accept, metric)
-        self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
+        self._build(vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -82,6 +83,12 @@ class FireflyMH(FireflyStep):
         ``pm.sample`` hands each chain a generator of its own.
     initial_point : dict, optional
         Default starting point of the model on the unconstrained scale.
+    checkpoint : str or path, optional
+        Folder in which the run is kept, so that it goes on when the same script is run after its
+        process was killed: draws and statistics are those of a run that was never interrupted, to
+        the last bit. It needs ``pm.sample(random_seed=...)``. The folder is made if it is not
+        there; that of another run is refused, with what differs. See "Go on after a kill" in the
+        documentation.
 
     Raises
     ------
@@ -152,6 +159,7 @@ class FireflyMH(FireflyStep):
         model: Model | None = None,
         rng: RandomGenerator = None,
         initial_point: PointType | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         check_settings(bound, brightness, proposal, kernel)
         source = None
@@ -162,7 +170,8 @@ class FireflyMH(FireflyStep):
             check_out_of_core(bound, brightness, proposal, kernel)
             source = source_of(of_table(data, modelcontext(model)), client)
         self._bound_setting, self._settings = bound, (brightness, proposal, kernel)
-        self._build(vars, brightness, transitions, anchor, model, rng, initial_point, source)
+        common = vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint
+        self._build(*common, source)
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray

@@ -13,6 +13,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.comparison import check_agreement
+from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.bounds import Problem
@@ -68,6 +69,7 @@ def read(
     initial_point: PointType | None,
     bound: BoundSetting,
     source: RowSource | None = None,
+    kept: Anchor | None = None,
 ) -> Setup:
     """Read a model with its data of now, and find its anchor or take the one given.
 
@@ -77,6 +79,8 @@ def read(
         As of a step; None for all free variables, a search, and the model's own.
     source : RowSource, optional
         Of rows that are out of core.
+    kept : Anchor, optional
+        What was found for this model and these settings before.
     """
     if source is None:
         found = read_model(model, vars)
@@ -107,7 +111,9 @@ def read(
         others_layout,
     )
     finder = ModeFinder(expanded_density(graph, of_others), found.regressions, layout)
-    if anchor is None:
+    if kept is not None:
+        at = kept
+    elif anchor is None:
         at = finder.find(theta)
         log.info(
             f"posterior mode found in {at.passes:.1f} passes over the rows of "

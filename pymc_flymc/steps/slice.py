@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
@@ -41,7 +42,7 @@ class FireflySlice(FireflyStep):
         Whether a transition updates along each standardised coordinate in turn, along one direction
         that is random in standardised coordinates, or along one that is random in the parameters
         themselves, on the unconstrained scale, as in the paper.
-    transitions, anchor, model, rng, initial_point
+    transitions, anchor, model, rng, initial_point, checkpoint
         As in `FireflyMH`.
 
     Raises
@@ -78,11 +79,12 @@ class FireflySlice(FireflyStep):
         model: Model | None = None,
         rng: RandomGenerator = None,
         initial_point: PointType | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         check_bound_setting(bound)
         check_choice("direction", direction, DIRECTIONS)
         self._bound_setting, self._direction = bound, direction
-        self._build(vars, brightness, transitions, anchor, model, rng, initial_point)
+        self._build(vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint)
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray

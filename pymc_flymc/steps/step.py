@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -20,6 +21,9 @@ from pymc_flymc.agreement.compiled import check_compiled
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.bounds.setting import BoundSetting
+from pymc_flymc.checkpoint.folder import Checkpoint
+from pymc_flymc.checkpoint.journal import Journal
+from pymc_flymc.checkpoint.run_identity import check_seeded
 from pymc_flymc.compat.pymc import CONSTRUCTION, ProgressColumns
 from pymc_flymc.errors import warn
 from pymc_flymc.reading.fingerprint import Fingerprint
@@ -36,6 +40,7 @@ from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.common_settings import check_common
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
 from pymc_flymc.steps.lifetime import end_with_parent
+from pymc_flymc.steps.recording import begin_chain, begin_run, keep_run
 from pymc_flymc.steps.running import check_model, warn_of_recording
 from pymc_flymc.steps.setup import read
 from pymc_flymc.target.resampling import Resampling
@@ -46,6 +51,9 @@ if TYPE_CHECKING:
     from pymc_flymc.out_of_core.target import BatchTarget
 
 __all__ = ["FireflyStep"]
+
+#: Attributes that do not travel to other processes.
+_STAYS = CONSTRUCTION, "_chain", "_model", "_fingerprint", "_asked", "_source", "_journal"
 
 
 @dataclass_state
@@ -93,10 +101,11 @@ class FireflyStep(ProgressColumns, BlockedStep):
         model: Model | None,
         rng: RandomGenerator,
         initial_point: PointType | None,
+        checkpoint: str | os.PathLike[str] | None,
         source: RowSource | None = None,
     ) -> None:
         """Keep what was asked for, and read the model."""
-        check_common(vars, brightness, transitions, anchor, initial_point)
+        check_common(vars, brightness, transitions, anchor, initial_point, checkpoint)
         self.rng = get_random_generator(rng)
         self.tune = True
         self._brightness = brightness
@@ -104,6 +113,8 @@ class FireflyStep(ProgressColumns, BlockedStep):
         self._model: Model | None = modelcontext(model)
         self._asked = vars, anchor, initial_point
         self._source, self._interrupts = source, Interrupts()
+        self._checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
+        self._journal: Journal | None = None
         self._fingerprint: Fingerprint | None = None
         self._read()
 
@@ -123,7 +134,8 @@ class FireflyStep(ProgressColumns, BlockedStep):
         self._diagnostics = ChainDiagnostics(0)
         source = self._source
         fingerprint = Fingerprint.of(self._model, None if source is None else source.identity)
-        reading = read(self._model, *self._asked, self._bound_setting, self._source)
+        kept = begin_run(self, self._checkpoint, fingerprint)
+        reading = read(self._model, *self._asked, self._bound_setting, self._source, kept)
         self._vars, self._per_row = reading.vars, reading.per_row
         self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
         self._layout, self._others_layout = reading.layout, reading.others_layout
@@ -139,6 +151,7 @@ class FireflyStep(ProgressColumns, BlockedStep):
             seconds = functools.partial(target.seconds, others)
             warn_of_full_passes(reading.full_passes, names, seconds)
         self.sampler = Sampler(target, tuner, brightness, self._transitions, anchors)
+        keep_run(self._checkpoint, reading.problems[0].anchor, target, tuner)
         self._fingerprint, self.data = fingerprint, fingerprint.digest
 
     def _refresh(self, in_place: bool) -> None:
@@ -163,6 +176,8 @@ class FireflyStep(ProgressColumns, BlockedStep):
         """
         if self._model is not None:
             check_model(self._model, type(self).__name__)
+        if self._checkpoint is not None:
+            check_seeded(type(self).__name__)
         self._refresh(in_place=self._chain is None)
         return self._vars
 
@@ -200,19 +215,34 @@ class FireflyStep(ProgressColumns, BlockedStep):
         self._diagnostics = ChainDiagnostics(draws)
         self.tune = tune > 0
         self.tuning = self.sampler.new_tuning(tune)
+        self._journal = begin_chain(self, self._checkpoint, self._layout.size, tune, draws)
         self._interrupts.begin(tune + draws)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
-        """Make the transitions of one draw."""
+        """Make the transitions of one draw, or return one that is on record."""
         if self._chain is None or self.tuning is None:
             self.setup_chain(self.rng, 0, 1)
         self._interrupts.check()
+        theta, others = self._layout.ravel(point), self._others_layout.ravel(point)
+        journal = self._journal
+        recorded = None if journal is None else journal.replay(theta, others)
+        drawn, stats = recorded or self._draw(theta, others)
+        if journal is not None and recorded is None and journal.record(theta, others, drawn, stats):
+            journal.save(self.sampling_state)
+        stats["warning"] = self._diagnostics.warning(stats, self.tune)
+        # All keys, in their order; never in place: the point may be memory shared with PyMC.
+        return {**point, **self._layout.unravel(drawn)}, [stats]
+
+    def _draw(self, theta: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
+        """Make the transitions of one draw; return its parameters, to be copied, and statistics."""
         chain, tuning = self._chain, self.tuning
         assert chain is not None and tuning is not None
-        theta = self._layout.ravel(point)
-        chain.set_others(self._others_layout.ravel(point))
+        chain.set_others(others)
         if not chain.started:
-            self.tuner.started(chain, self.rng, dispersed=self._start(chain, theta))
+            given = not np.array_equal(theta, self._default_theta)
+            if given:
+                check_start(theta, self._layout)
+            self.sampler.start(chain, self.rng, theta if given else None)
         elif not np.array_equal(theta, self._layout.round(chain.state.theta)):
             # Someone else moved our variables: z is drawn again from its conditional distribution.
             chain.start_at(self.rng, theta)
@@ -225,21 +255,19 @@ class FireflyStep(ProgressColumns, BlockedStep):
             with reporting(type(self).__name__):
                 chain, tuning = self.sampler.learn(chain, tuning, self.rng)
             self._chain, self.tuning = chain, tuning
-        stats = {
+        return chain.state.theta, {
             "n_bright": chain.n_bright,
             "likelihood_queries": chain.take_queries(),
             "accept": accept,
             "transitions": transitions,
             "n_rows": self._n_rows,
             "anchor_moved": chain.anchor is not None,
-            **self._diagnostics.statistics(chain, before, self.tune),
+            **self._diagnostics.statistics(chain, before),
             "bound_violations": violations,
             "non_finite_ratios": not_finite,
             **self._unused,
             **self.tuner.statistics(chain),
         }
-        # All keys, in their order; never in place: the point may be memory shared with PyMC.
-        return {**point, **self._layout.unravel(chain.state.theta)}, [stats]
 
     def _report(self, violation: str) -> None:
         """Raise an error for a violated bound, or warn once for each chain while it tunes."""
@@ -249,19 +277,6 @@ class FireflyStep(ProgressColumns, BlockedStep):
         if not self._has_warned:
             warn(f"{name}: while it tunes, {violation}")
             self._has_warned = True
-
-    def _start(self, chain: FireflyChain, theta: np.ndarray) -> bool:
-        """Start a chain at parameters that were given, or else around the anchor: whether so."""
-        name = type(self).__name__
-        if not np.array_equal(theta, self._default_theta):
-            check_start(theta, self._layout)
-            if not np.isfinite(chain.start_at(self.rng, theta)):
-                chain.started = False  # no chain goes on from here
-                raise ValueError(f"{name}: the model's log density is not finite at initvals")
-            return False
-        if not chain.start_dispersed(self.rng):
-            raise ValueError(f"{name}: found no starting point of finite density around the anchor")
-        return True
 
     @property
     def chain(self) -> FireflyChain | None:
@@ -287,14 +302,13 @@ class FireflyStep(ProgressColumns, BlockedStep):
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle without the model, which holds the data: they travel as a file."""
         self._refresh(in_place=True)
-        dropped = (CONSTRUCTION, "_chain", "_model", "_fingerprint", "_asked", "_source")
-        state = {k: v for k, v in self.__dict__.items() if k not in dropped}
+        state = {k: v for k, v in self.__dict__.items() if k not in _STAYS}
         return _rebuild, (type(self), state, self.chain_state)
 
 
 def _rebuild(cls: type, state: dict[str, Any], chain_state: dict[str, Any] | None) -> FireflyStep:
     step: FireflyStep = object.__new__(cls)
     step.__dict__.update(state)
-    step._chain = step._model = None
+    step._chain = step._model = step._journal = None
     step.chain_state = chain_state
     return step

@@ -1,0 +1,53 @@
+"""Files that hold either what was written last or what was written before, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+__all__ = ["read_object", "write_object"]
+
+_SIZE = 16
+
+
+def write_object(path: Path, content: Any) -> None:
+    """Put an object into a file, in place of what was there.
+
+    A process that is killed meanwhile leaves the file as it was. So does a power cut, where the
+    system keeps to the promise of ``fsync``.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; then the file is as it was.
+    """
+    pickled = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
+    new = path.with_name(f"{path.name}.new")
+    with new.open("wb") as file:
+        file.write(blake2b(pickled, digest_size=_SIZE).digest())
+        file.write(pickled)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+    if os.name == "posix":  # the name lies in the folder, which is another file
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read_object(path: Path) -> Any:
+    """Return the object in a file; None if there is no file, or a damaged one."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    digest, pickled = content[:_SIZE], content[_SIZE:]
+    # Before it is looked at: what has been cut off could be taken for another object.
+    if blake2b(pickled, digest_size=_SIZE).digest() != digest:
+        return None
+    return pickle.loads(pickled)

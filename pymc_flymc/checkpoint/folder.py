@@ -1,0 +1,137 @@
+"""The folder of a run that can go on after it was killed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+
+from pymc_flymc.anchor.anchor import Anchor
+from pymc_flymc.checkpoint.files import read_object, write_object
+from pymc_flymc.checkpoint.journal import Journal
+from pymc_flymc.checkpoint.lock import hold, hold_too
+from pymc_flymc.checkpoint.record_format import RecordFormat
+from pymc_flymc.checkpoint.run_identity import SEED, check_same, written
+from pymc_flymc.reporting import log
+
+__all__ = ["Checkpoint"]
+
+
+class Checkpoint:
+    """What the steps and chains of one run keep in a folder.
+
+    Parameters
+    ----------
+    folder : str or path
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder).absolute()  # chains' processes may be elsewhere
+        self._identity: dict[str, str] = {}
+        self._is_new = True
+
+    @property
+    def _run(self) -> Path:
+        return self.folder / "run"
+
+    @property
+    def _anchor(self) -> Path:
+        return self.folder / "anchor"
+
+    def begin(self, identity: Mapping[str, str]) -> Anchor | None:
+        """Take the folder for a run; return the anchor that was found when the run first began.
+
+        Parameters
+        ----------
+        identity : mapping
+            As of `identity_of_run`.
+
+        Raises
+        ------
+        ValueError
+            If it is the folder of another run or of one in a live process, or cannot be written to.
+        """
+        with self._usable():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                hold(self.folder)
+            except BlockingIOError as error:
+                raise ValueError(
+                    f"checkpoint: {self.folder} is in use by process {error.strerror}. Wait until "
+                    "it has ended, or end it; another run needs another folder"
+                ) from None
+            before = read_object(self._run)
+        self._identity, self._is_new = dict(identity), before is None
+        if before is None:
+            return None
+        check_same(self.folder, before["identity"], identity)
+        log.info(f"a run that was begun before goes on: {self.folder}")
+        anchor: Anchor | None = read_object(self._anchor)
+        return anchor
+
+    def keep(self, anchor: Anchor, prepared: str) -> None:
+        """Keep the anchor of a run that begins; check that one that goes on is prepared as before.
+
+        Parameters
+        ----------
+        prepared : str
+            A hash of what chains depend on.
+
+        Raises
+        ------
+        ValueError
+            If numbers differ, or cannot be written.
+        """
+        if self._is_new:
+            with self._usable():
+                write_object(self._anchor, anchor)
+                write_object(self._run, {"identity": self._identity, "prepared": prepared})
+            self._is_new = False
+            return
+        before = read_object(self._run)["prepared"]
+        if before != prepared:
+            raise ValueError(
+                f"checkpoint: what is computed before sampling is not what it was, to the last "
+                f"bit, when the run in {self.folder} began: another processor or another BLAS may "
+                "be the reason. Go on there where it began, or give another folder"
+            )
+
+    def journal(
+        self, rng: np.random.Generator, tune: int, n_draws: int, form: RecordFormat
+    ) -> Journal:
+        """Return the journal of the chain that has a generator.
+
+        Parameters
+        ----------
+        rng : Generator
+            As the chain is given it.
+        tune, n_draws : int
+            Draws of tuning, and all draws.
+        form : RecordFormat
+
+        Raises
+        ------
+        ValueError
+            If the chain that was recorded has another seed, or tuned for longer or shorter.
+        """
+        hold_too(self.folder)
+        # The same for a chain however many there are, and wherever it runs.
+        key = getattr(rng.bit_generator.seed_seq, "spawn_key", ())
+        seed = blake2b(written(rng.bit_generator.state).encode(), digest_size=8).hexdigest()
+        chain = {"tune": str(tune), SEED: seed}
+        path = self.folder / "-".join(["chain", *map(str, key)])
+        return Journal(path, chain, n_draws, form)
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ValueError(
+                f"checkpoint: {self.folder} cannot be used ({error}): it must be a folder that can "
+                "be written to, or a place where one can be made"
+            ) from error

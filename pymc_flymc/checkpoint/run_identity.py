@@ -1,0 +1,134 @@
+"""What a run depends on, in words that tell it from others."""
+
+from __future__ import annotations
+
+import inspect
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.compat.pymc import arguments_of_sample
+from pymc_flymc.graphs.content_hash import content_hash
+from pymc_flymc.reading.fingerprint import Fingerprint
+
+__all__ = ["SEED", "check_same", "check_seeded", "identity_of_run", "identity_of_target", "written"]
+
+#: Packages whose versions draws may depend on, to the last bit.
+PACKAGES = "pymc-flymc", "pymc", "pytensor", "numba", "numpy", "scipy"
+#: Settings of a step that say nothing of its draws, or are seen in the model and its data.
+NO_MATTER = ("checkpoint", "client", "data", "model", "rng")
+#: What is told by its hash: there is nothing to show.
+SEED = "random_seed"
+HASHED = "model", "data", SEED
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def identity_of_run(
+    step: type, vars: Sequence[Any], settings: Mapping[str, Any], fingerprint: Fingerprint
+) -> dict[str, str]:
+    """Return what all chains of a run depend on, by names that users know.
+
+    Parameters
+    ----------
+    step : type
+    vars : sequence of variables
+        As a step is given them.
+    settings : mapping
+        Those that were given; the others have their defaults.
+    fingerprint : Fingerprint
+        Of the model and its data.
+    """
+    found = {
+        "step": step.__name__,
+        "model": fingerprint.structure,
+        "data": fingerprint.digest,
+        "vars": ", ".join(str(getattr(each, "name", each)) for each in vars),
+    }
+    for name, parameter in inspect.signature(step).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY and name not in NO_MATTER:
+            found[name] = written(settings.get(name, parameter.default))
+    python = {"version of Python": ".".join(platform.python_version_tuple()[:2])}
+    return found | python | {f"version of {each}": version(each) for each in PACKAGES}
+
+
+def identity_of_target(target: Any, tuner: Any) -> str:
+    """Return a hash of numbers that chains share, and that change in the last bit with any row's.
+
+    Parameters
+    ----------
+    target : Target or BatchTarget
+    tuner : Tuner
+    """
+    names = [type(tuner).__name__, written(target.geometry._fields)]
+    found = blake2b(digest_size=16)
+    for part in target.parts:
+        names += [written(part.bound), repr(part.expected_bright)]
+        found.update(content_hash(part.statistics))
+    for array in target.geometry:
+        found.update(content_hash(array))
+    found.update("\n".join(names).encode())
+    return found.hexdigest()
+
+
+def check_same(folder: Path, then: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Refuse to go on with a run, or a chain, that depends on something else than it began with.
+
+    Raises
+    ------
+    ValueError
+        It says what differs.
+    """
+    differences = []
+    for name in {**then, **now}:
+        before, after = (each.get(name, "nothing") for each in (then, now))
+        if before != after:
+            seen = "" if name in HASHED else f" ({before} there, {after} here)"
+            differences.append(name + seen)
+    if differences:
+        raise ValueError(
+            f"checkpoint: {folder} is the folder of a run with other {', '.join(differences)}. "
+            "Give another folder, or delete this one to start again"
+        )
+
+
+def check_seeded(name: str) -> None:
+    """Refuse to begin to sample without a seed.
+
+    Parameters
+    ----------
+    name : str
+        Of the step.
+
+    Raises
+    ------
+    ValueError
+    """
+    arguments = arguments_of_sample()
+    if arguments is not None and arguments.get("random_seed") is None:
+        raise ValueError(
+            f"{name}: checkpoint= needs a seed, as in pm.sample(random_seed=1): when the run goes "
+            "on, chains are known by theirs"
+        )
+
+
+def written(value: Any) -> str:
+    """Return a setting as text that is equal, in any process, for equal settings."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k}: {written(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(written, value)) + "]"
+    if isinstance(value, np.ndarray):
+        return f"array of shape {value.shape} {content_hash(value).hex()}"
+    if type(value).__repr__ is object.__repr__:  # its address: a bound, say
+        return f"{type(value).__name__}({', '.join(_settings(value))})"
+    return _ADDRESS.sub("", repr(value))
+
+
+def _settings(value: Any) -> list[str]:
+    return [f"{name}={written(each)}" for name, each in vars(value).items()]

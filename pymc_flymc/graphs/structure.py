@@ -1,0 +1,46 @@
+"""What graphs compute, but for the arrays that they hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import toposort
+
+from pymc_flymc.graphs.content_hash import arrays_of
+
+__all__ = ["structure_of"]
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+
+
+def structure_of(graphs: Sequence[Variable]) -> str:
+    """Return a name of graphs that is the same for equal ones in each process.
+
+    It depends on operations, names, types, and constants that are scalars.
+    """
+    return blake2b("\n".join(_lines(graphs)).encode(), digest_size=16).hexdigest()
+
+
+def _lines(graphs: Sequence[Variable]) -> list[str]:
+    lines: list[str] = []
+    numbers: dict[Variable, int] = {}
+
+    def number(variable: Variable) -> int:
+        if variable not in numbers:
+            numbers[variable] = len(numbers)
+            value = ""
+            if isinstance(variable, Constant) and not any(a.ndim for a in arrays_of(variable)):
+                value = str(variable.data)
+            lines.append(_ADDRESS.sub("", f"{variable.name} {variable.type} {value}"))
+        return numbers[variable]
+
+    for node in toposort(graphs):
+        lines.append(f"{[number(each) for each in node.inputs]}")
+        lines.append(_ADDRESS.sub("", f"{node.op} {[number(each) for each in node.outputs]}"))
+        inner = getattr(node.op, "inner_outputs", None)
+        if inner is not None:
+            lines += _lines(inner)
+    return [*lines, f"{[number(each) for each in graphs]}"]

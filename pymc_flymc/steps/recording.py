@@ -1,0 +1,56 @@
+"""What a step with a checkpoint keeps of its run and its chains, and what it takes from there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pymc_flymc.anchor.anchor import Anchor
+from pymc_flymc.checkpoint.folder import Checkpoint
+from pymc_flymc.checkpoint.journal import Journal
+from pymc_flymc.checkpoint.record_format import RecordFormat
+from pymc_flymc.checkpoint.run_identity import identity_of_run, identity_of_target
+from pymc_flymc.compat.pymc import CONSTRUCTION
+from pymc_flymc.reading.fingerprint import Fingerprint
+
+__all__ = ["begin_chain", "begin_run", "keep_run"]
+
+
+def begin_run(step: Any, checkpoint: Checkpoint | None, fingerprint: Fingerprint) -> Anchor | None:
+    """Take the folder for a step's run; return the anchor that was found when it first began."""
+    if checkpoint is None:
+        return None
+    (given, *_), settings = getattr(step, CONSTRUCTION)
+    return checkpoint.begin(identity_of_run(type(step), given, settings, fingerprint))
+
+
+def keep_run(checkpoint: Checkpoint | None, anchor: Anchor, target: Any, tuner: Any) -> None:
+    """Keep what has been prepared for a run, or check that it is what it was."""
+    if checkpoint is not None:
+        checkpoint.keep(anchor, identity_of_target(target, tuner))
+
+
+def begin_chain(
+    step: Any, checkpoint: Checkpoint | None, n_parameters: int, tune: int, draws: int
+) -> Journal | None:
+    """Begin to record a step's chain, or let it go on from what is recorded of it.
+
+    Parameters
+    ----------
+    step : FireflyStep
+        Ready for the chain's first draw. It comes back in the state that follows the last draw on
+        record.
+    n_parameters : int
+    tune, draws : int
+        Draws of tuning, and after it.
+    """
+    if checkpoint is None:
+        return None
+    statistics = {name: dtype for name, (dtype, _) in step.stats_dtypes_shapes.items()}
+    form = RecordFormat(n_parameters, statistics)
+    journal = checkpoint.journal(step.rng, tune, tune + draws, form)
+    if journal.state is None:
+        journal.save(step.sampling_state)
+    else:
+        step.sampling_state = journal.state
+        step.tune = tune > 0  # what is replayed begins with tuning
+    return journal
