@@ -37,7 +37,7 @@ HEADER = (
 #: So many rows that each is a group of its own where there are many groups.
 N, N_CLASSES = LARGEST_DENSE + 10, 3
 #: Parameters beside eta, by the names that usages give them.
-PARAMETERS = ("alpha", "nu", "sigma", "b", "s", "beta", "psi")
+PARAMETERS = ("alpha", "nu", "sigma", "b", "s", "beta", "psi", "kappa")
 
 
 class Kind(NamedTuple):
@@ -64,9 +64,10 @@ def name_of(usage: str) -> str:
 
 
 def shown(usage: str) -> str:
-    """Return the name of a distribution, with that of the one in it."""
-    inner = re.search(r"pm\.(\w+)\.dist", usage)
-    return f"`{name_of(usage)}({inner[1]})`" if inner else f"`{name_of(usage)}`"
+    """Return the name of a distribution, with that of the one in it, or what its scale is."""
+    inner = re.search(r"pm\.(\w+)\.dist|(sigma=)pm\.math\.(\w+)", usage)
+    inside = f"({''.join(filter(None, inner.groups()))})" if inner else ""
+    return f"`{name_of(usage)}{inside}`"
 
 
 def data_of(usage: str) -> dict[str, np.ndarray]:
@@ -88,7 +89,7 @@ def model_of(usage: str, kind: Kind) -> pm.Model:
         if kind.groups:
             eta += pm.Normal("effects", 0, 1, shape=(N, *shape))[np.arange(N)]
         names: dict[str, Any] = {"pm": pm, "eta": eta, "y": y, "n": 2, "q": 0.5, "exposure": 1.0}
-        names |= {"cutpoints": np.array([-1.0, 1.0]), "lower": 0.5, "upper": 1.0}
+        names |= {"cutpoints": np.array([-1.0, 1.0]), "lower": 0.5, "upper": 1.0, "tau": eta}
         for each in PARAMETERS:
             used = re.search(rf"(?<![\w.]){each}(?!\w|=)", arguments)
             prior = pm.Beta if each == "psi" else pm.Gamma

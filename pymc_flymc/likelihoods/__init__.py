@@ -6,7 +6,7 @@ from pymc_flymc.likelihoods.bernoulli import (
     BernoulliProbit,
 )
 from pymc_flymc.likelihoods.beta import Beta, BetaBinomial
-from pymc_flymc.likelihoods.binomial import BinomialLogit
+from pymc_flymc.likelihoods.binomial import BinomialLogit, Geometric
 from pymc_flymc.likelihoods.censored_normal import CensoredNormal
 from pymc_flymc.likelihoods.durations import Durations, GammaFree, WeibullFree
 from pymc_flymc.likelihoods.family import JointlySmoothFamily, SmoothFamily
@@ -29,9 +29,13 @@ from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, StudentT
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
 from pymc_flymc.likelihoods.normal import Normal
+from pymc_flymc.likelihoods.normal_scales import NormalScales
 from pymc_flymc.likelihoods.ordered import OrderedLogit
 from pymc_flymc.likelihoods.poisson import PoissonLog
+from pymc_flymc.likelihoods.skew_normal import SkewNormal
 from pymc_flymc.likelihoods.softmax import Softmax
+from pymc_flymc.likelihoods.truncated_normal import TruncatedNormal
+from pymc_flymc.likelihoods.von_mises import VonMises
 from pymc_flymc.likelihoods.zero_inflated import ZeroInflatedPoisson, ZeroInflatedTrials
 from pymc_flymc.likelihoods.zero_truncated import (
     ZeroTruncatedNegativeBinomial,
@@ -43,6 +47,7 @@ LIKELIHOODS: list[Likelihood] = [
     BernoulliProbit(),
     BernoulliCloglog(),
     BinomialLogit(),
+    Geometric(),
     NegativeBinomialLog(),
     NegativeBinomialFree(),
     PoissonLog(),
@@ -60,7 +65,11 @@ LIKELIHOODS: list[Likelihood] = [
     OrderedLogit(),
     Softmax(),
     Normal(),
+    NormalScales(),
     CensoredNormal(),
+    TruncatedNormal(),
+    SkewNormal(),
+    VonMises(),
     StudentT(),
     Logistic(),
     AsymmetricLaplace(),
@@ -80,6 +89,7 @@ __all__ = [
     "Durations",
     "ExplicitLikelihood",
     "GammaFree",
+    "Geometric",
     "JointlySmoothFamily",
     "JointlySmoothLikelihood",
     "Likelihood",
@@ -87,15 +97,19 @@ __all__ = [
     "NegativeBinomialFree",
     "NegativeBinomialLog",
     "Normal",
+    "NormalScales",
     "OrderedLogit",
     "PoissonLog",
     "RowParameters",
     "ScaledLikelihood",
+    "SkewNormal",
     "SmoothFamily",
     "SmoothLikelihood",
     "SmoothedLikelihood",
     "Softmax",
     "StudentT",
+    "TruncatedNormal",
+    "VonMises",
     "WeibullFree",
     "ZeroInflatedNegativeBinomialFree",
     "ZeroInflatedPoisson",

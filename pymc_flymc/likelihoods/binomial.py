@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.tensor.random.basic import BinomialRV
+from pytensor.tensor.random.basic import BinomialRV, GeometricRV
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import expit
 
@@ -17,9 +17,9 @@ from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.forms import LOGISTIC
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_predictor, unreadable
-from pymc_flymc.likelihoods.value_checks import check_parameter
+from pymc_flymc.likelihoods.value_checks import check_counts, check_parameter, check_values
 
-__all__ = ["BinomialLogit", "check_trials"]
+__all__ = ["BinomialLogit", "Geometric", "check_trials"]
 
 
 class BinomialLogit(SmoothFamily):
@@ -60,6 +60,31 @@ class BinomialLogit(SmoothFamily):
         """Return ``y eta - n log(1 + exp(eta))``: all of it but a term that depends on y alone."""
         (eta,), (successes, trials) = arguments, y
         return successes * eta - trials * pt.softplus(eta)
+
+
+class Geometric(BinomialLogit):
+    """Observed numbers of trials up to the first success, of a chance of ``sigmoid(eta_n)``.
+
+    The likelihood is that of one success in so many trials.
+    """
+
+    name = "geometric"
+    usage = "pm.Geometric(p=pm.math.sigmoid(eta))"
+    distributions: Any = GeometricRV
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return the log odds; the values themselves are the numbers of trials."""
+        (p,) = rv.owner.op.dist_params(rv.owner)
+        eta = find_predictor(p, expit)
+        if eta is None:
+            raise unreadable(rv, "p", "logistic", self.usage)
+        return RowParameters(self, eta, row_data=[rv])
+
+    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Return one success, and the number of trials, shape (N, 2)."""
+        trials = check_counts(values[:, 0], name)
+        check_values(trials > 0, trials, name, "counts from 1 on")
+        return np.column_stack([np.ones_like(trials), trials])
 
 
 def check_trials(n: TensorVariable, rv: TensorVariable) -> None:

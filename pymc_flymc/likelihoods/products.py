@@ -14,7 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import first_equals, free_inputs
 
-__all__ = ["is_from", "number_times_data", "simplified", "without"]
+__all__ = ["is_from", "number_times_data", "root_of", "simplified", "without"]
 
 
 def simplified(v: TensorVariable, signs: bool = True) -> Any:
@@ -114,8 +114,13 @@ def _is_positive(v: Any) -> bool:
     v = without(v, DimShuffle, ViewOp)
     if isinstance(v, Constant):
         return bool(np.all(v.data > 0))
-    is_root = is_from(v, ps.Pow) and _exponent(v) == 0.5
-    return is_root or is_from(v, ps.Sqrt) or is_from(v, ps.Exp)
+    return root_of(v) is not None or is_from(v, ps.Exp)
+
+
+def root_of(v: Any) -> Any:
+    """Return what a variable is the square root of, or None."""
+    is_root = is_from(v, ps.Sqrt) or (is_from(v, ps.Pow) and _exponent(v) == 0.5)
+    return v.owner.inputs[0] if is_root else None
 
 
 def without(v: Any, *wrappers: Any) -> Any:

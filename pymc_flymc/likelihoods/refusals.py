@@ -43,24 +43,19 @@ ALTERNATIVES = {
     "dims": "the distribution of the same name in pm, with plain tensors",
     "InverseGamma": _POSITIVE,
     "Wald": _POSITIVE,
-    "SkewNormal": "pm.StudentT, or pm.AsymmetricLaplace for a quantile",
     "Mixture": "pm.StudentT or pm.Cauchy, if the mixture is there for outliers",
     "NormalMixture": "pm.StudentT or pm.Cauchy, if the mixture is there for outliers",
     "Censored": "pm.Censored of pm.Normal.dist, or for durations of pm.LogNormal.dist, "
     "pm.Weibull.dist or pm.Exponential.dist",
-    "Truncated": "the distribution without pm.Truncated, if next to nothing is cut off; counts of "
-    "pm.Poisson.dist and pm.NegativeBinomial.dist may have lower=1",
-    "TruncatedNormal": "pm.Normal, if next to nothing is cut off",
+    "Truncated": "the distribution without pm.Truncated, if next to nothing is cut off; pm.Normal "
+    "may have one limit, counts of pm.Poisson.dist and pm.NegativeBinomial.dist lower=1",
     "Gumbel": "pm.Weibull(1 / beta, pm.math.exp(-mu)) for np.exp(-y), the same model; or "
     "pm.Logistic",
-    "VonMises": "pm.StudentT or pm.Normal for angles around their mean, if they spread little",
     "AR": _LAGGED,
     "LogitNormal": "pm.Normal for np.log(y / (1 - y)), the same model; or pm.Beta",
     "MvNormal": _OUTCOMES,
     "MvStudentT": _OUTCOMES,
     "CustomDist": "a family of your own",
-    "Geometric": "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=1) for y - 1 is geometric, with "
-    "p = 1 / (1 + mu)",
     "Multinomial": _TRIALS,
     "DirichletMultinomial": f"{_TRIALS}, and effects of rows for what varies more than trials do",
 }

@@ -116,4 +116,5 @@ def outcomes_of(
     pairs = zip(parameters.row_data, likelihood.row_data, strict=True)
     columns = [observed, *(of_rows(graph, what) for graph, what in pairs)]
     y = likelihood.read_observed(np.stack(columns, axis=1) if columns[1:] else observed, name)
-    return y if parameters.unit is None else y / of_rows(parameters.unit, "the scale")
+    # Row data are in the units of the outcomes.
+    return y if parameters.unit is None else (y.T / of_rows(parameters.unit, "the scale")).T

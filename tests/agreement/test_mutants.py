@@ -77,6 +77,21 @@ def tobit():
     pm.Censored("y", law, lower=-0.5, upper=1.0, observed=np.clip(REAL, -0.5, 1.0))
 
 
+def of_scales():
+    scale = pm.math.sqrt(OFFSET**2 + exp(X[:, 0] * pm.Normal("g")) ** 2)
+    pm.Normal("y", X @ pm.Normal("b", 0.0, 1.0, shape=3), scale, observed=REAL)
+
+
+def truncated():
+    scale = pm.HalfNormal("s", 1.0)
+    pm.TruncatedNormal("y", effects(), scale, lower=-0.1, observed=np.abs(REAL))
+
+
+def skewed():
+    mean = X @ pm.Normal("b", 0.0, 1.0, shape=3)
+    pm.SkewNormal("y", mu=mean, sigma=pm.HalfNormal("s"), alpha=pm.Normal("k"), observed=REAL)
+
+
 def hurdle():
     psi = pm.Beta("psi", 1.0, 1.0)
     pm.HurdlePoisson("y", psi=psi, mu=exp(effects()), observed=COUNTS)
@@ -243,6 +258,15 @@ MUTANTS = {
         lambda reading, model: replace(
             reading, prior_logp=own_logp(model, "b", "a", "s") + model.rvs_to_values[model["s"]]
         ),
+    ),
+    "a standard error": (of_scales, with_y(lambda y: one_more(y, column=1))),
+    "no standard errors": (of_scales, with_y(lambda y: y * [1, 0])),
+    "of scales for means": (of_scales, with_coefficients(lambda w: swapped(w, 0, 3))),
+    "truncated from above": (truncated, with_y(lambda y: y * [1, -1])),
+    "distance from the limit": (truncated, with_y(lambda y: one_more(y, column=0))),
+    "skewed the other way": (
+        skewed,
+        with_coefficients(lambda w: pt.set_subtensor(w[4:], -w[4:])),
     ),
     "hurdle the other way": (
         hurdle,

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 
 from pymc_flymc import ImplicitResampling, JaakkolaJordan, Taylor, UnsupportedModelError
 from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit
+from pymc_flymc.likelihoods.forms import LOGISTIC, form_of
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid
 from tests.support.nuts import assert_match_nuts
+from tests.support.readings import compare
 from tests.support.steps import drive, step_of
 
 
@@ -164,3 +166,23 @@ def test_against_nuts(bound):
     x, trials, y = simulated(3000, 6, seed=4)
     model = model_of(x, y, trials)
     assert_match_nuts(model, step_of(model, bound=bound), tune=500, draws=4000)
+
+
+@pytest.mark.parametrize(
+    "p", [lambda e: pm.math.sigmoid(e), lambda e: 1.0 / (1.0 + pm.math.exp(-e))]
+)
+def test_geometric_outcomes(p, any_size):
+    """They are one success in so many trials."""
+    y = np.random.default_rng(0).geometric(0.3, 20)
+    rows = np.column_stack([np.ones(20), np.linspace(-1.0, 1.0, 20)])
+    with pm.Model() as model:
+        pm.Geometric("y", p=p(rows @ pm.Normal("b", shape=2)), observed=y)
+    reading = read_model(model)
+    (regression,) = reading.regressions
+    assert form_of(regression.likelihood) == LOGISTIC
+    np.testing.assert_array_equal(regression.y, np.column_stack([np.ones(20), y]))
+    compare(model, reading)
+    with pm.Model() as model:
+        pm.Geometric("y", p=p(pm.Normal("b")), observed=y - 1)
+    with pytest.raises(ValueError, match="counts from 1 on"):
+        read_model(model)

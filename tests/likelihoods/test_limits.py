@@ -26,7 +26,6 @@ from pymc_flymc.likelihoods import (
 )
 from pymc_flymc.likelihoods.limits import limit_within
 from tests.support.series import Series
-from tests.sweep.own import VonMises
 
 N = 64
 
@@ -181,13 +180,14 @@ def test_without_limits():
 
 COUNTS = np.array([0.0, 1.0, 4.0, 30.0])
 TRIALS = np.column_stack([COUNTS, COUNTS + 3.0])
-#: Observed values of families of one predictor: all that are listed, and one of somebody's own.
+#: Observed values of families of one predictor: all that are listed.
 OUTCOMES = {
     "bernoulli-logit": COUNTS[:2],
     "bernoulli-probit": COUNTS[:2],
     "bernoulli-cloglog": COUNTS[:2],
     "ordered-logit": COUNTS[:2],
     "binomial-logit": TRIALS,
+    "geometric": np.column_stack([np.ones(3), COUNTS[1:]]),
     "negative-binomial-log": TRIALS,
     "poisson-log": COUNTS,
     "zero-truncated-poisson": COUNTS[1:],
@@ -199,7 +199,7 @@ OUTCOMES = {
 }
 FAMILIES = {
     family.name: family
-    for family in (*LIKELIHOODS, VonMises())
+    for family in LIKELIHOODS
     if family.n_predictors == 1 and hasattr(family, "derivative_bound")
 }
 #: With what a model may have.

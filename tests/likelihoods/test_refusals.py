@@ -49,16 +49,11 @@ UNSUPPORTED = {
         lambda e: pm.Truncated("y", pm.Poisson.dist(exp(e)), lower=2, observed=Y + 2),
         "without pm.Truncated",
     ),
-    "pm.Geometric": (
-        lambda e: pm.Geometric("y", sigmoid(e), observed=Y + 1),
-        "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=1)",
-    ),
     "a minibatch (total_size=) of pm.Poisson": (
         lambda e: pm.Poisson("y", exp(e), observed=Y, total_size=100),
         "without total_size= and pm.Minibatch, with all rows",
     ),
     "pm.Gumbel": (lambda e: pm.Gumbel("y", e, 1, observed=Z), "np.exp(-y), the same model"),
-    "pm.VonMises": (lambda e: pm.VonMises("y", e, 1, observed=Z), "pm.Normal"),
     "pm.LogitNormal": (
         lambda e: pm.LogitNormal("y", e, 1, observed=np.full(N, 0.5)),
         "pm.Normal for np.log(y / (1 - y))",

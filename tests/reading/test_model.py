@@ -176,10 +176,10 @@ def test_no_supported_observed():
     with pm.Model() as model:
         b = pm.Normal("b", shape=3)
         pm.Gumbel("z", X @ b, 1, observed=Y)
-        pm.Geometric("k", 0.3, observed=Y + 1)
+        pm.DiscreteUniform("k", 0, 9, observed=Y)
     with pytest.raises(
         UnsupportedModelError,
-        match=r"'z' is pm.Gumbel, 'k' is pm.Geometric\. Leave out step=",
+        match=r"'z' is pm.Gumbel, 'k' is pm.DiscreteUniform\. Leave out step=",
     ):
         read_model(model)
     with pm.Model() as model:

@@ -13,7 +13,6 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from pymc_flymc import likelihoods as families
-from tests.sweep.own import VonMises
 
 __all__ = ["FAMILIES", "LONGEST", "Written"]
 
@@ -107,6 +106,9 @@ FAMILIES: dict[type, dict[str, Written]] = {
         "binomial-logit": Written(
             lambda eta, _, rows: pm.Binomial.dist(n=rows["n"], logit_p=eta), 0.0, rows=TRIALS
         ),
+    },
+    families.Geometric: {
+        "geometric": Written(lambda eta, _, rows: pm.Geometric.dist(p=sigmoid(eta)), 0.0),
     },
     families.NegativeBinomialLog: {
         "negative-binomial": Written(
@@ -294,7 +296,42 @@ FAMILIES: dict[type, dict[str, Written]] = {
             lambda eta, b, rows: pm.AsymmetricLaplace.dist(q=0.3, mu=eta, b=b), 0.8, _positive
         ),
     },
-    VonMises: {
-        "von-mises": Written(lambda eta, _, rows: pm.VonMises.dist(eta, VonMises.KAPPA), 0.0),
+    families.NormalScales: {
+        "normal-of-scales": Written(
+            lambda eta, tau, rows: pm.Normal.dist(eta, exp(tau * rows["slope"])),
+            None,
+            _number,
+            rows={"slope": np.round(_rng.uniform(-1.0, 1.0, LONGEST), 2)},
+        ),
+        "normal-with-errors": Written(
+            lambda eta, sigma, rows: pm.Normal.dist(
+                eta, pm.math.sqrt(rows["error"] ** 2 + sigma**2)
+            ),
+            None,
+            _positive,
+            rows={"error": np.round(_rng.uniform(0.2, 1.0, LONGEST), 2)},
+        ),
+    },
+    families.TruncatedNormal: {
+        "truncated-normal": Written(
+            lambda eta, sigma, rows: pm.TruncatedNormal.dist(eta, sigma, lower=-0.8),
+            0.8,
+            _positive,
+        ),
+    },
+    families.SkewNormal: {
+        "skew-normal": Written(
+            lambda eta, sigma, rows: pm.SkewNormal.dist(mu=eta, sigma=sigma, alpha=1.5),
+            0.8,
+            _positive,
+        ),
+        "skew-normal-of-free-skewness": Written(
+            lambda eta, alpha, rows: pm.SkewNormal.dist(mu=eta, sigma=0.8, alpha=alpha),
+            None,
+            _number,
+        ),
+    },
+    families.VonMises: {
+        "von-mises": Written(lambda eta, _, rows: pm.VonMises.dist(eta, 0.8), 0.0),
     },
 }
