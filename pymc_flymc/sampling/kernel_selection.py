@@ -26,12 +26,7 @@ from pymc_flymc.sampling.pilot_runs import (
     pilot_chain,
     pilot_joint_moves,
 )
-from pymc_flymc.sampling.time_estimates import (
-    PilotTime,
-    joint_time,
-    time_of_nuts,
-    verdict,
-)
+from pymc_flymc.sampling.time_estimates import PilotTime, joint_time, time_of_nuts, verdict
 from pymc_flymc.sampling.tuners import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE, Tuner
 from pymc_flymc.sampling.tuners.surrogate import REPEATS
 from pymc_flymc.target.kernel_spec import KernelSpec

@@ -31,6 +31,7 @@ from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reading.full_passes import warn_of_full_passes
 from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import log, reported, reporting
+from pymc_flymc.sampling.bright_rows import advice_on_columns
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
 from pymc_flymc.sampling.reanchoring import Anchors, same_anchor
@@ -150,6 +151,8 @@ class FireflyStep(ProgressColumns, BlockedStep):
             names, others = [problem.name for problem in reading.problems], reading.others
             seconds = functools.partial(target.seconds, others)
             warn_of_full_passes(reading.full_passes, names, seconds)
+            for line in advice_on_columns(target, reading.problems, reading.graph, self._layout):
+                log.info(line)
         self.sampler = Sampler(target, tuner, brightness, self._transitions, anchors)
         keep_run(self._checkpoint, reading.problems[0].anchor, target, tuner)
         self._fingerprint, self.data = fingerprint, fingerprint.digest

@@ -1,0 +1,121 @@
+"""Which columns make many rows bright, and what can be done about it: for the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pymc_flymc.bounds import Problem
+from pymc_flymc.kernels.layout import ROW
+from pymc_flymc.reading.flat import DensityGraph, Layout
+from pymc_flymc.reporting import count
+from pymc_flymc.sampling.time_estimates import evenly
+from pymc_flymc.target.target import Target
+
+__all__ = ["advice_on_columns"]
+
+#: Bright rows are worth a word from this number on, and this many for each coefficient: of
+#: concentrated posteriors there are a few for each.
+FEWEST, EACH = 50, 5
+#: Fewer rows for each parameter explain why all are read.
+FEW_ROWS = 100
+#: Rows that are looked at, and columns that are named.
+LOOKED_AT, NAMED = 5000, 3
+#: Among these rows a column's mean square is this many times its variance, and this many times the
+#: logarithm of N / n, for n of N rows: of the largest values of a normal column it is about 2.
+OUTSTANDING, TAIL = 5.0, 3.0
+#: A column is skewed if its largest value is this many times as far from the median as its least.
+SKEWED = 5.0
+#: Least standard deviation, for columns of a size of one.
+LEAST = 1e-9
+
+
+def advice_on_columns(
+    target: Target, problems: Sequence[Problem], graph: DensityGraph, layout: Layout
+) -> Iterator[str]:
+    """Yield a sentence for each likelihood with columns that make many of its rows bright.
+
+    Or one on the number of rows, where all are read and these are few.
+
+    Parameters
+    ----------
+    target : Target
+    problems : sequence of Problem
+    graph, layout
+        Of the model: columns are named after the parameters that multiply them.
+    """
+    start, each = 0, sum(len(part.X) for part in target.data.parts) / layout.size
+    if not target.subsamples and each < FEW_ROWS:
+        yield (
+            f"there are {each:,.0f} rows for each parameter, which are few: most of them would be "
+            "bright. More rows, or fewer columns, make brightness pay"
+        )
+    parts = zip(problems, target.parts, _brightest(target), strict=True)
+    for problem, part, brightest in parts:
+        n, bright = problem.design.n_rows, part.expected_bright
+        if len(brightest) and bright > max(FEWEST, EACH * problem.design.n_coefficients):
+            least = max(OUTSTANDING, TAIL * np.log(n / len(brightest)))
+            found: dict[str, list[str]] = {}
+            for j, remedy in _outstanding(problem.design.X, brightest, float(least)):
+                found.setdefault(remedy, []).append(_name(graph, layout, start + j))
+            if found:
+                listed = "; ".join(f"{', '.join(names)} ({what})" for what, names in found.items())
+                yield (
+                    f"{count(bright)} of {n:,} rows of {problem.name!r} are bright, mostly those "
+                    f"with values far out in the columns of {listed}"
+                )
+        start += problem.design.n_coefficients
+
+
+def _brightest(target: Target) -> list[np.ndarray]:
+    """Return the rows most often bright, as many as are at a time: their dense columns.
+
+    Shapes (m, P), of each likelihood; none where brightness is not each row's own.
+    """
+    data = target.data
+    n = int(sum(part.expected_bright for part in target.parts))
+    chosen = np.empty(0, np.int64)
+    if data.alias is not None:
+        rates = data.parts[0].constants[:, ROW.near]
+        chosen = np.argpartition(-rates, n)[:n] if n < len(rates) else np.arange(n)
+    elif data.levels is not None and len(data.levels.q) > 1:  # sorted by probability
+        chosen = data.levels.order[:n]
+    out = []
+    for part in data.parts:
+        own = chosen[(chosen >= part.first) & (chosen < part.first + len(part.X))] - part.first
+        out.append(part.X[own])
+    return out
+
+
+def _outstanding(X: np.ndarray, brightest: np.ndarray, least: float) -> Iterator[tuple[int, str]]:
+    """Yield columns in which some rows, shape (n, P), are far out, and what helps."""
+    few = brightest[evenly(len(brightest), LOOKED_AT)].astype(np.float64)
+    usual = X[evenly(len(X), LOOKED_AT)].astype(np.float64)
+    mean, sd = usual.mean(axis=0), usual.std(axis=0)
+    # A level so rare that it is not among these rows; of a constant column nothing is far out.
+    sd = np.maximum(sd, LEAST * np.maximum(1.0, np.abs(mean)))
+    squares = np.mean(((few - mean) / sd) ** 2, axis=0)
+    for j in np.argsort(-squares)[:NAMED]:
+        if squares[j] > least:
+            yield int(j), _remedy(np.concatenate([usual[:, j], few[:, j]]))
+
+
+def _remedy(values: np.ndarray) -> str:
+    if len(np.unique(values)) == 2:
+        return "rare levels: put them together with others, or give them narrower priors"
+    low, middle, high = np.quantile(values, (0.0, 0.5, 1.0))
+    if high - middle > SKEWED * (middle - low):
+        return "skewed: take logarithms"
+    if middle - low > SKEWED * (high - middle):
+        return "skewed to the left: take logarithms of the distance from a largest value"
+    return "look for errors, or limit the range"
+
+
+def _name(graph: DensityGraph, layout: Layout, coefficient: int) -> str:
+    """Name a column after the one parameter that multiplies it, or else by its number."""
+    if graph.jacobian is not None:
+        (places,) = np.nonzero(graph.jacobian[coefficient])
+        if len(places) == 1:
+            return layout.describe(int(places[0]))
+    return f"coefficient {coefficient}"
