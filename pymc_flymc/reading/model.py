@@ -18,6 +18,7 @@ from pymc_flymc.likelihoods.refusals import nothing_supported
 from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.hurdles import read_hurdle
 from pymc_flymc.reading.levels import read_levels
+from pymc_flymc.reading.mixtures import warn_of_mixtures
 from pymc_flymc.reading.observed import size_of, without_hurdle
 from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.other_steps import warn_of_other_steps
@@ -98,10 +99,12 @@ def read_model(
     Warns
     -----
     UserWarning
-        If `vars` leaves variables to steps of PyMC that would read all rows.
+        If `vars` leaves variables to steps of PyMC that would read all rows, or if priors are
+        mixtures.
     """
     largest, *others = _supported(model)
     owned = value_variables(model, vars)
+    warn_of_mixtures(model, owned)
     shapes = value_shapes(model)
     taken = {largest: _read(Observation.of(model, largest, owned, shapes))}
     refused: dict[str, str] = {}

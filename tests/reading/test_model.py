@@ -188,6 +188,16 @@ def test_no_supported_observed():
         read_model(model)
 
 
+def test_mixtures_among_the_priors():
+    """A posterior of several modes looks like one of one mode to each chain."""
+    parts = [pm.Normal.dist(0.0, 0.05), pm.Normal.dist(0.0, 2.0)]
+    with pm.Model() as model:
+        b = pm.Mixture("b", w=[0.5, 0.5], comp_dists=parts, shape=3)
+        pm.Bernoulli("y", logit_p=X @ b, observed=Y)
+    with pytest.warns(UserWarning, match=r"the priors of \['b'\] are mixtures.*compare several"):
+        read_model(model)
+
+
 def test_dims_module_is_refused():
     with pm.Model(coords=COORDS) as model:
         b = pm.dims.Normal("b", dims="feature")
