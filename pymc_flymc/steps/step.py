@@ -40,6 +40,7 @@ from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.common_settings import check_common
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
+from pymc_flymc.steps.killed_chains import watch_chains
 from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.recording import begin_chain, begin_run, keep_run
 from pymc_flymc.steps.running import check_model, warn_of_recording
@@ -185,8 +186,9 @@ class FireflyStep(ProgressColumns, BlockedStep):
         return self._vars
 
     def begin_run(self) -> None:
-        """Warn of variables as long as the data if the run that begins records them."""
+        """Warn of variables as long as the data that are recorded; watch the chains' processes."""
         warn_of_recording(self._per_row)
+        watch_chains()
 
     @abstractmethod
     def _choose(

@@ -1,0 +1,45 @@
+"""Says which chain's process was killed: PyMC's own error is that a connection was reset."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+from collections.abc import Sequence
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+
+from pymc_flymc.reporting import log
+
+__all__ = ["watch_chains"]
+
+#: Seconds in which a process whose files are closed has ended.
+PATIENCE = 5.0
+
+
+def watch_chains() -> None:
+    """Log an error if one of the chains' processes, which have been started, is killed.
+
+    A thread waits for their end, and ends with the last of them. Processes that this one starts
+    for other purposes are watched, too, if they are daemonic as PyMC's are.
+    """
+    processes = [each for each in multiprocessing.active_children() if each.daemon]
+    if processes:
+        threading.Thread(target=_watch, args=(processes,), daemon=True).start()
+
+
+def _watch(processes: Sequence[BaseProcess]) -> None:
+    left = {process.sentinel: process for process in processes}
+    while left:
+        for sentinel in wait(list(left)):
+            assert isinstance(sentinel, int)
+            process = left.pop(sentinel)
+            process.join(PATIENCE)  # its end of the sentinel is closed a moment before it ends
+            code = process.exitcode
+            # By SIGTERM PyMC itself ends chains that do not answer.
+            if code is not None and code < 0 and code != -signal.SIGTERM:
+                log.error(
+                    f"the process {process.name} was killed ({signal.Signals(-code).name}), by the "
+                    "system if memory has run out. Run the script again: with checkpoint= in the "
+                    "step it goes on from there"
+                )
