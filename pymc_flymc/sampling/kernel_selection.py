@@ -167,7 +167,8 @@ class KernelSelection:
         ):
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
-        self._say(best, f"time of an effective draw, in rows read, by trial: {', '.join(others)}")
+        times = ", ".join(others)
+        self._say(best, f"by trial an effective draw takes the time of so many rows: {times}")
         return best.built(), self._tuner(best.spec)
 
     def surrogate(self, taylor: Bound) -> tuple[Target, Tuner]:
