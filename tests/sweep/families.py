@@ -64,11 +64,6 @@ TRIALS = {"n": _rng.integers(1, 5, LONGEST)}
 EXPOSURE = {"exposure": np.round(_rng.uniform(0.5, 2.0, LONGEST), 2)}
 #: Where durations end that are not known, and where those that are short do.
 END, SHORT = 2.0, 0.4
-#: Limits of censoring that differ between rows.
-LIMITS = {
-    "lower": np.round(_rng.uniform(-1.0, 0.0, LONGEST), 2),
-    "upper": np.round(_rng.uniform(0.5, 2.0, LONGEST), 2),
-}
 
 
 def _truncated(dist: Any) -> Any:
@@ -267,12 +262,7 @@ FAMILIES: dict[type, dict[str, Written]] = {
     },
     families.CensoredNormal: {
         "censored-normal": Written(
-            lambda eta, sigma, rows: pm.Censored.dist(
-                pm.Normal.dist(eta, sigma), lower=rows["lower"], upper=rows["upper"]
-            ),
-            0.8,
-            _positive,
-            rows=LIMITS,
+            lambda eta, sigma, rows: _censored(pm.Normal.dist(eta, sigma), -SHORT), 0.8, _positive
         ),
         "censored-log-normal": Written(
             lambda eta, sigma, rows: _censored(pm.LogNormal.dist(eta, sigma)), 0.8, _positive
