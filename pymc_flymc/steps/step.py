@@ -103,7 +103,7 @@ class FireflyStep(ProgressColumns, BlockedStep):
         model: Model | None,
         rng: RandomGenerator,
         initial_point: PointType | None,
-        checkpoint: str | os.PathLike[str] | None,
+        checkpoint: str | os.PathLike[str] | None = None,
         source: RowSource | None = None,
     ) -> None:
         """Keep what was asked for, and read the model."""
