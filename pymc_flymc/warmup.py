@@ -20,10 +20,10 @@ LIKELIHOODS = (1, 2)
 def warm_up() -> None:
     """Compile each kernel for both types of designs, and print the seconds that it takes.
 
-    What is on disk already is loaded. Kernels with fresh brightness are for one likelihood.
+    What is on disk already is loaded. Some kernels are for one likelihood only.
     """
     for name, spec in KERNELS.items():
-        for n_likelihoods in (1,) if spec.fresh else LIKELIHOODS:
+        for n_likelihoods in LIKELIHOODS if spec.for_several else (1,):
             several = (n_likelihoods,) if n_likelihoods > 1 else ()
             for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
                 began = time.perf_counter()

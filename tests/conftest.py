@@ -50,7 +50,7 @@ def pytest_sessionstart(session):
     if worker is None:
         return
     kernels = [(spec, ()) for spec in KERNELS.values()]
-    kernels += [(spec, (2,)) for spec in KERNELS.values() if not spec.fresh]
+    kernels += [(spec, (2,)) for spec in KERNELS.values() if spec.for_several]
     for spec, several in kernels[:: -1 if worker["workerid"] == "gw1" else 1]:
         spec.run_kernel(np.dtype(np.float64), *several)
 

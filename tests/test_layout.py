@@ -37,6 +37,7 @@ SAME_THING = {
     "chain",
     "density",
     "hamiltonian",
+    "local",
     "metropolis",
     "negative_binomial",
     "parts",

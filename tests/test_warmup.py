@@ -17,7 +17,7 @@ def test_every_kernel_is_compiled(monkeypatch, capsys):
             signature(KERNELS[name].run_kernel).bind(*arguments)
             compiled.append((name, *arguments))
 
-        return SimpleNamespace(run_kernel=run_kernel, fresh=KERNELS[name].fresh)
+        return SimpleNamespace(run_kernel=run_kernel, for_several=KERNELS[name].for_several)
 
     monkeypatch.setattr(warmup, "KERNELS", {name: kernel(name) for name in KERNELS})
     warmup.warm_up()

@@ -25,6 +25,7 @@ __all__ = [
     "PULLBACK",
     "Jacobian",
     "NativeGraph",
+    "add_pullback",
     "call_density",
     "call_density_gradient",
     "call_pullback",
@@ -127,7 +128,13 @@ def call_pullback(address, jacobian, theta, statistics, slope, out):
     """Add the gradient in theta that belongs to a slope in the coefficients."""
     if jacobian.start.shape[0] > 0:
         add_times(jacobian, slope, out)
-        return
+    else:
+        add_pullback(address, theta, statistics, slope, out)
+
+
+@kernel_part
+def add_pullback(address, theta, statistics, slope, out):
+    """Add the gradient in theta that a graph says belongs to a slope in its outputs."""
     (gradient,) = _pullback(address, theta, statistics, slope)
     if gradient.shape[0] != out.shape[0]:
         raise ValueError(LENGTHS)

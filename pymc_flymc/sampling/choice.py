@@ -19,9 +19,11 @@ from pymc_flymc.sampling.bound_choice import (
     valid_bounds,
 )
 from pymc_flymc.sampling.kernel_selection import KernelSelection
+from pymc_flymc.sampling.local_target import check_local, local_target
 from pymc_flymc.sampling.tuners import (
     HAMILTONIAN,
     JOINT,
+    LOCAL,
     METROPOLIS,
     SURROGATE,
     Tuner,
@@ -37,7 +39,7 @@ __all__ = ["check_settings", "choose_target"]
 #: What asks for joint moves, in messages.
 ASKED = "kernel={!r}", "proposal='independent'"
 #: What `FireflyMH` may be told to use.
-KERNELS = ("auto", *(spec.name for spec in (JOINT, SURROGATE, METROPOLIS, HAMILTONIAN)))
+KERNELS = ("auto", *(spec.name for spec in (JOINT, SURROGATE, METROPOLIS, HAMILTONIAN, LOCAL)))
 
 
 def check_settings(
@@ -71,6 +73,8 @@ def check_settings(
                 "kernel='surrogate' expands rows to second order: bound=Taylor(), not "
                 "Taylor(order=3)"
             )
+    if spec is not None and spec.local:
+        check_local(bound, resampling)
     _check_resampling(bound, resampling)
 
 
@@ -107,6 +111,8 @@ def choose_target(
         return selection.best()
     spec = spec_of(kernel)
     tuner: Tuner = spec.adaptation(geometry, proposal)
+    if spec.local:
+        return local_target(graph, problems, bound, resampling, tuner, len(others)), tuner
     if not spec.fresh:
         target = conditional_target(graph, problems, bound, resampling, tuner, len(others))
         return target, tuner

@@ -55,10 +55,12 @@ class FireflyMH(FireflyStep):
         approximation (joint moves only), or a mixture learnt in tuning. "isotropic" is the paper's
         random walk, with one step size for all parameters on the unconstrained scale: whatever is
         known of the posterior's shape is left out (moves given brightness only).
-    kernel : {"auto", "joint", "surrogate", "metropolis", "hamiltonian"}
+    kernel : {"auto", "joint", "surrogate", "metropolis", "hamiltonian", "local"}
         How parameters move: independent proposals with their brightness; trajectories through a
         surrogate of the posterior, which read few rows or none, with fresh brightness at their
-        ends; Metropolis updates given the brightness; Hamiltonian trajectories given it. "auto"
+        ends; Metropolis updates given the brightness; Hamiltonian trajectories given it; or, for
+        random intercepts of many groups, trajectories of all other parameters that the intercepts
+        follow, and each intercept by itself. "auto" never takes the last. Of the others it
         tries those that promise most when the step is built, and says what it took. Costs are
         counted, not timed, so that a seed gives the same draws on a busy machine.
     transitions : int, optional
@@ -151,7 +153,9 @@ class FireflyMH(FireflyStep):
         bound: BoundSetting = "auto",
         brightness: Resampling | None = None,
         proposal: Literal["auto", "random_walk", "pcn", "independent", "isotropic"] = "auto",
-        kernel: Literal["auto", "joint", "surrogate", "metropolis", "hamiltonian"] = "auto",
+        kernel: Literal[
+            "auto", "joint", "surrogate", "metropolis", "hamiltonian", "local"
+        ] = "auto",
         transitions: int | None = None,
         anchor: dict[str, Any] | None = None,
         data: Any = None,

@@ -37,6 +37,9 @@ class KernelSpec:
     weighs_density : bool
         Whether the log weight of a state has the log density of its parameters in it, and changes
         with that when other steps have moved their variables.
+    local : bool
+        Whether it updates the effects of groups one by one: for one likelihood, whose rows each
+        have one effect, under a bound without rates.
     """
 
     name: str
@@ -47,3 +50,9 @@ class KernelSpec:
     fresh: bool = False
     exact: bool = False
     weighs_density: bool = False
+    local: bool = False
+
+    @property
+    def for_several(self) -> bool:
+        """Whether it is for several likelihoods, too."""
+        return not (self.fresh or self.local)

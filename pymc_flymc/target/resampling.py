@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -87,9 +87,9 @@ class Levels:
         Probability of each level.
     level : ndarray, shape (N,), uint8
     order : ndarray, shape (N,), int32
-        Rows sorted by level.
-    start : ndarray, shape (L + 1,), int64
-        Where each level starts in `order`.
+        Rows sorted by level, or by group.
+    start : ndarray, shape (L + 1,) or (G + 1,), int64
+        Where each level, or group, starts in `order`.
     """
 
     q: np.ndarray
@@ -111,6 +111,12 @@ class Levels:
         return cls(
             np.array([q]), np.zeros(n_rows, np.uint8), np.arange(n_rows, dtype=np.int32), start
         )
+
+    def by_group(self, codes: np.ndarray, n_groups: int) -> Levels:
+        """Return the same levels with rows sorted by their groups instead, shape (N,)."""
+        order = np.argsort(codes, kind="stable").astype(np.int32)
+        start = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n_groups))])
+        return replace(self, order=order, start=start.astype(np.int64))
 
     @classmethod
     def by_row(cls, q: np.ndarray) -> Levels:

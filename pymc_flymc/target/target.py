@@ -26,6 +26,7 @@ from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import COMPILING_KERNELS, doing
+from pymc_flymc.target.conditionals import compile_conditionals, find_effects
 from pymc_flymc.target.data import Data, combine_rows, make_alias_tables, make_rows, some_rows
 from pymc_flymc.target.density import collapsed_density
 from pymc_flymc.target.kernel_spec import KernelSpec
@@ -92,6 +93,8 @@ class Target:
         Of the kernel that it is for.
     n_exact : int
         Rows that this treats exactly.
+    effects : ndarray of int64, optional
+        Places in theta of effects of groups, of the kernel for these, in the order of the columns.
     """
 
     graph: DensityGraph
@@ -101,6 +104,7 @@ class Target:
     data: Data
     spec: KernelSpec
     n_exact: int = 0
+    effects: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
@@ -123,6 +127,9 @@ class Target:
             pullback = [] if is_affine else [compile_pullback(paths)]
             self.gradients = compile_density_gradient(graphs), *pullback
             self.factor_gradients = [compile_log_factor_gradient(factor) for factor in factors]
+        self.conditionals: tuple[NativeGraph, ...] = ()
+        if self.effects is not None:
+            self.conditionals = compile_conditionals(graphs, self.effects, self.data.parts[0])
         self.compiled_kernel()  # loaded here, it is there in every forked chain
 
     @property
@@ -216,7 +223,7 @@ class Target:
 
     def __getstate__(self) -> dict[str, Any]:
         """Graphs travel to other processes, machine code does not."""
-        native = "_density", "gradients", "factor_gradients"
+        native = "_density", "gradients", "factor_gradients", "conditionals"
         return {k: v for k, v in self.__dict__.items() if k not in native}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -248,10 +255,11 @@ def build_target(
     ValueError
         If a bound has settings for another number of rows.
     """
+    effects = find_effects(graph, problems) if spec.local else None
     with doing("preparing tables of all rows"):
         parts, data = _tables(problems, bounds, graph.sizes, resampling, spec, n_exact)
     geometry = problems[0].anchor.geometry
-    return Target(graph, parts, n_others, geometry, data, spec, n_exact)
+    return Target(graph, parts, n_others, geometry, data, spec, n_exact, effects)
 
 
 def _tables(
@@ -290,5 +298,8 @@ def _tables(
         alias = make_alias_tables(rows[0].constants, bright[0])
     elif isinstance(resampling, ImplicitResampling) and not isinstance(bounds[0], AllRows):
         levels = Levels.of(resampling, np.concatenate(bright))
+        if spec.local:
+            sparse = problems[0].design.sparse
+            levels = levels.by_group(sparse.codes[:, 0], sparse.n_columns)
     lengths = [n + part.n_shared for n, part in zip(sizes, parts, strict=True)]
     return tuple(parts), Data(combine_rows(rows, lengths), levels, alias, exact)

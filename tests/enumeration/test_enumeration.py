@@ -438,6 +438,84 @@ MUTANTS = {
         "return log_density - chain.log_density[0], log_density",
         "slice-random",
     ),
+    "Jacobian of effects that follow left out": (
+        "kernels/local.py",
+        "total = log_density + log_sds",
+        "total = log_density",
+        "local-globals",
+    ),
+    "bright rows left out of a trajectory of global parameters": (
+        "kernels/local.py",
+        "total += out[i]",
+        "total += 0.0 * out[i]",
+        "local-globals",
+    ),
+    "conditional distributions of earlier global parameters": (
+        "kernels/local.py",
+        "copy(moves.conditional_new, moves.conditional)",
+        "pass",
+        "local-globals",
+    ),
+    "prior of effects counted twice": (
+        "kernels/local.py",
+        "log_density - chain.log_density[0] - expected",
+        "log_density - chain.log_density[0]",
+        "local-effects",
+    ),
+    "slice of an effect at the height of one": (
+        "kernels/group_effects.py",
+        "level < total - before",
+        "level < total",
+        "local-effects",
+    ),
+    "one bright row of each group alone": (
+        "kernels/group_effects.py",
+        "following[i] = first[g]",
+        "following[i] = -1",
+        "local-effects",
+    ),
+    "predictors that do not move with an effect": (
+        "kernels/group_effects.py",
+        "groups.eta[i] + shift",
+        "groups.eta[i]",
+        "local-effects",
+    ),
+    "darkening by groups with the inverse ratio": (
+        "kernels/group_effects.py",
+        "log_q - bright.log_factor[i]",
+        "bright.log_factor[i] - log_q",
+        "local-brightness",
+    ),
+    "probability left out of brightening by groups": (
+        "kernels/group_effects.py",
+        "plan.log_factor[i] - groups.log_q[i]",
+        "plan.log_factor[i]",
+        "local-brightness",
+    ),
+    "all rows proposed like the brightest of their group": (
+        "kernels/group_effects.py",
+        "rng.random() < own / most",
+        "True",
+        "local-brightness",
+    ),
+    "distance of a group left out of darkening": (
+        "kernels/group_effects.py",
+        "boost[posterior.rows.codes[n, 0]] * q[level[n]]",
+        "q[level[n]]",
+        "local-brightness",
+    ),
+    "bright rows of groups proposed to brighten": (
+        "kernels/group_effects.py",
+        "if is_bright(bright, n):\n                continue",
+        "if False:\n                continue",
+        "local-brightness",
+    ),
+    "rows of groups that just brightened may darken": (
+        "kernels/group_effects.py",
+        "for i in range(n_bright - 1, -1, -1)",
+        "for i in range(bright.count[0] - 1, -1, -1)",
+        "local-brightness",
+    ),
 }
 
 
@@ -448,6 +526,7 @@ SLOW = {
     "effects beyond their limits left out of the sum",
     "growth of derivatives left out",
     "limits that set in too late",
+    "slice of an effect at the height of one",
     "sizes of a row's numbers left out of the sum",
     "reach of the dense part left out of the sum",
     "signs of a row's numbers kept",
@@ -457,6 +536,7 @@ JOINT_MOVES = ["independent", "walk"]
 BATCHES = ["one-batch", "two-batches"]
 PARTS = ["parts"]
 SURROGATE_MOVES = ["surrogate", "surrogate-twice", "surrogate-walk"]
+LOCAL = ["local-globals", "local-effects", "local-brightness"]
 REFERENCE = ["hamiltonian", "langevin", "slice", "slice-random", "hamiltonian-two", "slice-two"]
 
 
@@ -482,6 +562,8 @@ def run_check():
                 script = "check_batches.py"
             if scheme in PARTS:
                 script = "check_parts.py"
+            if scheme in LOCAL:
+                script = "check_local.py"
             server.stdin.write(json.dumps([str(HERE / script), scheme, str(folder)]) + "\n")
             server.stdin.flush()
             return SimpleNamespace(**json.loads(server.stdout.readline()))
@@ -498,7 +580,7 @@ def package(tmp_path_factory):
     return copy
 
 
-ALL = [*SCHEMES, *JOINT_MOVES, *SURROGATE_MOVES, *REFERENCE, *BATCHES, *PARTS]
+ALL = [*SCHEMES, *JOINT_MOVES, *SURROGATE_MOVES, *REFERENCE, *BATCHES, *PARTS, *LOCAL]
 
 
 @pytest.mark.parametrize("scheme", ALL)

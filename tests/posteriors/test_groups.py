@@ -6,7 +6,7 @@ import pytest
 from scipy.special import log_ndtr, logsumexp
 from scipy.stats import poisson
 
-from pymc_flymc import FireflyHMC, FireflyMH, Taylor
+from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Taylor
 from pymc_flymc.bounds import TaylorInParts
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid
@@ -96,6 +96,25 @@ def test_random_intercepts_by_quadrature(centred, many, request):
         step = FireflyMH(transitions=200)
     assert len(step.target.geometry.wide) == 5 * many
     draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    log_tau, z = draws[..., :1], draws[..., 1:]
+    if centred:
+        z = z * np.exp(-log_tau)
+    for k, reference in enumerate(intercepts_reference(group, y)):
+        assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
+
+
+@pytest.mark.parametrize("centred", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_local_sweeps_by_quadrature(centred):
+    """Of few rows, and groups of three to seven: effects are held back by what is bright."""
+    model, group, y = random_intercepts(centred, 5, 22)
+    with model:
+        bound = JaakkolaJordan(xi=3.0, slack=0.5)  # touches far out: more rows are bright
+        step = FireflyMH(kernel="local", bound=bound, transitions=25)
+    assert set(np.bincount(group)) >= {3, 7}
+    draws, stats = drive(step, model.initial_point(), tune=300, draws=2500, chains=2)
+    assert stats["n_bright"].mean() > 2.0
+    # Steps as long as this are accepted only if forces are the gradient.
+    assert stats["step_size"].min() > 0.5 < stats["accept"].mean()
     log_tau, z = draws[..., :1], draws[..., 1:]
     if centred:
         z = z * np.exp(-log_tau)

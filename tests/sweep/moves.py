@@ -22,6 +22,8 @@ __all__ = ["MOVES", "Moves"]
 FRESH = ("joint", "surrogate")
 #: That of them which is one and the same as `FireflyHMC`.
 SAME_AS_HMC = "hamiltonian"
+#: That for models of one grouping factor, with comparisons of its own in `tests.posteriors`.
+OF_GROUPS = "local"
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def _proposals(joint: bool) -> list[str]:
 def _moves() -> dict[str, Moves]:
     found = {}
     for kernel in KERNELS:
-        if kernel not in ("auto", SAME_AS_HMC):
+        if kernel not in ("auto", SAME_AS_HMC, OF_GROUPS):
             found[kernel] = Moves(FireflyMH, {"kernel": kernel}, kernel in FRESH, core=True)
     for kernel in ("joint", "metropolis"):
         for proposal in _proposals(kernel == "joint"):

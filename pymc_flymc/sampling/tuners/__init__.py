@@ -2,6 +2,7 @@
 
 from pymc_flymc.sampling.tuners.base import Tuner
 from pymc_flymc.sampling.tuners.hamiltonian import HAMILTONIAN, HamiltonianTuner
+from pymc_flymc.sampling.tuners.local import LOCAL, LocalTuner
 from pymc_flymc.sampling.tuners.metropolis import JOINT, METROPOLIS, MetropolisTuner
 from pymc_flymc.sampling.tuners.slice import SLICE, SliceTuner
 from pymc_flymc.sampling.tuners.surrogate import SURROGATE, SurrogateTuner
@@ -12,10 +13,12 @@ __all__ = [
     "HAMILTONIAN",
     "JOINT",
     "KERNELS",
+    "LOCAL",
     "METROPOLIS",
     "SLICE",
     "SURROGATE",
     "HamiltonianTuner",
+    "LocalTuner",
     "MetropolisTuner",
     "SliceTuner",
     "SurrogateTuner",
@@ -24,7 +27,7 @@ __all__ = [
 ]
 
 #: All kernels, by name.
-KERNELS = {spec.name: spec for spec in (JOINT, METROPOLIS, HAMILTONIAN, SLICE, SURROGATE)}
+KERNELS = {spec.name: spec for spec in (JOINT, METROPOLIS, HAMILTONIAN, SLICE, SURROGATE, LOCAL)}
 
 
 def spec_of(kernel: str) -> KernelSpec:

@@ -1,0 +1,116 @@
+"""Local sweeps: effects of groups one by one, and trajectories of all other parameters."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from pymc_flymc.anchor.anchor import Anchor
+from pymc_flymc.bounds.quadratic_bounds import TightenedBound
+from pymc_flymc.kernels.factors import CHUNK
+from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.kernels.group_effects import Groups
+from pymc_flymc.kernels.local import new_local_moves, run_kernel
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
+from pymc_flymc.sampling.tuners.hamiltonian import HamiltonianTuner
+from pymc_flymc.target.kernel_spec import KernelSpec
+from pymc_flymc.target.resampling import ImplicitResampling, Resampling
+from pymc_flymc.target.target import Target
+
+__all__ = ["LOCAL", "LocalTuner"]
+
+#: Largest length of a trajectory of global parameters, in posterior sds.
+LENGTH, TARGET_ACCEPT = 2.5, 0.75
+
+
+def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Groups:
+    effects, rows, levels = target.effects, target.data.parts[0], target.data.levels
+    assert effects is not None
+    assert levels is not None
+    g, column, centre = len(effects), rows.X.shape[1] + rows.intercept, target.geometry.centre
+    moments = np.empty(3 * g)
+    target.conditionals[0](centre, target.statistics, moments)
+    _, sd, change = moments.reshape(3, g)
+    lowest = np.zeros(g, np.uint8) + np.uint8(len(levels.q) - 1)
+    np.minimum.at(lowest, rows.codes[:, 0], levels.level)
+    return Groups(
+        plan=plan_given_z(target, resampling, cursor),
+        conditional=target.conditionals[0].address,
+        pullback=target.conditionals[1].address,
+        elements=effects,
+        others=np.setdiff1d(np.arange(len(centre)), effects),
+        column=column,
+        q_max=levels.q[lowest],
+        touching=target.coefficients(centre, target.statistics)[column : column + g],
+        spread=np.abs(change) * sd,
+        slack=cast(TightenedBound, target.parts[0].bound).slack,
+        boost=np.empty(g),
+        first=np.empty(g, np.int32),
+        following=np.empty(len(rows.X), np.int32),
+        members=np.empty(CHUNK, np.int32),
+        eta=np.empty(len(rows.X)),
+        log_q=np.empty(CHUNK),
+    )
+
+
+def _as_chosen(geometry: Geometry, proposal: str) -> Tuner:
+    return LocalTuner()
+
+
+LOCAL = KernelSpec("local", run_kernel, _as_chosen, _plan, gradients=True, local=True)
+
+
+class LocalChain(FireflyChain):
+    """A chain whose kernel has coordinates of its own, for the global parameters."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._set_coordinates()
+
+    def set_geometry(self, geometry: Geometry) -> None:
+        """Go on in other standardised coordinates, at the same parameters."""
+        super().set_geometry(geometry)
+        self._set_coordinates()
+
+    def _set_coordinates(self) -> None:
+        geometry, others = self.geometry, self.plan.others
+        places = np.searchsorted(geometry.dense, others)
+        factor = geometry.factor[places]
+        self.moves.centre[:] = geometry.centre[others]
+        self.moves.factor[:] = np.linalg.cholesky(factor @ factor.T)
+
+    def advance(self, rng: np.random.Generator, n: int, gain: float) -> float:
+        """Make n transitions; return the mean acceptance probability of trajectories."""
+        accept = super().advance(rng, n, gain)
+        self.state.v[:] = self.whiten(self.state.theta)
+        return accept
+
+
+class LocalTuner(HamiltonianTuner):
+    """Local sweeps of effects, and trajectories of global parameters that effects follow."""
+
+    spec = LOCAL
+
+    def __init__(self) -> None:
+        super().__init__(LENGTH, TARGET_ACCEPT, wide=True)
+        self.brightness = ImplicitResampling(ratio=1.0, sweeps=2)
+
+    def first_transitions(self, target: Target) -> int:
+        """Return one: each has a trajectory and several sweeps."""
+        return 1
+
+    def begin(self, target: Target) -> Any:
+        """Return `kernels.local.LocalMoves`."""
+        assert target.effects is not None
+        d, g = len(target.geometry.centre), len(target.effects)
+        return new_local_moves(d, g, target.n_slopes, LENGTH, TARGET_ACCEPT)
+
+    def new_chain(self, target: Any, brightness: Resampling, anchor: Anchor | None) -> FireflyChain:
+        """Return a chain over a target, whose anchor may not be the step's first."""
+        return LocalChain(target, brightness, self.begin(target), anchor)
+
+    def dynamics(self, chain: FireflyChain) -> Any:
+        """Return the parameters of trajectories, which are some of the kernel's."""
+        return chain.moves.dynamics

@@ -1,0 +1,119 @@
+"""Effects of groups that are updated one by one: which they are, and how they are distributed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.graph.replace import graph_replace
+
+from pymc_flymc.anchor.expanded_density import nearby
+from pymc_flymc.bounds import Problem
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.compilation import DensityGraphs, compile_density, compile_pullback
+from pymc_flymc.graphs.tools import plain_function
+from pymc_flymc.kernels.density import NativeGraph
+from pymc_flymc.kernels.rows import Rows
+from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.regression.design import Design
+
+__all__ = ["WHO", "compile_conditionals", "find_effects"]
+
+#: What messages begin with.
+WHO = "kernel='local' updates effects of groups one by one, and "
+
+
+def find_effects(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarray:
+    """Return the place in theta of the effect behind each sparse column, shape (Q,), int64.
+
+    It changes the coefficient of this column and no other one.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If rows do not have one effect each, or if a column has no effect of its own.
+    """
+    design = problems[0].design
+    if len(problems) > 1 or not _has_one_factor(design):
+        raise UnsupportedModelError(
+            f"{WHO}needs one likelihood of one predictor, to which one grouping factor contributes "
+            "random intercepts, as in a[group]; take kernel='auto' or 'hamiltonian' here"
+        )
+    (w,), q, column = graph.coefficients, design.n_sparse, design.width - design.n_sparse
+    slope = pt.vector("slope", dtype="float64")
+    change: Any = pytensor.grad(pt.sum(slope * w), graph.theta, disconnected_inputs="ignore")
+    pullback = plain_function([graph.theta, slope], change)
+    theta, rng = nearby(problems[0].anchor.theta), np.random.default_rng(20141104)
+    weights = rng.uniform(1.0, 2.0, design.n_coefficients)
+    is_effect = np.zeros(len(weights), bool)
+    is_effect[column : column + q] = True
+    numbers = np.where(is_effect, np.arange(len(weights)) - column, 0.0)
+    of_effects, numbered, of_others = (
+        pullback(theta, each)
+        for each in (weights * is_effect, weights * numbers, weights * ~is_effect)
+    )
+    # Of a parameter in several columns this is a mean of their numbers, with random weights.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where((of_effects != 0.0) & (of_others == 0.0), numbered / of_effects, np.nan)
+    places = np.flatnonzero(np.abs(found - np.round(found)) < 1e-9)
+    columns = np.round(found[places]).astype(np.int64)
+    if not np.array_equal(np.sort(columns), np.arange(q)):
+        raise UnsupportedModelError(
+            f"{WHO}{problems[0].name!r} has groups without a parameter of their own alone"
+        )
+    return places[np.argsort(columns)]
+
+
+def _has_one_factor(design: Design) -> bool:
+    sparse = design.sparse
+    return (
+        design.n_predictors == 1
+        and sparse.codes.shape[1] == 1
+        and not sparse.values.shape[1]
+        and not len(sparse.indptr)
+    )
+
+
+def compile_conditionals(
+    graphs: DensityGraphs, effects: np.ndarray, rows: Rows
+) -> tuple[NativeGraph, NativeGraph]:
+    """Compile the conditional distributions of effects, and the gradient of their moments.
+
+    The log density is a quadratic in each effect, given all other parameters: its slopes where all
+    effects are zero, and where they are one, say all of it.
+
+    Parameters
+    ----------
+    graphs : DensityGraphs
+    effects : ndarray, shape (G,), int64
+    rows : Rows
+
+    Returns
+    -------
+    NativeGraph, NativeGraph
+        Like `DENSITY`, means, sds and changes of coefficients, one after the other, and the sum of
+        the logs of sds; like `PULLBACK`, of means and sds.
+    """
+    at: Any = effects
+    if np.array_equal(effects, np.arange(effects[0], effects[0] + len(effects))):
+        at = slice(int(effects[0]), int(effects[-1]) + 1)
+    column = rows.X.shape[1] + rows.intercept
+    logp: Any = graphs.prior + graphs.bounds
+    slope: Any = pytensor.grad(logp, graphs.theta)
+    outputs = [slope[at], graphs.w[column : column + rows.n_sparse]]
+    theta: Any = graphs.theta.clone()
+    moved: list[Any] = [{graphs.theta: pt.set_subtensor(theta[at], x)} for x in (0.0, 1.0)]
+    found: Any = [graph_replace(outputs, each, strict=False) for each in moved]
+    (slope_0, w_0), (slope_1, w_1) = found
+    precision = slope_0 - slope_1
+    mean, sd = slope_0 / precision, precision**-0.5
+    zero, nothing = pt.constant(0.0), pt.zeros((0,))
+    log_sds: Any = -0.5 * pt.sum(pt.log(precision))
+    moments = DensityGraphs(
+        theta, graphs.statistics, log_sds, zero, pt.join(0, mean, sd), nothing, None
+    )
+    together = moments._replace(w=pt.join(0, mean, sd, w_1 - w_0))
+    return compile_density(together), compile_pullback(moments)

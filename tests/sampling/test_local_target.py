@@ -1,0 +1,141 @@
+"""Local sweeps: the models that they take, and those that they refuse."""
+
+import pickle
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import ExplicitResampling, FireflyMH, Taylor
+from pymc_flymc.errors import UnsupportedModelError
+from tests.support.steps import advance, begin
+
+N, G = 60, 6
+GROUP = np.arange(N) % G
+
+
+def model_of(effects, outcomes="logistic"):
+    """Random effects; the function returns predictors, in the model's context."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=N), rng.integers(0, 2, N)
+    with pm.Model() as model:
+        tau = pm.LogNormal("tau", -0.5, 0.3)
+        eta = 0.2 * pm.Normal("beta", 0.0, 1.0) * x + effects(tau, x)
+        if outcomes == "poisson":
+            pm.Poisson("y", pm.math.exp(eta), observed=y)
+        else:
+            pm.Bernoulli("y", logit_p=eta, observed=y)
+        if outcomes == "two":
+            pm.Bernoulli("second", logit_p=eta, observed=1 - y)
+    return model
+
+
+def intercepts(tau, x):
+    return pm.Normal("a", 0.0, tau, shape=G)[GROUP]
+
+
+def crossed(tau, x):
+    return intercepts(tau, x) + pm.Normal("b", 0.0, 1.0, shape=5)[np.arange(N) % 5]
+
+
+def slopes(tau, x):
+    return pm.Normal("a", 0.0, tau, shape=G)[GROUP] * x
+
+
+def none(tau, x):
+    return tau
+
+
+def heavy_tailed(tau, x):
+    return pm.StudentT("a", 4.0, 0.0, sigma=tau, shape=G)[GROUP]
+
+
+def coupled(tau, x):
+    return pm.ZeroSumNormal("a", tau, shape=G)[GROUP]
+
+
+def walk(tau, x):
+    return pm.GaussianRandomWalk("a", sigma=tau, init_dist=pm.Normal.dist(), shape=G)[GROUP]
+
+
+ONE_FACTOR, OWN, NORMAL = "one grouping factor", "of their own alone", "normal given all other"
+
+
+@pytest.mark.parametrize(
+    ("effects", "outcomes", "message"),
+    [
+        (crossed, "logistic", ONE_FACTOR),
+        (slopes, "logistic", ONE_FACTOR),
+        (none, "logistic", ONE_FACTOR),
+        (intercepts, "two", NORMAL),
+        (intercepts, "poisson", "tangent bound"),
+        (heavy_tailed, "logistic", NORMAL),
+        (coupled, "logistic", OWN),
+        pytest.param(walk, "logistic", NORMAL, marks=pytest.mark.slow),
+    ],
+)
+def test_models_that_do_not_qualify_are_refused(effects, outcomes, message):
+    with model_of(effects, outcomes), pytest.raises(UnsupportedModelError, match=message):
+        FireflyMH(kernel="local")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"bound": None}, "bound='auto' or one bound"),
+        ({"bound": Taylor()}, "bound='auto' or one bound"),
+        ({"brightness": ExplicitResampling()}, "ImplicitResampling"),
+        ({"proposal": "pcn"}, "proposal= is not for"),
+    ],
+)
+def test_settings_without_a_use_are_refused(settings, message):
+    with model_of(intercepts), pytest.raises(ValueError, match=message):
+        FireflyMH(kernel="local", **settings)
+
+
+@pytest.fixture(scope="module")
+def step():
+    with model_of(intercepts):
+        return FireflyMH(kernel="local")
+
+
+def test_effects_of_columns_in_any_order():
+    """Elements of theta that are effects, whatever stands before them."""
+    order = np.random.default_rng(4).permutation(G)
+
+    def permuted(tau, x):
+        a = pm.Normal("a", 0.0, tau, shape=G)
+        return a[order][GROUP]
+
+    with model_of(permuted):
+        step = FireflyMH(kernel="local")
+    target, theta = step.target, np.arange(2.0 + G)
+    w = target.coefficients(theta, target.statistics)
+    np.testing.assert_array_equal(w[-G:], theta[target.effects])
+
+
+def test_a_chain_goes_on_from_its_state(step):
+    """And in another process, from a pickled step."""
+    other = pickle.loads(pickle.dumps(step))
+    model = model_of(intercepts)
+    point, _ = advance(step, begin(step, model, tune=50), 60)
+    saved = pickle.loads(pickle.dumps((step.sampling_state, step.rng.bit_generator.state)))
+    end, _ = advance(step, point, 5)
+    begin(other, model, tune=50)
+    other.sampling_state = saved[0]
+    other.rng.bit_generator.state = saved[1]
+    found, _ = advance(other, point, 5)
+    assert all(np.array_equal(found[name], end[name]) for name in end)
+
+
+def test_no_sweep_of_effects_is_rejected(step):
+    """The conditional distributions are the density's to rounding: nothing is left to accept."""
+    chain = step.chain
+    if chain is None:
+        advance(step, begin(step, model_of(intercepts), tune=50), 60)
+        chain = step.chain
+    rng, before = np.random.default_rng(5), chain.state.theta.copy()
+    for _ in range(50):
+        chain.advance(rng, 1, 0.0)
+        assert np.all(chain.state.theta[step.target.effects] != before[step.target.effects])
+        before = chain.state.theta.copy()
