@@ -19,8 +19,8 @@ from pymc_flymc.bounds import Problem
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.factors import scratch_for
 from pymc_flymc.kernels.layout import ROW
-from pymc_flymc.kernels.log_odds import log_odds_kernel
 from pymc_flymc.kernels.records import read_only
+from pymc_flymc.kernels.row_terms import row_terms_kernel
 from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
 from pymc_flymc.regression.passes import BLOCK, blocks_of
 from pymc_flymc.reporting import doing
@@ -33,6 +33,8 @@ __all__ = ["check_compiled"]
 #: Distances from the anchor, in units of the Laplace approximation: within and beyond the limits
 #: of bounds.
 SCALES = (0.0, 1.0, 4.0)
+#: The sum of all rates is compared with that of the rows where it leaves half of the digits.
+LARGE = float(np.finfo(np.float64).eps ** -0.5)
 #: Rows on which rounding errors are drawn.
 SAMPLE = 512
 
@@ -86,7 +88,7 @@ class _Comparison:
         self.statistics = np.concatenate([target.statistics, others])
         self.posterior = target.posterior(self.statistics, target.geometry)
         parts = target.data.parts
-        self.kernel = log_odds_kernel(parts[0].X.dtype, *([len(parts)] if len(parts) > 1 else []))
+        self.kernel = row_terms_kernel(parts[0].X.dtype, *([len(parts)] if len(parts) > 1 else []))
         self.scratch = scratch_for(target.data.rows)
         n_rows = sum(len(part.X) for part in parts)
         self.stride = max(1, n_rows // SAMPLE)
@@ -126,21 +128,27 @@ class _Comparison:
         target, data, rng = self.target, self.target.data, np.random.default_rng(t)
         theta, w, unused = self.points[t][0], np.empty(target.n_slopes), np.empty(target.n_slopes)
         density = target.density(theta, self.statistics, w)
-        total = density - _all_rates(data.rows, w) + self._rows(data.rows, w, t).sum()
+        of_rows, rates = self._rows(data.rows, w, t)
+        total, all_rates = density + of_rows.sum(), _all_rates(data.rows, w)
+        if all_rates < LARGE:
+            total += rates - all_rates
         if data.exact is not None:
-            total += self._log_factors(data.exact, w, np.arange(len(data.exact.X)), True).sum()
+            total += self._terms(data.exact, w, np.arange(len(data.exact.X)), True)[0].sum()
         some = _some(data.rows, self.stride)
-        of_some, moved, moved_density = self._rows(some, w, t), np.zeros(1), 0.0
+        (of_some, _), moved, moved_density = self._rows(some, w, t), np.zeros(1), 0.0
         for _ in range(draws):
-            of_others = self._rows(_rounded(some, rng), rounded(w, rng), t)
+            of_others, _ = self._rows(_rounded(some, rng), rounded(w, rng), t)
             moved = np.maximum(moved, np.abs(of_others - of_some))
             other = target.density(theta, rounded(self.statistics, rng), unused)
             moved_density = max(moved_density, abs(other - density))
         error = ALLOWED * self.growth * (self.stride * moved.sum() + moved_density)
         return np.array(total), np.array(error)
 
-    def _rows(self, rows: Rows | SeveralRows, w: np.ndarray, t: int) -> np.ndarray:
-        """Return log L/B of rows, of all that a surrogate does not treat exactly, or log L."""
+    def _rows(self, rows: Rows | SeveralRows, w: np.ndarray, t: int) -> tuple[np.ndarray, float]:
+        """Return the factors of rows, summed over their brightness, and the sum of finite rates.
+
+        Of all that a surrogate does not treat exactly. A factor is log L less what is collapsed.
+        """
         target = self.target
         surrogate = target.data.exact is not None
         index = np.arange(sum(len(part.X) for part in parts_of(rows)))
@@ -149,20 +157,24 @@ class _Comparison:
             index = index[only.constants[:, [ROW.near, ROW.beyond]].any(axis=1)]
         # Kernels with gradients have two functions of a row: each is compared at some points.
         with_gradient = bool(target.factor_gradients) and not surrogate and t % 2 == 1
-        log_odds = self._log_factors(rows, w, index, with_gradient)
-        return np.logaddexp(0.0, log_odds) if target.subsamples else log_odds
+        factors, rates = self._terms(rows, w, index, with_gradient)
+        if target.subsamples:  # bright, or dark: of a row that is kept bright the rate is infinite
+            factors = np.logaddexp(factors, -rates)
+        return factors, float(rates[rates < np.inf].sum())
 
-    def _log_factors(
+    def _terms(
         self, rows: Rows | SeveralRows, w: np.ndarray, index: np.ndarray, with_gradient: bool
-    ) -> np.ndarray:
-        out, gradient = np.empty(len(index)), np.zeros(len(w) if with_gradient else 0)
+    ) -> tuple[np.ndarray, np.ndarray]:
+        factors, rates = np.empty((2, len(index)))
+        gradient = np.zeros(len(w) if with_gradient else 0)
         posterior = self.posterior._replace(rows=rows)
-        self.kernel(posterior, w, index.astype(np.int32), out, gradient, self.scratch)
-        return out
+        arguments = w, index.astype(np.int32), factors, rates, gradient
+        self.kernel(posterior, *arguments, self.scratch)
+        return factors, rates
 
 
 def _all_rates(rows: Rows | SeveralRows, w: np.ndarray) -> float:
-    """Return the sum of all rows' rates, which the densities of kernels are without."""
+    """Return the sum of rates as kernels know it, of all rows that can be dark."""
     if isinstance(rows, SeveralRows):
         parts = np.split(w, rows.place[1:-1])
         return sum(map(_all_rates, rows.parts, parts))

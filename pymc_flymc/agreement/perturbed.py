@@ -80,7 +80,7 @@ def rounded(
     # Subnormal numbers are whole multiples of the smallest, whatever their size.
     sizes = np.maximum(limits.eps * np.abs(x), limits.smallest_subnormal * (x != 0.0))
     if is_data:
-        sizes *= np.trunc(x) != x
+        sizes = np.where(np.trunc(x) == x, 0.0, sizes)  # infinity, too
     return np.asarray(x + sizes * errors, x.dtype)
 
 

@@ -132,11 +132,28 @@ class ExpansionBound(Bound, Protocol):
     """A bound B_n = E_n exp(-o_n): an expansion E_n of the likelihood, less a rate o_n.
 
     `collapsed` returns sum_n log E_n. The rates are sums of what the rows share, times constants of
-    the row, in the places that `kernels.layout` says: kernels add them up over the dark rows.
+    the row, in the places that `kernels.layout` says: kernels add them up over the dark rows. A row
+    may be kept bright: its rate is infinite, B_n = 0, and L_n / E_n its factor in the density.
     """
 
     #: Says that the bound is of this kind.
     is_expansion: bool
+
+    def prepare(
+        self, problem: Problem, log_factor: NativeFunction, keep: float = 1.0
+    ) -> Preparation:
+        """Compute the statistics and the rows' constants.
+
+        Parameters
+        ----------
+        problem, log_factor
+            As of `Bound.prepare`.
+        keep : float
+            Rows that are more often bright than this, as expected, are kept bright.
+        """
+
+    def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
+        """As of `Bound`, of those rows alone that are more often bright than `above`."""
 
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
         """Graph of log L_n - log E_n, of either sign, element by element.
@@ -145,7 +162,13 @@ class ExpansionBound(Bound, Protocol):
         """
 
     def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
-        """Graph of o_n, at least as large as the size of the remainder: the gap is their sum."""
+        """Graph of o_n, at least as large as the size of the remainder: the gap is their sum.
+
+        Of rows that are kept bright it may be any finite number.
+        """
+
+    def is_kept_bright(self, constants: Graph) -> Graph:
+        """Graph of whether the rate of a row is infinite, element by element."""
 
 
 def is_expansion(bound: Bound) -> TypeGuard[ExpansionBound]:

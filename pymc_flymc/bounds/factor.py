@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.variable import TensorVariable
@@ -59,14 +60,17 @@ def row_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
     """Log factor of a bright row: log(L/B - 1), or log L where there is no bound.
 
     Of an expansion E less a rate it is log(L - B) - log E, in which a rate that is huge leaves the
-    digits of all else alone; the log odds are this plus the rate. Where a gap is negative beyond
-    rounding, the bound is violated, and the factor is `VIOLATED`.
+    digits of all else alone; the log odds are this plus the rate. Where a row is kept bright it is
+    log L - log E. Where a gap is negative beyond rounding, the bound is violated, and the factor is
+    `VIOLATED`.
     """
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
         if is_expansion(bound):
             remainder = bound.remainder(likelihood, arguments, constants)
             gap: Any = remainder + bound.rate(constants, arguments, shared)
+            # Their gap is infinite: without a bound there is no chance that they are dark.
+            gap = pt.switch(bound.is_kept_bright(constants), np.inf, gap)
             factor = remainder + log_brightness(gap)
         else:
             gap = bound.gap(likelihood, arguments, constants, shared)

@@ -40,7 +40,7 @@ from pymc_flymc.bounds.bound import Graph, Graphs
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.likelihoods import Likelihood
 
-__all__ = ["Expansion", "near_and_beyond", "remainder"]
+__all__ = ["Expansion", "finite", "near_and_beyond", "remainder"]
 
 
 def remainder(
@@ -68,9 +68,13 @@ class Expansion(ABC):
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
         """Graph of the remainder of the expansion."""
 
+    def is_kept_bright(self, constants: Graph) -> Graph:
+        """Graph of whether the rate of a row is infinite, element by element."""
+        return cast(Graph, pt.isinf(constants[:, ROW.near]))
+
     def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
         """Graph of what bounds the remainder: two powers of a radius, see `kernels.layout`."""
-        near = constants[:, ROW.near] * shared[POWERS.near]
+        near = finite(constants[:, ROW.near]) * shared[POWERS.near]
         beyond = constants[:, ROW.beyond] * shared[POWERS.beyond]
         return cast(Graph, near + beyond)
 
@@ -79,13 +83,22 @@ class Expansion(ABC):
     ) -> Graph:
         """Graph of the remainder of the expansion plus what bounds it."""
         rate = self.rate(constants, arguments, shared)
-        return self.remainder(likelihood, arguments, constants) + rate
+        gap: Any = self.remainder(likelihood, arguments, constants) + rate
+        return cast(Graph, pt.switch(self.is_kept_bright(constants), np.inf, gap))
+
+
+def finite(multiplier: Graph) -> Graph:
+    """Graph of what multiplies a power, zero in the place of infinity.
+
+    So the graph has finite derivatives also where what it gives is not used.
+    """
+    return cast(Graph, pt.switch(pt.isinf(multiplier), 0.0, multiplier))
 
 
 def near_and_beyond(
     near: np.ndarray, anywhere: np.ndarray, growth: np.ndarray, limit: float
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return what multiplies the two powers, and the exponential rate of the second one.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what multiplies the two powers, the second of which grows at least as `growth` says.
 
     Parameters
     ----------
@@ -94,5 +107,5 @@ def near_and_beyond(
         ``anywhere * exp(growth * s)`` everywhere.
     """
     at_limit = anywhere * np.exp(growth * limit)
-    near, fastest = np.fmin(near, at_limit), float(growth.max(initial=0.0))
-    return near, at_limit if fastest > 0.0 else at_limit - near, fastest
+    near = np.fmin(near, at_limit)
+    return near, np.where(growth > 0.0, at_limit, at_limit - near)

@@ -61,10 +61,12 @@ class ScaledTaylor(Expansion):
         """Those of the smooth likelihood, and a weight."""
         return self._taylor.n_constants(_unit(likelihood))
 
-    def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
+    def prepare(
+        self, problem: Problem, log_factor: NativeFunction, keep: float = 1.0
+    ) -> Preparation:
         """Prepare the Taylor bound of the smooth likelihood with the anchor's scale as a weight."""
         problem.design.check_one_radius(self.name)
-        prepared = self._taylor.prepare(_at_anchor(problem), log_factor)
+        prepared = self._taylor.prepare(_at_anchor(problem), log_factor, keep)
         log_scale = problem.own.w[-1]
         # The weight of a row, the last of its row data, whatever the scale.
         weights = prepared.constants[:, self.n_constants(problem.likelihood) - 1]
@@ -77,9 +79,9 @@ class ScaledTaylor(Expansion):
         """Take the remainder's bound off some rows, as `Taylor.exempt`."""
         self._taylor.exempt(preparation, rows)
 
-    def expected_rows(self, problem: Problem, stride: int) -> float:
+    def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
         """As of the Taylor bound, at the anchor's scale."""
-        return self._taylor.expected_rows(_at_anchor(problem), stride)
+        return self._taylor.expected_rows(_at_anchor(problem), stride, above)
 
     def collapsed(
         self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int

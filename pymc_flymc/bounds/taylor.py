@@ -31,7 +31,7 @@ __all__ = [
     "Packed",
     "Taylor",
     "cubic_form",
-    "raise_to_floor",
+    "keep_bright",
     "table_of",
 ]
 
@@ -132,18 +132,30 @@ class Taylor(Expansion):
         """Those of `Row`, and row data."""
         return ROW.row_data(likelihood.n_predictors) + len(likelihood.row_data)
 
-    def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
-        """Bound the remainders of all rows, in one pass over the data."""
+    def prepare(
+        self, problem: Problem, log_factor: NativeFunction, keep: float = 1.0
+    ) -> Preparation:
+        """Bound the remainders of all rows, in one pass over the data.
+
+        Beyond the limit all rates grow as fast as that of the row with the fastest growth. Rows
+        that are kept bright are not among them: few rows that are far away would make all others
+        bright as soon as a chain goes where the others know little.
+        """
         design, anchor = problem.design, problem.own
         design.check_one_radius(self.name)
         metric, ridge = metric_of(anchor)
         p, limit = design.n_coefficients, limit_of(anchor)
         spans = spans_of(metric, design.n_predictors)
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
+        bright = np.empty(design.n_rows, np.float32)
+        # The mean of r^(k+1) over the Laplace approximation.
+        moment = chi_moment(self.order + 1, dimension_of(anchor))
 
         def bound(rows: slice, x: RowMatrix, eta: np.ndarray, y: np.ndarray) -> tuple[float, Any]:
-            near, beyond, fastest = self.remainders(problem.likelihood, eta, x, y, spans, limit)
+            near, beyond, growth = self.remainders(problem.likelihood, eta, x, y, spans, limit)
             constants[rows] = table_of(near, beyond, eta.T, y)
+            bright[rows] = -np.expm1(-near * moment)
+            fastest = float(growth[bright[rows] <= keep].max(initial=0.0))
             if self.order == 2:
                 return fastest, 0.0
             return fastest, cubic_form(x, problem.derivatives.third(eta, y))
@@ -155,12 +167,8 @@ class Taylor(Expansion):
         # The rows' expansions were added up where the anchor was found.
         packed = Packed(ridge, limit, growth, cubic / 6.0)
         statistics = np.concatenate([anchor.expansion.pack(), *packed.ravelled()])
-        for column in (ROW.near, ROW.beyond):
-            raise_to_floor(constants[:, column])
-        # At the mean of r^(k+1) over the Laplace approximation.
-        moment = chi_moment(self.order + 1, dimension_of(anchor))
-        bright = -np.expm1(-constants[:, ROW.near] * moment)
-        return Preparation(statistics, constants, bright.astype(np.float32))
+        keep_bright(constants, bright > keep)
+        return Preparation(statistics, constants, bright)
 
     def no_cubic(self, n_coefficients: int) -> np.ndarray:
         """Return the sum of third derivatives over no rows: of no columns for the second order."""
@@ -176,7 +184,7 @@ class Taylor(Expansion):
             preparation.constants[rows, column] = 0.0
         preparation.bright[rows] = 0.0
 
-    def expected_rows(self, problem: Problem, stride: int) -> float:
+    def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
         """Rows that a joint move is expected to read, by the local constants of every stride-th."""
         anchor, total = problem.own, 0.0
         spans = spans_of(metric_of(anchor)[0], problem.design.n_predictors)
@@ -184,7 +192,8 @@ class Taylor(Expansion):
         limit = limit_of(anchor)
         for _, x, eta, y in iterate_rows(problem.design, problem.y, anchor.w, stride):
             kappa = self.remainders(problem.likelihood, eta, x, y, spans, limit)[0]
-            total -= float(np.expm1(-kappa * moment).sum())
+            bright = -np.expm1(-kappa * moment)
+            total += float(bright[bright > above].sum())
         return total * stride
 
     def remainders(
@@ -195,17 +204,18 @@ class Taylor(Expansion):
         y: np.ndarray,
         spans: list[np.ndarray],
         limit: float,
-    ) -> tuple[np.ndarray, np.ndarray, float]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what multiplies the two powers of the radius, each of shape (n,).
 
-        With them comes the largest rate at which the second one grows exponentially.
+        With them comes the rate at which the second one grows exponentially.
         """
         power = self.order + 1
         if isinstance(likelihood, JointlySmoothLikelihood):
             spread = np.stack([np.linalg.norm(x @ span, axis=1) for span in spans[: len(eta)]])
             near = likelihood.third_bound(eta, limit * spread, spread, y) / factorial(power)
             anywhere = likelihood.third_scale(eta, spread, y) / factorial(power)
-            return near_and_beyond(near, anywhere, likelihood.growth * spread.max(axis=0), limit)
+            growth = likelihood.growth * spread.max(axis=0)
+            return *near_and_beyond(near, anywhere, growth, limit), growth
         likelihood = cast(SmoothLikelihood, likelihood)
         reaches = (x @ span for span in spans)
         c = np.sqrt(np.max([np.einsum("ij,ij->i", each, each) for each in reaches], axis=0))
@@ -218,7 +228,8 @@ class Taylor(Expansion):
         near = likelihood.derivative_bound(power, eta - reach, eta + reach, y) * scale
         low, high = (eta, eta) if likelihood.growth else (-np.inf, np.inf)
         anywhere = likelihood.derivative_bound(power, low, high, y) * scale
-        return near_and_beyond(near, anywhere, likelihood.growth * c, limit)
+        growth = likelihood.growth * c
+        return *near_and_beyond(near, anywhere, growth, limit), growth
 
     def collapsed(
         self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
@@ -261,6 +272,21 @@ def table_of(near: np.ndarray, beyond: np.ndarray, eta: np.ndarray, y: np.ndarra
     outcome, *row_data = y.reshape(len(y), -1).T
     columns = [near, beyond, outcome, *eta.T, *row_data]
     return np.column_stack([np.asarray(each, np.float64) for each in columns])
+
+
+def keep_bright(constants: np.ndarray, rows: np.ndarray) -> None:
+    """Keep rows bright, in place, by a mask, and raise what multiplies the rates of all others.
+
+    Parameters
+    ----------
+    constants : ndarray, shape (N, R)
+        In the places of `ROW` or `PARTS_ROW`.
+    rows : ndarray, shape (N,), bool
+    """
+    for column in (ROW.near, ROW.beyond):
+        constants[rows, column] = 0.0
+        raise_to_floor(constants[:, column])
+    constants[rows, ROW.near] = np.inf
 
 
 def raise_to_floor(multipliers: np.ndarray) -> None:

@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.parts import Parts, parts_of
-from pymc_flymc.bounds.remainder import Expansion, remainder
-from pymc_flymc.bounds.taylor import raise_to_floor
+from pymc_flymc.bounds.remainder import Expansion, finite, remainder
+from pymc_flymc.bounds.taylor import keep_bright
 from pymc_flymc.graphs.parts import ShareParts
 from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
 from pymc_flymc.kernels.native import NativeFunction
@@ -82,8 +82,10 @@ class TaylorInParts(Expansion):
         """Those of `PartsRow`, and row data."""
         return PARTS_ROW.row_data + len(likelihood.row_data)
 
-    def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
-        """Bound the remainders of all rows, in one pass over the data."""
+    def prepare(
+        self, problem: Problem, log_factor: NativeFunction, keep: float = 1.0
+    ) -> Preparation:
+        """Bound the remainders of all rows, in one pass over the data; see `Taylor.prepare`."""
         design, own, q = problem.design, problem.own, self.n_sparse
         parts = parts_of(own, q)
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
@@ -96,6 +98,7 @@ class TaylorInParts(Expansion):
                 [near, beyond, reach, columns[:, 0], eta[0], columns[:, 1:]]
             )
             bright[rows] = -np.expm1(-gap)
+            limit[bright[rows] > keep] = 0.0
             effects, widest = x.sparse, np.zeros(q)
             np.maximum.at(widest, effects.indices, np.repeat(limit, np.diff(effects.indptr)))
             return limit.max(initial=0.0), widest
@@ -103,8 +106,7 @@ class TaylorInParts(Expansion):
         dense_limit, limits = 0.0, np.zeros(q)
         for widest_row, widest in map_rows(design, problem.y, own.w, bound):
             dense_limit, limits = max(dense_limit, widest_row), np.maximum(limits, widest)
-        for column in (PARTS_ROW.near, PARTS_ROW.beyond):
-            raise_to_floor(constants[:, column])
+        keep_bright(constants, bright > keep)
         growth = cast(SmoothLikelihood, problem.likelihood).growth
         header = np.zeros(len(HEADER))
         header[HEADER.n_sparse], header[HEADER.limit] = q, 1.0
@@ -118,11 +120,12 @@ class TaylorInParts(Expansion):
         statistics = [own.expansion.pack(), header, *matrices, *effects]
         return Preparation(np.concatenate(statistics), constants, bright)
 
-    def expected_rows(self, problem: Problem, stride: int) -> float:
+    def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
         """Bright rows expected over the Laplace approximation, from every stride-th row."""
         parts, total = parts_of(problem.own, self.n_sparse), 0.0
         for _, x, eta, y in iterate_rows(problem.design, problem.y, problem.own.w, stride):
-            total -= float(np.expm1(-self.remainders(problem, parts, x, eta[0], y)[3]).sum())
+            bright = -np.expm1(-self.remainders(problem, parts, x, eta[0], y)[3])
+            total += float(bright[bright > above].sum())
         return total * stride
 
     def remainders(
@@ -163,7 +166,7 @@ class TaylorInParts(Expansion):
         """
         _, near, beyond = arguments
         reach = constants[:, PARTS_ROW.reach]
-        rate = constants[:, PARTS_ROW.near] * (reach * shared[PARTS_SHARED.near] + near)
+        rate = finite(constants[:, PARTS_ROW.near]) * (reach * shared[PARTS_SHARED.near] + near)
         rate += constants[:, PARTS_ROW.beyond] * (reach * shared[PARTS_SHARED.beyond] + beyond)
         return cast(Graph, rate)
 

@@ -53,6 +53,8 @@ def _rate_of(rows, w, n):
     if rows.totals.shape[0] == 0:
         return 0.0
     shared, i = bound_part(rows, w), n - rows.first
+    if rows.constants[i, ROW.near] == np.inf:  # whatever the powers: at the anchor they are zero
+        return np.inf
     if rows.n_sums == 0:
         near = _times(rows.constants[i, ROW.near], shared[POWERS.near])
         return near + _times(rows.constants[i, ROW.beyond], shared[POWERS.beyond])
@@ -107,7 +109,12 @@ def _subtract(sums, low, j, number):
 
 @kernel_part
 def _subtract_row(rows, i, sums, low):
-    """Subtract what multiplies each power in the rate of the i-th of these rows."""
+    """Subtract what multiplies each power in the rate of the i-th of these rows.
+
+    A row that is kept bright has no part in the sums over all rows.
+    """
+    if rows.constants[i, ROW.near] == np.inf:
+        return
     if rows.n_sums == 0:
         _subtract(sums, low, POWERS.near, rows.constants[i, ROW.near])
         _subtract(sums, low, POWERS.beyond, rows.constants[i, ROW.beyond])

@@ -35,7 +35,8 @@ class Row(NamedTuple):
     """Constants of a row under a Taylor bound.
 
     What multiplies the two powers of the radius, the outcome, and the first of its predictors at
-    the anchor. Row data stand behind the predictors.
+    the anchor. Row data stand behind the predictors. Where `near` is infinite the row is bright
+    always: its bound is zero, see `ExpansionBound.prepare`.
     """
 
     near: int = 0
@@ -49,7 +50,10 @@ class Row(NamedTuple):
 
 
 class PartsRow(NamedTuple):
-    """Constants of a row under a Taylor bound in parts, with the reach of its dense part."""
+    """Constants of a row under a Taylor bound in parts, with the reach of its dense part.
+
+    `near` is in the same place as that of `Row`, and may be infinite, too.
+    """
 
     near: int = 0
     beyond: int = 1

@@ -203,14 +203,18 @@ def gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
     """Draw z_n afresh, one after the other, for the rows in plan.candidates[:size].
 
     Without a bound (scheme NONE) B = 0: all rows are bright, and their log factor is log L itself.
+    So are rows whose rate is infinite.
     """
     log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_factor, scratch)
     for i in range(size):
         n = plan.candidates[i]
-        log_odds = plan.log_factor[i] + rate_of(rows, w, n)
+        rate = rate_of(rows, w, n)
+        log_odds = plan.log_factor[i] + rate
         # A row drawn twice is updated twice: what counts is whether it is bright now.
         if is_bright(bright, n):
             darken(bright, bright.slot[n] - 1)
         # P(z_n = 1) = 1 - B/L = odds / (1 + odds).
-        if plan.scheme == NONE or rng.random() < 1.0 / (1.0 + np.exp(-log_odds)):
+        # One that is kept bright is so also where its likelihood, and with it the density, is zero.
+        always = plan.scheme == NONE or rate == np.inf
+        if always or rng.random() < 1.0 / (1.0 + np.exp(-log_odds)):
             brighten(bright, n, plan.log_factor[i])

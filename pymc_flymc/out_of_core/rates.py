@@ -87,11 +87,11 @@ def _bound_partition(
         design, y = read_rows(builder, partition, chunk)
         for rows, x, eta, of_rows in blocks_of(design, y, rates.w):
             settings = rates.spans, rates.limit
-            *both, fastest = rates.bound.remainders(rates.likelihood, eta, x, of_rows, *settings)
+            *both, each = rates.bound.remainders(rates.likelihood, eta, x, of_rows, *settings)
             place = slice(chunk.start + rows.start, chunk.start + rows.stop)
             near[place], beyond[place] = map(_rounded_up, both)
             expected -= float(np.expm1(-both[0] * rates.moment).sum())
-            growth = max(growth, fastest)
+            growth = max(growth, float(each.max(initial=0.0)))
             if third is not None:
                 cubic = cubic + cubic_form(x, third(eta, of_rows))
     return make_tables(near, beyond), (expected, growth, cubic)

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pymc_flymc.bounds import BOUNDS, Bound, Problem, Taylor, TaylorInParts
+from pymc_flymc.bounds import (
+    BOUNDS,
+    Bound,
+    ExpansionBound,
+    Problem,
+    Taylor,
+    TaylorInParts,
+    is_expansion,
+)
 from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.target.resampling import Resampling
-from pymc_flymc.target.target import Target, TargetPart, build_target
+from pymc_flymc.target.target import MOSTLY, Target, TargetPart, build_target
 
 __all__ = [
     "WITH_EFFECTS",
     "bright_rows_read",
     "conditional_target",
+    "estimate_kept",
     "estimate_rows",
     "joint_bound",
     "joint_moves_read",
@@ -114,11 +123,21 @@ def tightest(valid: Sequence[Bound], problem: Problem) -> Bound:
 
 def estimate_rows(bound: Bound, problem: Problem) -> float:
     """Rows expected to be bright over the Laplace approximation, from a sample of rows."""
-    return bound.expected_rows(problem, max(1, problem.design.n_rows // SAMPLE_ROWS))
+    return bound.expected_rows(problem, _stride(problem))
 
 
-def joint_bound(problems: Sequence[Problem]) -> Bound | None:
+def estimate_kept(bound: ExpansionBound, problem: Problem) -> int:
+    """Rows expected to be kept bright, from a sample of rows."""
+    return int(bound.expected_rows(problem, _stride(problem), MOSTLY))
+
+
+def _stride(problem: Problem) -> int:
+    return max(1, problem.design.n_rows // SAMPLE_ROWS)
+
+
+def joint_bound(problems: Sequence[Problem]) -> ExpansionBound | None:
     """Return the bound for joint moves, if there is one: they are for one likelihood."""
     if len(problems) > 1:
         return None
-    return next((bound for bound in valid_bounds(problems[0]) if bound.joint), None)
+    valid = valid_bounds(problems[0])
+    return next((bound for bound in valid if bound.joint and is_expansion(bound)), None)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pymc_flymc.bounds import Problem
+from pymc_flymc.bounds import Problem, is_expansion
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting, settings_of
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.regression import names_of
@@ -128,7 +128,7 @@ def choose_target(
             f"kernel={kernel!r} is for one likelihood that is smooth in its predictors, "
             f"and not{WITH_EFFECTS}"
         )
-    if spec.exact:
+    if spec.exact and is_expansion(taylor):
         return selection.surrogate(taylor)
     target = build_target(graph, problems, [taylor], tuner.brightness, len(others), spec)
     (part,) = target.parts

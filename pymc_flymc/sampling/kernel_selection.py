@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_flymc.anchor.expanded_density import expanded_density
-from pymc_flymc.bounds import AllRows, Bound, Problem
+from pymc_flymc.bounds import AllRows, Bound, ExpansionBound, Problem
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.bound_choice import (
     bright_rows_read,
+    estimate_kept,
     estimate_rows,
     joint_bound,
     joint_moves_read,
@@ -21,7 +22,6 @@ from pymc_flymc.sampling.bound_choice import (
 )
 from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost, row_seconds
 from pymc_flymc.sampling.pilot_runs import (
-    Independence,
     pilot_approximation,
     pilot_chain,
     pilot_joint_moves,
@@ -45,16 +45,17 @@ FEWER = 0.5
 #: Seconds that an effective draw must be expected to save before another kernel is compiled and
 #: tried: over 4,000 draws, the time that this takes.
 WORTHWHILE = 1e-3
-#: Shares of the rows that a surrogate may treat exactly.
+#: Shares of the rows that a surrogate may treat exactly. If it must treat more than MOST exactly,
+#: it is no candidate.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
+MOST = 0.5
 #: What a pilot run may read: so many passes over all rows, and as many rows as take this many
 #: seconds, or as many as this many effective draws of the best kernel so far.
 PASSES, SECONDS, DRAWS = 40.0, 1.0, 50.0
 #: Joint moves that cost this many times what their parameters alone would are held back by rows.
 ROWS_AT_FAULT = 10.0
-#: Factors on the cost of joint proposals whose weights have heavy tails, and of random walks, whose
-#: slow directions a short chain hardly shows.
-HEAVY_TAILS, WALKS = 3.0, 3.0
+#: Factor on the cost of random walks, whose slow directions a short chain hardly shows.
+WALKS = 3.0
 
 
 @dataclass
@@ -71,8 +72,6 @@ class Candidate:
         Cost of an effective draw, in rows, if all goes well, but for gradients.
     gradient, gradients : float
         Cost of a gradient, and their number for an effective draw if all goes well.
-    heavy_tails : bool
-        Whether the weights of its proposals, in a pilot run, had heavy tails.
     time : PilotTime, optional
         Of an effective draw, if a pilot run told.
     """
@@ -84,7 +83,6 @@ class Candidate:
     gradient: float = 0.0
     gradients: float = 0.0
     cost: float = np.inf
-    heavy_tails: bool = False
     time: PilotTime | None = None
     target: Target | None = None
 
@@ -145,7 +143,9 @@ class KernelSelection:
         candidates = self._given_z()
         if taylor is not None:
             rows = estimate_rows(taylor, self.problems[0])
-            candidates += [self._joint(taylor, rows), *self._surrogates(taylor, rows)]
+            candidates.append(self._joint(taylor, rows))
+            if estimate_kept(taylor, self.problems[0]) <= MOST * self.n_rows:
+                candidates += self._surrogates(taylor, rows)
         best: Candidate | None = None
         left = candidates
         while left:
@@ -160,18 +160,14 @@ class KernelSelection:
             best, loser = (candidate, best) if better else (best, candidate)
             if loser is not None:
                 loser.target = None
-        # Of few rows any cost is small, but proposals that do not reach the tails are no choice.
-        if best is None or (
-            best.cost > self.all_rows
-            and (best.heavy_tails or best.cost - self.all_rows > self.worthwhile)
-        ):
+        if best is None or best.cost - self.all_rows > self.worthwhile:
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
         times = ", ".join(others)
         self._say(best, f"by trial an effective draw takes the time of so many rows: {times}")
         return best.built(), self._tuner(best.spec)
 
-    def surrogate(self, taylor: Bound) -> tuple[Target, Tuner]:
+    def surrogate(self, taylor: ExpansionBound) -> tuple[Target, Tuner]:
         """Return the best of surrogate moves."""
         rows = estimate_rows(taylor, self.problems[0])
         candidates = sorted(self._surrogates(taylor, rows), key=lambda each: each.least)
@@ -203,16 +199,18 @@ class KernelSelection:
             ),
         ]
 
-    def _joint(self, taylor: Bound, rows: float) -> Candidate:
+    def _joint(self, taylor: ExpansionBound, rows: float) -> Candidate:
         # Their weights vary at least as those of the approximation that thetas come from.
         density = expanded_density(self.graph, self.others)
-        cost = _cost(pilot_approximation(density, self.problems[0]), self.each + rows)
+        weighed = pilot_approximation(density, self.problems[0])
+        cost = weighed.autocorrelation_time * (self.each + rows)
         return Candidate(JOINT, "joint moves", lambda: self._build([taylor], JOINT), cost)
 
-    def _surrogates(self, taylor: Bound, rows: float) -> list[Candidate]:
+    def _surrogates(self, taylor: ExpansionBound, rows: float) -> list[Candidate]:
         found = []
-        for share in SHARES:
-            n_exact = int(share * self.n_rows)
+        # Rows that are kept bright are exact in any case.
+        kept = estimate_kept(taylor, self.problems[0])
+        for n_exact in sorted({max(kept, int(share * self.n_rows)) for share in SHARES}):
             found.append(
                 Candidate(
                     SURROGATE,
@@ -243,14 +241,17 @@ class KernelSelection:
             hopeless = max(self.all_rows, ROWS_AT_FAULT * candidate.least)
             pilot = pilot_joint_moves(target, tuner.brightness, self.others, limit, hopeless)
             weighed, rows = pilot.weighed, pilot.rows
-            candidate.cost = _cost(weighed, self.each + rows)
-            candidate.heavy_tails = weighed.heavy_tails
+            candidate.cost = weighed.autocorrelation_time * (self.each + rows)
             candidate.time = joint_time(pilot)
             if candidate.cost > hopeless:
                 # Rows, not parameters, make the weights vary: most of these rows must be exact.
                 for other in left:
                     if other.spec.exact and other.rows > 0.5 * rows:
                         other.rows = np.inf
+            if weighed.heavy_tails:
+                # Where proposals seldom come chains stay for long, and no number of draws is
+                # enough: what weights say of the cost is too little.
+                candidate.cost = np.inf
             return
         if candidate.spec.exact and self.found_gradients == np.inf:
             # What all rows cost is not known: just this says how many gradients that takes.
@@ -290,10 +291,10 @@ class KernelSelection:
         (problem, *_), (part, *_) = self.problems, target.parts
         if best.spec is JOINT:
             log.info(f"{joint_moves_read(problem, part, part.expected_bright)}; {why}")
-        elif best.spec.exact:
+        elif target.data.exact is not None:
             log.info(
                 f"surrogate moves read {count(part.expected_bright)} of {self.n_rows:,} rows of "
-                f"{problem.name!r} each, and {target.n_exact:,} in every step; {why}"
+                f"{problem.name!r} each, and {len(target.data.exact.X):,} in every step; {why}"
             )
         else:
             for problem, part in zip(self.problems, target.parts, strict=True):
@@ -303,9 +304,3 @@ class KernelSelection:
             ours = best.time.of_sampling(target, self._tuner(best.spec))
             found = self.found_gradients
             log.info(verdict(ours, time_of_nuts(self.problems, target, self.others, found)))
-
-
-def _cost(weighed: Independence, each: float) -> float:
-    """Cost of an effective draw of independent proposals, each of a given cost."""
-    cost = each * weighed.autocorrelation_time
-    return cost * (HEAVY_TAILS if weighed.heavy_tails else 1.0)

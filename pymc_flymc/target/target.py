@@ -10,7 +10,15 @@ from typing import Any, cast
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds import AllRows, Bound, Problem, Taylor, exact_factor, row_factor
+from pymc_flymc.bounds import (
+    AllRows,
+    Bound,
+    Problem,
+    Taylor,
+    exact_factor,
+    is_expansion,
+    row_factor,
+)
 from pymc_flymc.graphs.compilation import (
     compile_density,
     compile_density_gradient,
@@ -33,8 +41,11 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, Resampling
 from pymc_flymc.target.validation import check_preparation, describe
 
-__all__ = ["Target", "TargetPart", "build_target"]
+__all__ = ["MOSTLY", "Target", "TargetPart", "build_target"]
 
+#: Rows more often bright than this, as expected, are kept bright. They are read less than twice as
+#: often, and hold no parameters back, as a row does that must turn bright before these can move on.
+MOSTLY = 0.5
 #: Evaluations of a density that are timed.
 TIMED = 3
 
@@ -92,7 +103,7 @@ class Target:
     spec : KernelSpec
         Of the kernel that it is for.
     n_exact : int
-        Rows that this treats exactly.
+        Rows that this treats exactly, at least.
     effects : ndarray of int64, optional
         Places in theta of effects of groups, of the kernel for these, in the order of the columns.
     """
@@ -248,7 +259,8 @@ def build_target(
         One for each problem.
     spec : KernelSpec
     n_exact : int
-        Rows that the kernel treats exactly: those whose remainder may be largest.
+        Rows that the kernel treats exactly: those whose remainder may be largest. If more are kept
+        bright, it is all of these.
 
     Raises
     ------
@@ -276,15 +288,19 @@ def _tables(
     for problem, bound, size in zip(problems, bounds, sizes, strict=True):
         log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
         try:
-            prepared = bound.prepare(problem, log_factor)
+            keep = {"keep": MOSTLY} if is_expansion(bound) else {}
+            prepared = bound.prepare(problem, log_factor, **keep)
         except ValueError as error:  # of sizes, say: a bound of a user's own
             who = describe(bound, problem.likelihood)
             error.add_note(f"while {who} was prepared for the rows of {problem.name!r}")
             raise
         check_preparation(bound, problem, prepared, size, spec.fresh)
-        if n_exact:
+        if spec.exact:
             rates = prepared.constants[:, ROW.near]
-            chosen = np.sort(np.argpartition(-rates, n_exact - 1)[:n_exact])
+            # Those kept bright are read at each proposal anyway.
+            n_exact = max(n_exact, int(np.sum(np.isinf(rates))))
+            if n_exact:
+                chosen = np.sort(np.argpartition(-rates, n_exact - 1)[:n_exact])
             cast(Taylor, bound).exempt(prepared, chosen)
         expected = float(prepared.bright.sum(dtype=np.float64))
         known = prepared.statistics, expected, log_factor

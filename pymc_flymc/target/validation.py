@@ -80,7 +80,9 @@ def check_constants(
     """
     who = describe(bound, likelihood)
     what = f"the table of constants of {who}"
-    _check_array(what, constants, 2)
+    _check_array(what, constants, 2, infinite=is_expansion(bound))
+    if is_expansion(bound):  # what multiplies a rate may be infinite, and nothing else
+        _check_array(what, constants[:, ROW.near + 1 :], 2)
     _same(f"{what} has", "rows", constants.shape[0], n_rows)
     said = bound.n_constants(likelihood)
     _same(f"{what} has", "columns, and n_constants says", constants.shape[1], said, "")
@@ -124,7 +126,11 @@ def _same(who: str, what: str, has: int, needs: int, but: str = ", and there are
 
 
 def _check_array(
-    what: str, array: Any, ndim: int, dtypes: tuple[type[np.floating], ...] = (np.float64,)
+    what: str,
+    array: Any,
+    ndim: int,
+    dtypes: tuple[type[np.floating], ...] = (np.float64,),
+    infinite: bool = False,
 ) -> None:
     good = isinstance(array, np.ndarray) and array.ndim == ndim and array.dtype in dtypes
     if not good:
@@ -132,5 +138,5 @@ def _check_array(
         shape, dtype = np.shape(array), getattr(array, "dtype", type(array).__name__)
         raise ValueError(f"{what} must be an array of {ndim} axes of {names}: {dtype}, {shape}")
     # By both ends, for which no array of flags is made.
-    if array.size and not (np.isfinite(array.min()) and np.isfinite(array.max())):
+    if array.size and not (np.isfinite(array.min()) and (infinite or array.max() < np.inf)):
         raise ValueError(f"{what} must be finite: it holds {array.min()} to {array.max()}")

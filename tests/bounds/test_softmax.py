@@ -15,6 +15,7 @@ from pymc_flymc.graphs.compilation import compile_log_factor, compile_log_factor
 from pymc_flymc.likelihoods import BernoulliLogit, Softmax
 from tests.support.data import softmax_rows
 from tests.support.models import softmax_model
+from tests.support.patches import no_row_kept_bright
 
 K = 4
 # Predictors of all classes but the first, which is the reference.
@@ -208,7 +209,7 @@ BOUNDS = [
 def test_collapsed_sum_is_the_sum_over_rows(bound, reference):
     X, y = softmax_rows(300, 3, K)
     model = softmax_model(X, y, K, reference)
-    with model:
+    with model, no_row_kept_bright():
         step = FireflyMH(bound=bound)
     log_prior = model.compile_logp(vars=model.free_RVs)
     target, rng = step.target, np.random.default_rng(2)

@@ -20,6 +20,7 @@ from tests.support.native import (
     row_predictors,
     unwhiten,
 )
+from tests.support.patches import no_row_kept_bright
 from tests.support.steps import drive
 
 N, GROUPS, OTHERS = 300, 7, 4
@@ -70,7 +71,7 @@ class Built:
 
     def __init__(self, family, cls=FireflySlice):
         self.model = effects_model(family)
-        with self.model:
+        with self.model, no_row_kept_bright():
             self.step = cls(bound=TaylorInParts(2 * GROUPS + OTHERS))
         self.target, self.rows = self.step.target, self.step.target.data.rows
         (part,) = self.target.parts

@@ -136,8 +136,8 @@ class SmallUnit(GammaFree):
 class OneRowTooMany(ScaledTaylor):
     """What normalises N + 1 rows."""
 
-    def prepare(self, problem, log_factor):
-        prepared = super().prepare(problem, log_factor)
+    def prepare(self, problem, log_factor, keep=1.0):
+        prepared = super().prepare(problem, log_factor, keep)
         prepared.statistics[1] += 1.0
         return prepared
 

@@ -1,6 +1,7 @@
 """Enumerate the transition matrix of the joint kernel under a Taylor bound; run by the tests.
 
-``NUMBA_DISABLE_JIT=1 python check_joint.py MOVE``: as `check`. Normal variates get a law
+``NUMBA_DISABLE_JIT=1 python check_joint.py MOVE``: as `check`. With "-kept" behind the move the
+last row is kept bright: its bound is zero, and no state has it dark. Normal variates get a law
 on the lattice, in proportion to the normal density: the independence proposal is then in proportion
 to exp(-v^2/2), as the kernel assumes.
 """
@@ -35,6 +36,8 @@ X = np.array([1.0, -0.4, 2.5])
 Y = np.array([1.0, 0.0, 0.0])
 KAPPA = np.abs(METRIC * X) ** 3 / 6 / (6 * np.sqrt(3))
 KAPPA = np.column_stack([KAPPA, 20.0 * KAPPA])  # a valid bound, and a further rate beyond LIMIT
+KEPT = np.array([False, False, sys.argv[1].endswith("-kept")])
+KAPPA[KEPT, 0] = np.inf
 NUISANCE = -0.7  # what nothing depends on stands between the coefficient and what rows share
 MOVES = {"independent": (0.0, 0.0, 1.0), "walk": (1.0, 0.0, 0.0)}
 
@@ -66,7 +69,10 @@ def log_factor(eta, constants, shared, out):
         n = int(np.argmin(np.abs(X - constants[i, 2])))
         gap = (log_likelihood(X * t) - log_bound(t))[n]
         assert gap > 0
-        out[i] = np.log(np.expm1(gap)) - (KAPPA @ powers_at(t))[n]
+        if KEPT[n]:
+            out[i] = (log_likelihood(X * t) - expansion(X * t))[n]
+        else:
+            out[i] = np.log(np.expm1(gap)) - (KAPPA @ powers_at(t))[n]
 
 
 class Generator(BranchingGenerator):
@@ -152,7 +158,9 @@ def verdict(name, states, pi, branches_of):
 
 
 if __name__ == "__main__":
-    weights = MOVES[sys.argv[1]]
-    Generator.walk = sys.argv[1] == "walk"
-    states = list(itertools.product(V, itertools.product((0, 1), repeat=N)))
+    move = sys.argv[1].removesuffix("-kept")
+    weights = MOVES[move]
+    Generator.walk = move == "walk"
+    brightness = [z for z in itertools.product((0, 1), repeat=N) if all(np.array(z)[KEPT])]
+    states = list(itertools.product(V, brightness))
     verdict(sys.argv[1], states, law(states), lambda v, z: branches(weights, v, z))

@@ -426,6 +426,18 @@ MUTANTS = {
         "return 0.5 * np.sqrt(np.einsum(",
         "parts",
     ),
+    "a row that is kept bright may darken": (
+        "kernels/dark_rates.py",
+        "        return np.inf\n",
+        "        return 0.0\n",
+        "parts-kept",
+    ),
+    "a row that is kept bright counted among the dark": (
+        "kernels/dark_rates.py",
+        "    if rows.constants[i, ROW.near] == np.inf:\n        return\n",
+        "",
+        "parts-kept",
+    ),
     "directions left out of the gradient": (
         "kernels/geometry.py",
         "    add_stretch(geometry, g_v)",
@@ -532,9 +544,9 @@ SLOW = {
     "signs of a row's numbers kept",
     "weights of the parts left out of the remainder",
 }
-JOINT_MOVES = ["independent", "walk"]
+JOINT_MOVES = ["independent", "walk", "independent-kept", "walk-kept"]
 BATCHES = ["one-batch", "two-batches"]
-PARTS = ["parts"]
+PARTS = ["parts", "parts-kept"]
 SURROGATE_MOVES = ["surrogate", "surrogate-twice", "surrogate-walk"]
 LOCAL = ["local-globals", "local-effects", "local-brightness"]
 REFERENCE = ["hamiltonian", "langevin", "slice", "slice-random", "hamiltonian-two", "slice-two"]
@@ -602,8 +614,9 @@ def test_mutant_is_caught(run_check, package, mutant, tmp_path):
     path.write_text(source.replace(line, changed))
     result = run_check(scheme, tmp_path)
     # 1 is the verdict of the check itself; a mutant that merely crashed would prove nothing.
-    # An IndexError is what a set of bright rows with more members than rows comes to.
-    verdicts = "AssertionError", "IndexError"
+    # An IndexError is what a set of bright rows with more members than rows comes to, a KeyError a
+    # state that cannot be.
+    verdicts = "AssertionError", "IndexError", "KeyError"
     caught = any(word in result.stdout for word in ("|pi P - pi|", "largest difference")) or any(
         v in result.stderr for v in verdicts
     )

@@ -13,7 +13,7 @@ from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core import target
 from pymc_flymc.regression import matrices, quadratic_statistics
 
-__all__ = ["any_size", "in_partitions", "structured"]
+__all__ = ["any_size", "in_partitions", "no_row_kept_bright", "structured"]
 
 
 @contextmanager
@@ -42,4 +42,12 @@ def in_partitions() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "SINGLE", 20)
         patch.setattr(target, "ENOUGH", 100)
+        yield
+
+
+@contextmanager
+def no_row_kept_bright() -> Iterator[None]:
+    """Give all rows a bound, also those that are bright nearly always."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pymc_flymc.target.target.MOSTLY", 1.0)
         yield

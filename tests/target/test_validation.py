@@ -122,7 +122,7 @@ def test_what_rows_share_is_of_the_length_that_the_bound_says(message):
 class Negative(Taylor):
     """A bound whose rates are negative."""
 
-    def prepare(self, problem, log_factor):
+    def prepare(self, problem, log_factor, keep=1.0):
         prepared = super().prepare(problem, log_factor)
         return replace(prepared, constants=-prepared.constants)
 
