@@ -42,9 +42,10 @@ EARLIEST, LATEST = 60, 20
 PROPOSALS, APPROXIMATE = 1000, 200
 #: Proposals between two looks at whether their weights vary too much already.
 EACH = 50
-#: Tail index of weights beyond which their variance is not finite. It matters if the largest weight
-#: is this many times the average.
-LARGEST_TAIL_INDEX = 0.5
+#: From an index of 1/2 on weights have no finite variance, and of so many proposals the index is
+#: known to some 0.1: a larger one than this may be 1/2. It matters if the largest weight is this
+#: many times the average.
+LARGEST_TAIL_INDEX = 0.4
 LARGEST_WEIGHT = 10.0
 
 

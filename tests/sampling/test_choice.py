@@ -4,6 +4,7 @@ import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
+from scipy.special import expit
 
 import pymc_flymc.steps.metropolis
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
@@ -45,6 +46,17 @@ def test_rare_categories():
     target = logistic_step(X, y, kernel="surrogate", **settings)[1].target
     found = target.data.exact.X[:, 4:].any(axis=1).sum()
     assert found > 0.9 * min(len(target.data.exact.X), 160)
+
+
+def test_rare_events_with_skewed_predictors():
+    """Far out the rows of extreme predictors make the weights of joint proposals vary."""
+    rng, n = np.random.default_rng(5), 100_000
+    X = np.column_stack([rng.lognormal(0.0, 1.5, (n, 4)), rng.normal(size=(n, 4))])
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = rng.random(n) < expit(X @ [0.3, 0.2, 0.1, 0.0, 0.3, 0.2, 0.0, 0.0] - 6.0)
+    X = np.column_stack([np.ones(n), X])
+    target = logistic_step(X, y.astype(int), bound="auto", prior_sd=2.0)[1].target
+    assert target.kernel == "surrogate" and len(target.data.exact.X) > 0
 
 
 def test_no_independent_proposals_for_a_funnel():
