@@ -25,12 +25,12 @@ from numba import types
 from numba.extending import overload
 
 from pymc_flymc.kernels.layout import PARTS_ROW, PARTS_SHARED, POWERS, ROW
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part, vector
+from pymc_flymc.kernels.native import borrow, kernel, kernel_part
+from pymc_flymc.kernels.records import record_type, vector
 from pymc_flymc.kernels.rows import (
     Rows,
     are_several,
     bound_part,
-    rows_type,
 )
 from pymc_flymc.kernels.sparse_columns import effect_at, n_effects
 
@@ -191,7 +191,7 @@ def total_rates(rows: Rows, n_powers: int) -> np.ndarray:
 
 @functools.cache
 def _total_kernel(dtype: np.dtype) -> Callable[..., Any]:
-    @kernel(types.void(rows_type(dtype), vector(), vector()))
+    @kernel(types.void(record_type(Rows, dtype), vector(), vector()))
     def subtract_all(rows, sums, low):
         rows = borrow(rows)
         for i in range(rows.X.shape[0]):

@@ -14,12 +14,12 @@ import numpy as np
 from pymc_flymc.kernels.dark_rates import dark_rate, take_dark
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.posterior import accept_given_z, copy, known, posterior_type, run_type
-from pymc_flymc.kernels.sweeps import NONE, begin, plan_type, sweep
+from pymc_flymc.kernels.posterior import accept_given_z, copy, known, run_type
+from pymc_flymc.kernels.sweeps import NONE, Plan, begin, sweep
 from pymc_flymc.kernels.trajectory import (
+    Dynamics,
     density_and_gradient,
     density_and_gradient_at,
-    dynamics_type,
     row_force,
     simulate,
 )
@@ -98,7 +98,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     Makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
     """
 
-    @kernel(run_type(posterior_type(dtype, n_likelihoods), plan_type(), dynamics_type()))
+    @kernel(run_type(Plan, Dynamics, dtype=dtype, n_likelihoods=n_likelihoods))
     def run(rng, n, posterior, plan, dynamics, chain, bright, scratch):
         rng = generator_at(rng)
         posterior, plan, dynamics = borrow(posterior), borrow(plan), borrow(dynamics)

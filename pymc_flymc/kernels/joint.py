@@ -24,15 +24,13 @@ from pymc_flymc.kernels.metropolis import (
     update_theta,
 )
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.poisson import accept_z, draw_z, log_weight_of_z, tables_type
+from pymc_flymc.kernels.poisson import AliasTables, accept_z, draw_z, log_weight_of_z
 from pymc_flymc.kernels.posterior import (
     accept_theta,
     known,
     log_density_at,
-    posterior_type,
     run_type,
 )
-from pymc_flymc.kernels.records import record_type
 
 __all__ = ["run_kernel"]
 
@@ -110,7 +108,7 @@ def transition(rng, kind, posterior, tables, moves, chain, bright, scratch):
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     """Compiled `run`, as in `metropolis`."""
 
-    @kernel(run_type(posterior_type(dtype), tables_type(), record_type(Moves)))
+    @kernel(run_type(AliasTables, Moves, dtype=dtype))
     def run(rng, n, posterior, tables, moves, chain, bright, scratch):
         rng = generator_at(rng)
         posterior, tables, moves = borrow(posterior), borrow(tables), borrow(moves)

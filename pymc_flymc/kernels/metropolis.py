@@ -18,11 +18,10 @@ from pymc_flymc.kernels.posterior import (
     accept_given_z,
     log_density_at,
     log_ratio_at,
-    posterior_type,
     run_type,
 )
-from pymc_flymc.kernels.records import Matrix, Vector, record_type
-from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
+from pymc_flymc.kernels.records import Matrix, Vector
+from pymc_flymc.kernels.sweeps import Plan, begin, sweep
 
 __all__ = ["Moves", "favour_best", "new_moves", "run_kernel"]
 
@@ -153,7 +152,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     Makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
     """
 
-    @kernel(run_type(posterior_type(dtype, n_likelihoods), plan_type(), record_type(Moves)))
+    @kernel(run_type(Plan, Moves, dtype=dtype, n_likelihoods=n_likelihoods))
     def run(rng, n, posterior, plan, moves, chain, bright, scratch):
         rng = generator_at(rng)
         posterior, plan, moves = borrow(posterior), borrow(plan), borrow(moves)

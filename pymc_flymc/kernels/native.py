@@ -28,7 +28,6 @@ __all__ = [
     "call_log_factor_gradient",
     "kernel",
     "kernel_part",
-    "named_tuple_type",
 ]
 
 
@@ -115,12 +114,3 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 #: for records of many arrays these take a quarter of the time to compile. With ``inline="always"``,
 #: for long functions with a single caller: else they are compiled alone, and again in the caller.
 kernel_part = functools.partial(numba.njit, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-
-
-def named_tuple_type(cls: type, fields: dict[str, types.Type]) -> types.Type:
-    """Numba type of the named tuple `cls`, its fields given in order."""
-    assert tuple(fields) == cls._fields  # type: ignore[attr-defined]
-    members = list(fields.values())
-    if len(set(members)) == 1:  # numba has a type of its own for these
-        return types.NamedUniTuple(members[0], len(members), cls)
-    return types.NamedTuple(members, cls)

@@ -9,7 +9,7 @@ drawn again and again, because they are bright nearly always, are visited one by
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import types
@@ -17,7 +17,8 @@ from numba import types
 from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.layout import POWERS, ROW
-from pymc_flymc.kernels.native import kernel, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import kernel, kernel_part
+from pymc_flymc.kernels.records import Int32Vector, Vector, unwritten, vector
 from pymc_flymc.kernels.rows import bound_part
 
 __all__ = [
@@ -29,13 +30,16 @@ __all__ = [
     "draw_bright",
     "draw_z",
     "log_weight_of_z",
-    "tables_type",
 ]
 
 #: Rows more often bright than this are visited one by one.
 HEAVY = 0.4
 #: Room for repeated draws beyond N: at most N/8 are expected where draws are made at all.
 SPARE = 4096
+
+
+_Thresholds = Annotated[np.ndarray, unwritten()]
+_Aliases = Annotated[np.ndarray, unwritten(types.int32)]
 
 
 class AliasTables(NamedTuple):
@@ -53,31 +57,13 @@ class AliasTables(NamedTuple):
         Buffer of one chain.
     """
 
-    heavy: np.ndarray
-    total: np.ndarray
-    near_threshold: np.ndarray
-    near_alias: np.ndarray
-    beyond_threshold: np.ndarray
-    beyond_alias: np.ndarray
-    drawn: np.ndarray
-
-
-def tables_type() -> types.Type:
-    """Numba type of `AliasTables`."""
-    threshold = types.Array(types.float64, 1, "C", readonly=True)
-    alias = types.Array(types.int32, 1, "C", readonly=True)
-    return named_tuple_type(
-        AliasTables,
-        {
-            "heavy": alias,
-            "total": vector(),
-            "near_threshold": threshold,
-            "near_alias": alias,
-            "beyond_threshold": threshold,
-            "beyond_alias": alias,
-            "drawn": vector(types.int32),
-        },
-    )
+    heavy: _Aliases
+    total: Vector
+    near_threshold: _Thresholds
+    near_alias: _Aliases
+    beyond_threshold: _Thresholds
+    beyond_alias: _Aliases
+    drawn: Int32Vector
 
 
 @kernel(types.void(vector(), vector(), vector(types.int32)))

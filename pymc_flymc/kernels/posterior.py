@@ -22,7 +22,6 @@ __all__ = [
     "Posterior",
     "accept_given_z",
     "accept_theta",
-    "chain_type",
     "copy",
     "copy_state",
     "known",
@@ -30,7 +29,6 @@ __all__ = [
     "log_density_of",
     "log_ratio_at",
     "make_chain",
-    "posterior_type",
     "run_type",
 ]
 
@@ -66,11 +64,6 @@ class Posterior(NamedTuple):
     statistics: Vector
     rows: Annotated[Rows | SeveralRows, rows_type]
     geometry: Geometry
-
-
-def posterior_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
-    """Numba type of `Posterior` for designs of the given dtype."""
-    return record_type(Posterior, dtype, n_likelihoods)
 
 
 class Chain(NamedTuple):
@@ -113,18 +106,21 @@ def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
     return Chain(*state, *new, np.zeros(p), np.zeros(p))
 
 
-def chain_type() -> types.Type:
-    """Numba type of `Chain`."""
-    return record_type(Chain)
-
-
-def run_type(posterior: types.Type, *settings: types.Type) -> Any:
+def run_type(*settings: type, dtype: np.dtype, n_likelihoods: int = 1) -> Any:
     """Numba signature of ``run(rng, n, posterior, *settings, chain, bright, scratch)``.
 
     It is given the generator's address, see ``generators``.
+
+    Parameters
+    ----------
+    settings : type
+        Records of the kernel's own.
+    dtype, n_likelihoods
+        Of the designs, and their number.
     """
-    state = map(record_type, (Chain, Brightness, Scratch))
-    return types.float64(GENERATOR, types.int64, posterior, *settings, *state)
+    records = Posterior, *settings, Chain, Brightness, Scratch
+    kinds = (record_type(each, dtype, n_likelihoods) for each in records)
+    return types.float64(GENERATOR, types.int64, *kinds)
 
 
 @kernel_part

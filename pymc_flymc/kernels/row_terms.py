@@ -12,7 +12,7 @@ from numba import types
 from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import Scratch, add_gradients, log_factors
 from pymc_flymc.kernels.native import borrow, kernel
-from pymc_flymc.kernels.posterior import posterior_type
+from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.kernels.records import record_type, vector
 
 __all__ = ["row_terms_kernel"]
@@ -25,7 +25,7 @@ def row_terms_kernel(dtype: np.dtype, *several: int) -> Callable[..., Any]:
     It writes the log factors and the rates of the rows in `index` at coefficients w. Factors are
     computed as by kernels that need no gradient if `gradient` is empty, or else as by the others.
     """
-    posterior, v = posterior_type(dtype, *several), vector()
+    posterior, v = record_type(Posterior, dtype, *several), vector()
 
     @kernel(types.void(posterior, v, vector(types.int32), v, v, v, record_type(Scratch)))
     def row_terms(posterior, w, index, factors, rates, gradient, scratch):

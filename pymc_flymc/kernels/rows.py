@@ -33,7 +33,7 @@ SUMS = 2
 Numbers = Annotated[np.ndarray, unwritten(ndim=2)]
 
 
-def _design(dtype: np.dtype) -> types.Type:
+def _design(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
     return unwritten(from_dtype(dtype), 2)
 
 

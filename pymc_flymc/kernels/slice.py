@@ -15,11 +15,10 @@ from pymc_flymc.kernels.posterior import (
     accept_given_z,
     log_density_at,
     log_ratio_at,
-    posterior_type,
     run_type,
 )
-from pymc_flymc.kernels.records import Vector, record_type
-from pymc_flymc.kernels.sweeps import begin, plan_type, sweep
+from pymc_flymc.kernels.records import Vector
+from pymc_flymc.kernels.sweeps import Plan, begin, sweep
 
 __all__ = ["Slices", "new_slices", "run_kernel"]
 
@@ -126,7 +125,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     Makes n transitions and returns the acceptance probability, one; or starts a chain, if n = 0.
     """
 
-    @kernel(run_type(posterior_type(dtype, n_likelihoods), plan_type(), record_type(Slices)))
+    @kernel(run_type(Plan, Slices, dtype=dtype, n_likelihoods=n_likelihoods))
     def run(rng, n, posterior, plan, slices, chain, bright, scratch):
         rng = generator_at(rng)
         posterior, plan, slices = borrow(posterior), borrow(plan), borrow(slices)

@@ -18,35 +18,31 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
 
 from pymc_flymc.kernels.dark_rates import dark_rate, take_dark
 from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.geometry import unwhiten
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.poisson import (
     AliasTables,
     accept_z,
     draw_z,
     log_weight_of_z,
-    tables_type,
 )
 from pymc_flymc.kernels.posterior import (
     Chain,
     accept_theta,
-    chain_type,
     copy,
     copy_state,
     known,
-    posterior_type,
     run_type,
 )
-from pymc_flymc.kernels.rows import Rows, rows_type
+from pymc_flymc.kernels.records import Int32Vector, Vector
+from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.trajectory import (
     Dynamics,
     density_and_gradient_at,
-    dynamics_type,
     new_dynamics,
     row_force,
     simulate,
@@ -82,7 +78,7 @@ class Surrogate(NamedTuple):
 
     tables: AliasTables
     exact: Rows
-    numbers: np.ndarray
+    numbers: Int32Vector
     remainder_gradient: int
     walker: Chain
 
@@ -107,12 +103,12 @@ class SurrogateMoves(NamedTuple):
     dynamics : Dynamics
     """
 
-    gain: np.ndarray
-    repeats: np.ndarray
-    walks: np.ndarray
-    log_scale: np.ndarray
-    tally: np.ndarray
-    kept: np.ndarray
+    gain: Vector
+    repeats: Vector
+    walks: Vector
+    log_scale: Vector
+    tally: Vector
+    kept: Vector
     dynamics: Dynamics
 
 
@@ -130,26 +126,6 @@ def new_surrogate_moves(
         kept=np.zeros(d),
         dynamics=new_dynamics(d, n_coefficients, length, target),
     )
-
-
-def surrogate_type(dtype: np.dtype) -> types.Type:
-    """Numba type of `Surrogate`."""
-    return named_tuple_type(
-        Surrogate,
-        {
-            "tables": tables_type(),
-            "exact": rows_type(dtype),
-            "numbers": vector(types.int32),
-            "remainder_gradient": types.int64,
-            "walker": chain_type(),
-        },
-    )
-
-
-def moves_type() -> types.Type:
-    """Numba type of `SurrogateMoves`."""
-    fields: dict[str, types.Type] = {field: vector() for field in SurrogateMoves._fields[:-1]}
-    return named_tuple_type(SurrogateMoves, fields | {"dynamics": dynamics_type()})
 
 
 @kernel_part
@@ -261,7 +237,7 @@ def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, 
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     """Compiled `run`, as in `metropolis`."""
 
-    @kernel(run_type(posterior_type(dtype), surrogate_type(dtype), moves_type()))
+    @kernel(run_type(Surrogate, SurrogateMoves, dtype=dtype))
     def run(rng, n, posterior, surrogate, moves, chain, bright, scratch):
         rng = generator_at(rng)
         posterior, surrogate, moves = borrow(posterior), borrow(surrogate), borrow(moves)

@@ -7,7 +7,7 @@ row's own conditional law, P(z_n = 1 | theta) = 1 - B_n/L_n, invariant. None doe
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import types
@@ -16,8 +16,9 @@ from pymc_flymc.kernels.brightness import brighten, darken, is_bright
 from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import CHUNK, log_factors
 from pymc_flymc.kernels.geometry import unwhiten
-from pymc_flymc.kernels.native import kernel_part, named_tuple_type, vector
+from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import log_density_of
+from pymc_flymc.kernels.records import Int32Vector, IntVector, Vector, unwritten
 
 __all__ = [
     "CYCLE",
@@ -27,7 +28,6 @@ __all__ = [
     "WITH_REPLACEMENT",
     "Plan",
     "begin",
-    "plan_type",
     "sweep",
 ]
 
@@ -66,36 +66,15 @@ class Plan(NamedTuple):
     scheme: int
     sweeps: int
     size: int
-    cursor: np.ndarray
-    stamp: np.ndarray
-    stamp_now: np.ndarray
-    q: np.ndarray
-    order: np.ndarray
-    start: np.ndarray
-    level: np.ndarray
-    candidates: np.ndarray
-    log_factor: np.ndarray
-
-
-def plan_type() -> types.Type:
-    """Numba type of `Plan`."""
-    return named_tuple_type(
-        Plan,
-        {
-            "scheme": types.int64,
-            "sweeps": types.int64,
-            "size": types.int64,
-            "cursor": vector(types.int64),
-            "stamp": vector(types.int64),
-            "stamp_now": vector(types.int64),
-            "q": vector(),
-            "order": types.Array(types.int32, 1, "C", readonly=True),
-            "start": vector(types.int64),
-            "level": types.Array(types.uint8, 1, "C", readonly=True),
-            "candidates": vector(types.int32),
-            "log_factor": vector(),
-        },
-    )
+    cursor: IntVector
+    stamp: IntVector
+    stamp_now: IntVector
+    q: Vector
+    order: Annotated[np.ndarray, unwritten(types.int32)]
+    start: IntVector
+    level: Annotated[np.ndarray, unwritten(types.uint8)]
+    candidates: Int32Vector
+    log_factor: Vector
 
 
 @kernel_part(inline="always")

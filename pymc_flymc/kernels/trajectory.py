@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
 from pymc_flymc.kernels.dark_rates import dark_rate
 from pymc_flymc.kernels.density import call_density_gradient, call_pullback
@@ -17,14 +16,13 @@ from pymc_flymc.kernels.factors import add_gradients
 from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import known
-from pymc_flymc.kernels.records import Vector, record_type
+from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.step_size import StepSize, adapt_step, new_step_size
 
 __all__ = [
     "Dynamics",
     "density_and_gradient",
     "density_and_gradient_at",
-    "dynamics_type",
     "new_dynamics",
     "row_force",
     "simulate",
@@ -90,11 +88,6 @@ def new_dynamics(n_parameters: int, n_coefficients: int, length: float, target: 
         force=np.zeros(d),
         kept=np.zeros(d),
     )
-
-
-def dynamics_type() -> types.Type:
-    """Numba type of `Dynamics`."""
-    return record_type(Dynamics)
 
 
 @kernel_part

@@ -21,7 +21,7 @@ from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.poisson import log_weight_of_z, sort
 from pymc_flymc.kernels.records import matrix, record_type, unwritten, vector
-from pymc_flymc.kernels.rows import rows_type
+from pymc_flymc.kernels.rows import Rows
 
 __all__ = ["RateTables", "densities_kernel", "draw_rows_kernel", "make_tables", "weigh_kernel"]
 
@@ -193,7 +193,7 @@ def weigh_kernel() -> Callable[..., Any]:
     @kernel(
         types.void(
             types.int64,
-            rows_type(np.dtype(np.float64)),
+            record_type(Rows, np.dtype(np.float64)),
             matrix,
             types.int64,
             types.int64,
