@@ -41,7 +41,6 @@ SAME_THING = {
     "metropolis",
     "negative_binomial",
     "parts",
-    "poisson",
     "quadratic",
     "slice",
     "softmax",

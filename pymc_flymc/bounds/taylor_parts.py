@@ -15,7 +15,7 @@ from pymc_flymc.bounds.taylor import keep_bright
 from pymc_flymc.graphs.parts import ShareParts
 from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.kernels.parts import Effects
+from pymc_flymc.kernels.parts import PackedEffects
 from pymc_flymc.kernels.rows import SUMS
 from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.regression.design import Design
@@ -115,7 +115,7 @@ class TaylorInParts(Expansion):
             header[HEADER.scale] = parts.typical**-2
             header[HEADER.growth] = growth * dense_limit / parts.limit
         growths = growth * limits / parts.limits
-        effects = Effects(parts.limits, parts.typicals**-2, growths)
+        effects = PackedEffects(parts.limits, parts.typicals**-2, growths)
         matrices = parts.precision.ravel(), parts.within.T.ravel()
         statistics = [own.expansion.pack(), header, *matrices, *effects]
         return Preparation(np.concatenate(statistics), constants, bright)

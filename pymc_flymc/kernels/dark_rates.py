@@ -2,7 +2,7 @@
 
 Under a bound B_n = E_n exp(-o_n) from an expansion E_n the augmented density is
 
-    p(theta, z) = rest(theta) prod_n E_n  prod_dark exp(-o_n)  prod_bright (L_n - B_n) / E_n,
+    p(theta, z) = prior(theta) prod_n E_n  prod_dark exp(-o_n)  prod_bright (L_n - B_n) / E_n,
 
 and the rate o_n is a sum of powers that all rows share, times numbers of the row, see `layout`. So
 the sum over the dark rows is one of a few products, which never takes the time of a pass.

@@ -32,7 +32,7 @@ class Geometry(NamedTuple):
     the *wide* elements being coupled to the *dense* ones and not to each other, which is exact for
     random intercepts of one grouping factor. For other models the coupling among wide elements is
     left out, but for a few directions in which it matters most. That guides proposals and the
-    tightness of bounds only: no draw depends on it in law.
+    tightness of bounds only: the draws' distribution does not depend on it.
 
     ``x[dense] = factor u[dense]`` and ``x[wide] = S u[wide] - coupling' x[dense]``, where
     x = theta - centre and ``u = v + sum_k c_k (q_k . v) q_k``, with orthonormal q_k. All of v, u

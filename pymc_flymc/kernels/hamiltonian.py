@@ -14,7 +14,7 @@ import numpy as np
 from pymc_flymc.kernels.dark_rates import dark_rate, take_dark
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.posterior import accept_given_z, copy, known, run_type
+from pymc_flymc.kernels.posterior import accept_given_z, copy, finite_or_minus_inf, run_type
 from pymc_flymc.kernels.sweeps import NONE, Plan, begin, sweep
 from pymc_flymc.kernels.trajectory import (
     Dynamics,
@@ -52,7 +52,7 @@ def log_density_given_z(posterior, dynamics, chain, bright, scratch):
     """Log of p(theta, z) at chain.v_new; writes the bright rows' log factors and the force."""
     log_density = density_and_gradient_at(posterior, dynamics, chain)
     if not -np.inf < log_density < np.inf:
-        return known(log_density, scratch)
+        return finite_or_minus_inf(log_density, scratch)
     at = chain.theta_new, chain.w_new, dynamics.gradient_new
     return log_density + bright_force(posterior, at, dynamics, chain, bright, scratch)
 

@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.kernels.fresh_brightness import AliasTables, accept_z, draw_z, log_weight_of_z
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.metropolis import (
     INDEPENDENT,
     PCN,
     RANDOM_WALK,
-    Moves,
+    Proposals,
     pick,
     propose_pcn,
     update_theta,
 )
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.poisson import AliasTables, accept_z, draw_z, log_weight_of_z
 from pymc_flymc.kernels.posterior import (
     accept_theta,
-    known,
+    finite_or_minus_inf,
     log_density_at,
     run_type,
 )
@@ -44,7 +44,7 @@ ATTEMPTS = 100
 def log_weight(log_density, v, of_z):
     """Log of W(theta, z): the augmented density over that of the proposal.
 
-    The augmented density is in `rates`; the proposal's is N(v; 0, I) times that of z, of which
+    The augmented density is in `dark_rates`; the proposal's is N(v; 0, I) times that of z, of which
     `log_weight_of_z` takes care.
     """
     total = log_density
@@ -62,11 +62,11 @@ def update_joint(rng, beta, posterior, tables, chain, bright, scratch):
     """
     propose_pcn(rng, beta, chain.v, chain.v_new)
     log_density = log_density_at(posterior, chain)
-    if not known(log_density, scratch) > -np.inf:
+    if not finite_or_minus_inf(log_density, scratch) > -np.inf:
         return 0.0
     count, of_z = draw_z(rng, tables, posterior, chain.w_new, chain.log_factor_new, scratch)
     # An infinite weight would be accepted, and never left again.
-    weight = known(log_weight(log_density, chain.v_new, of_z), scratch)
+    weight = finite_or_minus_inf(log_weight(log_density, chain.v_new, of_z), scratch)
     log_ratio = weight - chain.log_weight[0]
     if -rng.standard_exponential() < log_ratio:
         accept_theta(chain, log_density)
@@ -76,7 +76,7 @@ def update_joint(rng, beta, posterior, tables, chain, bright, scratch):
 
 
 @kernel_part(inline="always")
-def transition(rng, kind, posterior, tables, moves, chain, bright, scratch):
+def transition(rng, kind, posterior, tables, proposals, chain, bright, scratch):
     """One transition: a joint update, or a random walk given z followed by a refreshment of z.
 
     The walk keeps its reach where the posterior's tails are heavier than the Laplace
@@ -84,7 +84,7 @@ def transition(rng, kind, posterior, tables, moves, chain, bright, scratch):
     """
     walked, beta = 0.0, 0.0
     if kind == RANDOM_WALK:
-        walked = update_theta(rng, kind, posterior, moves, chain, bright, scratch)
+        walked = update_theta(rng, kind, posterior, proposals, chain, bright, scratch)
         index, factors, count = bright.index, bright.log_factor, bright.count[0]
         of_z = log_weight_of_z(posterior.rows, chain.w, index, factors, count)
         chain.log_weight[0] = log_weight(chain.log_density[0], chain.v, of_z)
@@ -97,10 +97,12 @@ def transition(rng, kind, posterior, tables, moves, chain, bright, scratch):
     accept = update_joint(rng, beta, posterior, tables, chain, bright, scratch)
     if kind == RANDOM_WALK or kind == REFRESHMENT:
         return walked
-    moves.tally[kind, 0] += 1.0
-    moves.tally[kind, 1] += accept
+    proposals.acceptance[kind, 0] += 1.0
+    proposals.acceptance[kind, 1] += accept
     # Expected squared jump: 2 (1 - rho) |v|^2 on average.
-    moves.tally[kind, 2] += accept * 2.0 * (1.0 - np.sqrt(1.0 - beta * beta)) * chain.v.shape[0]
+    proposals.acceptance[kind, 2] += (
+        accept * 2.0 * (1.0 - np.sqrt(1.0 - beta * beta)) * chain.v.shape[0]
+    )
     return accept
 
 
@@ -108,10 +110,10 @@ def transition(rng, kind, posterior, tables, moves, chain, bright, scratch):
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     """Compiled `run`, as in `metropolis`."""
 
-    @kernel(run_type(AliasTables, Moves, dtype=dtype))
-    def run(rng, n, posterior, tables, moves, chain, bright, scratch):
+    @kernel(run_type(AliasTables, Proposals, dtype=dtype))
+    def run(rng, n, posterior, tables, proposals, chain, bright, scratch):
         rng = generator_at(rng)
-        posterior, tables, moves = borrow(posterior), borrow(tables), borrow(moves)
+        posterior, tables, proposals = borrow(posterior), borrow(tables), borrow(proposals)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         begin = n == 0
         if begin:
@@ -121,8 +123,8 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
         for _i in range(ATTEMPTS if begin else n):
             if begin and chain.log_weight[0] > -np.inf:
                 break
-            kind = REFRESHMENT if begin else pick(rng, moves.weight)
-            total += transition(rng, kind, posterior, tables, moves, chain, bright, scratch)
+            kind = REFRESHMENT if begin else pick(rng, proposals.weight)
+            total += transition(rng, kind, posterior, tables, proposals, chain, bright, scratch)
         return 0.0 if begin else total / n
 
     return run  # type: ignore[no-any-return]

@@ -23,7 +23,7 @@ from pymc_flymc.kernels.posterior import (
 from pymc_flymc.kernels.records import Matrix, Vector
 from pymc_flymc.kernels.sweeps import Plan, begin, sweep
 
-__all__ = ["Moves", "favour_best", "new_moves", "run_kernel"]
+__all__ = ["Proposals", "favour_best", "new_proposals", "run_kernel"]
 
 RANDOM_WALK, PCN, INDEPENDENT = 0, 1, 2
 KINDS = 3
@@ -31,7 +31,7 @@ KINDS = 3
 MIN_WEIGHT = 0.05
 
 
-class Moves(NamedTuple):
+class Proposals(NamedTuple):
     """The theta-proposals and their adaptation.
 
     Attributes
@@ -44,7 +44,7 @@ class Moves(NamedTuple):
         Robbins-Monro gain; zero outside tuning: with it, the kernel would not be a Markov chain.
     target : ndarray, shape (2,)
         Acceptance rates aimed at.
-    tally : ndarray, shape (3, 3)
+    acceptance : ndarray, shape (3, 3)
         By proposal: times proposed, sum of acceptance probabilities, sum of squared jumps |dv|^2.
     """
 
@@ -52,7 +52,7 @@ class Moves(NamedTuple):
     weight: Vector
     gain: Vector
     target: Vector
-    tally: Matrix
+    acceptance: Matrix
 
 
 #: Optimal acceptance rate of a random walk (Roberts, Gelman & Gilks 1997); pCN, whose steps are
@@ -60,26 +60,26 @@ class Moves(NamedTuple):
 TARGET_ACCEPTANCE = (0.234, 0.3)
 
 
-def new_moves(n_parameters: int, weight: np.ndarray) -> Moves:
-    """Return moves as a chain starts with them; weight is the mixture of kinds, shape (3,)."""
-    return Moves(
+def new_proposals(n_parameters: int, weight: np.ndarray) -> Proposals:
+    """Return proposals as a chain starts with them; weight is the mixture of kinds, shape (3,)."""
+    return Proposals(
         log_scale=np.log([2.38 / np.sqrt(n_parameters), 0.5]),
         weight=np.array(weight, dtype=np.float64),
         gain=np.zeros(1),
         target=np.array(TARGET_ACCEPTANCE),
-        tally=np.zeros((KINDS, 3)),
+        acceptance=np.zeros((KINDS, 3)),
     )
 
 
-def favour_best(moves: Moves, adapt: bool) -> None:
-    """Give the proposal that jumps farthest nearly all of the mixture, and start a new tally."""
-    used = moves.weight > 0.0
-    if adapt and np.all(moves.tally[used, 0] > 0):
+def favour_best(proposals: Proposals, adapt: bool) -> None:
+    """Give the proposal that jumps farthest nearly all of the mixture, and count from zero."""
+    used = proposals.weight > 0.0
+    if adapt and np.all(proposals.acceptance[used, 0] > 0):
         # Costs are alike, mixing goes with the squared jump.
-        jumps = moves.tally[:, 2] / np.maximum(moves.tally[:, 0], 1.0)
-        moves.weight[:] = np.where(used, MIN_WEIGHT, 0.0)
-        moves.weight[np.argmax(jumps)] += 1.0 - moves.weight.sum()
-    moves.tally[:] = 0.0
+        jumps = proposals.acceptance[:, 2] / np.maximum(proposals.acceptance[:, 0], 1.0)
+        proposals.weight[:] = np.where(used, MIN_WEIGHT, 0.0)
+        proposals.weight[np.argmax(jumps)] += 1.0 - proposals.weight.sum()
+    proposals.acceptance[:] = 0.0
 
 
 @kernel_part
@@ -107,7 +107,7 @@ def propose(rng, kind, log_scale, v, v_new):
     """Propose v_new; return the log ratio of proposal densities, q(v_new -> v) / q(v -> v_new).
 
     The random walk is symmetric. pCN is reversible for N(0, I), so that
-    q(v' -> v) / q(v -> v') = N(v) / N(v'): the target is weighed against that normal law.
+    q(v' -> v) / q(v -> v') = N(v) / N(v'): the target is weighed against that density.
     """
     scale = np.exp(log_scale)
     if kind == RANDOM_WALK:
@@ -122,48 +122,48 @@ def propose(rng, kind, log_scale, v, v_new):
 
 
 @kernel_part(inline="always")
-def update_theta(rng, kind, posterior, moves, chain, bright, scratch):
+def update_theta(rng, kind, posterior, proposals, chain, bright, scratch):
     """One Metropolis-Hastings update of theta given z. Returns its acceptance probability."""
     take_dark(posterior.rows, bright, chain)
-    log_ratio = propose(rng, kind, moves.log_scale[kind], chain.v, chain.v_new)
+    log_ratio = propose(rng, kind, proposals.log_scale[kind], chain.v, chain.v_new)
     log_density = log_density_at(posterior, chain)
     log_ratio += log_ratio_at(posterior, log_density, chain, bright, scratch)
     accept = np.exp(min(0.0, log_ratio))
     jump = 0.0
     for j in range(chain.v.shape[0]):
         jump += (chain.v_new[j] - chain.v[j]) ** 2
-    moves.tally[kind, 0] += 1.0
-    moves.tally[kind, 1] += accept
-    moves.tally[kind, 2] += accept * jump
+    proposals.acceptance[kind, 0] += 1.0
+    proposals.acceptance[kind, 1] += accept
+    proposals.acceptance[kind, 2] += accept * jump
     if -rng.standard_exponential() < log_ratio:
         accept_given_z(chain, log_density, bright)
-    if moves.gain[0] > 0.0:
-        step = moves.gain[0] * (accept - moves.target[kind])
-        moves.log_scale[kind] += step
+    if proposals.gain[0] > 0.0:
+        step = proposals.gain[0] * (accept - proposals.target[kind])
+        proposals.log_scale[kind] += step
         if kind == PCN:
-            moves.log_scale[kind] = min(moves.log_scale[kind], 0.0)
+            proposals.log_scale[kind] = min(proposals.log_scale[kind], 0.0)
     return accept
 
 
 @functools.cache
 def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
-    """Compiled ``run(rng, n, posterior, plan, moves, chain, bright, scratch)``.
+    """Compiled ``run(rng, n, posterior, plan, proposals, chain, bright, scratch)``.
 
     Makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
     """
 
-    @kernel(run_type(Plan, Moves, dtype=dtype, n_likelihoods=n_likelihoods))
-    def run(rng, n, posterior, plan, moves, chain, bright, scratch):
+    @kernel(run_type(Plan, Proposals, dtype=dtype, n_likelihoods=n_likelihoods))
+    def run(rng, n, posterior, plan, proposals, chain, bright, scratch):
         rng = generator_at(rng)
-        posterior, plan, moves = borrow(posterior), borrow(plan), borrow(moves)
+        posterior, plan, proposals = borrow(posterior), borrow(plan), borrow(proposals)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         if n == 0:
             begin(rng, posterior, plan, chain, bright, scratch)
             return 0.0
         total = 0.0
         for _i in range(n):
-            kind = pick(rng, moves.weight)
-            total += update_theta(rng, kind, posterior, moves, chain, bright, scratch)
+            kind = pick(rng, proposals.weight)
+            total += update_theta(rng, kind, posterior, proposals, chain, bright, scratch)
             for _j in range(plan.sweeps):
                 sweep(rng, plan, posterior.rows, posterior.log_factor, chain.w, bright, scratch)
         return total / n

@@ -6,7 +6,7 @@ The parts of a row are the dense columns and each of its sparse columns. Packed 
 `HEADER`            number of sparse columns, and what there is of the dense part
 F, shape (M, M)     the radius of the dense part at u is ``|F u[:M]|``
 G, shape (M, Q)     the numbers of the effects are ``s = u[M:] + G' u[:M]``
-`Effects`           vectors of Q: limit, scale and growth of each effect
+`PackedEffects`           vectors of Q: limit, scale and growth of each effect
 ==================  ============================================================================
 
 A part whose number is x, in size, has the powers ``x^3 scale`` and, beyond its limit,
@@ -27,7 +27,7 @@ from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.records import unwritten, vector
 
 __all__ = [
-    "Effects",
+    "PackedEffects",
     "share_parts",
     "share_parts_kernel",
     "slope_of_parts",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-class Effects(NamedTuple):
+class PackedEffects(NamedTuple):
     """What is packed of each effect, vectors of Q.
 
     Attributes
@@ -51,8 +51,8 @@ class Effects(NamedTuple):
 
 @kernel_part
 def _split(packed, at, q):
-    """Return the `Effects` that are packed from a place on."""
-    return Effects(packed[at : at + q], packed[at + q :][:q], packed[at + 2 * q :][:q])
+    """Return the `PackedEffects` that are packed from a place on."""
+    return PackedEffects(packed[at : at + q], packed[at + q :][:q], packed[at + 2 * q :][:q])
 
 
 @kernel_part

@@ -24,7 +24,7 @@ __all__ = [
     "accept_theta",
     "copy",
     "copy_state",
-    "known",
+    "finite_or_minus_inf",
     "log_density_at",
     "log_density_of",
     "log_ratio_at",
@@ -50,7 +50,7 @@ class Posterior(NamedTuple):
     jacobian : Jacobian
         Of the coefficients, where it is constant: then there is no pullback.
     statistics : ndarray
-        Of the collapsed bounds; foreign parameters follow.
+        Of the collapsed bounds; values of variables of other step methods follow.
     rows : Rows or SeveralRows
     geometry : Geometry
     """
@@ -124,7 +124,7 @@ def run_type(*settings: type, dtype: np.dtype, n_likelihoods: int = 1) -> Any:
 
 
 @kernel_part
-def known(log_density, scratch):
+def finite_or_minus_inf(log_density, scratch):
     """Return a log density or log ratio, or -inf where it could not be evaluated: NaN or +inf.
 
     Far out odds of rows can overflow, and where their sum is +inf, anything would be accepted. What
@@ -182,7 +182,7 @@ def log_ratio_at(posterior, log_density, chain, bright, scratch):
         )
         for i in range(n_bright):
             log_ratio += chain.log_factor_new[i] - bright.log_factor[i]
-    return known(log_ratio, scratch)
+    return finite_or_minus_inf(log_ratio, scratch)
 
 
 @kernel_part

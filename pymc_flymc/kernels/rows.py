@@ -67,7 +67,7 @@ class Rows(NamedTuple):
         Nuisance parameters among the coefficients, behind those of the predictors.
     totals : ndarray, shape (S, 2), float64
         Of what multiplies each of the powers that rows share in their rates, the sum over all rows
-        as a sum of two numbers, see `rates`. Empty if the bound has no rates.
+        as a sum of two numbers, see `dark_rates`. Empty if the bound has no rates.
     """
 
     X: Annotated[np.ndarray, _design]

@@ -50,7 +50,7 @@ class Slices(NamedTuple):
 
 def new_slices(n_parameters: int, random: bool) -> Slices:
     """Return settings as a chain starts with them."""
-    # Three standard deviations: about the length of the average slice of a normal law.
+    # Three standard deviations: about the length of the average slice of a normal density.
     width = np.full(1 if random else n_parameters, 3.0)
     return Slices(width, int(random), np.zeros(1), np.zeros(n_parameters))
 

@@ -2,9 +2,9 @@
 
 The surrogate is the posterior with all rows but a few expanded to second order:
 
-    q(theta) = rest(theta) exp(Q(w(theta))) prod_{n in S} exp(R_n(theta)),
+    q(theta) = prior(theta) exp(Q(w(theta))) prod_{n in S} exp(R_n(theta)),
 
-rest(theta) being the model's own prior and all else, Q the collapsed expansion of all rows, and R_n
+prior(theta) being all but the rows, Q the collapsed expansion of all rows, and R_n
 its remainder for a row, so that the rows of S are exact. To propose, a chain makes Hamiltonian
 updates that are reversible for q, and draws the brightness of the rows outside S afresh. Prior,
 expansion and S cancel in the acceptance ratio, which is left with the bright rows' factors. With S
@@ -21,21 +21,21 @@ import numpy as np
 
 from pymc_flymc.kernels.dark_rates import dark_rate, take_dark
 from pymc_flymc.kernels.factors import log_factors
-from pymc_flymc.kernels.generators import generator_at
-from pymc_flymc.kernels.geometry import unwhiten
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.poisson import (
+from pymc_flymc.kernels.fresh_brightness import (
     AliasTables,
     accept_z,
     draw_z,
     log_weight_of_z,
 )
+from pymc_flymc.kernels.generators import generator_at
+from pymc_flymc.kernels.geometry import unwhiten
+from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
     Chain,
     accept_theta,
     copy,
     copy_state,
-    known,
+    finite_or_minus_inf,
     run_type,
 )
 from pymc_flymc.kernels.records import Int32Vector, Vector
@@ -48,7 +48,7 @@ from pymc_flymc.kernels.trajectory import (
     simulate,
 )
 
-__all__ = ["Surrogate", "SurrogateMoves", "new_surrogate_moves", "run_kernel"]
+__all__ = ["Surrogate", "SurrogateProposals", "new_surrogate_proposals", "run_kernel"]
 
 #: Share of random walks given z: they keep the chain's reach where the posterior's tails are
 #: heavier than the surrogate's, in which joint updates would be stuck.
@@ -83,8 +83,8 @@ class Surrogate(NamedTuple):
     walker: Chain
 
 
-class SurrogateMoves(NamedTuple):
-    """Settings of the moves, and their adaptation.
+class SurrogateProposals(NamedTuple):
+    """Settings of the proposals, and their adaptation.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class SurrogateMoves(NamedTuple):
         Share of random walks given z.
     log_scale : ndarray, shape (1,)
         Log of the random walk's scale.
-    tally : ndarray, shape (4,)
+    acceptance : ndarray, shape (4,)
         Joint proposals made, sum of their acceptance probabilities, trajectories, sum of theirs.
     kept : ndarray, shape (D,)
         Buffer: force at the chain's parameters; that at the walker's is kept by the dynamics.
@@ -107,22 +107,22 @@ class SurrogateMoves(NamedTuple):
     repeats: Vector
     walks: Vector
     log_scale: Vector
-    tally: Vector
+    acceptance: Vector
     kept: Vector
     dynamics: Dynamics
 
 
-def new_surrogate_moves(
+def new_surrogate_proposals(
     n_parameters: int, n_coefficients: int, length: float, target: float
-) -> SurrogateMoves:
-    """Return moves as a chain starts with them; n_coefficients is the length of chain.w."""
+) -> SurrogateProposals:
+    """Return proposals as a chain starts with them; n_coefficients is the length of chain.w."""
     d = n_parameters
-    return SurrogateMoves(
+    return SurrogateProposals(
         gain=np.zeros(1),
         repeats=np.ones(1),
         walks=np.full(1, WALKS),
         log_scale=np.log([2.38 / np.sqrt(d)]),
-        tally=np.zeros(4),
+        acceptance=np.zeros(4),
         kept=np.zeros(d),
         dynamics=new_dynamics(d, n_coefficients, length, target),
     )
@@ -133,7 +133,7 @@ def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
     """Log of q at chain.v_new; writes theta_new, w_new and the force."""
     log_density = density_and_gradient_at(posterior, dynamics, chain)
     if not -np.inf < log_density < np.inf:
-        return known(log_density, scratch)
+        return finite_or_minus_inf(log_density, scratch)
     log_density += row_force(
         posterior,
         surrogate.exact,
@@ -148,32 +148,32 @@ def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
         chain.log_factor_new,
         scratch,
     )
-    dynamics.log_density_new[0] = known(log_density, scratch)
+    dynamics.log_density_new[0] = finite_or_minus_inf(log_density, scratch)
     return dynamics.log_density_new[0]
 
 
 @kernel_part(inline="always")
-def update_walker(rng, posterior, surrogate, moves, scratch):
+def update_walker(rng, posterior, surrogate, proposals, scratch):
     """One Hamiltonian update of the walker, reversible for q."""
-    walker, dynamics = surrogate.walker, moves.dynamics
+    walker, dynamics = surrogate.walker, proposals.dynamics
     copy(dynamics.kept, dynamics.force)
     arguments = (posterior, surrogate, dynamics, walker, scratch)
     before = walker.log_density[0]
     log_ratio = simulate(rng, log_surrogate, arguments, before, dynamics, walker, scratch)
-    moves.tally[2] += 1.0
-    moves.tally[3] += np.exp(min(0.0, log_ratio))
+    proposals.acceptance[2] += 1.0
+    proposals.acceptance[3] += np.exp(min(0.0, log_ratio))
     if -rng.standard_exponential() < log_ratio:
         accept_theta(walker, dynamics.log_density_new[0])
         copy(dynamics.force, dynamics.kept)
 
 
 @kernel_part
-def walk(rng, posterior, surrogate, moves, chain, bright, scratch):
+def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
     """One random walk of theta given z; the chain's weight is stale then. Returns its acceptance.
 
-    Needs the force of the chain's parameters in moves.kept, and leaves it there.
+    Needs the force of the chain's parameters in proposals.kept, and leaves it there.
     """
-    scale, rows, dynamics = np.exp(moves.log_scale[0]), posterior.rows, moves.dynamics
+    scale, rows, dynamics = np.exp(proposals.log_scale[0]), posterior.rows, proposals.dynamics
     for j in range(chain.v.shape[0]):
         chain.v_new[j] = chain.v[j] + scale * rng.standard_normal()
     log_density = log_surrogate(posterior, surrogate, dynamics, chain, scratch)
@@ -188,48 +188,48 @@ def walk(rng, posterior, surrogate, moves, chain, bright, scratch):
         log_factors(rows, posterior.log_factor, chain.w_new, index, 0, count, out, scratch)
         for i in range(count):
             log_ratio += out[i] - bright.log_factor[i]
-        log_ratio = known(log_ratio, scratch)
+        log_ratio = finite_or_minus_inf(log_ratio, scratch)
     accept = np.exp(min(0.0, log_ratio))
     if -rng.standard_exponential() < log_ratio:
         accept_theta(chain, log_density)
-        copy(dynamics.force, moves.kept)
+        copy(dynamics.force, proposals.kept)
         for i in range(bright.count[0]):
             bright.log_factor[i] = chain.log_factor_new[i]
-    moves.log_scale[0] += moves.gain[0] * (accept - TARGET_WALK)
+    proposals.log_scale[0] += proposals.gain[0] * (accept - TARGET_WALK)
     return accept
 
 
 @kernel_part(inline="always")
-def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, scratch):
+def transition(rng, walks, repeats, posterior, surrogate, proposals, chain, bright, scratch):
     """One transition: trajectories, or a random walk given z; then a fresh z. Returns acceptance.
 
-    Needs the force of the chain's parameters in moves.kept, and leaves it there.
+    Needs the force of the chain's parameters in proposals.kept, and leaves it there.
     """
     walker, tables, rows = surrogate.walker, surrogate.tables, posterior.rows
     walked = 0.0
     if walks:
-        walked = walk(rng, posterior, surrogate, moves, chain, bright, scratch)
+        walked = walk(rng, posterior, surrogate, proposals, chain, bright, scratch)
         index, factors, count = bright.index, bright.log_factor, bright.count[0]
         chain.log_weight[0] = log_weight_of_z(rows, chain.w, index, factors, count)
     copy_state(chain, walker)
-    copy(moves.kept, moves.dynamics.kept)
+    copy(proposals.kept, proposals.dynamics.kept)
     for _i in range(repeats):
-        update_walker(rng, posterior, surrogate, moves, scratch)
+        update_walker(rng, posterior, surrogate, proposals, scratch)
     count, of_z = draw_z(rng, tables, posterior, walker.w, chain.log_factor_new, scratch)
     # What is left of the ratio of the augmented densities: q, and that of the proposed z, have
     # cancelled. An infinite weight would be accepted, and never left again.
-    weight = known(of_z, scratch)
+    weight = finite_or_minus_inf(of_z, scratch)
     log_ratio = weight - chain.log_weight[0]
     accept = np.exp(min(0.0, log_ratio)) if log_ratio > -np.inf else 0.0
     if -rng.standard_exponential() < log_ratio:
         copy_state(walker, chain)
-        copy(moves.dynamics.kept, moves.kept)
+        copy(proposals.dynamics.kept, proposals.kept)
         chain.log_weight[0] = weight
         accept_z(tables, chain.log_factor_new, count, bright)
     if walks:
         return walked
-    moves.tally[0] += 1.0
-    moves.tally[1] += accept
+    proposals.acceptance[0] += 1.0
+    proposals.acceptance[1] += accept
     return accept
 
 
@@ -237,15 +237,15 @@ def transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, 
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     """Compiled `run`, as in `metropolis`."""
 
-    @kernel(run_type(Surrogate, SurrogateMoves, dtype=dtype))
-    def run(rng, n, posterior, surrogate, moves, chain, bright, scratch):
+    @kernel(run_type(Surrogate, SurrogateProposals, dtype=dtype))
+    def run(rng, n, posterior, surrogate, proposals, chain, bright, scratch):
         rng = generator_at(rng)
-        posterior, surrogate, moves = borrow(posterior), borrow(surrogate), borrow(moves)
+        posterior, surrogate, proposals = borrow(posterior), borrow(surrogate), borrow(proposals)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         # Whoever called may have changed parameters or statistics since the last run.
         copy(chain.v, chain.v_new)
-        log_density = log_surrogate(posterior, surrogate, moves.dynamics, chain, scratch)
-        copy(moves.dynamics.force, moves.kept)
+        log_density = log_surrogate(posterior, surrogate, proposals.dynamics, chain, scratch)
+        copy(proposals.dynamics.force, proposals.kept)
         begin = n == 0
         if begin:
             unwhiten(posterior.geometry, chain.v, chain.theta)
@@ -253,15 +253,15 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             bright.count[0] = 0
             chain.log_weight[0] = -np.inf
         chain.log_density[0] = log_density
-        moves.dynamics.gain[0] = moves.gain[0]
+        proposals.dynamics.gain[0] = proposals.gain[0]
         total = 0.0
         for _i in range(ATTEMPTS if begin else n):
             if begin and (chain.log_weight[0] > -np.inf or log_density == -np.inf):
                 break
-            walks = not begin and rng.random() < moves.walks[0]
-            repeats = 0 if begin or walks else int(moves.repeats[0])
+            walks = not begin and rng.random() < proposals.walks[0]
+            repeats = 0 if begin or walks else int(proposals.repeats[0])
             total += transition(
-                rng, walks, repeats, posterior, surrogate, moves, chain, bright, scratch
+                rng, walks, repeats, posterior, surrogate, proposals, chain, bright, scratch
             )
         return 0.0 if begin else total / n
 

@@ -1,8 +1,8 @@
 """Updates of the brightness variables z given theta.
 
 Each sweep visits rows one after the other (in random or fixed order) with a kernel that leaves the
-row's own conditional law, P(z_n = 1 | theta) = 1 - B_n/L_n, invariant. None does O(N) work, but for
-`begin`, which starts a chain.
+row's conditional distribution, P(z_n = 1 | theta) = 1 - B_n/L_n, invariant. None does O(N) work,
+but for `begin`, which starts a chain.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def implicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
 
     Algorithm 2 of Maclaurin & Adams (2014) with a proposal probability q by level instead of one.
     A row gets one kernel a sweep: those bright at its start may darken, those dark may brighten.
-    Had a row that just darkened another chance to brighten, its conditional law would not be
+    Had a row that just darkened another chance to brighten, its conditional would not be
     invariant. Hence the dark rows are visited first, and what they add stays beyond `n_bright`.
     """
     n_bright = bright.count[0]
@@ -163,7 +163,7 @@ def explicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
 
 @kernel_part(inline="always")
 def begin(rng, posterior, plan, chain, bright, scratch):
-    """Start a chain at chain.v: evaluate the density, and draw all of z from its law. O(N)."""
+    """Start a chain at chain.v: evaluate the density, and draw all of z given theta. O(N)."""
     unwhiten(posterior.geometry, chain.v, chain.theta)
     chain.log_density[0] = log_density_of(posterior, chain.theta, chain.w)
     rows, log_factor, w = posterior.rows, posterior.log_factor, chain.w

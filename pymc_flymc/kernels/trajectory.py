@@ -15,7 +15,7 @@ from pymc_flymc.kernels.density import call_density_gradient, call_pullback
 from pymc_flymc.kernels.factors import add_gradients
 from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
 from pymc_flymc.kernels.native import kernel_part
-from pymc_flymc.kernels.posterior import known
+from pymc_flymc.kernels.posterior import finite_or_minus_inf
 from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.step_size import StepSize, adapt_step, new_step_size
 
@@ -30,8 +30,8 @@ __all__ = [
 
 #: Steps in a trajectory, at most: reached only while the step size is far from tuned.
 MAX_STEPS = 256
-#: Largest step size, in posterior standard deviations, where the normal law is followed exactly: of
-#: a normal posterior any would be accepted. In a skewed one, proposals from the tail may be
+#: Largest step size, in posterior standard deviations, where N(0, I) is followed exactly: of a
+#: normal posterior any would be accepted. In a skewed one, proposals from the tail may be
 #: accepted so rarely, and others so often, that the mean says nothing; two kicks are safer.
 LARGEST = 1.25
 
@@ -46,7 +46,7 @@ class Dynamics(NamedTuple):
         Largest length of a trajectory; zero for single leapfrog steps.
     gain : ndarray, shape (1,)
         Whether the step size is being adapted (0 or 1).
-    tally : ndarray, shape (1,)
+    n_steps : ndarray, shape (1,)
         Steps made.
     log_density_new : ndarray, shape (1,)
         Log density at the end of the trajectory, without rows.
@@ -60,7 +60,7 @@ class Dynamics(NamedTuple):
     step_size: StepSize
     length: Vector
     gain: Vector
-    tally: Vector
+    n_steps: Vector
     log_density_new: Vector
     momentum: Vector
     slope: Vector
@@ -78,7 +78,7 @@ def new_dynamics(n_parameters: int, n_coefficients: int, length: float, target: 
         step_size=new_step_size(d, target),
         length=np.array([length]),
         gain=np.zeros(1),
-        tally=np.zeros(1),
+        n_steps=np.zeros(1),
         log_density_new=np.zeros(1),
         momentum=np.zeros(d),
         slope=np.zeros(n_coefficients),
@@ -204,13 +204,13 @@ def simulate(rng, log_density_at, arguments, log_density, dynamics, chain, scrat
         after = log_density_at(*arguments)
         # Outside the support, or NaN: rejected. The way back would meet the same point, so that
         # stopping here keeps the reversibility (a limit on the energy error would not).
-        if not -np.inf < known(after, scratch) < np.inf:
+        if not -np.inf < finite_or_minus_inf(after, scratch) < np.inf:
             break
-        dynamics.tally[0] += 1.0
+        dynamics.n_steps[0] += 1.0
         for j in range(momentum.shape[0]):
             momentum[j] += 0.5 * step * (force[j] + pull * chain.v_new[j])
         if i == n_steps - 1:
-            log_ratio = known(after - kinetic_energy(momentum) - before, scratch)
+            log_ratio = finite_or_minus_inf(after - kinetic_energy(momentum) - before, scratch)
     if dynamics.gain[0] > 0.0:
         log_largest = np.log(LARGEST) if pull > 0.0 else np.inf
         adapt_step(dynamics.step_size, np.exp(min(0.0, log_ratio)), log_largest)

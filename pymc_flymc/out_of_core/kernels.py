@@ -15,11 +15,11 @@ from numba import types
 
 from pymc_flymc.kernels.density import call_density
 from pymc_flymc.kernels.factors import Scratch, log_factors
+from pymc_flymc.kernels.fresh_brightness import log_weight_of_z, sort
 from pymc_flymc.kernels.generators import GENERATOR, generator_at
 from pymc_flymc.kernels.geometry import Geometry, unwhiten
 from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.poisson import log_weight_of_z, sort
 from pymc_flymc.kernels.records import matrix, record_type, unwritten, vector
 from pymc_flymc.kernels.rows import Rows
 
@@ -145,9 +145,9 @@ def draw_rows_kernel() -> Callable[..., Any]:
     def draw_rows(rng, tables, shared, start, ends, drawn):
         """Draw the bright rows of proposals from `start` on: each with probability 1 - exp(-o_n).
 
-        They are the rows drawn at least once, as in `poisson.draw_bright`. Those of proposal k end
-        at ends[k] in `drawn`. Returns the first proposal that `drawn` has no room for; its length
-        is twice the number of rows at least.
+        They are the rows drawn at least once, as in `fresh_brightness.draw_bright`. Those of
+        proposal k end at ends[k] in `drawn`. Returns the first proposal that `drawn` has no room
+        for; its length is twice the number of rows at least.
 
         Parameters
         ----------

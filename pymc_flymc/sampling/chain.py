@@ -32,9 +32,9 @@ class FireflyChain:
     ----------
     target : Target
     resampling : ImplicitResampling or ExplicitResampling
-    moves : NamedTuple
+    kernel_parameters : NamedTuple
         Settings of the target's kernel as a chain starts with them. Those that are arrays may be
-        adapted; the kernel adapts them itself while ``moves.gain[0]`` is not zero.
+        adapted; the kernel adapts them itself while ``kernel_parameters.gain[0]`` is not zero.
     anchor : Anchor, optional
         That of the target, if it is not the step's first.
     """
@@ -43,7 +43,7 @@ class FireflyChain:
         self,
         target: Target,
         resampling: Resampling,
-        moves: Any,
+        kernel_parameters: Any,
         anchor: Anchor | None = None,
     ) -> None:
         self.target, self.anchor = target, anchor
@@ -54,7 +54,7 @@ class FireflyChain:
         self.bright = make_brightness(n_rows)
         self.state = make_chain(n_parameters, target.n_slopes, n_rows)
         self.scratch = scratch_for(target.data.rows)
-        self.moves = _copy(moves)
+        self.kernel_parameters = _copy(kernel_parameters)
         self.geometry = target.geometry
         self.others = np.zeros(target.n_others)
         self.statistics = np.concatenate([target.statistics, self.others])
@@ -139,7 +139,7 @@ class FireflyChain:
         gain : float
             Robbins-Monro gain of the adaptation of the scales; zero after tuning.
         """
-        self.moves.gain[0] = gain
+        self.kernel_parameters.gain[0] = gain
         return float(self._run(address_of_generator(rng), n, *self._arguments()))
 
     @property
@@ -173,7 +173,7 @@ class FireflyChain:
 
     def _arguments(self) -> tuple[Any, ...]:
         posterior = self.target.posterior(self.statistics, self.geometry)
-        return posterior, self.plan, self.moves, self.state, self.bright, self.scratch
+        return posterior, self.plan, self.kernel_parameters, self.state, self.bright, self.scratch
 
     def save(self) -> dict[str, Any]:
         """Copy of all that the next transition depends on: O(D + bright rows), never O(N)."""
@@ -189,7 +189,7 @@ class FireflyChain:
             "bright": self.bright.index[:n].copy(),
             "log_factor": self.bright.log_factor[:n].copy(),
             "cursor": int(self.cursor[0]),
-            "moves": _copy(self.moves),
+            "kernel_parameters": _copy(self.kernel_parameters),
             "geometry": self.geometry,
             "anchor": self.anchor,
         }
@@ -211,7 +211,7 @@ class FireflyChain:
         self.bright.slot[saved["bright"]] = np.arange(1, n + 1)
         self.bright.count[0] = n
         self.cursor[0] = saved["cursor"]
-        self.moves = _copy(saved["moves"])
+        self.kernel_parameters = _copy(saved["kernel_parameters"])
         self.geometry = saved["geometry"]
         for take in (self.take_queries, self.take_not_finite, self.take_violations):
             take()

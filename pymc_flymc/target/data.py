@@ -9,8 +9,8 @@ import numpy as np
 
 from pymc_flymc.bounds import Bound, is_expansion, n_sums_of
 from pymc_flymc.kernels.dark_rates import total_rates
+from pymc_flymc.kernels.fresh_brightness import HEAVY, SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.layout import ROW
-from pymc_flymc.kernels.poisson import HEAVY, SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.records import read_only
 from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
 from pymc_flymc.regression.design import Design

@@ -165,7 +165,7 @@ def test_force_is_the_gradient_of_the_joint_density(family):
     dark, p = np.zeros_like(state.w), built.target.graph.n_coefficients
     dark[p:] = rng.uniform(0.0, 0.1, len(dark) - p)
     posterior, *_ = chain._arguments()
-    dynamics, out = chain.moves, np.empty(len(index))
+    dynamics, out = chain.kernel_parameters, np.empty(len(index))
     density_and_gradient(posterior, state.theta, state.w, dynamics.gradient)
     factors = posterior.rows, posterior.log_factor_gradient, index, len(index)
     at = state.theta, state.w, dynamics.gradient, dark

@@ -18,7 +18,7 @@ from pymc_flymc.kernels.brightness import brighten, make_brightness
 from pymc_flymc.kernels.density import Jacobian, call_density
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_moves, update_theta
+from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_proposals, update_theta
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.kernels.sweeps import sweep
@@ -125,9 +125,9 @@ def transition(scheme, theta, z, cursor):
         for n in range(N):
             if z[n]:
                 brighten(bright, n, odds[n])
-        moves = new_moves(1, np.array([1.0, 0.0, 0.0]))
-        moves.log_scale[:] = 0.0
-        update_theta(rng, RANDOM_WALK, posterior, moves, chain, bright, scratch)
+        proposals = new_proposals(1, np.array([1.0, 0.0, 0.0]))
+        proposals.log_scale[:] = 0.0
+        update_theta(rng, RANDOM_WALK, posterior, proposals, chain, bright, scratch)
         sweep(rng, plan, rows, factors, chain.w, bright, scratch)
         new_z = [0] * N
         for i in range(bright.count[0]):

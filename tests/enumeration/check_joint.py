@@ -21,10 +21,10 @@ from pymc_flymc.kernels.brightness import make_brightness
 from pymc_flymc.kernels.dark_rates import total_rates
 from pymc_flymc.kernels.density import Jacobian, call_density
 from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.fresh_brightness import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.joint import log_weight, transition
-from pymc_flymc.kernels.metropolis import new_moves, pick
-from pymc_flymc.kernels.poisson import AliasTables, log_weight_of_z
+from pymc_flymc.kernels.metropolis import new_proposals, pick
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows
 
@@ -133,10 +133,10 @@ def branches(weights, v, z):
         eta = X[members, None] * chain.theta[0]
         log_factor(eta, rows.constants[members], None, bright.log_factor[:k])
         chain.log_weight[0] = weight_of(rows, chain, bright)
-        moves = new_moves(1, np.array(weights))
-        moves.log_scale[:] = 0.0
-        kind = pick(rng, moves.weight)
-        transition(rng, kind, posterior, tables, moves, chain, bright, scratch)
+        proposals = new_proposals(1, np.array(weights))
+        proposals.log_scale[:] = 0.0
+        kind = pick(rng, proposals.weight)
+        transition(rng, kind, posterior, tables, proposals, chain, bright, scratch)
         new_z = [0] * N
         for i in range(bright.count[0]):
             new_z[bright.index[i]] = 1

@@ -26,7 +26,7 @@ from pymc_flymc.kernels.brightness import brighten, make_brightness
 from pymc_flymc.kernels.density import Jacobian, call_density
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_moves, update_theta
+from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_proposals, update_theta
 from pymc_flymc.kernels.parts import share_parts
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.sweeps import sweep
@@ -196,9 +196,9 @@ def transition(theta, z):
             if z[n]:
                 brighten(bright, n, factors[n])
         chain.dark[3:] = 0.01  # as another z has left it
-        moves = new_moves(1, np.array([1.0, 0.0, 0.0]))
-        moves.log_scale[:] = 0.0
-        update_theta(rng, RANDOM_WALK, posterior, moves, chain, bright, scratch)
+        proposals = new_proposals(1, np.array([1.0, 0.0, 0.0]))
+        proposals.log_scale[:] = 0.0
+        update_theta(rng, RANDOM_WALK, posterior, proposals, chain, bright, scratch)
         sweep(rng, plan, rows, log_factor, chain.w, bright, scratch)
         new_z = [0] * N
         for i in range(bright.count[0]):

@@ -15,10 +15,10 @@ from branching import BranchingGenerator, assert_close, enumerate_branches
 from pymc_flymc.kernels.brightness import make_brightness
 from pymc_flymc.kernels.density import Jacobian
 from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.fresh_brightness import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.kernels.poisson import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.posterior import Posterior, make_chain
-from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_moves, transition
+from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_proposals, transition
 
 EXACT = 2
 KAPPA = np.where(np.arange(joint.N)[:, None] == EXACT, 0.0, joint.KAPPA)
@@ -90,10 +90,10 @@ def branches(repeats, v, z):
         joint.log_factor(eta, rows.constants[members], None, bright.log_factor[:k])
         weight = log_weight_of_z(rows, chain.w, bright.index, bright.log_factor, k)
         chain.log_weight[0] = weight
-        moves = new_surrogate_moves(1, 4, 0.0, 0.8)
-        moves.log_scale[:] = moves.dynamics.step_size.log_step[:] = 0.0
+        proposals = new_surrogate_proposals(1, 4, 0.0, 0.8)
+        proposals.log_scale[:] = proposals.dynamics.step_size.log_step[:] = 0.0
         walks = repeats == 0
-        transition(rng, walks, repeats, posterior, surrogate, moves, chain, bright, scratch)
+        transition(rng, walks, repeats, posterior, surrogate, proposals, chain, bright, scratch)
         k, theta = bright.count[0], chain.theta[0]
         w = np.array([theta, joint.NUISANCE, *joint.powers_at(theta)])
         weight = log_weight_of_z(rows, w, bright.index, bright.log_factor, k)

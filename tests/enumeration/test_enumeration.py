@@ -84,13 +84,13 @@ MUTANTS = {
         "implicit-single-q",
     ),
     "rate of the Poisson draws halved": (
-        "kernels/poisson.py",
+        "kernels/fresh_brightness.py",
         "rng.random() < -np.expm1(-rate_of(rows, w, n))",
         "rng.random() < -np.expm1(-0.5 * rate_of(rows, w, n))",
         "independent",
     ),
     "probability of having been drawn left out": (
-        "kernels/poisson.py",
+        "kernels/fresh_brightness.py",
         "- np.log(-np.expm1(-rate_of(rows, w, index[i])))",
         "",
         "independent",
@@ -217,8 +217,8 @@ MUTANTS = {
     ),
     "kinetic energy left out at the end": (
         "kernels/trajectory.py",
-        "known(after - kinetic_energy(momentum) - before, scratch)",
-        "known(after - before, scratch)",
+        "finite_or_minus_inf(after - kinetic_energy(momentum) - before, scratch)",
+        "finite_or_minus_inf(after - before, scratch)",
         "langevin",
     ),
     "bright rows left out of the energy": (

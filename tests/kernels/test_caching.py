@@ -135,7 +135,7 @@ def container(tmp_path):
 IMPORT = """
     import os
     import pymc_flymc
-    from pymc_flymc.kernels.poisson import alias_table
+    from pymc_flymc.kernels.fresh_brightness import alias_table
     print(pymc_flymc.__file__, alias_table.stats.cache_path, sep="\\n")
 """
 

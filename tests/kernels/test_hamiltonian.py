@@ -76,7 +76,7 @@ def test_force_is_the_gradient_of_the_joint_density(steps, name):
 
     posterior, *_ = chain._arguments()
     out = np.empty(len(index))
-    dynamics = chain.moves
+    dynamics = chain.kernel_parameters
     density_and_gradient(posterior, state.theta, state.w, dynamics.gradient)
     factors = posterior.rows, posterior.log_factor_gradient, chain.bright.index, len(index)
     take_dark(rows, chain.bright, state)

@@ -10,7 +10,7 @@ from pymc_flymc import ImplicitResampling
 from pymc_flymc.bounds import AllRows, row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.kernels.metropolis import new_moves
+from pymc_flymc.kernels.metropolis import new_proposals
 from pymc_flymc.kernels.records import read_only
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.trajectory import MAX_STEPS, new_dynamics
@@ -85,11 +85,11 @@ def test_a_normal_law_is_followed_exactly():
     target, rng = target_of(gaussian, 2, "hamiltonian", geometry), np.random.default_rng(14)
     for step in (0.1, 1.2, 3.0):
         chain = FireflyChain(target, ImplicitResampling(), new_dynamics(2, 2, 3.0, 0.8))
-        chain.moves.step_size.log_step[:] = np.log(step)
+        chain.kernel_parameters.step_size.log_step[:] = np.log(step)
         chain.start_at(rng, np.ones(2))
         assert chain.advance(rng, 100, 0.0) == pytest.approx(1.0, abs=1e-12)
         # A trajectory has the length that was drawn, between half the largest and that.
-        steps = chain.moves.tally[0] / 100
+        steps = chain.kernel_parameters.n_steps[0] / 100
         assert np.ceil(1.5 / step) <= steps <= np.ceil(3.0 / step)
 
 
@@ -110,7 +110,7 @@ class HalfKnown(BernoulliLogit):
 @pytest.mark.parametrize("kernel", ["metropolis", *KERNELS])
 def test_what_cannot_be_evaluated_is_never_entered(kernel, unknown):
     """The chain keeps to the half-line below: an infinite ratio would be accepted."""
-    walks = "metropolis", lambda d, p: new_moves(d, np.array([0.5, 0.0, 0.5]))
+    walks = "metropolis", lambda d, p: new_proposals(d, np.array([0.5, 0.0, 0.5]))
     kind, new = KERNELS.get(kernel, walks)
     line = dense_geometry(np.zeros(1), np.ones((1, 1)))
     target = target_of(lambda theta: -0.5 * theta[0] ** 2, 1, kind, line, 1.0, HalfKnown(unknown))
@@ -128,8 +128,8 @@ def test_a_step_size_of_zero_is_survived():
     """Where nothing was ever accepted in tuning; as many steps as there may be."""
     target = target_of(gaussian, 2, "hamiltonian", dense_geometry(np.zeros(2), np.eye(2)))
     chain = FireflyChain(target, ImplicitResampling(), new_dynamics(2, 2, 4.0, 0.8))
-    chain.moves.step_size.log_step[:] = -1000.0
+    chain.kernel_parameters.step_size.log_step[:] = -1000.0
     rng = np.random.default_rng(13)
     chain.start_at(rng, np.ones(2))
     assert chain.advance(rng, 1, 0.0) == pytest.approx(1.0)
-    assert chain.moves.tally[0] == MAX_STEPS
+    assert chain.kernel_parameters.n_steps[0] == MAX_STEPS

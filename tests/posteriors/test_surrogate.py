@@ -84,7 +84,7 @@ def target_of(reading, n_exact):
 
 def started(target, seed, repeats=2):
     chain = FireflyChain(target, SCHEME, SurrogateTuner().begin(target))
-    chain.moves.repeats[:] = repeats
+    chain.kernel_parameters.repeats[:] = repeats
     rng = np.random.default_rng(seed)
     assert chain.start_dispersed(rng)
     return chain, rng
@@ -197,9 +197,10 @@ def test_force_is_that_of_the_present_state(n_exact):
     kept = []
     for _ in range(40):
         chain.advance(rng, 3, 0.0)
-        kept.append((chain.moves.kept.copy(), chain.state.log_density[0], chain.state.v.copy()))
+        force = chain.kernel_parameters.kept.copy()
+        kept.append((force, chain.state.log_density[0], chain.state.v.copy()))
         chain.start(rng, chain.state.v.copy())  # evaluates all again
-        np.testing.assert_allclose(chain.moves.kept, kept[-1][0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(chain.kernel_parameters.kept, kept[-1][0], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(chain.state.log_density[0], kept[-1][1], rtol=1e-12)
     assert len(np.unique([v[0] for *_, v in kept])) > 10
 

@@ -130,9 +130,9 @@ def test_tuning_lasts_as_long_as_asked(poor):
     model, step = poor("conditional")
     bright_while_tuning(step, model, 300)
     assert step.tuning.steps < 300 and step.tuning.is_over
-    frozen = np.copy(step.chain.moves.log_scale)
+    frozen = np.copy(step.chain.kernel_parameters.log_scale)
     advance(step, model.initial_point(), 20)
-    np.testing.assert_array_equal(step.chain.moves.log_scale, frozen)
+    np.testing.assert_array_equal(step.chain.kernel_parameters.log_scale, frozen)
 
 
 # --- chains, processes, state ---------------------------------------------------------------------

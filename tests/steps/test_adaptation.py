@@ -12,7 +12,7 @@ def test_adaptation_ends_with_tuning(shared):
     point = model.initial_point()
 
     def settings_now():
-        moves = step.chain.moves
+        moves = step.chain.kernel_parameters
         learnt = (*moves.log_scale, *moves.weight, *moves.gain)
         return *(float(x) for x in learnt), step.tuning.transitions
 
@@ -30,7 +30,7 @@ def test_adaptation_ends_with_tuning(shared):
         point, [stats] = step.step(point)
         assert settings_now() == frozen
         assert stats["transitions"] == frozen[-1]
-    assert step.chain.moves.gain[0] == 0.0
+    assert step.chain.kernel_parameters.gain[0] == 0.0
     np.testing.assert_array_equal(statistics, step.target.statistics)
     for before, after in zip(geometry, step.target.geometry, strict=True):
         np.testing.assert_array_equal(before, after)

@@ -56,8 +56,9 @@ def test_adaptation_ends_with_tuning(built, kind):
     def settings_now():
         chain = step.chain
         kept = [np.copy(array) for array in chain.geometry]
-        kept += [np.copy(chain.moves.width)] if hasattr(chain.moves, "width") else []
-        kept += map(np.copy, getattr(chain.moves, "step_size", ()))
+        parameters = chain.kernel_parameters
+        kept += [np.copy(parameters.width)] if hasattr(parameters, "width") else []
+        kept += map(np.copy, getattr(parameters, "step_size", ()))
         return [*kept, np.array(step.tuning.transitions)]
 
     step.setup_chain(np.random.default_rng(6), 100, 100)

@@ -6,8 +6,8 @@ from numba import jit, njit
 from pymc_flymc.kernels import (
     brightness,
     dark_rates,
+    fresh_brightness,
     geometry,
-    poisson,
     rows,
     step_size,
     trajectory,
@@ -38,7 +38,7 @@ density_and_gradient, row_force = map(
     from_python, (trajectory.density_and_gradient, trajectory.row_force)
 )
 adapt_step = from_python(step_size.adapt_step)
-draw_bright, sort = map(from_python, (poisson.draw_bright, poisson.sort))
+draw_bright, sort = map(from_python, (fresh_brightness.draw_bright, fresh_brightness.sort))
 add_rows, row_predictors = map(from_python, (rows.add_rows, rows.row_predictors))
 
 

@@ -79,7 +79,7 @@ class HamiltonianTuner(Tuner):
 
     def dynamics(self, chain: FireflyChain) -> Any:
         """Return the parameters of trajectories."""
-        return chain.moves
+        return chain.kernel_parameters
 
     def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
         """Leave out correlations, or all that is known of the posterior's shape, if so asked."""
@@ -103,7 +103,7 @@ class HamiltonianTuner(Tuner):
     def statistics(self, chain: FireflyChain) -> dict[str, Any]:
         """Step size, and steps made."""
         dynamics = self.dynamics(chain)
-        n_steps, dynamics.tally[0] = int(dynamics.tally[0]), 0.0
+        n_steps, dynamics.n_steps[0] = int(dynamics.n_steps[0]), 0.0
         return {"step_size": float(np.exp(dynamics.step_size.log_step[0])), "n_steps": n_steps}
 
     def gradients(self, chain: FireflyChain) -> float:

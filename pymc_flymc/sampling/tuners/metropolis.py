@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.kernels import joint, metropolis
+from pymc_flymc.kernels.fresh_brightness import SPARE
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.metropolis import favour_best, new_moves
-from pymc_flymc.kernels.poisson import SPARE
+from pymc_flymc.kernels.metropolis import favour_best, new_proposals
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.preconditioner import isotropic_geometry
 from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
@@ -83,8 +83,8 @@ class MetropolisTuner(Tuner):
         return 2 if target.is_joint else 20
 
     def begin(self, target: Target) -> Any:
-        """Return `kernels.metropolis.Moves`."""
-        return new_moves(len(target.geometry.centre), np.array(self.mixture))
+        """Return `kernels.metropolis.Proposals`."""
+        return new_proposals(len(target.geometry.centre), np.array(self.mixture))
 
     def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
         """Leave out all that is known of the posterior's shape, if so asked."""
@@ -93,9 +93,9 @@ class MetropolisTuner(Tuner):
 
     def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
         """Favour the proposal that jumps farthest."""
-        favour_best(chain.moves, self.adapt)
+        favour_best(chain.kernel_parameters, self.adapt)
 
     def statistics(self, chain: FireflyChain) -> dict[str, Any]:
         """Scales of the proposals."""
-        walk, pcn = np.exp(chain.moves.log_scale)
+        walk, pcn = np.exp(chain.kernel_parameters.log_scale)
         return {"random_walk_scale": float(walk), "pcn_scale": float(pcn)}

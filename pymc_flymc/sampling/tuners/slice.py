@@ -46,4 +46,4 @@ class SliceTuner(Tuner):
 
     def statistics(self, chain: FireflyChain) -> dict[str, Any]:
         """Mean width of the intervals."""
-        return {"slice_width": float(chain.moves.width.mean())}
+        return {"slice_width": float(chain.kernel_parameters.width.mean())}

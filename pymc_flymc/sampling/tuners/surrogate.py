@@ -8,7 +8,7 @@ import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import make_chain
-from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_moves, run_kernel
+from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_proposals, run_kernel
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.tuners.base import Tuner
 from pymc_flymc.sampling.tuners.hamiltonian import HamiltonianTuner
@@ -66,11 +66,11 @@ class SurrogateTuner(HamiltonianTuner):
         return 1
 
     def begin(self, target: Target) -> Any:
-        """Return `kernels.surrogate.SurrogateMoves`."""
+        """Return `kernels.surrogate.SurrogateProposals`."""
         d = len(target.geometry.centre)
-        moves = new_surrogate_moves(d, target.n_slopes, LENGTH, TARGET_ACCEPT)
-        moves.repeats[:] = REPEATS
-        return moves
+        proposals = new_surrogate_proposals(d, target.n_slopes, LENGTH, TARGET_ACCEPT)
+        proposals.repeats[:] = REPEATS
+        return proposals
 
     def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
         """Follow the surrogate alone to where its mass is, and for a few proposals in any case.
@@ -90,9 +90,9 @@ class SurrogateTuner(HamiltonianTuner):
 
     def dynamics(self, chain: FireflyChain) -> Any:
         """Return the parameters of trajectories, which are some of the kernel's."""
-        return chain.moves.dynamics
+        return chain.kernel_parameters.dynamics
 
     def statistics(self, chain: FireflyChain) -> dict[str, Any]:
         """Step size, steps made, and the random walk's scale."""
-        scale = float(np.exp(chain.moves.log_scale[0]))
+        scale = float(np.exp(chain.kernel_parameters.log_scale[0]))
         return {**super().statistics(chain), "random_walk_scale": scale}
