@@ -19,7 +19,7 @@ from pymc_flymc.kernels.factors import CHUNK, log_factors, refuse_violations
 from pymc_flymc.kernels.native import call_log_factor, kernel_part
 from pymc_flymc.kernels.records import Int32Vector, IntVector, Vector
 from pymc_flymc.kernels.rows import row_predictors, shared_part
-from pymc_flymc.kernels.sweeps import Plan, plan_type
+from pymc_flymc.kernels.sweeps import Plan
 
 __all__ = [
     "Groups",
@@ -74,7 +74,7 @@ class Groups(NamedTuple):
         Buffer: logs of the probabilities with which candidates were proposed.
     """
 
-    plan: Annotated[Plan, plan_type()]
+    plan: Plan
     conditional: int
     pullback: int
     elements: IntVector

@@ -31,11 +31,10 @@ from pymc_flymc.kernels.posterior import (
     Chain,
     accept_given_z,
     copy,
-    known,
-    posterior_type,
+    finite_or_minus_inf,
     run_type,
 )
-from pymc_flymc.kernels.records import Matrix, Vector, record_type
+from pymc_flymc.kernels.records import Matrix, Vector
 from pymc_flymc.kernels.sweeps import begin
 from pymc_flymc.kernels.trajectory import (
     Dynamics,
@@ -44,10 +43,10 @@ from pymc_flymc.kernels.trajectory import (
     simulate,
 )
 
-__all__ = ["LocalMoves", "new_local_moves", "run_kernel", "transition"]
+__all__ = ["LocalProposals", "new_local_proposals", "run_kernel", "transition"]
 
 
-class LocalMoves(NamedTuple):
+class LocalProposals(NamedTuple):
     """Trajectories of the M global parameters, their coordinates, and buffers for G effects.
 
     Attributes
@@ -80,10 +79,10 @@ class LocalMoves(NamedTuple):
     slope: Vector
 
 
-def new_local_moves(
+def new_local_proposals(
     n_parameters: int, n_effects: int, n_coefficients: int, length: float, target: float
-) -> LocalMoves:
-    """Return moves as a chain starts with them; n_coefficients is the length of chain.w.
+) -> LocalProposals:
+    """Return proposals as a chain starts with them; n_coefficients is the length of chain.w.
 
     Their coordinates are still to be set.
     """
@@ -95,32 +94,33 @@ def new_local_moves(
     )
     of_globals = np.zeros(m), np.eye(m), np.zeros(m), np.zeros(m)
     of_effects = np.zeros(g), np.zeros(3 * g), np.zeros(3 * g), np.zeros(2 * g)
-    return LocalMoves(np.zeros(1), dynamics, *of_globals, *of_effects)
+    return LocalProposals(np.zeros(1), dynamics, *of_globals, *of_effects)
 
 
 @kernel_part
-def log_density_of_globals(posterior, groups, moves, chain, bright, scratch):
+def log_density_of_globals(posterior, groups, proposals, chain, bright, scratch):
     """Log of p(theta, z) prod_g s_g at chain.v_new, the effects at v given; writes the force.
 
     And theta_new, w_new, the bright rows' log factors and what the dynamics keep of the density.
     """
-    dynamics, theta, factor = moves.dynamics, chain.theta_new, moves.factor
+    dynamics, theta, factor = proposals.dynamics, chain.theta_new, proposals.factor
     n_globals, n_groups = groups.others.shape[0], groups.elements.shape[0]
     for i in range(n_globals):
-        total = moves.centre[i]
+        total = proposals.centre[i]
         for j in range(i + 1):
             total += factor[i, j] * chain.v_new[j]
         theta[groups.others[i]] = total
-    log_sds = conditionals_at(posterior, groups, theta, moves.conditional_new)
+    log_sds = conditionals_at(posterior, groups, theta, proposals.conditional_new)
     if not -np.inf < log_sds < np.inf:
-        return known(log_sds, scratch)
-    mean, sd = moves.conditional_new[:n_groups], moves.conditional_new[n_groups : 2 * n_groups]
+        return finite_or_minus_inf(log_sds, scratch)
+    conditional = proposals.conditional_new
+    mean, sd = conditional[:n_groups], conditional[n_groups : 2 * n_groups]
     for g in range(n_groups):
-        theta[groups.elements[g]] = mean[g] + sd[g] * moves.v[g]
+        theta[groups.elements[g]] = mean[g] + sd[g] * proposals.v[g]
     log_density = density_and_gradient(posterior, theta, chain.w_new, dynamics.gradient_new)
     dynamics.log_density_new[0] = log_density
     if not -np.inf < log_density < np.inf:
-        return known(log_density, scratch)
+        return finite_or_minus_inf(log_density, scratch)
     slope, count, out = dynamics.slope, bright.count[0], chain.log_factor_new
     for j in range(slope.shape[0]):
         slope[j] = 0.0
@@ -141,8 +141,9 @@ def log_density_of_globals(posterior, groups, moves, chain, bright, scratch):
     # Effects follow: d a_g = d m_g + v_g d s_g, and the log of the Jacobian changes by d s_g / s_g.
     for g in range(n_groups):
         each = gradient[groups.elements[g]]
-        moves.slope[g], moves.slope[n_groups + g] = each, each * moves.v[g] + 1.0 / sd[g]
-    add_pullback(groups.pullback, theta, statistics, moves.slope, gradient)
+        proposals.slope[g] = each
+        proposals.slope[n_groups + g] = each * proposals.v[g] + 1.0 / sd[g]
+    add_pullback(groups.pullback, theta, statistics, proposals.slope, gradient)
     for j in range(n_globals):
         dynamics.force[j] = 0.0
     for i in range(n_globals):
@@ -155,103 +156,104 @@ def log_density_of_globals(posterior, groups, moves, chain, bright, scratch):
 
 
 @kernel_part
-def place_of_state(groups, moves, chain):
+def place_of_state(groups, proposals, chain):
     """Write where the chain is: coordinates of global parameters, and standardised effects."""
-    n_groups, factor = groups.elements.shape[0], moves.factor
+    n_groups, factor = groups.elements.shape[0], proposals.factor
     for i in range(groups.others.shape[0]):
-        total = chain.theta[groups.others[i]] - moves.centre[i]
+        total = chain.theta[groups.others[i]] - proposals.centre[i]
         for j in range(i):
             total -= factor[i, j] * chain.v[j]
         chain.v[i] = total / factor[i, i]
     for g in range(n_groups):
-        mean, sd = moves.conditional[g], moves.conditional[n_groups + g]
-        moves.v[g] = (chain.theta[groups.elements[g]] - mean) / sd
+        mean, sd = proposals.conditional[g], proposals.conditional[n_groups + g]
+        proposals.v[g] = (chain.theta[groups.elements[g]] - mean) / sd
 
 
 @kernel_part(inline="always")
-def update_globals(rng, posterior, groups, moves, chain, bright, scratch):
+def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
     """One Hamiltonian update of the global parameters. Returns its acceptance probability.
 
     Needs the conditionals of the chain's parameters, and leaves those that hold then.
     """
-    place_of_state(groups, moves, chain)
-    arguments = (posterior, groups, moves, chain, bright, scratch)
+    place_of_state(groups, proposals, chain)
+    arguments = (posterior, groups, proposals, chain, bright, scratch)
     copy(chain.v, chain.v_new)
     log_density = log_density_of_globals(*arguments)
     log_ratio = simulate(
-        rng, log_density_of_globals, arguments, log_density, moves.dynamics, chain, scratch
+        rng, log_density_of_globals, arguments, log_density, proposals.dynamics, chain, scratch
     )
     if -rng.standard_exponential() < log_ratio:
-        accept_given_z(chain, moves.dynamics.log_density_new[0], bright)
-        copy(moves.conditional_new, moves.conditional)
+        accept_given_z(chain, proposals.dynamics.log_density_new[0], bright)
+        copy(proposals.conditional_new, proposals.conditional)
     return np.exp(min(0.0, log_ratio))
 
 
 @kernel_part(inline="always")
-def update_effects(rng, posterior, groups, moves, chain, bright, scratch):
+def update_effects(rng, posterior, groups, proposals, chain, bright, scratch):
     """One local sweep: an update of each effect given all other parameters, and z.
 
     That of all effects together is reversible for the density that the conditionals say, times the
     bright rows' terms. They say it to rounding for effects that qualify; the acceptance, always
     one then, keeps the update exact whatever the model is.
     """
-    expected = propose_effects(rng, posterior, groups, moves.conditional, chain, bright, scratch)
-    unused = moves.dynamics.gradient_new
+    conditional = proposals.conditional
+    expected = propose_effects(rng, posterior, groups, conditional, chain, bright, scratch)
+    unused = proposals.dynamics.gradient_new
     log_density = density_and_gradient(posterior, chain.theta_new, chain.w_new, unused)
-    log_ratio = known(log_density - chain.log_density[0] - expected, scratch)
+    log_ratio = finite_or_minus_inf(log_density - chain.log_density[0] - expected, scratch)
     if -rng.standard_exponential() < log_ratio:
         accept_given_z(chain, log_density, bright)
 
 
 @kernel_part(inline="always")
-def transition(rng, posterior, groups, moves, chain, bright, scratch):
+def transition(rng, posterior, groups, proposals, chain, bright, scratch):
     """One trajectory of global parameters, then sweeps of effects and brightness.
 
     Returns the acceptance probability of the first. Needs, and leaves, the conditionals of the
     chain's parameters.
     """
-    accept = update_globals(rng, posterior, groups, moves, chain, bright, scratch)
+    accept = update_globals(rng, posterior, groups, proposals, chain, bright, scratch)
     for _j in range(groups.plan.sweeps):
-        update_effects(rng, posterior, groups, moves, chain, bright, scratch)
+        update_effects(rng, posterior, groups, proposals, chain, bright, scratch)
         sweep_groups(rng, posterior, groups, chain.w, bright, scratch)
     return accept
 
 
 @functools.cache
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
-    """Compiled ``run(rng, n, posterior, groups, moves, chain, bright, scratch)``.
+    """Compiled ``run(rng, n, posterior, groups, proposals, chain, bright, scratch)``.
 
     Makes n transitions and returns the mean acceptance probability of trajectories; or starts a
     chain, if n = 0. It leaves ``chain.v`` as it was: whoever called knows the coordinates.
     """
 
-    @kernel(run_type(posterior_type(dtype), record_type(Groups), record_type(LocalMoves)))
-    def run(rng, n, posterior, groups, moves, chain, bright, scratch):
+    @kernel(run_type(Groups, LocalProposals, dtype=dtype))
+    def run(rng, n, posterior, groups, proposals, chain, bright, scratch):
         rng = generator_at(rng)
-        posterior, groups, moves = borrow(posterior), borrow(groups), borrow(moves)
+        posterior, groups, proposals = borrow(posterior), borrow(groups), borrow(proposals)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
         if n == 0:
             begin(rng, posterior, groups.plan, chain, bright, scratch)
             return 0.0
         # What the global parameters' coordinates are for trajectories, instead of all parameters'.
         walker = Chain(
-            moves.x,
+            proposals.x,
             chain.theta,
             chain.w,
             chain.log_density,
             chain.log_weight,
-            moves.x_new,
+            proposals.x_new,
             chain.theta_new,
             chain.w_new,
             chain.log_factor_new,
             chain.dark,
             chain.low,
         )
-        moves.dynamics.gain[0] = moves.gain[0]
-        conditionals_at(posterior, groups, chain.theta, moves.conditional)
+        proposals.dynamics.gain[0] = proposals.gain[0]
+        conditionals_at(posterior, groups, chain.theta, proposals.conditional)
         total = 0.0
         for _i in range(n):
-            total += transition(rng, posterior, groups, moves, walker, bright, scratch)
+            total += transition(rng, posterior, groups, proposals, walker, bright, scratch)
         return total / n
 
     return run  # type: ignore[no-any-return]

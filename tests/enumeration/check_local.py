@@ -24,7 +24,7 @@ from pymc_flymc.kernels.brightness import brighten, make_brightness
 from pymc_flymc.kernels.density import Jacobian
 from pymc_flymc.kernels.factors import CHUNK, make_scratch
 from pymc_flymc.kernels.group_effects import Groups, sweep_groups
-from pymc_flymc.kernels.local import new_local_moves, update_effects, update_globals
+from pymc_flymc.kernels.local import new_local_proposals, update_effects, update_globals
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, make_plan
@@ -204,21 +204,21 @@ def branches(what, x, v, z):
 
     def program(rng):
         chain, bright, groups = make_chain(1 + G, 1 + G, N), make_brightness(N), new_groups()
-        scratch, moves = make_scratch(1, 2), new_local_moves(1 + G, G, 1 + G, 0.0, 0.8)
-        chain = chain._replace(v=moves.x, v_new=moves.x_new)
-        moves.dynamics.step_size.log_step[:] = 0.0
-        moves.centre[0], moves.factor[0, 0] = CENTRE, STEP
+        scratch, proposals = make_scratch(1, 2), new_local_proposals(1 + G, G, 1 + G, 0.0, 0.8)
+        chain = chain._replace(v=proposals.x, v_new=proposals.x_new)
+        proposals.dynamics.step_size.log_step[:] = 0.0
+        proposals.centre[0], proposals.factor[0, 0] = CENTRE, STEP
         chain.theta[:] = theta_of(x, v)
         chain.w[:], _, _, chain.log_density[0] = density_gradient(chain.theta, None)
-        moves.conditional[:] = conditional(chain.theta, None)[0]
+        proposals.conditional[:] = conditional(chain.theta, None)[0]
         odds = np.empty(N)
         log_factor(predictors(chain.theta)[:, None], CONSTANTS, None, odds)
         for n in np.flatnonzero(z):
             brighten(bright, n, odds[n])
         if what == "local-globals":
-            update_globals(rng, posterior, groups, moves, chain, bright, scratch)
+            update_globals(rng, posterior, groups, proposals, chain, bright, scratch)
         elif what == "local-effects":
-            update_effects(rng, posterior, groups, moves, chain, bright, scratch)
+            update_effects(rng, posterior, groups, proposals, chain, bright, scratch)
         else:
             sweep_groups(rng, posterior, groups, chain.w, bright, scratch)
         new_z = np.zeros(N, int)
@@ -230,7 +230,7 @@ def branches(what, x, v, z):
         assert np.all(np.abs(new_v - np.round(new_v)) < 1e-9)
         # What is kept must be that of the state that the chain is in.
         assert_close(chain.log_density[0], density_gradient(chain.theta, None)[-1], 1e-12)
-        assert_close(moves.conditional, conditional(chain.theta, None)[0], 1e-12)
+        assert_close(proposals.conditional, conditional(chain.theta, None)[0], 1e-12)
         assert_close(chain.w, chain.theta, 1e-12)
         log_factor(predictors(chain.theta)[:, None], CONSTANTS, None, odds)
         k = bright.count[0]

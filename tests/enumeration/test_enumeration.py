@@ -464,7 +464,7 @@ MUTANTS = {
     ),
     "conditional distributions of earlier global parameters": (
         "kernels/local.py",
-        "copy(moves.conditional_new, moves.conditional)",
+        "copy(proposals.conditional_new, proposals.conditional)",
         "pass",
         "local-globals",
     ),

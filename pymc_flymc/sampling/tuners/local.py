@@ -11,7 +11,7 @@ from pymc_flymc.bounds.quadratic_bounds import TightenedBound
 from pymc_flymc.kernels.factors import CHUNK
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.group_effects import Groups
-from pymc_flymc.kernels.local import new_local_moves, run_kernel
+from pymc_flymc.kernels.local import new_local_proposals, run_kernel
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
 from pymc_flymc.sampling.tuners.hamiltonian import HamiltonianTuner
@@ -78,8 +78,8 @@ class LocalChain(FireflyChain):
         geometry, others = self.geometry, self.plan.others
         places = np.searchsorted(geometry.dense, others)
         factor = geometry.factor[places]
-        self.moves.centre[:] = geometry.centre[others]
-        self.moves.factor[:] = np.linalg.cholesky(factor @ factor.T)
+        self.kernel_parameters.centre[:] = geometry.centre[others]
+        self.kernel_parameters.factor[:] = np.linalg.cholesky(factor @ factor.T)
 
     def advance(self, rng: np.random.Generator, n: int, gain: float) -> float:
         """Make n transitions; return the mean acceptance probability of trajectories."""
@@ -102,10 +102,10 @@ class LocalTuner(HamiltonianTuner):
         return 1
 
     def begin(self, target: Target) -> Any:
-        """Return `kernels.local.LocalMoves`."""
+        """Return `kernels.local.LocalProposals`."""
         assert target.effects is not None
         d, g = len(target.geometry.centre), len(target.effects)
-        return new_local_moves(d, g, target.n_slopes, LENGTH, TARGET_ACCEPT)
+        return new_local_proposals(d, g, target.n_slopes, LENGTH, TARGET_ACCEPT)
 
     def new_chain(self, target: Any, brightness: Resampling, anchor: Anchor | None) -> FireflyChain:
         """Return a chain over a target, whose anchor may not be the step's first."""
@@ -113,4 +113,4 @@ class LocalTuner(HamiltonianTuner):
 
     def dynamics(self, chain: FireflyChain) -> Any:
         """Return the parameters of trajectories, which are some of the kernel's."""
-        return chain.moves.dynamics
+        return chain.kernel_parameters.dynamics
