@@ -261,7 +261,7 @@ MUTANTS = {
     ),
     "a standard error": (of_scales, with_y(lambda y: one_more(y, column=1))),
     "no standard errors": (of_scales, with_y(lambda y: y * [1, 0])),
-    "of scales for means": (of_scales, with_coefficients(lambda w: swapped(w, 0, 3))),
+    "of scales for means": (of_scales, with_coefficients(lambda w: swapped(w, 0, 7))),
     "truncated from above": (truncated, with_y(lambda y: y * [1, -1])),
     "distance from the limit": (truncated, with_y(lambda y: one_more(y, column=0))),
     "skewed the other way": (

@@ -37,7 +37,7 @@ def rows_at(step, weights, theta):
     w = np.empty(target.n_slopes)
     log_density = target.density(theta, target.statistics, w)
     shared = Powers(*w[5:])
-    near, beyond, _, anchor, y, known = target.data.rows.constants.T
+    near, beyond, y, anchor, _, known = target.data.rows.constants.T
     np.testing.assert_allclose(known, weights, rtol=1e-14)
     np.testing.assert_array_equal(y, Y)
     eta, a, e = X @ beta, np.exp(log_shape), Y * np.exp(-anchor)

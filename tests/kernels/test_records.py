@@ -11,7 +11,7 @@ from pymc_flymc import FireflySlice
 from pymc_flymc.kernels.records import Int32Vector, Vector, record_type, unwritten, vector
 from pymc_flymc.sampling.tuners import KERNELS
 from tests.support.data import logistic_rows
-from tests.support.models import logistic_model
+from tests.support.models import intercepts_model, logistic_model
 from tests.support.several import shop
 from tests.support.steps import step_of
 
@@ -44,7 +44,8 @@ def test_chains_hand_over_what_their_kernel_was_compiled_for(any_size, kernel):
     if kernel == "of several likelihoods":
         step = step_of(shop(), kernel="metropolis")
     else:
-        model = logistic_model(*logistic_rows(60, [-0.5, 1.0]))
+        local = kernel == "local"
+        model = intercepts_model() if local else logistic_model(*logistic_rows(60, [-0.5, 1.0]))
         is_slice = kernel == "slice"
         step = step_of(model, FireflySlice) if is_slice else step_of(model, kernel=kernel)
     chain = step.sampler.new_chain()

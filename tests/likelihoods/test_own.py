@@ -130,7 +130,7 @@ class Levels:
 def test_family_of_which_the_model_decides(monkeypatch, missing):
     """Number of nuisance parameters and a constant are read; a family that contradicts itself is
     refused."""
-    for module in ("model", "rows"):
+    for module in ("model", "observed_rows"):
         families = [Levels(missing=missing)]
         monkeypatch.setattr(f"pymc_flymc.reading.{module}.LIKELIHOODS", families)
     with pm.Model() as model:

@@ -53,7 +53,7 @@ def test_squares_of_several_predictors():
 @FORMATS
 def test_sums_packed_and_unpacked(largest, monkeypatch):
     """The quadratic of packed sums is that of the matrix that is written out."""
-    for module in ("matrices", "quadratic"):
+    for module in ("matrices", "quadratic_statistics"):
         monkeypatch.setattr(f"pymc_flymc.regression.{module}.LARGEST_DENSE", largest)
     square, own = DESIGN.matrix(slice(None)).sandwich(A), np.array([[2.0, 0.5], [0.5, 1.0]])
     matrix = (0.2 * square + 0.3 * square).bordered(np.zeros((7, 2)), own).concave()

@@ -31,7 +31,7 @@ def same(a, b):
 
 
 def _run(folder, build, settings, out):
-    journal.INTERVAL, journal.RATIO = 0.05, 0.0
+    journal.INTERVAL, journal.RATIO = 0.01, 0.0
     model, step = build(folder)
     idata = sample(model, step, discard_tuned_samples=False, **settings)
     np.savez(out.with_suffix(".new.npz"), **values(idata))

@@ -79,3 +79,14 @@ def smooth_rows(n):
     rng = np.random.default_rng(1)
     x = rng.uniform(-2.0, 2.0, n)
     return x, (rng.random(n) < np.exp(log_sigmoid(np.sin(2.0 * x) + 0.3))).astype(int)
+
+
+def intercepts_model():
+    """Logistic regression with an intercept for each of twenty groups, of one to six rows."""
+    rng = np.random.default_rng(6)
+    group = np.repeat(np.arange(20), rng.integers(1, 7, 20))
+    with pm.Model() as model:
+        mu, tau = pm.Normal("mu", 0.0, 1.0), pm.HalfNormal("tau", 1.0)
+        a = pm.Normal("a", mu, tau, shape=20)
+        pm.Bernoulli("y", logit_p=a[group], observed=rng.integers(0, 2, len(group)))
+    return model
