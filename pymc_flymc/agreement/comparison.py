@@ -27,7 +27,13 @@ from pymc_flymc.agreement.evaluation import (
     of_rows,
 )
 from pymc_flymc.agreement.gathering import AllOfGraph, NotGatheredError, RowsOfGraph
-from pymc_flymc.agreement.values import Evaluate, Rounded, Values, confirmed_disagreement
+from pymc_flymc.agreement.values import (
+    Evaluate,
+    NotKnownError,
+    Rounded,
+    Values,
+    confirmed_disagreement,
+)
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import fold_constants, freeze
@@ -177,6 +183,8 @@ def check_agreement(
             _compare(what, evaluate, numbers, points)
         except NotGatheredError as error:
             log.info(f"{what} could not be compared with the model's own: {error}")
+        except NotKnownError as error:
+            log.warning(f"{what} could not be compared with the model's own: {error}")
 
 
 def _comparisons(

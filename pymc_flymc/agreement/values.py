@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Evaluate", "Rounded", "Values", "confirmed_disagreement", "disagreement"]
+__all__ = [
+    "Evaluate",
+    "NotKnownError",
+    "Rounded",
+    "Values",
+    "confirmed_disagreement",
+    "disagreement",
+]
 
 #: Numbers, with the rounding error of each.
 Rounded = tuple[np.ndarray, np.ndarray]
@@ -17,6 +24,13 @@ ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 FEW, MANY = 3, 30
 #: The log-likelihood of a row below which a probability may be rounded to zero.
 UNDERFLOW = -500.0
+
+
+class NotKnownError(Exception):
+    """A log density cannot be evaluated, or not a digit of it is right, at two points."""
+
+    def __init__(self) -> None:
+        super().__init__("there are no two points at which both can be evaluated")
 
 
 @dataclass(frozen=True)
@@ -109,8 +123,17 @@ def confirmed_disagreement(
     """Return both log densities and where they disagree, if they do so with many rounding errors.
 
     Few are drawn first: they are enough where nothing is wrong.
+
+    Raises
+    ------
+    NotKnownError
+        If there are no two points at which both are known: then nothing was compared.
     """
-    if disagreement(*evaluate(FEW)) is None:
+    own, expected = evaluate(FEW)
+    known = np.isfinite(own.errors + expected.errors)
+    if known.size and known.sum(axis=0).max() < 2:
+        raise NotKnownError
+    if disagreement(own, expected) is None:
         return None
     own, expected = evaluate(MANY)
     found = disagreement(own, expected)

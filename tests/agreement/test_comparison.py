@@ -138,6 +138,18 @@ def test_rows_that_cannot_be_taken_apart(caplog, monkeypatch):
     assert "the log-likelihood of 'y' could not be compared with the model's own" in caplog.text
 
 
+def test_what_cannot_be_evaluated_is_not_silent(caplog, monkeypatch):
+    """Were it, an error in the evaluation itself would let all models through."""
+
+    def fails(*arguments):
+        raise TypeError("not to be evaluated")
+
+    monkeypatch.setattr("pymc_flymc.agreement.perturbed.rounded", fails)
+    model = model_of(bernoulli(sigmoid)(BINARY))
+    compare(model, read_model(model))
+    assert caplog.text.count("could not be compared with the model's own: there are no two") == 2
+
+
 def test_extreme_rows_are_among_those_compared(monkeypatch):
     n = 20_000
     x = np.column_stack([np.ones(n), RNG.normal(size=(n, 60))])

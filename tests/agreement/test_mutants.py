@@ -288,8 +288,9 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("observe", dict.fromkeys(each[0] for each in MUTANTS.values()))
-def test_as_read(observe, any_size):
+def test_as_read(observe, any_size, caplog):
     compare(*model_of(observe))
+    assert "could not be compared" not in caplog.text
 
 
 @pytest.mark.parametrize("name", MUTANTS)
