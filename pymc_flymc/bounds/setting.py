@@ -56,7 +56,7 @@ def settings_of(bound: BoundSetting, names: Sequence[str]) -> list[Bound | str]:
             )
     settings = [bound.get(name, "auto") for name in names]
     if None in settings and any(setting is not None for setting in settings):
-        # The brightness of all rows is resampled alike, and has no law where there is no bound.
+        # The brightness of all rows is resampled alike, and there is none where there is no bound.
         alone = names[settings.index(None)]
         raise ValueError(f"bound=None is for all likelihoods or for none, not for {alone!r} alone")
     return [AllRows() if setting is None else setting for setting in settings]

@@ -167,7 +167,7 @@ class Taylor(Expansion):
         # The rows' expansions were added up where the anchor was found.
         packed = Packed(ridge, limit, growth, cubic / 6.0)
         statistics = np.concatenate([anchor.expansion.pack(), *packed.ravelled()])
-        keep_bright(constants, bright > keep)
+        keep_bright(constants, bright, keep)
         return Preparation(statistics, constants, bright)
 
     def no_cubic(self, n_coefficients: int) -> np.ndarray:
@@ -274,19 +274,24 @@ def table_of(near: np.ndarray, beyond: np.ndarray, eta: np.ndarray, y: np.ndarra
     return np.column_stack([np.asarray(each, np.float64) for each in columns])
 
 
-def keep_bright(constants: np.ndarray, rows: np.ndarray) -> None:
-    """Keep rows bright, in place, by a mask, and raise what multiplies the rates of all others.
+def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
+    """Keep rows bright, in place, and raise what multiplies the rates of all others.
 
     Parameters
     ----------
     constants : ndarray, shape (N, R)
         In the places of `ROW` or `PARTS_ROW`.
-    rows : ndarray, shape (N,), bool
+    bright : ndarray, shape (N,)
+        Expected probabilities of being bright.
+    keep : float
+        Rows with a larger one are kept bright.
     """
+    rows = bright > keep
     for column in (ROW.near, ROW.beyond):
         constants[rows, column] = 0.0
         raise_to_floor(constants[:, column])
     constants[rows, ROW.near] = np.inf
+    bright[rows] = 1.0
 
 
 def raise_to_floor(multipliers: np.ndarray) -> None:

@@ -106,7 +106,7 @@ class TaylorInParts(Expansion):
         dense_limit, limits = 0.0, np.zeros(q)
         for widest_row, widest in map_rows(design, problem.y, own.w, bound):
             dense_limit, limits = max(dense_limit, widest_row), np.maximum(limits, widest)
-        keep_bright(constants, bright > keep)
+        keep_bright(constants, bright, keep)
         growth = cast(SmoothLikelihood, problem.likelihood).growth
         header = np.zeros(len(HEADER))
         header[HEADER.n_sparse], header[HEADER.limit] = q, 1.0

@@ -24,9 +24,9 @@ from pymc_flymc.kernels.sweeps import Plan
 __all__ = [
     "Groups",
     "conditionals_at",
+    "link_rows_of_groups",
     "propose_effects",
     "sweep_groups",
-    "threads_of_rows",
 ]
 
 TWO_PI = 2.0 * np.pi
@@ -99,7 +99,7 @@ def conditionals_at(posterior, groups, theta, out):
 
 
 @kernel_part
-def threads_of_rows(posterior, groups, w, bright, scratch):
+def link_rows_of_groups(posterior, groups, w, bright, scratch):
     """Write which bright rows are in each group, and their predictors."""
     rows, first, following = posterior.rows, groups.first, groups.following
     for g in range(first.shape[0]):
@@ -180,7 +180,7 @@ def propose_effects(rng, posterior, groups, conditional, chain, bright, scratch)
     Needs ``conditional`` of chain.theta. Returns the change that this makes to the log density
     without rows, if it is as `conditional` says.
     """
-    threads_of_rows(posterior, groups, chain.w, bright, scratch)
+    link_rows_of_groups(posterior, groups, chain.w, bright, scratch)
     shared, n_groups = shared_part(posterior.rows, chain.w), groups.first.shape[0]
     for j in range(chain.theta.shape[0]):
         chain.theta_new[j] = chain.theta[j]

@@ -144,8 +144,9 @@ class KernelSelection:
         if taylor is not None:
             rows = estimate_rows(taylor, self.problems[0])
             candidates.append(self._joint(taylor, rows))
-            if estimate_kept(taylor, self.problems[0]) <= MOST * self.n_rows:
-                candidates += self._surrogates(taylor, rows)
+            kept = estimate_kept(taylor, self.problems[0])
+            if kept <= MOST * self.n_rows:
+                candidates += self._surrogates(rows, kept, taylor)
         best: Candidate | None = None
         left = candidates
         while left:
@@ -170,7 +171,8 @@ class KernelSelection:
     def surrogate(self, taylor: ExpansionBound) -> tuple[Target, Tuner]:
         """Return the best of surrogate moves."""
         rows = estimate_rows(taylor, self.problems[0])
-        candidates = sorted(self._surrogates(taylor, rows), key=lambda each: each.least)
+        kept = estimate_kept(taylor, self.problems[0])
+        candidates = sorted(self._surrogates(rows, kept, taylor), key=lambda each: each.least)
         best = candidates[0]
         for candidate in candidates:
             if candidate.least < best.cost:
@@ -206,10 +208,9 @@ class KernelSelection:
         cost = weighed.autocorrelation_time * (self.each + rows)
         return Candidate(JOINT, "joint moves", lambda: self._build([taylor], JOINT), cost)
 
-    def _surrogates(self, taylor: ExpansionBound, rows: float) -> list[Candidate]:
+    def _surrogates(self, rows: float, kept: int, taylor: ExpansionBound) -> list[Candidate]:
         found = []
         # Rows that are kept bright are exact in any case.
-        kept = estimate_kept(taylor, self.problems[0])
         for n_exact in sorted({max(kept, int(share * self.n_rows)) for share in SHARES}):
             found.append(
                 Candidate(

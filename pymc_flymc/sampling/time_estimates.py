@@ -39,7 +39,7 @@ NOTHING = 0.1
 GIVEN_Z = 2.2
 
 #: Gradients of NUTS for an effective draw are this many times the square root of the condition
-#: number of the posterior's correlation matrix: 3.2 to 6.4 as nutpie samples normal distributions
+#: number of the posterior's correlation matrix: 3.1 to 6.4 as nutpie samples normal distributions
 #: with 3 to 40 parameters and condition numbers from 6 to 8,000.
 PER_ROOT = 4.2
 #: Parameters whose correlations are looked at, at most.

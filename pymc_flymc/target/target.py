@@ -288,8 +288,10 @@ def _tables(
     for problem, bound, size in zip(problems, bounds, sizes, strict=True):
         log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
         try:
-            keep = {"keep": MOSTLY} if is_expansion(bound) else {}
-            prepared = bound.prepare(problem, log_factor, **keep)
+            if is_expansion(bound):
+                prepared = bound.prepare(problem, log_factor, MOSTLY)
+            else:
+                prepared = bound.prepare(problem, log_factor)
         except ValueError as error:  # of sizes, say: a bound of a user's own
             who = describe(bound, problem.likelihood)
             error.add_note(f"while {who} was prepared for the rows of {problem.name!r}")

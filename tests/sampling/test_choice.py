@@ -110,7 +110,7 @@ def test_surrogates_are_tried_where_they_can_help(selection, monkeypatch, fault)
     )
     joint = selection._joint(Taylor(), rows)
     joint.target = object()
-    left = selection._surrogates(Taylor(), rows)
+    left = selection._surrogates(rows, 0, Taylor())
     before = [each.rows for each in left]
     assert before[0] == rows and before[-1] == 0.0
     selection._try(joint, None, left)
@@ -166,7 +166,7 @@ def test_a_stuck_surrogate_does_not_make_all_rows_cheap(selection, monkeypatch):
     """Where nothing is accepted, what its trajectories took divided by that says nothing."""
     stuck = PilotRun(1e6, 100.0, 0.0, True)
     monkeypatch.setattr(selections, "pilot_chain", lambda *_: stuck)
-    candidate = selection._surrogates(Taylor(), 50.0)[0]
+    candidate = selection._surrogates(50.0, 0, Taylor())[0]
     candidate.target = object()
     before = selection.all_rows
     selection._try(candidate, None, [])

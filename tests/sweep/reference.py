@@ -23,6 +23,8 @@ POINTS = {1: 1001, 2: 301, 3: 71}
 DEPTH = 24.0
 #: The box in which the posterior is looked for, half its width; its looks, and their points.
 WIDTH, LOOKS = 14.0, {1: 501, 2: 141, 3: 51}
+#: Half the width of the widest box: an axis whose edge the mass reaches is doubled up to this.
+WIDEST = 8.0 * WIDTH
 CHUNK = 20_000
 #: How much finer a parameter's own distribution is summed up than the grid is.
 FINER = 50
@@ -132,22 +134,36 @@ def posterior_of(model: pm.Model) -> Posterior:
     Raises
     ------
     ValueError
-        If the mass reaches the edge of the box.
+        If the mass reaches the edge of the widest box.
     """
     density = density_of(model)
     n = sum(int(np.size(value)) for value in model.initial_point().values())
-    lower, upper = np.full(n, -WIDTH), np.full(n, WIDTH)
+    widths = np.full(n, WIDTH)
+    while np.all(widths <= WIDEST):
+        posterior, reaches = _posterior_in(density, widths)
+        if not reaches.any():
+            return posterior
+        widths[reaches] *= 2.0
+    raise ValueError(f"the posterior reaches the edge of the box, of half the widths {widths / 2}")
+
+
+def _posterior_in(
+    density: Callable[[np.ndarray], np.ndarray], widths: np.ndarray
+) -> tuple[Posterior, np.ndarray]:
+    """Return the posterior inside a box, and of which axes its mass reaches an edge."""
+    n, lower, upper = len(widths), -widths, widths.copy()
     for size in (LOOKS[n], LOOKS[n], POINTS[n]):
-        axes = [np.linspace(a, b, size) for a, b in zip(lower, upper, strict=True)]
+        # Finer where the mass reaches far: what is far is thin, and what is near as narrow as ever.
+        sizes = np.rint(size * (2.0 * widths / WIDTH - 1.0)).astype(int)
+        axes = [np.linspace(*ends) for ends in zip(lower, upper, sizes, strict=True)]
         points = np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)
         parts = np.array_split(points, -(-len(points) // CHUNK))
-        log_p = np.concatenate([density(part) for part in parts]).reshape([size] * n)
+        log_p = np.concatenate([density(part) for part in parts]).reshape(sizes)
         log_p -= log_p.max()
         for d, axis in enumerate(axes):
             others = tuple(k for k in range(n) if k != d)
             (places,) = np.nonzero((log_p > -DEPTH).any(axis=others))
             lower[d] = axis[max(places[0] - 1, 0)]
-            upper[d] = axis[min(places[-1] + 1, size - 1)]
-    if np.any(np.abs([lower, upper]) >= WIDTH):
-        raise ValueError(f"the posterior reaches the edge of the box, from {lower} to {upper}")
-    return Posterior(axes, log_p)
+            upper[d] = axis[min(places[-1] + 1, len(axis) - 1)]
+    reaches = np.any(np.abs([lower, upper]) >= widths, axis=0)
+    return Posterior(axes, log_p), reaches
