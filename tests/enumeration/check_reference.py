@@ -20,7 +20,7 @@ from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
-from pymc_flymc.kernels.trajectory import density_and_gradient, new_dynamics
+from pymc_flymc.kernels.trajectory import LARGEST_KICK, density_and_gradient, new_dynamics
 
 N, N_STATES, N_UPDATES = 5, 60, 3
 rng = np.random.default_rng(1)
@@ -47,6 +47,8 @@ LENGTH = 2.0
 #: With two likelihoods the rows from this one on are the second's. Its coefficients are -theta.
 SPLIT = 3
 TWO = sys.argv[-1].endswith("two")
+#: Whether each kick of a reference trajectory was held to its limit.
+limited: list[bool] = []
 
 
 def log_prior(theta):
@@ -96,8 +98,10 @@ def hamiltonian_reference(rng, log_p, v, step, length):
     new = v.copy()
 
     def kick(v, p):
-        # What there is beyond the law whose motion is followed exactly: none, or N(0, I).
-        return p + 0.5 * step * (gradient_of(log_p, v) + (v if length else 0.0))
+        # What there is beyond the distribution whose motion is followed exactly: none, or N(0, I).
+        change = 0.5 * step * (gradient_of(log_p, v) + (v if length else 0.0))
+        limited.append(np.abs(change).max() > LARGEST_KICK)
+        return p + np.clip(change, -LARGEST_KICK, LARGEST_KICK)
 
     for _ in range(n_steps):
         p = kick(new, p)
@@ -243,6 +247,9 @@ if __name__ == "__main__":
     worst, moved = max(r[0] for r in results), sum(r[1] for r in results)
     print(f"{sys.argv[1]}: largest difference {worst:.1e}, moved {moved} times")
     assert moved > 0.3 * N_STATES * N_UPDATES, "the kernel hardly moves: nothing is tested"
+    if not sys.argv[1].startswith("slice"):
+        print(f"{np.mean(limited):.3f} of the kicks are held to the limit")
+        assert 0.01 < np.mean(limited) < 0.5, "the limit on kicks is not tested"
     # The gradients are differences: their errors of 1e-10 grow along a trajectory.
     if worst > 1e-6:
         sys.exit(1)

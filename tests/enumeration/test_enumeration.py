@@ -205,14 +205,26 @@ MUTANTS = {
     ),
     "half a momentum update left out": (
         "kernels/trajectory.py",
-        "momentum[j] += 0.5 * step * (",
-        "momentum[j] += 0.0 * (",
+        "momentum[j] += kick(",
+        "momentum[j] += 0.0 * kick(",
         "hamiltonian",
     ),
     "normal law followed, and not taken off the force": (
         "kernels/trajectory.py",
         "force[j] + pull * chain.v_new[j]",
         "force[j]",
+        "hamiltonian",
+    ),
+    "a limit on the force in the second half of a step alone": (
+        "kernels/trajectory.py",
+        "momentum[j] + kick(step, force[j] + pull * x)",
+        "momentum[j] + 0.5 * step * (force[j] + pull * x)",
+        "langevin",
+    ),
+    "a limit on the force in the first half of a step alone": (
+        "kernels/trajectory.py",
+        "momentum[j] += kick(step, force[j] + pull * chain.v_new[j])",
+        "momentum[j] += 0.5 * step * (force[j] + pull * chain.v_new[j])",
         "hamiltonian",
     ),
     "kinetic energy left out at the end": (
