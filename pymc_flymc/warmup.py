@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from pymc_flymc.sampling.tuners import KERNELS
+from pymc_flymc.sampling.adaptation import KERNELS
 
 __all__ = ["warm_up"]
 

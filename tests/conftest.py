@@ -12,7 +12,7 @@ from pymc_flymc import FireflyMH
 from pymc_flymc.graphs import memoise
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.derivatives import RowDerivatives
-from pymc_flymc.sampling.tuners import KERNELS
+from pymc_flymc.sampling.adaptation import KERNELS
 from tests.support import patches
 from tests.support.data import load_data
 

@@ -18,7 +18,7 @@ from pymc_flymc.regression.design import Design
 from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
 from pymc_flymc.reporting import reporting as report
 from pymc_flymc.sampling import kernel_selection
-from pymc_flymc.sampling.tuners import METROPOLIS
+from pymc_flymc.sampling.adaptation import METROPOLIS
 
 
 class Clock:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from pymc_flymc import warmup
-from pymc_flymc.sampling.tuners import KERNELS
+from pymc_flymc.sampling.adaptation import KERNELS
 
 
 def test_every_kernel_is_compiled(monkeypatch, capsys):

@@ -57,15 +57,15 @@ def identity_of_run(
     return found | python | {f"version of {each}": version(each) for each in PACKAGES}
 
 
-def identity_of_target(target: Any, tuner: Any) -> str:
+def identity_of_target(target: Any, adaptation: Any) -> str:
     """Return a hash of numbers that chains share, and that change in the last bit with any row's.
 
     Parameters
     ----------
     target : Target or BatchTarget
-    tuner : Tuner
+    adaptation : Adaptation
     """
-    names = [type(tuner).__name__, written(target.geometry._fields)]
+    names = [type(adaptation).__name__, written(target.geometry._fields)]
     found = blake2b(digest_size=16)
     for part in target.parts:
         names += [written(part.bound), repr(part.expected_bright)]

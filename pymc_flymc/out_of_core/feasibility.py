@@ -16,16 +16,16 @@ from pymc_flymc.out_of_core.proposals import BATCH, draw_v, log_proposal_density
 from pymc_flymc.out_of_core.target import BatchTarget, build_target
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import count, doing, log
+from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.pilot_runs import SEED, Independence, weigh_approximation
-from pymc_flymc.sampling.tuners import Tuner
 
-__all__ = ["BatchTuner", "check_out_of_core", "choose_batches"]
+__all__ = ["BatchAdaptation", "check_out_of_core", "choose_batches"]
 
 #: Draws of a chain that may be worth one independent draw: with more it is not said to sample.
 LARGEST_TIME = 20.0
 
 
-class BatchTuner(Tuner):
+class BatchAdaptation(Adaptation):
     """Independent proposals have nothing to learn."""
 
     fewest = most = 1
@@ -49,7 +49,7 @@ class BatchTuner(Tuner):
 
 def choose_batches(
     graph: DensityGraph, problem: Problem, asked: BoundSetting
-) -> tuple[BatchTarget, Tuner]:
+) -> tuple[BatchTarget, Adaptation]:
     """Prepare batches of independent proposals, and see whether they sample the posterior.
 
     Raises
@@ -74,7 +74,7 @@ def choose_batches(
         f"{problem.name!r} each ({bound.name} bound), {BATCH:,} proposals at a time; a draw is "
         f"worth {1.0 / weighed.autocorrelation_time:.2f} independent ones, by trial"
     )
-    return target, BatchTuner()
+    return target, BatchAdaptation()
 
 
 def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: str) -> None:

@@ -1,8 +1,9 @@
 """Chains: their state, their tuning, and the choice of the bound and the kernel.
 
-To be read in this order: `chain`, one chain; `tuners`, what each kernel learns while a chain tunes,
-by windows of draws that `tuning` counts out; `sampler`, which makes chains and lets them learn, and
-moves their anchors by `reanchoring`. `choice` is what ``bound="auto"`` and ``kernel="auto"`` do:
-`bound_choice` for kernels that update the parameters given z, `kernel_selection` among all kernels,
-by the estimates of `costs` and by `pilot_runs`. `diagnostics` warns of chains that do not mix.
+To be read in this order: `chain`, one chain; `adaptation`, what each kernel learns while a chain
+tunes, by windows of draws that `tuning` counts out; `sampler`, which makes chains and lets them
+learn, and moves their anchors by `reanchoring`. `choice` is what ``bound="auto"`` and
+``kernel="auto"`` do: `bound_choice` for kernels that update the parameters given z,
+`kernel_selection` among all kernels, by the estimates of `costs` and by `pilot_runs`. `diagnostics`
+warns of chains that do not mix.
 """

@@ -17,7 +17,7 @@ from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.reporting import count, log
-from pymc_flymc.sampling.tuners import Tuner
+from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import MOSTLY, Target, TargetPart, build_target
 
@@ -44,11 +44,11 @@ def conditional_target(
     problems: Sequence[Problem],
     bound: BoundSetting,
     resampling: Resampling | None,
-    tuner: Tuner,
+    adaptation: Adaptation,
     n_others: int,
 ) -> Target:
     """Build the target of a kernel that updates theta given z, by default with tangent bounds."""
-    scheme = resampling or tuner.brightness
+    scheme = resampling or adaptation.brightness
     settings = settings_of(bound, [problem.name for problem in problems])
     chosen = [
         tightest(
@@ -56,7 +56,7 @@ def conditional_target(
         )
         for problem, asked in zip(problems, settings, strict=True)
     ]
-    target = build_target(graph, problems, chosen, scheme, n_others, tuner.spec)
+    target = build_target(graph, problems, chosen, scheme, n_others, adaptation.spec)
     if target.subsamples:
         for problem, part in zip(problems, target.parts, strict=True):
             log.info(bright_rows_read(problem, part))

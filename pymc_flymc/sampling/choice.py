@@ -11,6 +11,16 @@ from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting, setting
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
+from pymc_flymc.sampling.adaptation import (
+    HAMILTONIAN,
+    JOINT,
+    LOCAL,
+    METROPOLIS,
+    SURROGATE,
+    Adaptation,
+    spec_of,
+)
+from pymc_flymc.sampling.adaptation.metropolis import PROPOSALS
 from pymc_flymc.sampling.bound_choice import (
     WITH_EFFECTS,
     conditional_target,
@@ -20,16 +30,6 @@ from pymc_flymc.sampling.bound_choice import (
 )
 from pymc_flymc.sampling.kernel_selection import KernelSelection
 from pymc_flymc.sampling.local_target import check_local, local_target
-from pymc_flymc.sampling.tuners import (
-    HAMILTONIAN,
-    JOINT,
-    LOCAL,
-    METROPOLIS,
-    SURROGATE,
-    Tuner,
-    spec_of,
-)
-from pymc_flymc.sampling.tuners.metropolis import PROPOSALS
 from pymc_flymc.settings import check_choice
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target, build_target
@@ -94,7 +94,7 @@ def choose_target(
     proposal: str,
     kernel: str,
     others: np.ndarray,
-) -> tuple[Target, Tuner]:
+) -> tuple[Target, Adaptation]:
     """Build the target with the bound and kernel asked for, or else with those that promise most.
 
     The settings are those that `check_settings` lets pass.
@@ -110,12 +110,12 @@ def choose_target(
     if kernel == "auto":
         return selection.best()
     spec = spec_of(kernel)
-    tuner: Tuner = spec.adaptation(geometry, proposal)
+    adaptation: Adaptation = spec.adaptation(geometry, proposal)
     if spec.local:
-        return local_target(graph, problems, bound, resampling, tuner, len(others)), tuner
+        return local_target(graph, problems, bound, resampling, adaptation, len(others)), adaptation
     if not spec.fresh:
-        target = conditional_target(graph, problems, bound, resampling, tuner, len(others))
-        return target, tuner
+        target = conditional_target(graph, problems, bound, resampling, adaptation, len(others))
+        return target, adaptation
     if len(problems) > 1:
         raise ValueError(
             f"{ASKED[proposal == 'independent'].format(kernel)} needs joint moves, which are for "
@@ -130,10 +130,10 @@ def choose_target(
         )
     if spec.exact and is_expansion(taylor):
         return selection.surrogate(taylor)
-    target = build_target(graph, problems, [taylor], tuner.brightness, len(others), spec)
+    target = build_target(graph, problems, [taylor], adaptation.brightness, len(others), spec)
     (part,) = target.parts
     log.info(joint_moves_read(problems[0], part, part.expected_bright))
-    return target, tuner
+    return target, adaptation
 
 
 def _implied(

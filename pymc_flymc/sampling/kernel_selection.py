@@ -11,6 +11,8 @@ from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.bounds import AllRows, Bound, ExpansionBound, Problem
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import count, log
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE, Adaptation
+from pymc_flymc.sampling.adaptation.surrogate import REPEATS
 from pymc_flymc.sampling.bound_choice import (
     bright_rows_read,
     estimate_kept,
@@ -27,8 +29,6 @@ from pymc_flymc.sampling.pilot_runs import (
     pilot_joint_moves,
 )
 from pymc_flymc.sampling.time_estimates import PilotTime, joint_time, time_of_nuts, verdict
-from pymc_flymc.sampling.tuners import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE, Tuner
-from pymc_flymc.sampling.tuners.surrogate import REPEATS
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.target import Target, build_target
 
@@ -137,8 +137,8 @@ class KernelSelection:
         gradients = self.found_gradients if found else self.least_gradients
         return gradients * (self.n_rows + GRADIENT * self.each)
 
-    def best(self) -> tuple[Target, Tuner]:
-        """Return the target and the tuner of the best kernel."""
+    def best(self) -> tuple[Target, Adaptation]:
+        """Return the target and the adaptation of the best kernel."""
         taylor = joint_bound(self.problems)
         candidates = self._given_z()
         if taylor is not None:
@@ -166,9 +166,9 @@ class KernelSelection:
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
         times = ", ".join(others)
         self._say(best, f"by trial an effective draw takes the time of so many rows: {times}")
-        return best.built(), self._tuner(best.spec)
+        return best.built(), self._adaptation(best.spec)
 
-    def surrogate(self, taylor: ExpansionBound) -> tuple[Target, Tuner]:
+    def surrogate(self, taylor: ExpansionBound) -> tuple[Target, Adaptation]:
         """Return the best of surrogate moves."""
         rows = estimate_rows(taylor, self.problems[0])
         kept = estimate_kept(taylor, self.problems[0])
@@ -179,7 +179,7 @@ class KernelSelection:
                 self._try(candidate, best, [])
                 best = min(best, candidate, key=lambda each: each.cost)
         self._say(best, "by trial")
-        return best.built(), self._tuner(SURROGATE)
+        return best.built(), self._adaptation(SURROGATE)
 
     def _given_z(self) -> list[Candidate]:
         bounds = [tightest(valid_bounds(problem), problem) for problem in self.problems]
@@ -225,22 +225,22 @@ class KernelSelection:
             )
         return found
 
-    def _tuner(self, spec: KernelSpec) -> Tuner:
-        tuner: Tuner = spec.adaptation(self.problems[0].anchor.geometry, "auto")
-        return tuner
+    def _adaptation(self, spec: KernelSpec) -> Adaptation:
+        adaptation: Adaptation = spec.adaptation(self.problems[0].anchor.geometry, "auto")
+        return adaptation
 
     def _build(self, bounds: Sequence[Bound], spec: KernelSpec, n_exact: int = 0) -> Target:
-        settings = self._tuner(spec).brightness, len(self.others), spec, n_exact
+        settings = self._adaptation(spec).brightness, len(self.others), spec, n_exact
         return build_target(self.graph, self.problems, bounds, *settings)
 
     def _try(self, candidate: Candidate, best: Candidate | None, left: Sequence[Candidate]) -> None:
         """Estimate a candidate's cost, given that of the best so far, and learn of those left."""
         known = self.all_rows if best is None else min(best.cost, self.all_rows)
-        target, tuner = candidate.built(), self._tuner(candidate.spec)
+        target, adaptation = candidate.built(), self._adaptation(candidate.spec)
         limit = PASSES * self.n_rows + max(SECONDS / self.row, DRAWS * known)
         if candidate.spec is JOINT:
             hopeless = max(self.all_rows, ROWS_AT_FAULT * candidate.least)
-            pilot = pilot_joint_moves(target, tuner.brightness, self.others, limit, hopeless)
+            pilot = pilot_joint_moves(target, adaptation.brightness, self.others, limit, hopeless)
             weighed, rows = pilot.weighed, pilot.rows
             candidate.cost = weighed.autocorrelation_time * (self.each + rows)
             candidate.time = joint_time(pilot)
@@ -257,7 +257,7 @@ class KernelSelection:
         if candidate.spec.exact and self.found_gradients == np.inf:
             # What all rows cost is not known: just this says how many gradients that takes.
             known = np.inf if best is None else best.cost
-        trial = pilot_chain(target, tuner, self.others, self.each, known, limit)
+        trial = pilot_chain(target, adaptation, self.others, self.each, known, limit)
         slower = 1.0 if candidate.spec.gradients else WALKS
         candidate.cost = slower * trial.cost
         if trial.ended:
@@ -279,13 +279,13 @@ class KernelSelection:
                 if other.gradients > 0.0:
                     other.gradients = max(other.gradients, FEWER * gradients)
 
-    def _with_all_rows(self) -> tuple[Target, Tuner]:
+    def _with_all_rows(self) -> tuple[Target, Adaptation]:
         target = self._build([AllRows()] * len(self.problems), HAMILTONIAN)
         log.info(
             f"all {self.n_rows:,} rows are read in every step, for no subset pays: this is at "
             "best some ten times as fast as pm.sample()"
         )
-        return target, self._tuner(HAMILTONIAN)
+        return target, self._adaptation(HAMILTONIAN)
 
     def _say(self, best: Candidate, why: str) -> None:
         target = best.built()
@@ -302,6 +302,6 @@ class KernelSelection:
                 moves = "conditional" + " Hamiltonian" * best.spec.gradients
                 log.info(f"{moves} {bright_rows_read(problem, part)}; {why}")
         if best.time is not None:
-            ours = best.time.of_sampling(target, self._tuner(best.spec))
+            ours = best.time.of_sampling(target, self._adaptation(best.spec))
             found = self.found_gradients
             log.info(verdict(ours, time_of_nuts(self.problems, target, self.others, found)))

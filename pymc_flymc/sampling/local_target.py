@@ -11,8 +11,8 @@ from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import log
+from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.bound_choice import bright_rows_read
-from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.target.conditionals import WHO
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target.target import Target, build_target
@@ -50,7 +50,7 @@ def local_target(
     problems: Sequence[Problem],
     bound: BoundSetting,
     resampling: Resampling | None,
-    tuner: Tuner,
+    adaptation: Adaptation,
     n_others: int,
 ) -> Target:
     """Build the target of local sweeps.
@@ -72,7 +72,7 @@ def local_target(
         asked = valid[0]
     bounds = [asked] * len(problems)
     target = build_target(
-        graph, problems, bounds, resampling or tuner.brightness, n_others, tuner.spec
+        graph, problems, bounds, resampling or adaptation.brightness, n_others, adaptation.spec
     )
     _check_effects(target)
     log.info(bright_rows_read(problem, target.parts[0]))

@@ -12,10 +12,10 @@ from pymc_flymc.bounds import Problem
 from pymc_flymc.compat.arviz import pareto_index
 from pymc_flymc.kernels.metropolis import INDEPENDENT, new_proposals
 from pymc_flymc.reporting import doing
+from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import GRADIENT
 from pymc_flymc.sampling.sampler import Sampler
-from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import slowest_autocorrelation
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
@@ -203,7 +203,7 @@ class PilotRun:
 @doing("trying other moves")
 def pilot_chain(
     target: Target,
-    tuner: Tuner,
+    adaptation: Adaptation,
     others: np.ndarray,
     each: float,
     known: float,
@@ -221,16 +221,16 @@ def pilot_chain(
         cost, in units of a row that is read.
     """
     rng = np.random.default_rng(SEED)
-    sampler = Sampler(target, tuner, tuner.brightness)
+    sampler = Sampler(target, adaptation, adaptation.brightness)
     chain, tuning = sampler.new_chain(), sampler.new_tuning(TUNING)
     chain.set_others(others)
     nothing = PilotRun(np.inf, np.inf, 0.0, False)
     if not chain.start_dispersed(rng, 1.0):
         return nothing
-    tuner.started(chain, rng, dispersed=True)
+    adaptation.started(chain, rng, dispersed=True)
     # The start is not part of a draw.
     chain.take_queries()
-    tuner.gradients(chain)
+    adaptation.gradients(chain)
     # The first one is where the chain begins.
     draws = np.empty((1 + TUNING + DRAWS, len(chain.state.v)))
     draws[0] = chain.state.v
@@ -240,7 +240,7 @@ def pilot_chain(
         if i == TUNING:
             began = time.thread_time()
         accept[i] = chain.advance(rng, tuning.transitions, tuning.gain())
-        gradients[i] = tuner.gradients(chain)
+        gradients[i] = adaptation.gradients(chain)
         evaluations = tuning.transitions + GRADIENT * gradients[i]
         costs[i] = evaluations * each + chain.take_queries()
         draws[i + 1] = chain.state.v

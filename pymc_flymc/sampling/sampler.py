@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor
+from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.reanchoring import Anchors
-from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.target.resampling import Resampling
 
@@ -28,7 +28,7 @@ class Sampler:
     ----------
     target : Target or BatchTarget
         At the first anchor.
-    tuner : Tuner
+    adaptation : Adaptation
     brightness : ImplicitResampling or ExplicitResampling
     transitions : int, optional
         Of (theta, z) in a draw; by default they are learnt.
@@ -37,28 +37,28 @@ class Sampler:
     """
 
     target: Any
-    tuner: Tuner
+    adaptation: Adaptation
     brightness: Resampling
     transitions: int | None = None
     anchors: Anchors | None = None
 
     def new_tuning(self, steps: int) -> Tuning:
         """Return the schedule of a chain that has so many tuning draws."""
-        tuner = self.tuner
+        adaptation = self.adaptation
         return Tuning(
             steps=steps,
-            transitions=self.transitions or tuner.first_transitions(self.target),
-            fewest=tuner.fewest,
-            most=tuner.most,
+            transitions=self.transitions or adaptation.first_transitions(self.target),
+            fewest=adaptation.fewest,
+            most=adaptation.most,
             adapt_transitions=self.transitions is None,
-            sparing=tuner.sparing and self.transitions is None,
+            sparing=adaptation.sparing and self.transitions is None,
         )
 
     def new_chain(self, anchor: Anchor | None = None, target: Any = None) -> FireflyChain:
         """Return a chain at the first anchor, or at one that has moved, with its target."""
         if anchor is not None and target is None and self.anchors is not None:
             target = self.anchors.target_at(anchor)
-        return self.tuner.new_chain(target or self.target, self.brightness, anchor)
+        return self.adaptation.new_chain(target or self.target, self.brightness, anchor)
 
     def start(
         self, chain: FireflyChain, rng: np.random.Generator, theta: np.ndarray | None = None
@@ -78,7 +78,7 @@ class Sampler:
         elif not np.isfinite(chain.start_at(rng, theta)):
             chain.started = False  # no chain goes on from here
             raise ValueError("Firefly: the model's log density is not finite at initvals")
-        self.tuner.started(chain, rng, dispersed=theta is None)
+        self.adaptation.started(chain, rng, dispersed=theta is None)
 
     def learn(
         self, chain: FireflyChain, tuning: Tuning, rng: np.random.Generator
@@ -88,9 +88,9 @@ class Sampler:
         if window is not None:
             draws, bright = window
             chain, tuning, draws = self._reanchored(chain, tuning, draws, bright, rng)
-            self.tuner.end_window(chain, draws, tuning.is_over)
+            self.adaptation.end_window(chain, draws, tuning.is_over)
         if tuning.is_over:
-            self.tuner.end_tuning(chain)
+            self.adaptation.end_tuning(chain)
         return chain, tuning
 
     def _reanchored(
@@ -105,8 +105,9 @@ class Sampler:
 
         Tuning starts again for the steps that are left of it: what has been learnt at the old
         anchor, where other rows were bright, says little. The parameters stay where they are, but
-        for a tuner that lets chains come in from far. z is drawn again given them, as the augmented
-        density is another one. None of this affects exactness: once tuning is over, nothing moves.
+        where the kernel's adaptation lets chains come in from far. z is drawn again given them, as
+        the augmented density is another one. None of this affects exactness: once tuning is over,
+        nothing moves.
 
         Parameters
         ----------
@@ -133,6 +134,6 @@ class Sampler:
         moved.set_others(chain.others)
         moved.start_at(rng, chain.state.theta)
         moved.scratch.queries[0] += chain.take_queries()
-        self.tuner.started(moved, rng, dispersed=False)
+        self.adaptation.started(moved, rng, dispersed=False)
         standardised = np.stack([moved.whiten(theta) for theta in thetas])
         return moved, self.new_tuning(tuning.steps - tuning.step), standardised

@@ -11,9 +11,9 @@ import numpy as np
 from pymc_flymc.bounds import Problem
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.passes import blocks_of
+from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.costs import GRADIENT
 from pymc_flymc.sampling.pilot_runs import JointPilot
-from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.target.target import Target
 
 __all__ = [
@@ -62,10 +62,10 @@ class PilotTime:
     seconds: float
     transitions: float
 
-    def of_sampling(self, target: Target, tuner: Tuner) -> float:
+    def of_sampling(self, target: Target, adaptation: Adaptation) -> float:
         """Return what it takes in ``pm.sample``, in seconds, with PyMC's own work."""
-        draws = max(1.0 / EFFICIENCY, self.transitions / tuner.most)
-        in_kernel = self.seconds * max(1.0, draws * tuner.fewest / self.transitions)
+        draws = max(1.0 / EFFICIENCY, self.transitions / adaptation.most)
+        in_kernel = self.seconds * max(1.0, draws * adaptation.fewest / self.transitions)
         if not target.spec.fresh and sum(part.expected_bright for part in target.parts) > 1.0:
             in_kernel *= GIVEN_Z
         return in_kernel + draws * PYMC_DRAW

@@ -14,8 +14,8 @@ from pymc.util import RandomGenerator
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
 from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.sampling.adaptation import Adaptation, HamiltonianAdaptation
 from pymc_flymc.sampling.bound_choice import conditional_target
-from pymc_flymc.sampling.tuners import HamiltonianTuner, Tuner
 from pymc_flymc.settings import check, check_choice, is_number
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.resampling import Resampling
@@ -121,16 +121,18 @@ class FireflyHMC(FireflyStep):
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> tuple[Target, Tuner]:
+    ) -> tuple[Target, Adaptation]:
         wide = len(problems[0].anchor.geometry.wide)
         if self._metric == "dense" and wide:
             raise ValueError(
                 f"metric='dense' is not for {len(self._default_theta):,} parameters; 'auto' is "
                 "dense for all but large variables"
             )
-        tuner = HamiltonianTuner(self._length, self._target_accept, self._metric, wide > 0)
-        settings = self._bound_setting, self._brightness, tuner, len(others)
-        return conditional_target(graph, problems, *settings), tuner
+        adaptation = HamiltonianAdaptation(
+            self._length, self._target_accept, self._metric, wide > 0
+        )
+        settings = self._bound_setting, self._brightness, adaptation, len(others)
+        return conditional_target(graph, problems, *settings), adaptation
 
 
 class FireflyMALA(FireflyHMC):

@@ -14,8 +14,8 @@ from pymc.util import RandomGenerator
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting
 from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.choice import check_settings, choose_target
-from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
@@ -179,7 +179,7 @@ class FireflyMH(FireflyStep):
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> tuple[Target | BatchTarget, Tuner]:
+    ) -> tuple[Target | BatchTarget, Adaptation]:
         if self._source is not None:
             from pymc_flymc.out_of_core.feasibility import choose_batches
 

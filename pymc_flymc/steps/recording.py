@@ -23,10 +23,10 @@ def begin_run(step: Any, checkpoint: Checkpoint | None, fingerprint: Fingerprint
     return checkpoint.begin(identity_of_run(type(step), given, settings, fingerprint))
 
 
-def keep_run(checkpoint: Checkpoint | None, anchor: Anchor, target: Any, tuner: Any) -> None:
+def keep_run(checkpoint: Checkpoint | None, anchor: Anchor, target: Any, adaptation: Any) -> None:
     """Keep what has been prepared for a run, or check that it is what it was."""
     if checkpoint is not None:
-        checkpoint.keep(anchor, identity_of_target(target, tuner))
+        checkpoint.keep(anchor, identity_of_target(target, adaptation))
 
 
 def begin_chain(

@@ -14,8 +14,8 @@ from pymc.util import RandomGenerator
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
 from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.sampling.adaptation import Adaptation, SliceAdaptation
 from pymc_flymc.sampling.bound_choice import conditional_target
-from pymc_flymc.sampling.tuners import SliceTuner, Tuner
 from pymc_flymc.settings import check_choice
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.resampling import Resampling
@@ -88,7 +88,7 @@ class FireflySlice(FireflyStep):
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> tuple[Target, Tuner]:
-        tuner = SliceTuner(self._direction)
-        settings = self._bound_setting, self._brightness, tuner, len(others)
-        return conditional_target(graph, problems, *settings), tuner
+    ) -> tuple[Target, Adaptation]:
+        adaptation = SliceAdaptation(self._direction)
+        settings = self._bound_setting, self._brightness, adaptation, len(others)
+        return conditional_target(graph, problems, *settings), adaptation

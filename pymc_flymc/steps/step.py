@@ -31,12 +31,12 @@ from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reading.full_passes import warn_of_full_passes
 from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import log, reported, reporting
+from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.bright_rows import advice_on_columns
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
 from pymc_flymc.sampling.reanchoring import Anchors, same_anchor
 from pymc_flymc.sampling.sampler import Sampler
-from pymc_flymc.sampling.tuners import Tuner
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.common_settings import check_common
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
@@ -142,10 +142,10 @@ class FireflyStep(ProgressColumns, BlockedStep):
         self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta = reading.theta
-        target, tuner = self._choose(reading.graph, reading.problems, reading.others)
+        target, adaptation = self._choose(reading.graph, reading.problems, reading.others)
         for problem, part in zip(reading.problems, target.parts, strict=True):
             check_first_use(problem, part.bound)
-        brightness, anchors = self._brightness or tuner.brightness, None
+        brightness, anchors = self._brightness or adaptation.brightness, None
         if isinstance(target, Target):  # anchors move in memory only: each takes a pass
             check_compiled(target, reading.problems, reading.others)
             anchors = Anchors.of(target, reading.problems, self._layout, brightness)
@@ -154,8 +154,8 @@ class FireflyStep(ProgressColumns, BlockedStep):
             warn_of_full_passes(reading.full_passes, names, seconds)
             for line in advice_on_columns(target, reading.problems, reading.graph, self._layout):
                 log.info(line)
-        self.sampler = Sampler(target, tuner, brightness, self._transitions, anchors)
-        keep_run(self._checkpoint, reading.problems[0].anchor, target, tuner)
+        self.sampler = Sampler(target, adaptation, brightness, self._transitions, anchors)
+        keep_run(self._checkpoint, reading.problems[0].anchor, target, adaptation)
         self._fingerprint, self.data = fingerprint, fingerprint.digest
 
     def _refresh(self, in_place: bool) -> None:
@@ -193,7 +193,7 @@ class FireflyStep(ProgressColumns, BlockedStep):
     @abstractmethod
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> tuple[Target | BatchTarget, Tuner]:
+    ) -> tuple[Target | BatchTarget, Adaptation]:
         """Build the target, with the bound asked for or good ones, and say how it is sampled."""
 
     @property
@@ -202,9 +202,9 @@ class FireflyStep(ProgressColumns, BlockedStep):
         return self.sampler.target  # type: ignore[no-any-return]
 
     @property
-    def tuner(self) -> Tuner:
+    def adaptation(self) -> Adaptation:
         """What the kernel learns while a chain tunes."""
-        return self.sampler.tuner
+        return self.sampler.adaptation
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -271,7 +271,7 @@ class FireflyStep(ProgressColumns, BlockedStep):
             "bound_violations": violations,
             "non_finite_ratios": not_finite,
             **self._unused,
-            **self.tuner.statistics(chain),
+            **self.adaptation.statistics(chain),
         }
 
     def _report(self, violation: str) -> None:

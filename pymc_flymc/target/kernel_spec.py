@@ -13,7 +13,7 @@ __all__ = ["KernelSpec"]
 class KernelSpec:
     """How parameters and brightness are updated, and what this needs.
 
-    A new kernel is a module of native code in `kernels`, a module in `sampling.tuners` with its
+    A new kernel is a module of native code in `kernels`, a module in `sampling.adaptation` with its
     adaptation and one of these, and a step or a setting that asks for it.
 
     Attributes
@@ -22,7 +22,7 @@ class KernelSpec:
     run_kernel : callable
         ``run_kernel(dtype, n_likelihoods=1)`` compiles its loop for designs of a type.
     adaptation : callable
-        ``adaptation(geometry, proposal)`` returns its `Tuner` as `FireflyMH` uses it.
+        ``adaptation(geometry, proposal)`` returns its `Adaptation` as `FireflyMH` uses it.
     plan : callable
         ``plan(target, resampling, cursor)`` returns what the loop is told of how z is drawn, with
         one chain's buffers.

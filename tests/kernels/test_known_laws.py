@@ -16,8 +16,8 @@ from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.trajectory import MAX_STEPS, new_dynamics
 from pymc_flymc.likelihoods import BernoulliLogit
 from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.sampling.adaptation import spec_of
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.tuners import spec_of
 from pymc_flymc.target.data import Data
 from pymc_flymc.target.target import Target, TargetPart
 from tests.support.comparison import assert_matches, quadrature

@@ -9,7 +9,7 @@ from numba import types
 
 from pymc_flymc import FireflySlice
 from pymc_flymc.kernels.records import Int32Vector, Vector, record_type, unwritten, vector
-from pymc_flymc.sampling.tuners import KERNELS
+from pymc_flymc.sampling.adaptation import KERNELS
 from tests.support.data import logistic_rows
 from tests.support.models import intercepts_model, logistic_model
 from tests.support.several import shop

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from pymc_flymc import JaakkolaJordan
-from pymc_flymc.sampling.tuners import MetropolisTuner
+from pymc_flymc.sampling.adaptation import MetropolisAdaptation
 from pymc_flymc.target.resampling import Levels
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid, logistic_rows, standardised
@@ -85,9 +85,9 @@ def sampled(problems):
     def draw(name, bound, scheme, proposal, seed, transitions):
         step, point, levels = built(name, bound)
         # What the constructor would do with brightness=, proposal= and transitions=.
-        tuner = MetropolisTuner(proposal, step.target.is_joint)
+        adaptation = MetropolisAdaptation(proposal, step.target.is_joint)
         settings = {"brightness": SCHEMES[scheme], "transitions": transitions}
-        step.sampler = replace(step.sampler, tuner=tuner, **settings)
+        step.sampler = replace(step.sampler, adaptation=adaptation, **settings)
         if bound is not None:
             q = getattr(SCHEMES[scheme], "q", None)
             n_rows = len(problems[name][0].y)

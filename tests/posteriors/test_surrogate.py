@@ -8,9 +8,9 @@ import pytest
 
 from pymc_flymc import FireflyMH, Taylor
 from pymc_flymc.kernels.layout import POWERS
+from pymc_flymc.sampling.adaptation import SURROGATE, SurrogateAdaptation
+from pymc_flymc.sampling.adaptation.surrogate import FAR
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.tuners import SURROGATE, SurrogateTuner
-from pymc_flymc.sampling.tuners.surrogate import FAR
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.setup import read
 from pymc_flymc.target.resampling import ImplicitResampling
@@ -83,7 +83,7 @@ def target_of(reading, n_exact):
 
 
 def started(target, seed, repeats=2):
-    chain = FireflyChain(target, SCHEME, SurrogateTuner().begin(target))
+    chain = FireflyChain(target, SCHEME, SurrogateAdaptation().begin(target))
     chain.kernel_parameters.repeats[:] = repeats
     rng = np.random.default_rng(seed)
     assert chain.start_dispersed(rng)
@@ -99,7 +99,7 @@ def test_start_comes_in():
     far = chain.n_bright
     expected = sum(part.expected_bright for part in target.parts)
     assert far > FAR * (expected + 1.0)
-    SurrogateTuner().started(chain, rng, dispersed=False)
+    SurrogateAdaptation().started(chain, rng, dispersed=False)
     assert chain.n_bright <= FAR * (expected + 1.0)
 
 
@@ -108,22 +108,22 @@ def test_given_start_stays():
     reading, _ = problem_of(regular)
     chain, rng = started(target_of(reading, 0), 1)
     at = chain.state.v.copy()
-    SurrogateTuner().started(chain, rng, dispersed=False)
+    SurrogateAdaptation().started(chain, rng, dispersed=False)
     np.testing.assert_array_equal(chain.state.v, at)
-    SurrogateTuner().started(chain, rng, dispersed=True)
+    SurrogateAdaptation().started(chain, rng, dispersed=True)
     assert np.all(chain.state.v != at)
 
 
 def sample(target, seed, each, tune=300, draws=4000):
     chain, rng = started(target, seed)
-    tuner, tuning = SurrogateTuner(), Tuning(tune, each, 1, each, False)
+    adaptation, tuning = SurrogateAdaptation(), Tuning(tune, each, 1, each, False)
     out = np.empty((draws, len(chain.state.v)))
     for _ in range(tune):
         chain.advance(rng, each, tuning.gain())
         window = tuning.record(chain.state.v, chain.n_bright)
         if window is not None:
-            tuner.end_window(chain, window[0], tuning.is_over)
-    tuner.end_tuning(chain)
+            adaptation.end_window(chain, window[0], tuning.is_over)
+    adaptation.end_tuning(chain)
     for i in range(draws):
         chain.advance(rng, each, 0.0)
         out[i] = chain.state.theta
@@ -173,7 +173,7 @@ def test_surrogate_and_remainders_make_the_posterior(n_exact):
     for _ in range(5):
         v = 0.7 * rng.standard_normal(len(reading.theta))
         chain, of_whole = (
-            FireflyChain(t, SCHEME, SurrogateTuner().begin(t)) for t in (target, whole)
+            FireflyChain(t, SCHEME, SurrogateAdaptation().begin(t)) for t in (target, whole)
         )
         log_q, log_all = chain.start(rng, v), of_whole.start(rng, v)
         theta = chain.unwhiten(v)

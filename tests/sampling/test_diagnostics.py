@@ -100,7 +100,7 @@ def test_a_healthy_run_is_silent(joint, caplog):
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_stuck_chain_says_so_at_the_end(joint, caplog, monkeypatch, cores):
     model, step = joint
-    new_chain = step.tuner.new_chain
+    new_chain = step.adaptation.new_chain
 
     def stuck_chain(*args):
         chain = new_chain(*args)
@@ -112,7 +112,7 @@ def test_a_stuck_chain_says_so_at_the_end(joint, caplog, monkeypatch, cores):
         chain.advance = stay
         return chain
 
-    monkeypatch.setattr(step.tuner, "new_chain", stuck_chain)
+    monkeypatch.setattr(step.adaptation, "new_chain", stuck_chain)
     idata = sample(model, step, draws=100, cores=cores)
     found = [line for line in warnings_of(caplog) if "stuck for 100 of 100" in line]
     assert len(found) == 2  # of two chains

@@ -8,20 +8,20 @@ import pytest
 
 from pymc_flymc import FireflyMH
 from pymc_flymc.kernels import metropolis
+from pymc_flymc.sampling.adaptation import KERNELS, MetropolisAdaptation, spec_of
+from pymc_flymc.sampling.adaptation.base import plan_given_z
 from pymc_flymc.sampling.bound_choice import conditional_target
-from pymc_flymc.sampling.tuners import KERNELS, MetropolisTuner, spec_of
-from pymc_flymc.sampling.tuners.base import plan_given_z
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.kernel_spec import KernelSpec
 
 
-class WalkTuner(MetropolisTuner):
+class WalkAdaptation(MetropolisAdaptation):
     def __init__(self):
         super().__init__("random_walk", joint=False)
         self.spec = WALK
 
 
-WALK = KernelSpec("walk", metropolis.run_kernel, lambda *_: WalkTuner(), plan_given_z)
+WALK = KernelSpec("walk", metropolis.run_kernel, lambda *_: WalkAdaptation(), plan_given_z)
 
 
 class FireflyWalk(FireflyStep):
@@ -35,9 +35,9 @@ class FireflyWalk(FireflyStep):
         self._build(None, None, transitions, None, model, None, None)
 
     def _choose(self, graph, problems, others):
-        tuner = WalkTuner()
-        settings = self._bound_setting, None, tuner, len(others)
-        return conditional_target(graph, problems, *settings), tuner
+        adaptation = WalkAdaptation()
+        settings = self._bound_setting, None, adaptation, len(others)
+        return conditional_target(graph, problems, *settings), adaptation
 
 
 def test_a_kernel_of_ones_own():
@@ -70,4 +70,4 @@ def test_unknown_kernels_are_refused():
 def test_kernels_travel_to_other_processes(kernel):
     spec = spec_of(kernel)
     assert pickle.loads(pickle.dumps(spec)) == spec
-    assert spec.adaptation.__module__.startswith("pymc_flymc.sampling.tuners")
+    assert spec.adaptation.__module__.startswith("pymc_flymc.sampling.adaptation")

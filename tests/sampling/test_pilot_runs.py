@@ -59,7 +59,7 @@ def test_a_chain_that_never_moves_scores_nothing(monkeypatch, limit):
     _, step = logistic_step(*logistic_rows(400), bound=JaakkolaJordan(xi=1.5, slack=0.0))
 
     def trial():
-        return pilot_chain(step.target, step.tuner, np.empty(0), 1.0, np.inf, limit)
+        return pilot_chain(step.target, step.adaptation, np.empty(0), 1.0, np.inf, limit)
 
     assert np.isfinite(trial().cost) or limit == 0.0  # a first draw may have stayed
     monkeypatch.setattr(FireflyChain, "advance", lambda *_: 0.0)

@@ -11,8 +11,8 @@ from pymc_flymc import (
     FireflySlice,
     ImplicitResampling,
 )
+from pymc_flymc.sampling.adaptation.metropolis import PROPOSALS, MetropolisAdaptation
 from pymc_flymc.sampling.choice import KERNELS
-from pymc_flymc.sampling.tuners.metropolis import PROPOSALS, MetropolisTuner
 from pymc_flymc.steps.hamiltonian import METRICS
 from pymc_flymc.steps.slice import DIRECTIONS
 
@@ -56,7 +56,7 @@ def _proposals(joint: bool) -> list[str]:
     found = []
     for proposal in PROPOSALS:
         try:
-            MetropolisTuner(proposal, joint)
+            MetropolisAdaptation(proposal, joint)
         except ValueError:
             continue
         found.append(proposal)

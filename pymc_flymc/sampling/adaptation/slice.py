@@ -8,23 +8,23 @@ import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.slice import new_slices, run_kernel
+from pymc_flymc.sampling.adaptation.base import Adaptation, plan_given_z
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.preconditioner import isotropic_geometry
-from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.target import Target
 
-__all__ = ["SLICE", "SliceTuner"]
+__all__ = ["SLICE", "SliceAdaptation"]
 
 
-def _as_chosen(geometry: Geometry, proposal: str) -> Tuner:
-    return SliceTuner("coordinate")
+def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
+    return SliceAdaptation("coordinate")
 
 
 SLICE = KernelSpec("slice", run_kernel, _as_chosen, plan_given_z)
 
 
-class SliceTuner(Tuner):
+class SliceAdaptation(Adaptation):
     """Slice updates along standardised coordinates ("coordinate"), or along random directions.
 
     These are random in standardised coordinates ("random"), or in the model's own ("isotropic").

@@ -13,10 +13,10 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling, make_plan
 from pymc_flymc.target.target import Target
 
-__all__ = ["Tuner", "plan_given_z"]
+__all__ = ["Adaptation", "plan_given_z"]
 
 
-class Tuner(ABC):
+class Adaptation(ABC):
     """How a kernel's settings begin, what they learn while a chain tunes, and what they report."""
 
     #: Of the kernel. Chains of rows out of core have none.

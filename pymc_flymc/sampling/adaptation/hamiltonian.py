@@ -10,14 +10,14 @@ from pymc_flymc.kernels import hamiltonian
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
 from pymc_flymc.kernels.trajectory import new_dynamics
+from pymc_flymc.sampling.adaptation.base import Adaptation, plan_given_z
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.preconditioner import diagonal_geometry, isotropic_geometry, learn_geometry
-from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["HAMILTONIAN", "HamiltonianTuner"]
+__all__ = ["HAMILTONIAN", "HamiltonianAdaptation"]
 
 #: Ratio of proposals to the bright rows expected, with many effects of groups. An effective draw of
 #: the slowest of 3,061 parameters of a Rasch model took half the rows that it took with a ratio of
@@ -25,8 +25,8 @@ __all__ = ["HAMILTONIAN", "HamiltonianTuner"]
 MANY_EFFECTS = 4.0
 
 
-def _as_chosen(geometry: Geometry, proposal: str) -> Tuner:
-    return HamiltonianTuner(wide=len(geometry.wide) > 0)
+def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
+    return HamiltonianAdaptation(wide=len(geometry.wide) > 0)
 
 
 HAMILTONIAN = KernelSpec(
@@ -34,7 +34,7 @@ HAMILTONIAN = KernelSpec(
 )
 
 
-class HamiltonianTuner(Tuner):
+class HamiltonianAdaptation(Adaptation):
     """Hamiltonian moves; with a length of zero, Langevin moves.
 
     Parameters

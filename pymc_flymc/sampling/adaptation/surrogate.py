@@ -9,15 +9,15 @@ import numpy as np
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import make_chain
 from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_proposals, run_kernel
+from pymc_flymc.sampling.adaptation.base import Adaptation
+from pymc_flymc.sampling.adaptation.hamiltonian import HamiltonianAdaptation
+from pymc_flymc.sampling.adaptation.metropolis import plan_with_z
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.tuners.base import Tuner
-from pymc_flymc.sampling.tuners.hamiltonian import HamiltonianTuner
-from pymc_flymc.sampling.tuners.metropolis import plan_with_z
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["SURROGATE", "SurrogateTuner"]
+__all__ = ["SURROGATE", "SurrogateAdaptation"]
 
 #: Largest length of a trajectory, in posterior standard deviations, and its acceptance rate: high,
 #: for a step is cheap, and what only short steps enter is entered.
@@ -42,8 +42,8 @@ def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Surroga
     )
 
 
-def _as_chosen(geometry: Geometry, proposal: str) -> Tuner:
-    return SurrogateTuner()
+def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
+    return SurrogateAdaptation()
 
 
 SURROGATE = KernelSpec(
@@ -51,7 +51,7 @@ SURROGATE = KernelSpec(
 )
 
 
-class SurrogateTuner(HamiltonianTuner):
+class SurrogateAdaptation(HamiltonianAdaptation):
     """Joint moves whose parameters come by trajectories through a surrogate."""
 
     spec = SURROGATE

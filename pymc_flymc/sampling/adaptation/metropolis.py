@@ -10,14 +10,14 @@ from pymc_flymc.kernels import joint, metropolis
 from pymc_flymc.kernels.fresh_brightness import SPARE
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.metropolis import favour_best, new_proposals
+from pymc_flymc.sampling.adaptation.base import Adaptation, plan_given_z
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.preconditioner import isotropic_geometry
-from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["JOINT", "METROPOLIS", "MetropolisTuner", "plan_with_z"]
+__all__ = ["JOINT", "METROPOLIS", "MetropolisAdaptation", "plan_with_z"]
 
 #: Mixtures of random walk, pCN and independent proposals: without and with joint moves.
 _CONDITIONAL = {"auto": (0.3, 0.7, 0.0), "random_walk": (1.0, 0.0, 0.0), "pcn": (0.0, 1.0, 0.0)}
@@ -33,19 +33,19 @@ def plan_with_z(target: Target, resampling: Resampling, cursor: np.ndarray) -> A
     return target.data.alias._replace(drawn=np.empty(len(rows.X) + SPARE, np.int32))
 
 
-def _joint(geometry: Geometry, proposal: str) -> Tuner:
-    return MetropolisTuner(proposal, True)
+def _joint(geometry: Geometry, proposal: str) -> Adaptation:
+    return MetropolisAdaptation(proposal, True)
 
 
-def _given_z(geometry: Geometry, proposal: str) -> Tuner:
-    return MetropolisTuner(proposal, False)
+def _given_z(geometry: Geometry, proposal: str) -> Adaptation:
+    return MetropolisAdaptation(proposal, False)
 
 
 JOINT = KernelSpec("joint", joint.run_kernel, _joint, plan_with_z, fresh=True, weighs_density=True)
 METROPOLIS = KernelSpec("metropolis", metropolis.run_kernel, _given_z, plan_given_z)
 
 
-class MetropolisTuner(Tuner):
+class MetropolisAdaptation(Adaptation):
     """Metropolis-Hastings moves.
 
     Parameters

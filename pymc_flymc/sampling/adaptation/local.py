@@ -12,14 +12,14 @@ from pymc_flymc.kernels.factors import CHUNK
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.group_effects import Groups
 from pymc_flymc.kernels.local import new_local_proposals, run_kernel
+from pymc_flymc.sampling.adaptation.base import Adaptation, plan_given_z
+from pymc_flymc.sampling.adaptation.hamiltonian import HamiltonianAdaptation
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.tuners.base import Tuner, plan_given_z
-from pymc_flymc.sampling.tuners.hamiltonian import HamiltonianTuner
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["LOCAL", "LocalTuner"]
+__all__ = ["LOCAL", "LocalAdaptation"]
 
 #: Largest length of a trajectory of global parameters, in posterior sds.
 LENGTH, TARGET_ACCEPT = 2.5, 0.75
@@ -55,8 +55,8 @@ def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Groups:
     )
 
 
-def _as_chosen(geometry: Geometry, proposal: str) -> Tuner:
-    return LocalTuner()
+def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
+    return LocalAdaptation()
 
 
 LOCAL = KernelSpec("local", run_kernel, _as_chosen, _plan, gradients=True, local=True)
@@ -88,7 +88,7 @@ class LocalChain(FireflyChain):
         return accept
 
 
-class LocalTuner(HamiltonianTuner):
+class LocalAdaptation(HamiltonianAdaptation):
     """Local sweeps of effects, and trajectories of global parameters that effects follow."""
 
     spec = LOCAL

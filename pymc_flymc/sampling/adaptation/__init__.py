@@ -1,11 +1,11 @@
 """Kernels: how their parameters begin, what they learn while a chain tunes, what they report."""
 
-from pymc_flymc.sampling.tuners.base import Tuner
-from pymc_flymc.sampling.tuners.hamiltonian import HAMILTONIAN, HamiltonianTuner
-from pymc_flymc.sampling.tuners.local import LOCAL, LocalTuner
-from pymc_flymc.sampling.tuners.metropolis import JOINT, METROPOLIS, MetropolisTuner
-from pymc_flymc.sampling.tuners.slice import SLICE, SliceTuner
-from pymc_flymc.sampling.tuners.surrogate import SURROGATE, SurrogateTuner
+from pymc_flymc.sampling.adaptation.base import Adaptation
+from pymc_flymc.sampling.adaptation.hamiltonian import HAMILTONIAN, HamiltonianAdaptation
+from pymc_flymc.sampling.adaptation.local import LOCAL, LocalAdaptation
+from pymc_flymc.sampling.adaptation.metropolis import JOINT, METROPOLIS, MetropolisAdaptation
+from pymc_flymc.sampling.adaptation.slice import SLICE, SliceAdaptation
+from pymc_flymc.sampling.adaptation.surrogate import SURROGATE, SurrogateAdaptation
 from pymc_flymc.settings import check_choice
 from pymc_flymc.target.kernel_spec import KernelSpec
 
@@ -17,12 +17,12 @@ __all__ = [
     "METROPOLIS",
     "SLICE",
     "SURROGATE",
-    "HamiltonianTuner",
-    "LocalTuner",
-    "MetropolisTuner",
-    "SliceTuner",
-    "SurrogateTuner",
-    "Tuner",
+    "Adaptation",
+    "HamiltonianAdaptation",
+    "LocalAdaptation",
+    "MetropolisAdaptation",
+    "SliceAdaptation",
+    "SurrogateAdaptation",
     "spec_of",
 ]
 
