@@ -26,6 +26,7 @@ from examples.benchmarks.__main__ import three_digits
 from examples.benchmarks.figures import style_against_rows
 from examples.benchmarks.measurement import count_rows
 from examples.benchmarks.problem import Problem, synthetic
+from examples.palette import look
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan
 
 FEWEST, MOST = 1_000, 10_000_000
@@ -48,13 +49,11 @@ class Method:
     Attributes
     ----------
     label : name in the table and in the figure.
-    colour : of the curve and its label.
     rows_at : numbers of rows for which it is measured; None for all.
     measure : takes a problem and a seed.
     """
 
     label: str
-    colour: str
     rows_at: tuple[int, ...] | None
     measure: Callable[[Problem, int], float]
 
@@ -62,14 +61,12 @@ class Method:
 METHODS = (
     Method(
         "random-walk MH, all rows",
-        "C7",
         (1_000, 10_000),
         partial(firefly, bound=None, proposal="random_walk"),
     ),
-    Method("NUTS, all rows", "C1", (2_000,), gradients),
+    Method("NUTS, all rows", (2_000,), gradients),
     Method(
         "FlyMC as in the paper",
-        "C0",
         (1_000, 10_000, 100_000),
         partial(
             firefly,
@@ -78,7 +75,7 @@ METHODS = (
             proposal="random_walk",
         ),
     ),
-    Method("FireflyMH()", "C3", None, firefly),
+    Method("FireflyMH()", None, firefly),
 )
 
 
@@ -146,18 +143,19 @@ def draw_figure(
         if not (points := measured[method.label]):
             continue
         n = sorted(points if method.rows_at is None else {*counts, *points})
+        own = look(method.label)
         values, guessed = zip(*(at(method, points, i) for i in n), strict=True)
         for i in range(len(n) - 1):
             dashed = guessed[i] or guessed[i + 1]
             axes.plot(
                 n[i : i + 2],
                 values[i : i + 2],
-                color=method.colour,
+                color=own.colour,
                 lw=2,
                 ls="--" if dashed else "-",
             )
-        axes.plot(list(points), list(points.values()), "o", color=method.colour, ms=5)
-        labels.append((values[-1], method.label, method.colour))
+        axes.plot(list(points), list(points.values()), own.marker or "o", color=own.colour, ms=7)
+        labels.append((values[-1], method.label, own.colour))
     style_against_rows(
         axes,
         xlim=(FEWEST * 0.8, last * 1.3),

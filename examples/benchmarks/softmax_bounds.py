@@ -23,10 +23,10 @@ from examples.benchmarks.__main__ import three_digits
 from examples.benchmarks.figures import style_against_rows
 from examples.benchmarks.measurement import count_rows
 from examples.benchmarks.problem import synthetic
+from examples.palette import look
 from pymc_flymc import Bohning, FireflyMH, JebaraChoromanska, Taylor
 
 BOUNDS = {"Böhning": Bohning, "Jebara-Choromanska": JebaraChoromanska, "Taylor": Taylor}
-COLOURS = {"Böhning": "C0", "Jebara-Choromanska": "C2", "Taylor": "C3"}
 CLASSES = (3, 5)
 
 
@@ -102,7 +102,8 @@ def draw_figure(
         axes.plot(numbers, numbers, color="0.4", lw=1, ls=":", label="each row once")
         for name in BOUNDS:
             rows = [by_rows[n][name].rows for n in numbers]
-            axes.plot(numbers, rows, "o-", color=COLOURS[name], lw=2, ms=5, label=name)
+            own = look(name)
+            axes.plot(numbers, rows, color=own.colour, marker=own.marker, lw=2, ms=6, label=name)
             chosen = [(n, r) for n, r in zip(numbers, rows, strict=True) if by_rows[n][name].chosen]
             if chosen:
                 axes.plot(*zip(*chosen, strict=True), "o", ms=13, mfc="none", mec="0.3", mew=1.2)

@@ -22,7 +22,14 @@ from examples.comparison import problem as problems
 from examples.comparison.laplace import laplace
 from examples.comparison.measurement import Curve, Task, TooSlow
 from examples.comparison.methods import METHODS
-from examples.comparison.output import draw, points_of, print_header, print_row, write_csv
+from examples.comparison.output import (
+    draw,
+    points_of,
+    print_header,
+    print_row,
+    read_csv,
+    write_csv,
+)
 from examples.comparison.problem import Problem
 from examples.comparison.reference import reference
 
@@ -32,6 +39,11 @@ SECONDS, LONGER, FULL = 10.0, 8.0, 60.0
 
 def main() -> None:
     arguments = parse_arguments()
+    if arguments.redraw:
+        for name in ("tall", "awkward") if arguments.problem == "all" else (arguments.problem,):
+            path = arguments.output / f"comparison_{name}"
+            draw(*read_csv(path.with_suffix(".csv")), path.with_suffix(".png"))
+        return
     if arguments.problem == "all":
         both()
         return
@@ -72,6 +84,7 @@ def parse_arguments() -> argparse.Namespace:
         "--data", type=Path, metavar="FOLDER", help="with adult.npz, in place of a simulation"
     )
     parser.add_argument("--methods", nargs="+", choices=METHODS, help="by default all")
+    parser.add_argument("--redraw", action="store_true", help="the figures, from the CSV files")
     parser.add_argument("--full", action="store_true", help="ten times the rows, six the seconds")
     parser.add_argument("--rows", type=int, help="of simulated problems")
     parser.add_argument("--seconds", type=float, help=f"for each method (default: {SECONDS:g})")
@@ -120,8 +133,9 @@ def compare(
             print_row(name, curves[name], truth)
     points = points_of(curves, truth)
     path = folder / f"comparison_{problem.name}"
-    write_csv(points, path.with_suffix(".csv"))
-    draw(points, (truth.error_mean, truth.error_sd), problem.title, path.with_suffix(".png"))
+    own = truth.error_mean, truth.error_sd
+    write_csv(points, own, path.with_suffix(".csv"))
+    draw(points, own, path.with_suffix(".png"))
     print(f"\n{time.perf_counter() - began:.0f} s in all.", flush=True)
     return curves
 

@@ -26,15 +26,13 @@ class Method:
     Attributes
     ----------
     label : in tables and figures.
-    exact : whether its draws have the posterior as their law.
-    colour : of its curve.
+    exact : whether its draws come from the posterior.
     run : does it.
     libraries : modules that it needs beside this package's own dependencies.
     """
 
     label: str
     exact: bool
-    colour: str
     run: Callable[[Task], Curve]
     libraries: tuple[str, ...] = ()
 
@@ -44,32 +42,30 @@ class Method:
 
 
 METHODS = {
-    "firefly": Method("FireflyMH()", True, "C3", firefly.run_mh),
-    "firefly-hmc": Method("FireflyHMC()", True, "C1", firefly.run_hmc),
-    "independence": Method("independence MH, all rows", True, "0.15", independence.run),
-    "random-walk": Method("random-walk MH, all rows", True, "0.45", subsampling.run_exact),
-    "nuts": Method("NUTS, all rows (nutpie)", True, "0.7", nuts.run_nuts, ("nutpie",)),
+    "firefly": Method("FireflyMH()", True, firefly.run_mh),
+    "firefly-hmc": Method("FireflyHMC()", True, firefly.run_hmc),
+    "independence": Method("independence MH, all rows", True, independence.run),
+    "random-walk": Method("random-walk MH, all rows", True, subsampling.run_exact),
+    "nuts": Method("NUTS, all rows (nutpie)", True, nuts.run_nuts, ("nutpie",)),
     "mhss": Method(
         "MH, scalable subsampling (PyMHSS)",
         True,
-        "C8",
         scalable.run,
         ("PyMHSS", "jax"),
     ),
-    "ecs": Method("HMCECS (NumPyro)", False, "C4", ecs.run_ecs, ("numpyro",)),
-    "sgld": Method("SGLD (blackjax)", False, "C0", langevin.run_sgld, ("blackjax",)),
+    "ecs": Method("HMCECS (NumPyro)", False, ecs.run_ecs, ("numpyro",)),
+    "sgld": Method("SGLD (blackjax)", False, langevin.run_sgld, ("blackjax",)),
     "sgld-cv": Method(
         "SGLD, control variates (blackjax)",
         False,
-        "C9",
         langevin.run_control_variates,
         ("blackjax",),
     ),
-    "t-test": Method("MH, t-test", False, "C2", subsampling.run_t_test),
-    "bernstein": Method("MH, Bernstein stopping", False, "olive", subsampling.run_bernstein),
+    "t-test": Method("MH, t-test", False, subsampling.run_t_test),
+    "bernstein": Method("MH, Bernstein stopping", False, subsampling.run_bernstein),
     "consensus": Method(
-        "consensus Monte Carlo (nutpie)", False, "C5", nuts.run_chosen_consensus, ("nutpie",)
+        "consensus Monte Carlo (nutpie)", False, nuts.run_chosen_consensus, ("nutpie",)
     ),
-    "svi": Method("SVI, full rank (NumPyro)", False, "C6", variational.run_numpyro, ("numpyro",)),
-    "advi": Method("ADVI, mean field (PyMC)", False, "plum", variational.run_pymc),
+    "svi": Method("SVI, full rank (NumPyro)", False, variational.run_numpyro, ("numpyro",)),
+    "advi": Method("ADVI, mean field (PyMC)", False, variational.run_pymc),
 }

@@ -13,6 +13,7 @@ from examples.comparison.laplace import laplace, log_densities
 from examples.comparison.measurement import Curve, Moments, Task, TooSlow, chosen
 from examples.comparison.methods import METHODS
 from examples.comparison.nuts import average
+from examples.comparison.output import draw, read_csv, write_csv
 from examples.comparison.problem import Problem, adult, awkward
 
 N_ROWS = 400
@@ -211,3 +212,19 @@ def test_every_method_runs(task, name):
     assert curve.rows[-1] > curve.rows[0]
     if method.exact:
         assert_close(task, curve)
+
+
+def test_figures_are_redrawn_from_their_points(tmp_path):
+    """What is written is read again, also where there are no seconds."""
+    points = {
+        "firefly": np.array([[10.0, 0.5, 0.25, 0.125], [20.0, 1.0, 0.125, 0.0625]]),
+        "mhss": np.array([[10.0, np.nan, 0.5, 0.25]]),
+    }
+    write_csv(points, (0.01, 0.02), tmp_path / "points.csv")
+    again, own = read_csv(tmp_path / "points.csv")
+    assert own == (0.01, 0.02)
+    assert again.keys() == points.keys()
+    for name, found in points.items():
+        np.testing.assert_array_equal(again[name], found)
+    draw(again, own, tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").exists()
