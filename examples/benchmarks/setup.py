@@ -31,7 +31,7 @@ PARTS = {
     ),
     "passes of the search": (("anchor.log_posterior", "expand"),),
     "tables for draws of rows": (
-        ("target.target", "make_alias_tables"),
+        ("target.building", "make_alias_tables"),
         ("target.resampling", "Levels.by_row"),
     ),
     "trials of moves": (
@@ -40,6 +40,7 @@ PARTS = {
     ),
     "compilation": (
         ("target.target", "Target.__post_init__"),
+        ("target.building", "compile_log_factor"),
         ("target.target", "compile_log_factor"),
         ("bounds.quadratic_bounds", "compile_log_factor"),
         ("regression.derivatives", "RowDerivatives.__init__"),

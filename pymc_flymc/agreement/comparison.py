@@ -18,6 +18,7 @@ import pytensor.tensor as pt
 from pymc.model.core import Model
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.agreement.all_of_graph import AllOfGraph
 from pymc_flymc.agreement.chosen_rows import ROWS, choose_rows
 from pymc_flymc.agreement.evaluation import (
     Point,
@@ -26,7 +27,7 @@ from pymc_flymc.agreement.evaluation import (
     of_regression,
     of_rows,
 )
-from pymc_flymc.agreement.gathering import AllOfGraph, NotGatheredError, RowsOfGraph
+from pymc_flymc.agreement.gathering import NotGatheredError, RowsOfGraph
 from pymc_flymc.agreement.values import (
     Evaluate,
     NotKnownError,

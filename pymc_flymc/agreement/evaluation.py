@@ -10,7 +10,8 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.agreement.gathering import AllOfGraph, RowsOfGraph
+from pymc_flymc.agreement.all_of_graph import AllOfGraph
+from pymc_flymc.agreement.gathering import RowsOfGraph
 from pymc_flymc.agreement.perturbed import RoundedFunction, rounded_function
 from pymc_flymc.agreement.values import Rounded, Values
 from pymc_flymc.graphs.tools import free_inputs

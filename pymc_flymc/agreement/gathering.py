@@ -10,8 +10,6 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.replace import graph_replace
-from pytensor.graph.traversal import graph_inputs
 from pytensor.raise_op import CheckAndRaise
 from pytensor.sparse.basic import DenseFromSparse
 from pytensor.sparse.math import Dot as SparseDot
@@ -31,10 +29,9 @@ from pytensor.tensor.subtensor import (
 )
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs, known_size
-from pymc_flymc.reading.flat import LONG
+from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs
 
-__all__ = ["AllOfGraph", "NotGatheredError", "RowsOfGraph"]
+__all__ = ["NotGatheredError", "RowsOfGraph"]
 
 #: An argument of an operation, and its axis of rows; None for what has none.
 Need = tuple[Variable, int] | None
@@ -244,39 +241,6 @@ class RowsOfGraph:
             return False
         values = evaluate(index)
         return values.size == length and np.array_equal(values.ravel(), np.arange(length))
-
-
-class AllOfGraph:
-    """Evaluate graphs for all rows and return some: what `RowsOfGraph` does, where it cannot.
-
-    Parameters
-    ----------
-    rows : ndarray of int, shape (m,)
-
-    Attributes
-    ----------
-    m, inputs, values
-        As of `RowsOfGraph`; the values are all data.
-    """
-
-    def __init__(self, rows: np.ndarray) -> None:
-        self.m = len(rows)
-        self.inputs: list[Any] = [pt.lvector("rows")]
-        self.values: list[Any] = [rows]
-
-    def __call__(self, graph: TensorVariable) -> TensorVariable:
-        """Return the graph of these rows of a vector, with its data as arguments."""
-        data = [v for v in graph_inputs([graph]) if isinstance(v, Constant) and _is_long(v)]
-        replaced: dict[Any, Any] = {v: v.type() for v in dict.fromkeys(data)}
-        self.inputs += replaced.values()
-        self.values += [v.data for v in replaced]
-        whole: Any = graph_replace([graph], replaced, strict=False)[0] if replaced else graph
-        whole = whole.flatten() if whole.ndim > 1 else whole
-        return whole if whole.type.broadcastable[0] else whole[self.inputs[0]]
-
-
-def _is_long(v: Any) -> bool:
-    return isinstance(v.type, SparseTensorType) or known_size(v) >= LONG
 
 
 def _of_dot(inputs: list[Any], axis: int, ndim: int) -> list[Need]:

@@ -4,6 +4,6 @@ To be read in this order: `chain`, one chain; `adaptation`, what each kernel lea
 tunes, by windows of draws that `tuning` counts out; `sampler`, which makes chains and lets them
 learn, and moves their anchors by `reanchoring`. `choice` is what ``bound="auto"`` and
 ``kernel="auto"`` do: `bound_choice` for kernels that update the parameters given z,
-`kernel_selection` among all kernels, by the estimates of `costs` and by `pilot_runs`. `diagnostics`
-warns of chains that do not mix.
+`kernel_selection` among the `candidates`, all kernels, by the estimates of `costs` and by
+`pilot_runs`. `diagnostics` warns of chains that do not mix.
 """

@@ -18,8 +18,9 @@ from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.adaptation import Adaptation
+from pymc_flymc.target.building import MOSTLY, build_target
 from pymc_flymc.target.resampling import Resampling
-from pymc_flymc.target.target import MOSTLY, Target, TargetPart, build_target
+from pymc_flymc.target.target import Target, TargetPart
 
 __all__ = [
     "WITH_EFFECTS",

@@ -31,8 +31,9 @@ from pymc_flymc.sampling.bound_choice import (
 from pymc_flymc.sampling.kernel_selection import KernelSelection
 from pymc_flymc.sampling.local_target import check_local, local_target
 from pymc_flymc.settings import check_choice
+from pymc_flymc.target.building import build_target
 from pymc_flymc.target.resampling import Resampling
-from pymc_flymc.target.target import Target, build_target
+from pymc_flymc.target.target import Target
 
 __all__ = ["check_settings", "choose_target"]
 

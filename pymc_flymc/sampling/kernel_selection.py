@@ -2,52 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
-from pymc_flymc.anchor.expanded_density import expanded_density
-from pymc_flymc.bounds import AllRows, Bound, ExpansionBound, Problem
+from pymc_flymc.bounds import AllRows, ExpansionBound, Problem
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import count, log
-from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE, Adaptation
-from pymc_flymc.sampling.adaptation.surrogate import REPEATS
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, SURROGATE, Adaptation
 from pymc_flymc.sampling.bound_choice import (
     bright_rows_read,
     estimate_kept,
     estimate_rows,
     joint_bound,
     joint_moves_read,
-    tightest,
-    valid_bounds,
 )
-from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost, row_seconds
-from pymc_flymc.sampling.pilot_runs import (
-    pilot_approximation,
-    pilot_chain,
-    pilot_joint_moves,
-)
+from pymc_flymc.sampling.candidates import Candidate, Candidates
+from pymc_flymc.sampling.costs import GRADIENT, row_seconds
+from pymc_flymc.sampling.pilot_runs import pilot_chain, pilot_joint_moves
 from pymc_flymc.sampling.time_estimates import PilotTime, joint_time, time_of_nuts, verdict
-from pymc_flymc.target.kernel_spec import KernelSpec
-from pymc_flymc.target.target import Target, build_target
+from pymc_flymc.target.target import Target
 
 __all__ = ["KernelSelection"]
 
-#: Metropolis updates given z for an effective draw, per parameter: the least that pilots showed.
-CONDITIONAL_TRANSITIONS = 1.5
-#: Gradients for an effective draw: the fewest given z, in a surrogate's trajectory, and of
-#: Hamiltonian Monte Carlo on all rows where no pilot run of trajectories says better.
-GIVEN_Z, TRAJECTORY, ALL_ROWS = 5.0, 1.0, 5.0
+#: Gradients for an effective draw of Hamiltonian Monte Carlo on all rows, where no pilot run of
+#: trajectories says better.
+ALL_ROWS = 5.0
 #: Of the gradients that some trajectories take, others take this share at least: z, which is given,
 #: holds some of them back, and weights others.
 FEWER = 0.5
 #: Seconds that an effective draw must be expected to save before another kernel is compiled and
 #: tried: over 4,000 draws, the time that this takes.
 WORTHWHILE = 1e-3
-#: Shares of the rows that a surrogate may treat exactly. If it must treat more than MOST exactly,
-#: it is no candidate.
-SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
+#: If a surrogate must treat more than this share of the rows exactly, it is no candidate.
 MOST = 0.5
 #: What a pilot run may read: so many passes over all rows, and as many rows as take this many
 #: seconds, or as many as this many effective draws of the best kernel so far.
@@ -56,46 +43,6 @@ PASSES, SECONDS, DRAWS = 40.0, 1.0, 50.0
 ROWS_AT_FAULT = 10.0
 #: Factor on the cost of random walks, whose slow directions a short chain hardly shows.
 WALKS = 3.0
-
-
-@dataclass
-class Candidate:
-    """A kernel that may sample the model.
-
-    Attributes
-    ----------
-    spec : KernelSpec
-    what : str
-    build : callable
-        Builds their target.
-    rows : float
-        Cost of an effective draw, in rows, if all goes well, but for gradients.
-    gradient, gradients : float
-        Cost of a gradient, and their number for an effective draw if all goes well.
-    time : PilotTime, optional
-        Of an effective draw, if a pilot run told.
-    """
-
-    spec: KernelSpec
-    what: str
-    build: Callable[[], Target]
-    rows: float = 0.0
-    gradient: float = 0.0
-    gradients: float = 0.0
-    cost: float = np.inf
-    time: PilotTime | None = None
-    target: Target | None = None
-
-    @property
-    def least(self) -> float:
-        """Cost of an effective draw, in rows, if all goes well."""
-        return self.rows + self.gradients * self.gradient
-
-    def built(self) -> Target:
-        """Return the target, built once."""
-        if self.target is None:
-            self.target = self.build()
-        return self.target
 
 
 class KernelSelection:
@@ -122,10 +69,9 @@ class KernelSelection:
         problems: Sequence[Problem],
         others: np.ndarray,
     ) -> None:
-        self.graph, self.problems = graph, problems
-        self.others = others
-        self.n_rows = sum(problem.design.n_rows for problem in problems)
-        self.each = evaluation_cost(problems)
+        self.problems, self.others = problems, others
+        self.candidates = Candidates(graph, problems, others)
+        self.n_rows, self.each = self.candidates.n_rows, self.candidates.each
         self.least_gradients, self.found_gradients = ALL_ROWS, np.inf
         self.row = row_seconds(problems)
         self.worthwhile = WORTHWHILE / self.row
@@ -140,13 +86,13 @@ class KernelSelection:
     def best(self) -> tuple[Target, Adaptation]:
         """Return the target and the adaptation of the best kernel."""
         taylor = joint_bound(self.problems)
-        candidates = self._given_z()
+        candidates = self.candidates.given_z()
         if taylor is not None:
             rows = estimate_rows(taylor, self.problems[0])
-            candidates.append(self._joint(taylor, rows))
+            candidates.append(self.candidates.joint(taylor, rows))
             kept = estimate_kept(taylor, self.problems[0])
             if kept <= MOST * self.n_rows:
-                candidates += self._surrogates(rows, kept, taylor)
+                candidates += self.candidates.surrogates(rows, kept, taylor)
         best: Candidate | None = None
         left = candidates
         while left:
@@ -166,77 +112,26 @@ class KernelSelection:
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
         times = ", ".join(others)
         self._say(best, f"by trial an effective draw takes the time of so many rows: {times}")
-        return best.built(), self._adaptation(best.spec)
+        return best.built(), self.candidates.adaptation(best.spec)
 
     def surrogate(self, taylor: ExpansionBound) -> tuple[Target, Adaptation]:
         """Return the best of surrogate moves."""
         rows = estimate_rows(taylor, self.problems[0])
         kept = estimate_kept(taylor, self.problems[0])
-        candidates = sorted(self._surrogates(rows, kept, taylor), key=lambda each: each.least)
+        found = self.candidates.surrogates(rows, kept, taylor)
+        candidates = sorted(found, key=lambda each: each.least)
         best = candidates[0]
         for candidate in candidates:
             if candidate.least < best.cost:
                 self._try(candidate, best, [])
                 best = min(best, candidate, key=lambda each: each.cost)
         self._say(best, "by trial")
-        return best.built(), self._adaptation(SURROGATE)
-
-    def _given_z(self) -> list[Candidate]:
-        bounds = [tightest(valid_bounds(problem), problem) for problem in self.problems]
-        pairs = zip(bounds, self.problems, strict=True)
-        bright = sum(estimate_rows(*pair) for pair in pairs)
-        n_parameters = len(self.problems[0].anchor.theta)
-        # Each bright row holds the parameters where they are, with about twice the precision that
-        # the posterior has in its direction: many of them hold back whatever moves given z.
-        held_back = max(1.0, bright / n_parameters)
-        walk = CONDITIONAL_TRANSITIONS * n_parameters * (self.each + 2.0 * bright) * held_back
-        return [
-            Candidate(METROPOLIS, "walks", lambda: self._build(bounds, METROPOLIS), walk),
-            Candidate(
-                HAMILTONIAN,
-                "trajectories given z",
-                lambda: self._build(bounds, HAMILTONIAN),
-                gradient=GRADIENT * self.each + 2.0 * bright,
-                gradients=GIVEN_Z * held_back,
-            ),
-        ]
-
-    def _joint(self, taylor: ExpansionBound, rows: float) -> Candidate:
-        # Their weights vary at least as those of the approximation that thetas come from.
-        density = expanded_density(self.graph, self.others)
-        weighed = pilot_approximation(density, self.problems[0])
-        cost = weighed.autocorrelation_time * (self.each + rows)
-        return Candidate(JOINT, "joint moves", lambda: self._build([taylor], JOINT), cost)
-
-    def _surrogates(self, rows: float, kept: int, taylor: ExpansionBound) -> list[Candidate]:
-        found = []
-        # Rows that are kept bright are exact in any case.
-        for n_exact in sorted({max(kept, int(share * self.n_rows)) for share in SHARES}):
-            found.append(
-                Candidate(
-                    SURROGATE,
-                    f"surrogate with {n_exact:,} exact rows",
-                    lambda n=n_exact: self._build([taylor], SURROGATE, n),  # type: ignore[misc]
-                    # As if those rows were the brightest: at best, bright always.
-                    max(rows - n_exact, 0.0),
-                    gradient=GRADIENT * self.each + n_exact,
-                    gradients=REPEATS * TRAJECTORY,
-                )
-            )
-        return found
-
-    def _adaptation(self, spec: KernelSpec) -> Adaptation:
-        adaptation: Adaptation = spec.adaptation(self.problems[0].anchor.geometry, "auto")
-        return adaptation
-
-    def _build(self, bounds: Sequence[Bound], spec: KernelSpec, n_exact: int = 0) -> Target:
-        settings = self._adaptation(spec).brightness, len(self.others), spec, n_exact
-        return build_target(self.graph, self.problems, bounds, *settings)
+        return best.built(), self.candidates.adaptation(SURROGATE)
 
     def _try(self, candidate: Candidate, best: Candidate | None, left: Sequence[Candidate]) -> None:
         """Estimate a candidate's cost, given that of the best so far, and learn of those left."""
         known = self.all_rows if best is None else min(best.cost, self.all_rows)
-        target, adaptation = candidate.built(), self._adaptation(candidate.spec)
+        target, adaptation = candidate.built(), self.candidates.adaptation(candidate.spec)
         limit = PASSES * self.n_rows + max(SECONDS / self.row, DRAWS * known)
         if candidate.spec is JOINT:
             hopeless = max(self.all_rows, ROWS_AT_FAULT * candidate.least)
@@ -280,12 +175,12 @@ class KernelSelection:
                     other.gradients = max(other.gradients, FEWER * gradients)
 
     def _with_all_rows(self) -> tuple[Target, Adaptation]:
-        target = self._build([AllRows()] * len(self.problems), HAMILTONIAN)
+        target = self.candidates.build([AllRows()] * len(self.problems), HAMILTONIAN)
         log.info(
             f"all {self.n_rows:,} rows are read in every step, for no subset pays: this is at "
             "best some ten times as fast as pm.sample()"
         )
-        return target, self._adaptation(HAMILTONIAN)
+        return target, self.candidates.adaptation(HAMILTONIAN)
 
     def _say(self, best: Candidate, why: str) -> None:
         target = best.built()
@@ -302,6 +197,6 @@ class KernelSelection:
                 moves = "conditional" + " Hamiltonian" * best.spec.gradients
                 log.info(f"{moves} {bright_rows_read(problem, part)}; {why}")
         if best.time is not None:
-            ours = best.time.of_sampling(target, self._adaptation(best.spec))
+            ours = best.time.of_sampling(target, self.candidates.adaptation(best.spec))
             found = self.found_gradients
             log.info(verdict(ours, time_of_nuts(self.problems, target, self.others, found)))

@@ -13,9 +13,10 @@ from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.bound_choice import bright_rows_read
+from pymc_flymc.target.building import build_target
 from pymc_flymc.target.conditionals import WHO
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
-from pymc_flymc.target.target import Target, build_target
+from pymc_flymc.target.target import Target
 
 __all__ = ["check_local", "local_target"]
 

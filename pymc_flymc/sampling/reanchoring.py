@@ -16,6 +16,7 @@ from pymc_flymc.regression.passes import BLOCK, iterate_rows
 from pymc_flymc.regression.regression import Regression, spans_of
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.target.building import target_at
 from pymc_flymc.target.data import design_of
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.shared import SharedArray
@@ -103,7 +104,7 @@ class Anchors:
 
     def target_at(self, anchor: Anchor) -> Target:
         """Build the target with the first one's bounds and kernel at another anchor."""
-        return self.target.at(Problem.of(self._regressions(), anchor), self.resampling)
+        return target_at(self.target, Problem.of(self._regressions(), anchor), self.resampling)
 
     def _anchor(self, chain: FireflyChain, theta: np.ndarray, w: np.ndarray) -> Anchor:
         density = expanded_density(self.target.graph, chain.others.copy())

@@ -5,15 +5,13 @@ from __future__ import annotations
 import functools
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pymc.blocking import PointType, StatsType
 from pymc.model import Model, modelcontext
-from pymc.step_methods.compound import BlockedStep, StepMethodState
-from pymc.step_methods.state import dataclass_state
+from pymc.step_methods.compound import BlockedStep
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.tensor.variable import TensorVariable
 
@@ -24,7 +22,7 @@ from pymc_flymc.bounds.setting import BoundSetting
 from pymc_flymc.checkpoint.folder import Checkpoint
 from pymc_flymc.checkpoint.journal import Journal
 from pymc_flymc.checkpoint.run_identity import check_seeded
-from pymc_flymc.compat.pymc import CONSTRUCTION, ProgressColumns
+from pymc_flymc.compat.pymc import ProgressColumns
 from pymc_flymc.errors import warn
 from pymc_flymc.reading.fingerprint import Fingerprint
 from pymc_flymc.reading.flat import DensityGraph
@@ -35,7 +33,7 @@ from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.bright_rows import advice_on_columns
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
-from pymc_flymc.sampling.reanchoring import Anchors, same_anchor
+from pymc_flymc.sampling.reanchoring import Anchors
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.common_settings import check_common
@@ -44,6 +42,7 @@ from pymc_flymc.steps.killed_chains import watch_chains
 from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.recording import begin_chain, begin_run, keep_run
 from pymc_flymc.steps.running import check_model, warn_of_recording
+from pymc_flymc.steps.saved import Saved
 from pymc_flymc.steps.setup import read
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
@@ -54,20 +53,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FireflyStep"]
 
-#: Attributes that do not travel to other processes.
-_STAYS = CONSTRUCTION, "_chain", "_model", "_fingerprint", "_asked", "_source", "_journal"
 
-
-@dataclass_state
-class FireflyState(StepMethodState):
-    """What a saved sampling state holds; see `FireflyChain.save`."""
-
-    tune: bool
-    tuning: Tuning | None = field(default=None)
-    chain_state: dict[str, Any] | None = field(default=None)
-
-
-class FireflyStep(ProgressColumns, BlockedStep):
+class FireflyStep(Saved, ProgressColumns, BlockedStep):
     """A step method over (parameters, brightness); subclasses say how the parameters move."""
 
     default_blocked = True
@@ -90,7 +77,6 @@ class FireflyStep(ProgressColumns, BlockedStep):
     }
     #: Those of kernels that are not in use.
     _unused: ClassVar[dict[str, float]] = {}
-    _state_class = FireflyState
     _bound_setting: BoundSetting
     _has_warned = False
 
@@ -287,33 +273,3 @@ class FireflyStep(ProgressColumns, BlockedStep):
     def chain(self) -> FireflyChain | None:
         """The running chain, for a look; None before `setup_chain`, and once data have changed."""
         return self._chain
-
-    @property
-    def chain_state(self) -> dict[str, Any] | None:
-        """State of the running chain, a part of `sampling_state`."""
-        return None if self._chain is None else self._chain.save() | {"data": self.data}
-
-    @chain_state.setter
-    def chain_state(self, saved: dict[str, Any] | None) -> None:
-        # The brightness of rows of other data says nothing: such a chain starts again.
-        if saved is None or saved["data"] != self.data:
-            self._chain = None
-            return
-        anchor = saved["anchor"]
-        if self._chain is None or not same_anchor(self._chain.anchor, anchor):
-            self._chain = self.sampler.new_chain(anchor)
-        self._chain.restore(saved)
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Pickle without the model, which holds the data: they travel as a file."""
-        self._refresh(in_place=True)
-        state = {k: v for k, v in self.__dict__.items() if k not in _STAYS}
-        return _rebuild, (type(self), state, self.chain_state)
-
-
-def _rebuild(cls: type, state: dict[str, Any], chain_state: dict[str, Any] | None) -> FireflyStep:
-    step: FireflyStep = object.__new__(cls)
-    step.__dict__.update(state)
-    step._chain = step._model = step._journal = None
-    step.chain_state = chain_state
-    return step

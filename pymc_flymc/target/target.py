@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -13,10 +12,7 @@ import pytensor.tensor as pt
 from pymc_flymc.bounds import (
     AllRows,
     Bound,
-    Problem,
-    Taylor,
     exact_factor,
-    is_expansion,
     row_factor,
 )
 from pymc_flymc.graphs.compilation import (
@@ -28,24 +24,18 @@ from pymc_flymc.graphs.compilation import (
 )
 from pymc_flymc.kernels.density import Jacobian, NativeGraph
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import COMPILING_KERNELS, doing
-from pymc_flymc.target.conditionals import compile_conditionals, find_effects
-from pymc_flymc.target.data import Data, combine_rows, make_alias_tables, make_rows, some_rows
+from pymc_flymc.target.conditionals import compile_conditionals
+from pymc_flymc.target.data import Data
 from pymc_flymc.target.density import collapsed_density
 from pymc_flymc.target.kernel_spec import KernelSpec
-from pymc_flymc.target.resampling import ImplicitResampling, Levels, Resampling
-from pymc_flymc.target.validation import check_preparation, describe
 
-__all__ = ["MOSTLY", "Target", "TargetPart", "build_target"]
+__all__ = ["Target", "TargetPart"]
 
-#: Rows more often bright than this, as expected, are kept bright. They are read less than twice as
-#: often, and hold no parameters back, as a row does that must turn bright before these can move on.
-MOSTLY = 0.5
 #: Evaluations of a density that are timed.
 TIMED = 3
 
@@ -175,12 +165,6 @@ class Target:
         several = () if n == 1 else (n,)
         return self.spec.run_kernel(dtype, *several)
 
-    def at(self, problems: Sequence[Problem], resampling: Resampling) -> Target:
-        """Return the target at another anchor: a pass over the data, and nothing is compiled."""
-        bounds = [part.bound for part in self.parts]
-        kernel = self.n_others, self.spec, self.n_exact
-        return build_target(self.graph, problems, bounds, resampling, *kernel)
-
     def density(self, theta: np.ndarray, statistics: np.ndarray, w_out: np.ndarray) -> float:
         """Log prior and collapsed bounds, or expansions, at theta.
 
@@ -240,84 +224,3 @@ class Target:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.__post_init__()
-
-
-def build_target(
-    graph: DensityGraph,
-    problems: Sequence[Problem],
-    bounds: Sequence[Bound],
-    resampling: Resampling,
-    n_others: int,
-    spec: KernelSpec,
-    n_exact: int = 0,
-) -> Target:
-    """Compute the statistics of bounds and the constants of all rows, in one pass over the data.
-
-    Parameters
-    ----------
-    bounds : sequence of Bound
-        One for each problem.
-    spec : KernelSpec
-    n_exact : int
-        Rows that the kernel treats exactly: those whose remainder may be largest. If more are kept
-        bright, it is all of these.
-
-    Raises
-    ------
-    ValueError
-        If a bound has settings for another number of rows.
-    """
-    effects = find_effects(graph, problems) if spec.local else None
-    with doing("preparing tables of all rows"):
-        parts, data = _tables(problems, bounds, graph.sizes, resampling, spec, n_exact)
-    geometry = problems[0].anchor.geometry
-    return Target(graph, parts, n_others, geometry, data, spec, n_exact, effects)
-
-
-def _tables(
-    problems: Sequence[Problem],
-    bounds: Sequence[Bound],
-    sizes: Sequence[int],
-    resampling: Resampling,
-    spec: KernelSpec,
-    n_exact: int,
-) -> tuple[tuple[TargetPart, ...], Data]:
-    """Return the likelihoods with their bounds, and what there is of each row."""
-    parts, rows, bright = [], [], []
-    chosen = np.empty(0, np.int64)
-    for problem, bound, size in zip(problems, bounds, sizes, strict=True):
-        log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
-        try:
-            if is_expansion(bound):
-                prepared = bound.prepare(problem, log_factor, MOSTLY)
-            else:
-                prepared = bound.prepare(problem, log_factor)
-        except ValueError as error:  # of sizes, say: a bound of a user's own
-            who = describe(bound, problem.likelihood)
-            error.add_note(f"while {who} was prepared for the rows of {problem.name!r}")
-            raise
-        check_preparation(bound, problem, prepared, size, spec.fresh)
-        if spec.exact:
-            rates = prepared.constants[:, ROW.near]
-            # Those kept bright are read at each proposal anyway.
-            n_exact = max(n_exact, int(np.sum(np.isinf(rates))))
-            if n_exact:
-                chosen = np.sort(np.argpartition(-rates, n_exact - 1)[:n_exact])
-            cast(Taylor, bound).exempt(prepared, chosen)
-        expected = float(prepared.bright.sum(dtype=np.float64))
-        known = prepared.statistics, expected, log_factor
-        parts.append(TargetPart(problem.likelihood, bound, *known))
-        rows.append(make_rows(problem.design, prepared.constants, bound))
-        bright.append(prepared.bright)
-    levels, alias, exact = None, None, None
-    if spec.exact:
-        exact = some_rows(rows[0], chosen)
-    if spec.fresh:
-        alias = make_alias_tables(rows[0].constants, bright[0])
-    elif isinstance(resampling, ImplicitResampling) and not isinstance(bounds[0], AllRows):
-        levels = Levels.of(resampling, np.concatenate(bright))
-        if spec.local:
-            sparse = problems[0].design.sparse
-            levels = levels.by_group(sparse.codes[:, 0], sparse.n_columns)
-    lengths = [n + part.n_shared for n, part in zip(sizes, parts, strict=True)]
-    return tuple(parts), Data(combine_rows(rows, lengths), levels, alias, exact)

@@ -8,6 +8,7 @@ from scipy.special import expit
 
 import pymc_flymc.steps.metropolis
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
+from pymc_flymc.sampling import candidates
 from pymc_flymc.sampling import kernel_selection as selections
 from pymc_flymc.sampling.kernel_selection import KernelSelection
 from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun
@@ -91,8 +92,8 @@ def selection(monkeypatch):
 def test_many_bright_rows_hold_back_moves_given_z(selection, monkeypatch):
     gradients, walks = [], []
     for bright in (3.0, 30.0, 300.0):
-        monkeypatch.setattr(selections, "estimate_rows", lambda *_, bright=bright: bright)
-        walk, trajectories = selection._given_z()
+        monkeypatch.setattr(candidates, "estimate_rows", lambda *_, bright=bright: bright)
+        walk, trajectories = selection.candidates.given_z()
         gradients.append(trajectories.gradients)
         walks.append(walk.rows / (selection.each + 2.0 * bright))
     for found in (gradients, walks):  # by as much as there are more bright rows than parameters
@@ -104,13 +105,13 @@ def test_surrogates_are_tried_where_they_can_help(selection, monkeypatch, fault)
     """What makes joint moves fail decides: bright rows, of which a surrogate must treat most."""
     rows = 50.0
     (time, of_law) = (1000.0, 1.0) if fault == "rows" else (1000.0, 800.0)
-    monkeypatch.setattr(selections, "pilot_approximation", lambda *_: Independence(of_law, False))
+    monkeypatch.setattr(candidates, "pilot_approximation", lambda *_: Independence(of_law, False))
     monkeypatch.setattr(
         selections, "pilot_joint_moves", lambda *_: JointPilot(Independence(time, False), rows)
     )
-    joint = selection._joint(Taylor(), rows)
+    joint = selection.candidates.joint(Taylor(), rows)
     joint.target = object()
-    left = selection._surrogates(rows, 0, Taylor())
+    left = selection.candidates.surrogates(rows, 0, Taylor())
     before = [each.rows for each in left]
     assert before[0] == rows and before[-1] == 0.0
     selection._try(joint, None, left)
@@ -166,7 +167,7 @@ def test_a_stuck_surrogate_does_not_make_all_rows_cheap(selection, monkeypatch):
     """Where nothing is accepted, what its trajectories took divided by that says nothing."""
     stuck = PilotRun(1e6, 100.0, 0.0, True)
     monkeypatch.setattr(selections, "pilot_chain", lambda *_: stuck)
-    candidate = selection._surrogates(50.0, 0, Taylor())[0]
+    candidate = selection.candidates.surrogates(50.0, 0, Taylor())[0]
     candidate.target = object()
     before = selection.all_rows
     selection._try(candidate, None, [])

@@ -49,5 +49,5 @@ def in_partitions() -> Iterator[None]:
 def no_row_kept_bright() -> Iterator[None]:
     """Give all rows a bound, also those that are bright nearly always."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pymc_flymc.target.target.MOSTLY", 1.0)
+        patch.setattr("pymc_flymc.target.building.MOSTLY", 1.0)
         yield

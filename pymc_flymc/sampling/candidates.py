@@ -1,0 +1,161 @@
+"""Kernels that may sample a model, and the least that an effective draw costs under each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pymc_flymc.anchor.expanded_density import expanded_density
+from pymc_flymc.bounds import Bound, ExpansionBound, Problem
+from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE, Adaptation
+from pymc_flymc.sampling.adaptation.surrogate import REPEATS
+from pymc_flymc.sampling.bound_choice import estimate_rows, tightest, valid_bounds
+from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost
+from pymc_flymc.sampling.pilot_runs import pilot_approximation
+from pymc_flymc.sampling.time_estimates import PilotTime
+from pymc_flymc.target.building import build_target
+from pymc_flymc.target.kernel_spec import KernelSpec
+from pymc_flymc.target.target import Target
+
+__all__ = ["Candidate", "Candidates"]
+
+#: Metropolis updates given z for an effective draw, per parameter: the least that pilots showed.
+CONDITIONAL_TRANSITIONS = 1.5
+#: Gradients for an effective draw at the fewest: given z, and in a surrogate's trajectory.
+GIVEN_Z, TRAJECTORY = 5.0, 1.0
+#: Shares of the rows that a surrogate may treat exactly.
+SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
+
+
+@dataclass
+class Candidate:
+    """A kernel that may sample the model.
+
+    Attributes
+    ----------
+    spec : KernelSpec
+    what : str
+    build : callable
+        Builds their target.
+    rows : float
+        Cost of an effective draw, in rows, if all goes well, but for gradients.
+    gradient, gradients : float
+        Cost of a gradient, and their number for an effective draw if all goes well.
+    time : PilotTime, optional
+        Of an effective draw, if a pilot run told.
+    """
+
+    spec: KernelSpec
+    what: str
+    build: Callable[[], Target]
+    rows: float = 0.0
+    gradient: float = 0.0
+    gradients: float = 0.0
+    cost: float = np.inf
+    time: PilotTime | None = None
+    target: Target | None = None
+
+    @property
+    def least(self) -> float:
+        """Cost of an effective draw, in rows, if all goes well."""
+        return self.rows + self.gradients * self.gradient
+
+    def built(self) -> Target:
+        """Return the target, built once."""
+        if self.target is None:
+            self.target = self.build()
+        return self.target
+
+
+class Candidates:
+    """Kernels that may sample a model, by what they would read if all goes well.
+
+    Parameters
+    ----------
+    graph : DensityGraph
+    problems : sequence of Problem
+    others : ndarray, shape (F,)
+        Values of the variables of other step methods.
+
+    Attributes
+    ----------
+    n_rows : int
+        Of all likelihoods.
+    each : float
+        Cost of one evaluation of all that is not a row, in rows.
+    """
+
+    def __init__(
+        self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
+    ) -> None:
+        self.graph, self.problems, self.others = graph, problems, others
+        self.n_rows = sum(problem.design.n_rows for problem in problems)
+        self.each = evaluation_cost(problems)
+
+    def given_z(self) -> list[Candidate]:
+        """Return updates of the parameters given z, under the tightest bounds for these."""
+        bounds = [tightest(valid_bounds(problem), problem) for problem in self.problems]
+        pairs = zip(bounds, self.problems, strict=True)
+        bright = sum(estimate_rows(*pair) for pair in pairs)
+        n_parameters = len(self.problems[0].anchor.theta)
+        # Each bright row holds the parameters where they are, with about twice the precision that
+        # the posterior has in its direction: many of them hold back whatever moves given z.
+        held_back = max(1.0, bright / n_parameters)
+        walk = CONDITIONAL_TRANSITIONS * n_parameters * (self.each + 2.0 * bright) * held_back
+        return [
+            Candidate(METROPOLIS, "walks", lambda: self.build(bounds, METROPOLIS), walk),
+            Candidate(
+                HAMILTONIAN,
+                "trajectories given z",
+                lambda: self.build(bounds, HAMILTONIAN),
+                gradient=GRADIENT * self.each + 2.0 * bright,
+                gradients=GIVEN_Z * held_back,
+            ),
+        ]
+
+    def joint(self, taylor: ExpansionBound, rows: float) -> Candidate:
+        """Return joint updates of (theta, z), which read so many rows."""
+        # Their weights vary at least as those of the approximation that thetas come from.
+        density = expanded_density(self.graph, self.others)
+        weighed = pilot_approximation(density, self.problems[0])
+        cost = weighed.autocorrelation_time * (self.each + rows)
+        return Candidate(JOINT, "joint moves", lambda: self.build([taylor], JOINT), cost)
+
+    def surrogates(self, rows: float, kept: int, taylor: ExpansionBound) -> list[Candidate]:
+        """Return surrogates with more and more exact rows.
+
+        Parameters
+        ----------
+        rows : float
+            Those that joint updates would read.
+        kept : int
+            Rows that are kept bright: they are exact in any case.
+        taylor : ExpansionBound
+        """
+        found = []
+        for n_exact in sorted({max(kept, int(share * self.n_rows)) for share in SHARES}):
+            found.append(
+                Candidate(
+                    SURROGATE,
+                    f"surrogate with {n_exact:,} exact rows",
+                    lambda n=n_exact: self.build([taylor], SURROGATE, n),  # type: ignore[misc]
+                    # As if those rows were the brightest: at best, bright always.
+                    max(rows - n_exact, 0.0),
+                    gradient=GRADIENT * self.each + n_exact,
+                    gradients=REPEATS * TRAJECTORY,
+                )
+            )
+        return found
+
+    def adaptation(self, spec: KernelSpec) -> Adaptation:
+        """Return what a kernel learns, with default settings."""
+        adaptation: Adaptation = spec.adaptation(self.problems[0].anchor.geometry, "auto")
+        return adaptation
+
+    def build(self, bounds: Sequence[Bound], spec: KernelSpec, n_exact: int = 0) -> Target:
+        """Build the target of a kernel under bounds, one for each likelihood."""
+        settings = self.adaptation(spec).brightness, len(self.others), spec, n_exact
+        return build_target(self.graph, self.problems, bounds, *settings)

@@ -1,0 +1,70 @@
+"""What is saved of a step: its chain's state, and what travels to other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any
+
+from pymc.step_methods.compound import StepMethodState
+from pymc.step_methods.state import dataclass_state
+
+from pymc_flymc.compat.pymc import CONSTRUCTION
+from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.reanchoring import same_anchor
+from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.tuning import Tuning
+
+__all__ = ["Saved"]
+
+#: Attributes that do not travel to other processes.
+_STAYS = CONSTRUCTION, "_chain", "_model", "_fingerprint", "_asked", "_source", "_journal"
+
+
+@dataclass_state
+class FireflyState(StepMethodState):
+    """What a saved sampling state holds; see `FireflyChain.save`."""
+
+    tune: bool
+    tuning: Tuning | None = field(default=None)
+    chain_state: dict[str, Any] | None = field(default=None)
+
+
+class Saved:
+    """A step whose chain can be saved, and that travels to other processes without the model."""
+
+    _state_class = FireflyState
+    _chain: FireflyChain | None
+    sampler: Sampler
+    data: str
+    _refresh: Callable[..., None]
+
+    @property
+    def chain_state(self) -> dict[str, Any] | None:
+        """State of the running chain, a part of `sampling_state`."""
+        return None if self._chain is None else self._chain.save() | {"data": self.data}
+
+    @chain_state.setter
+    def chain_state(self, saved: dict[str, Any] | None) -> None:
+        # The brightness of rows of other data says nothing: such a chain starts again.
+        if saved is None or saved["data"] != self.data:
+            self._chain = None
+            return
+        anchor = saved["anchor"]
+        if self._chain is None or not same_anchor(self._chain.anchor, anchor):
+            self._chain = self.sampler.new_chain(anchor)
+        self._chain.restore(saved)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle without the model, which holds the data: they travel as a file."""
+        self._refresh(in_place=True)
+        state = {k: v for k, v in self.__dict__.items() if k not in _STAYS}
+        return _rebuild, (type(self), state, self.chain_state)
+
+
+def _rebuild(cls: type, state: dict[str, Any], chain_state: dict[str, Any] | None) -> Any:
+    step: Any = object.__new__(cls)
+    step.__dict__.update(state)
+    step._chain = step._model = step._journal = None
+    step.chain_state = chain_state
+    return step
