@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.sweep.ledger import add_to_ledger, read_ledger
 from tests.sweep.models import MODELS
 from tests.sweep.run import Effort, journal_of, read_results, run_models, run_processes
 from tests.sweep.table import failures, overview, summary, table
@@ -30,6 +31,7 @@ def main() -> int:
     parser.add_argument("--patience", type=float, default=600.0, help="seconds for a combination")
     parser.add_argument("--out", type=Path, default=Path("sweep"), help="folder of the results")
     parser.add_argument("--merge", type=Path, nargs="*", help="folders to report on; runs nothing")
+    parser.add_argument("--ledger", type=Path, help="of earlier parts, which are not run again")
     parser.add_argument("--table", type=Path, help="file for the table, in Markdown")
     parser.add_argument("--only", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -38,13 +40,15 @@ def main() -> int:
     names = [name for name in MODELS if re.search(given.models, name)]
     if given.only:
         own = [name for name in names if name.startswith(f"{given.only}/")]
-        run_models(own, effort, journal_of(given.out, given.only))
+        known = read_ledger(given.ledger) if given.ledger else []
+        run_models(own, effort, journal_of(given.out, given.only), known)
         return 0
     if given.merge is None:
         first, step = map(int, given.shard.split("/"))
         groups = list(dict.fromkeys(name.split("/")[0] for name in names))[first - 1 :: step]
         patterns = {"models": given.models, "pattern": given.pattern}
-        options = [f"--{key}={value}" for key, value in {**sizes, **patterns}.items()]
+        ledger = {"ledger": given.ledger} if given.ledger else {}
+        options = [f"--{key}={value}" for key, value in {**sizes, **patterns, **ledger}.items()]
         until = time.monotonic() + 60.0 * given.minutes
         run_processes(groups, options, given.out, given.jobs, until, given.patience)
     folders = given.merge or [given.out]
@@ -53,6 +57,10 @@ def main() -> int:
         parts = summary(results), overview(results), table(results)
         given.table.write_text("\n\n".join(parts) + "\n")
     print(table(failures(results)), summary(results), sep="\n\n")
+    if given.ledger:
+        add_to_ledger(given.ledger, results)
+        whole = read_ledger(given.ledger)
+        print("with earlier parts", overview(whole), summary(whole), sep="\n\n")
     return bool(failures(results))
 
 

@@ -96,10 +96,15 @@ def run_combination(
     }
 
 
-def run_models(names: Sequence[str], effort: Effort, journal: Path) -> None:
+def run_models(
+    names: Sequence[str],
+    effort: Effort,
+    journal: Path,
+    known: Sequence[dict[str, Any]] = (),
+) -> None:
     """Run the combinations of models that have no result yet, writing down what is under way."""
     pytensor.config.mode = "FAST_COMPILE"  # PyMC's own functions; those of steps are native
-    done = {each["combination"] for each in read_results([journal])}
+    done = {each["combination"] for each in [*known, *read_results([journal])]}
 
     def write(line: dict[str, Any]) -> None:
         with journal.open("a") as file:

@@ -20,9 +20,14 @@ def scores_of(results: Sequence[dict[str, Any]]) -> np.ndarray:
     return np.array([z for each in results for z in each.get("z", {}).values()])
 
 
+def n_scores(results: Sequence[dict[str, Any]]) -> int:
+    """Return the number of scores of all combinations, those of which a ledger has the largest."""
+    return sum(each.get("n_scores", len(each.get("z", {}))) for each in results)
+
+
 def limit_of(results: Sequence[dict[str, Any]]) -> float:
     """Return the score beyond which a combination fails: Bonferroni's, of all scores."""
-    return float(stats.norm.isf(0.5 * FALSE_ALARMS / max(1, len(scores_of(results)))))
+    return float(stats.norm.isf(0.5 * FALSE_ALARMS / max(1, n_scores(results))))
 
 
 def verdict(result: dict[str, Any], limit: float) -> str:
@@ -44,18 +49,22 @@ def failures(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def summary(results: Sequence[dict[str, Any]]) -> str:
     """Say how many combinations there were, and what became of them."""
-    limit, z = limit_of(results), scores_of(results)
+    limit = limit_of(results)
     verdicts = [verdict(each, limit) for each in results]
     counts = {each: verdicts.count(each) for each in dict.fromkeys(verdicts)}
-    beyond = int(np.sum(np.abs(z) > 3.0))
-    good = [each for each in results if verdict(each, limit) == "exact"]
-    mean_square = float(np.mean(scores_of(good) ** 2)) if good else np.nan
-    return (
+    said = (
         f"{len(results)} combinations: "
         + ", ".join(f"{n} {each}" for each, n in counts.items())
-        + f". {len(z)} scores, of which one beyond {limit:.2f} is a failure: {FALSE_ALARMS:.0%} is "
-        "the chance that a sweep of exact samplers has any. Beyond 3.00 are "
-        f"{beyond}, where {2 * stats.norm.sf(3.0) * len(z):.1f} are expected of exact samplers. "
+        + f". {n_scores(results)} scores, of which one beyond {limit:.2f} is a failure: "
+        f"{FALSE_ALARMS:.0%} is the chance that a sweep of exact samplers has any."
+    )
+    if any("n_scores" in each for each in results):  # of a ledger, which has the largest alone
+        return said
+    z, good = scores_of(results), [each for each in results if verdict(each, limit) == "exact"]
+    beyond, expected = int(np.sum(np.abs(z) > 3.0)), 2.0 * stats.norm.sf(3.0) * len(z)
+    mean_square = float(np.mean(scores_of(good) ** 2)) if good else np.nan
+    return (
+        f"{said} Beyond 3.00 are {beyond}, where {expected:.1f} are expected of exact samplers. "
         f"Mean square of the scores of those called exact: {mean_square:.2f}."
     )
 
