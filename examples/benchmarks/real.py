@@ -21,19 +21,27 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 from examples.benchmarks.__main__ import three_digits
 from examples.benchmarks.real_models import MODELS, SIMULATED
 from examples.benchmarks.real_worker import METHODS
 from examples.benchmarks.subprocesses import ONE_THREAD, ROOT
+from examples.palette import look
 
-#: By model and method: what was measured, or None.
-Table = dict[str, dict[str, dict[str, Any] | None]]
+#: By model and method: what was measured, or `over`, the seconds after which it had not ended.
+Table = dict[str, dict[str, dict[str, Any]]]
 DEFAULT = ("auto", "nuts", "nuts, low rank")
+#: In the figure.
+LABELS = {
+    "auto": "FireflyMH()",
+    "nuts": "NUTS",
+    "nuts, low rank": "NUTS, low-rank adaptation",
+}
 
 
-def run(model: str, method: str, folder: Path, seed: int, limit: float) -> dict[str, Any] | None:
-    """Measure in a process of its own; None if it takes longer than the limit.
+def run(model: str, method: str, folder: Path, seed: int, limit: float) -> dict[str, Any]:
+    """Measure in a process of its own; `over` the limit if it takes longer.
 
     Raises
     ------
@@ -56,42 +64,50 @@ def run(model: str, method: str, folder: Path, seed: int, limit: float) -> dict[
                 check=True,
             )
         except subprocess.TimeoutExpired:
-            return None
+            return {"over": limit}
         except subprocess.CalledProcessError as error:
             raise RuntimeError(f"{model} by {method}:\n{error.stderr}") from None
         found: dict[str, Any] = json.loads(out.read_text())
         return found
 
 
-def cell(found: dict[str, Any] | None, limit: float) -> str:
+def cell(found: dict[str, Any]) -> str:
     """One method's seconds, marked if extrapolated, and what was chosen."""
-    if found is None:
-        return f"> {limit:.0f}"
+    if "over" in found:
+        return f"> {found['over']:.0f}"
     if "refused" in found:
         return ""
     text = three_digits(found["seconds"]) + "*" * found.get("extrapolated", False)
     return f"{text} ({found['kernel']})" if "kernel" in found else text
 
 
-def draw(
-    table: dict[str, dict[str, dict[str, Any] | None]], methods: list[str], path: Path
-) -> None:
-    """Draw a dot for each method in a line for each model."""
+def draw(table: Table, methods: list[str], path: Path) -> None:
+    """Draw a marker for each method in a line for each model; arrows have not ended by there."""
     figure, axes = plt.subplots(figsize=(8.0, 0.42 * len(table) + 1.2), layout="constrained")
     for method in methods:
-        points = [
-            (found["seconds"], i)
-            for i, line in enumerate(table.values())
-            if (found := line[method]) is not None and "seconds" in found
-        ]
-        axes.plot(*zip(*points, strict=True), "o", label=method, alpha=0.8)
-    axes.set_yticks(range(len(table)), list(table))
+        label = LABELS.get(method, method)
+        own = look(label)
+        found = [(line[method], i) for i, line in enumerate(table.values()) if method in line]
+        ended = [(each["seconds"], i) for each, i in found if "seconds" in each]
+        over = [(each["over"], i) for each, i in found if "over" in each]
+        style: dict[str, Any] = {"color": own.colour, "ls": "", "ms": 8}
+        axes.plot(*np.reshape(ended, (-1, 2)).T, own.marker or "o", label=label, **style)
+        for seconds, i in over:
+            axes.annotate(
+                "",
+                (1.7 * seconds, i),
+                (seconds, i),
+                arrowprops={"arrowstyle": "->", "color": own.colour, "lw": 2},
+            )
+    axes.set_yticks(range(len(table)), list(table), fontsize=11)
     axes.invert_yaxis()
     axes.set_xscale("log")
-    axes.set_xlabel("processor seconds from a built model to 400 effective draws")
+    axes.set_xlabel("processor seconds from a built model to 400 effective draws", fontsize=11)
     axes.grid(axis="x", alpha=0.3)
-    axes.legend()
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=11)
     figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def main() -> None:
@@ -115,11 +131,11 @@ def main() -> None:
             line[method] = run(model, method, *settings)
             if kept:
                 kept.write_text(json.dumps(table, indent=1))
-        cells = [cell(line[method], options.limit) for method in options.methods]
+        cells = [cell(line[method]) for method in options.methods]
         print(f"| {model} |", " | ".join(cells), "|", flush=True)
     table = {model: table[model] for model in models}
     for model, line in table.items():
-        if (found := line.get("auto")) is not None:
+        if "said" in (found := line.get("auto", {})):
             print(f"{model}: {found['said']}")
     if options.figure:
         draw(table, options.methods, options.figure)
