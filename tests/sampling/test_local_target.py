@@ -8,6 +8,7 @@ import pytest
 
 from pymc_flymc import ExplicitResampling, FireflyMH, Taylor
 from pymc_flymc.errors import UnsupportedModelError
+from tests.support.native import jacobian_of
 from tests.support.steps import advance, begin
 
 N, G = 60, 6
@@ -112,6 +113,30 @@ def test_effects_of_columns_in_any_order():
     target, theta = step.target, np.arange(2.0 + G)
     w = target.coefficients(theta, target.statistics)
     np.testing.assert_array_equal(w[-G:], theta[target.effects])
+
+
+def test_groups_without_rows():
+    """Of so many groups that effects are wide elements: those without rows are global parameters.
+
+    Their coordinates have the covariance that the geometry says.
+    """
+    n, g, empty = 1200, 400, [7, 90]
+    group = np.setdiff1d(np.arange(g), empty)[np.arange(n) % (g - len(empty))]
+    rng = np.random.default_rng(6)
+    with pm.Model() as model:
+        tau = pm.LogNormal("tau", -0.5, 0.3)
+        a = pm.Normal("a", pm.Normal("mu", 0.0, 1.0), tau, shape=g)
+        pm.Bernoulli("y", logit_p=a[group], observed=rng.integers(0, 2, n))
+    with model:
+        step = FireflyMH(kernel="local")
+    assert len(step.target.effects) == g - len(empty)
+    advance(step, begin(step, model, tune=0), 2)
+    chain = step.chain
+    others, factor = chain.plan.others, chain.kernel_parameters.factor
+    assert np.isin(others, chain.geometry.wide).sum() == len(empty)
+    jacobian = jacobian_of(chain.geometry)[others]
+    expected = jacobian @ jacobian.T
+    np.testing.assert_allclose(factor @ factor.T, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_a_chain_goes_on_from_its_state(step):

@@ -76,8 +76,15 @@ class LocalChain(FireflyChain):
 
     def _set_coordinates(self) -> None:
         geometry, others = self.geometry, self.plan.others
-        places = np.searchsorted(geometry.dense, others)
-        factor = geometry.factor[places]
+        # Most are dense. An effect of a group without rows has no column, and may be a wide one.
+        is_wide = np.isin(others, geometry.wide)
+        places = np.searchsorted(geometry.dense, others[~is_wide])
+        wide = np.searchsorted(geometry.wide, others[is_wide])
+        m = len(geometry.dense)
+        factor = np.zeros((len(others), m + len(wide)))
+        factor[~is_wide, :m] = geometry.factor[places]
+        factor[is_wide, :m] = -geometry.coupling[:, wide].T @ geometry.factor
+        factor[is_wide, m:] = np.diag(geometry.scale[wide])
         self.kernel_parameters.centre[:] = geometry.centre[others]
         self.kernel_parameters.factor[:] = np.linalg.cholesky(factor @ factor.T)
 
