@@ -17,6 +17,7 @@ from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import accept_given_z, copy, finite_or_minus_inf, run_type
 from pymc_flymc.kernels.sweeps import NONE, Plan, begin, sweep
 from pymc_flymc.kernels.trajectory import (
+    LARGEST_KICK,
     Dynamics,
     density_and_gradient,
     density_and_gradient_at,
@@ -83,7 +84,16 @@ def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
     for i in range(bright.count[0]):
         log_density += bright.log_factor[i]
     arguments = (posterior, dynamics, chain, bright, scratch)
-    log_ratio = simulate(rng, log_density_given_z, arguments, log_density, dynamics, chain, scratch)
+    log_ratio = simulate(
+        rng,
+        log_density_given_z,
+        arguments,
+        log_density,
+        LARGEST_KICK,
+        dynamics,
+        chain,
+        scratch,
+    )
     if -rng.standard_exponential() < log_ratio:
         accept_given_z(chain, dynamics.log_density_new[0], bright)
         copy(dynamics.gradient_new, dynamics.gradient)

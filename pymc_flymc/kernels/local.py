@@ -179,8 +179,18 @@ def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
     arguments = (posterior, groups, proposals, chain, bright, scratch)
     copy(chain.v, chain.v_new)
     log_density = log_density_of_globals(*arguments)
+    # Kicks without a limit: effects that follow a small scale make forces large where they have to
+    # be followed, and with a limit chains were held off from that tail.
+    largest_kick = np.inf
     log_ratio = simulate(
-        rng, log_density_of_globals, arguments, log_density, proposals.dynamics, chain, scratch
+        rng,
+        log_density_of_globals,
+        arguments,
+        log_density,
+        largest_kick,
+        proposals.dynamics,
+        chain,
+        scratch,
     )
     if -rng.standard_exponential() < log_ratio:
         accept_given_z(chain, proposals.dynamics.log_density_new[0], bright)

@@ -41,6 +41,7 @@ from pymc_flymc.kernels.posterior import (
 from pymc_flymc.kernels.records import Int32Vector, Vector
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.trajectory import (
+    LARGEST_KICK,
     Dynamics,
     density_and_gradient_at,
     new_dynamics,
@@ -159,7 +160,16 @@ def update_walker(rng, posterior, surrogate, proposals, scratch):
     copy(dynamics.kept, dynamics.force)
     arguments = (posterior, surrogate, dynamics, walker, scratch)
     before = walker.log_density[0]
-    log_ratio = simulate(rng, log_surrogate, arguments, before, dynamics, walker, scratch)
+    log_ratio = simulate(
+        rng,
+        log_surrogate,
+        arguments,
+        before,
+        LARGEST_KICK,
+        dynamics,
+        walker,
+        scratch,
+    )
     proposals.acceptance[2] += 1.0
     proposals.acceptance[3] += np.exp(min(0.0, log_ratio))
     if -rng.standard_exponential() < log_ratio:

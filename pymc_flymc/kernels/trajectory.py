@@ -23,6 +23,7 @@ from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.step_size import StepSize, adapt_step, new_step_size
 
 __all__ = [
+    "LARGEST_KICK",
     "Dynamics",
     "density_and_gradient",
     "density_and_gradient_at",
@@ -37,7 +38,7 @@ MAX_STEPS = 256
 #: normal posterior any would be accepted. In a skewed one, proposals from the tail may be
 #: accepted so rarely, and others so often, that the mean says nothing; two kicks are safer.
 LARGEST = 1.25
-#: Largest change of a coordinate of the momentum, which is N(0, 1), in half a step.
+#: Largest change of a coordinate of the momentum, which is N(0, 1), in half a step given z.
 LARGEST_KICK = 1.5
 
 
@@ -177,7 +178,7 @@ def draw_steps(rng, dynamics):
 
 
 @kernel_part(inline="always")
-def kick(step, force):
+def kick(step, force, largest):
     """Return the change of a coordinate of the momentum in half a step, by the force on it.
 
     Where a density falls off much faster than elsewhere, as the likelihood of a category without
@@ -186,11 +187,11 @@ def kick(step, force):
     any function of the position: volume is kept and trajectories are their own way back. It has no
     effect on steps that are small beside the force.
     """
-    return min(max(0.5 * step * force, -LARGEST_KICK), LARGEST_KICK)
+    return min(max(0.5 * step * force, -largest), largest)
 
 
 @kernel_part(inline="always")
-def simulate(rng, log_density_at, arguments, log_density, dynamics, chain, scratch):
+def simulate(rng, log_density_at, arguments, log_density, largest, dynamics, chain, scratch):
     """Follow a trajectory from chain.v to chain.v_new. Returns its log acceptance ratio.
 
     Parameters
@@ -200,6 +201,8 @@ def simulate(rng, log_density_at, arguments, log_density, dynamics, chain, scrat
         chain.v_new, and writes `dynamics.force` there.
     log_density : float
         At chain.v, where `dynamics.force` is to begin with.
+    largest : float
+        Largest kick of a coordinate of the momentum.
     """
     n_steps, step = draw_steps(rng, dynamics)
     momentum, force = dynamics.momentum, dynamics.force
@@ -216,7 +219,7 @@ def simulate(rng, log_density_at, arguments, log_density, dynamics, chain, scrat
     for i in range(n_steps):
         for j in range(momentum.shape[0]):
             x = chain.v_new[j]
-            p = momentum[j] + kick(step, force[j] + pull * x)
+            p = momentum[j] + kick(step, force[j] + pull * x, largest)
             chain.v_new[j] = cosine * x + sine * p
             momentum[j] = cosine * p - pull * sine * x
         after = log_density_at(*arguments)
@@ -226,7 +229,7 @@ def simulate(rng, log_density_at, arguments, log_density, dynamics, chain, scrat
             break
         dynamics.n_steps[0] += 1.0
         for j in range(momentum.shape[0]):
-            momentum[j] += kick(step, force[j] + pull * chain.v_new[j])
+            momentum[j] += kick(step, force[j] + pull * chain.v_new[j], largest)
         if i == n_steps - 1:
             log_ratio = finite_or_minus_inf(after - kinetic_energy(momentum) - before, scratch)
     if dynamics.gain[0] > 0.0:

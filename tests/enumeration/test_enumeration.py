@@ -217,13 +217,13 @@ MUTANTS = {
     ),
     "a limit on the force in the second half of a step alone": (
         "kernels/trajectory.py",
-        "momentum[j] + kick(step, force[j] + pull * x)",
+        "momentum[j] + kick(step, force[j] + pull * x, largest)",
         "momentum[j] + 0.5 * step * (force[j] + pull * x)",
         "langevin",
     ),
     "a limit on the force in the first half of a step alone": (
         "kernels/trajectory.py",
-        "momentum[j] += kick(step, force[j] + pull * chain.v_new[j])",
+        "momentum[j] += kick(step, force[j] + pull * chain.v_new[j], largest)",
         "momentum[j] += 0.5 * step * (force[j] + pull * chain.v_new[j])",
         "hamiltonian",
     ),
