@@ -9,10 +9,10 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.kept_rows import keep_bright
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
 from pymc_flymc.bounds.radius import chi_moment
 from pymc_flymc.bounds.remainder import Expansion, near_and_beyond, remainder
-from pymc_flymc.kernels.dark_rates import FLOOR
 from pymc_flymc.kernels.layout import POWERS, ROW, Powers
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import (
@@ -31,7 +31,6 @@ __all__ = [
     "Packed",
     "Taylor",
     "cubic_form",
-    "keep_bright",
     "table_of",
 ]
 
@@ -272,35 +271,6 @@ def table_of(near: np.ndarray, beyond: np.ndarray, eta: np.ndarray, y: np.ndarra
     outcome, *row_data = y.reshape(len(y), -1).T
     columns = [near, beyond, outcome, *eta.T, *row_data]
     return np.column_stack([np.asarray(each, np.float64) for each in columns])
-
-
-def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
-    """Keep rows bright, in place, and raise what multiplies the rates of all others.
-
-    Parameters
-    ----------
-    constants : ndarray, shape (N, R)
-        In the places of `ROW` or `PARTS_ROW`.
-    bright : ndarray, shape (N,)
-        Expected probabilities of being bright.
-    keep : float
-        Rows with a larger one are kept bright.
-    """
-    rows = bright > keep
-    for column in (ROW.near, ROW.beyond):
-        constants[rows, column] = 0.0
-        raise_to_floor(constants[:, column])
-    constants[rows, ROW.near] = np.inf
-    bright[rows] = 1.0
-
-
-def raise_to_floor(multipliers: np.ndarray) -> None:
-    """Raise what multiplies a power in rows' rates, in place, to `FLOOR` of the sum, or leave zero.
-
-    A larger rate is as good a bound.
-    """
-    floor = FLOOR * multipliers.sum()
-    multipliers[(multipliers > 0.0) & (multipliers < floor)] = floor
 
 
 def cubic_form(x: RowMatrix, third: np.ndarray) -> np.ndarray:

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.kept_rows import keep_bright
 from pymc_flymc.bounds.parts import Parts, parts_of
 from pymc_flymc.bounds.remainder import Expansion, finite, remainder
-from pymc_flymc.bounds.taylor import keep_bright
 from pymc_flymc.graphs.parts import ShareParts
 from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
 from pymc_flymc.kernels.native import NativeFunction

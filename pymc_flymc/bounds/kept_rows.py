@@ -1,0 +1,39 @@
+"""Rows that are kept bright, and the least rates of all others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pymc_flymc.kernels.dark_rates import FLOOR
+from pymc_flymc.kernels.layout import ROW
+
+__all__ = ["keep_bright"]
+
+
+def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
+    """Keep rows bright, in place, and raise what multiplies the rates of all others.
+
+    Parameters
+    ----------
+    constants : ndarray, shape (N, R)
+        In the places of `ROW` or `PARTS_ROW`.
+    bright : ndarray, shape (N,)
+        Expected probabilities of being bright.
+    keep : float
+        Rows with a larger one are kept bright.
+    """
+    rows = bright > keep
+    for column in (ROW.near, ROW.beyond):
+        constants[rows, column] = 0.0
+        _raise_to_floor(constants[:, column])
+    constants[rows, ROW.near] = np.inf
+    bright[rows] = 1.0
+
+
+def _raise_to_floor(multipliers: np.ndarray) -> None:
+    """Raise what multiplies a power in rows' rates, in place, to `FLOOR` of the sum, or leave zero.
+
+    A larger rate is as good a bound.
+    """
+    floor = FLOOR * multipliers.sum()
+    multipliers[(multipliers > 0.0) & (multipliers < floor)] = floor
