@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from examples.benchmarks.noise import NOISE
+
 LIKELIHOODS = (
     "logistic",
     "normal",
@@ -32,6 +34,7 @@ LIKELIHOODS = (
     "groups-poisson",
     "groups-probit",
     "slopes",
+    *NOISE,
 )
 #: Classes of the softmax regression, if nothing else is said.
 CLASSES = 3
@@ -110,7 +113,9 @@ class Problem:
                 pm.OrderedLogistic("y", eta, cutpoints, observed=self.y, compute_p=False)
                 return model
             beta = pm.Normal("beta", 0, 1, shape=n_columns)
-            if self.likelihood == "robust":
+            if self.likelihood in NOISE:
+                NOISE[self.likelihood].observe(self.X @ beta, self.X, self.y)
+            elif self.likelihood == "robust":
                 nu, sigma = pm.Gamma("nu", 2, 0.1), pm.HalfNormal("sigma", 2)
                 pm.StudentT("y", nu=nu, mu=self.X @ beta, sigma=sigma, observed=self.y)
             elif self.likelihood == "normal":
@@ -204,7 +209,9 @@ def synthetic(
     sd = {"logistic": 3.0} | dict.fromkeys(COUNTS, 0.5)
     eta = X @ (rng.normal(size=n_columns) * sd.get(likelihood, 1.0) / np.sqrt(n_columns))
     group = None
-    if likelihood in ("robust", "quantile"):
+    if likelihood in NOISE:
+        y = NOISE[likelihood].simulate(eta, X, rng)
+    elif likelihood in ("robust", "quantile"):
         y = eta + 0.7 * rng.standard_t(4, size=n_rows)
     elif likelihood == "normal":
         y = eta + 0.7 * rng.normal(size=n_rows)
