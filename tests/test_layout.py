@@ -26,6 +26,8 @@ ORDER = (
     "target",
     "agreement",
     "sampling",
+    "run_numbers",
+    "run_advice",
     "run_report",
     "out_of_core",
     "checkpoint",

@@ -1,5 +1,7 @@
 """What a run says of itself from what is saved of it: advice where something is wrong only."""
 
+import re
+
 import arviz as az
 import numpy as np
 import pytest
@@ -98,13 +100,76 @@ def test_what_is_wrong_is_said(changed, said):
     assert said in advice
 
 
-def test_chains_that_have_not_converged():
+def drifting(draws):
+    """Chains that wander from one place to another in one parameter, each in its own way."""
+    draws = draws.copy()
+    draws[..., 1] += np.linspace(0.0, 4.0, DRAWS) * np.array([1.0, -1.0, 2.0, -2.0])[:, None]
+    return draws
+
+
+@pytest.mark.parametrize(
+    ("changed", "remedy"),
+    [
+        ({}, "take FireflyHMC()"),
+        (GIVEN_Z, "take FireflyHMC()"),
+        (GIVEN_Z | {"n_steps": 5, "n_bright": 0.2 * ROWS}, "FireflyHMC(bound=None)"),
+        (GIVEN_Z | {"n_steps": 5, "n_rows": 100, "n_bright": 100}, "leave out step="),
+    ],
+)
+def test_chains_that_have_not_converged(changed, remedy):
+    advice, *_ = report(run_of(drifting(normal_draws()), **changed)).advice
+    assert "have not converged, beta[income] last of all (R-hat " in advice
+    assert remedy in advice and "draws=2000, tune=2000" in advice and "non-centred" not in advice
+
+
+def test_trajectories_have_no_other_kernel_to_take_but_for_many_effects():
+    run = GIVEN_Z | {"n_steps": 5}
+    (advice,) = report(run_of(drifting(normal_draws()), **run)).advice
+    assert "Firefly" not in advice
+    many = np.concatenate([drifting(normal_draws())] + [normal_draws()] * 100, axis=-1)
+    idata = run_of(many[..., :3], **run)
+    idata["posterior"] = (
+        idata["posterior"].to_dataset().assign(effect=(("chain", "draw", "group"), many))
+    )
+    (advice,) = report(idata).advice
+    assert "kernel='local'" in advice
+
+
+def test_chains_in_different_modes():
     apart = normal_draws()
-    apart[0, :, 1] += 3.0
+    apart[0, :, 1] += 30.0
     (advice,) = report(run_of(apart)).advice
-    assert "have not converged, beta[income] last of all" in advice and "FireflyHMC()" in advice
-    (advice,) = report(run_of(apart, **GIVEN_Z | {"n_steps": 5})).advice
-    assert "draws=4000, tune=2000" in advice and "FireflyHMC()" not in advice
+    assert "settled in different places, by beta[income]" in advice and "several modes" in advice
+
+
+def test_how_many_more_draws():
+    """An effective draw in ten: a chain has fifty of 500, and needs twice as many draws."""
+    draws = np.repeat(normal_draws()[:, :50], 10, axis=1)
+    (advice,) = report(run_of(draws)).advice
+    assert "too few draws of beta[" in advice
+    effective, draws = (
+        int(number.replace(",", ""))
+        for number in re.search(r"([\d,]+) effective.* draws=(\d+)\.", advice).groups()
+    )
+    # Rounded up to two digits; R-hat may want more than the effective sample size does.
+    assert effective == pytest.approx(200, rel=0.3)
+    assert draws >= DRAWS * 100 * CHAINS / effective
+
+
+@pytest.mark.parametrize("is_computed", [False, True])
+def test_effects_with_a_centre(is_computed):
+    """Those that the model computes from others, without one, need no advice."""
+    rng = np.random.default_rng(2)
+    log_tau = drifting(normal_draws())[..., 1:2] / 4.0
+    z = rng.standard_normal((CHAINS, DRAWS, 40))
+    idata = run_of(np.concatenate([log_tau] * 3, axis=-1))
+    values = {"tau": np.exp(log_tau[..., 0]), "effect": np.exp(log_tau) * z}
+    values |= {"z": z} if is_computed else {}
+    dims = "chain", "draw", "group"
+    arrays = {name: (dims[: value.ndim], value) for name, value in values.items()}
+    idata["posterior"] = idata["posterior"].to_dataset().drop_vars("beta").assign(arrays)
+    (advice,) = report(idata).advice
+    assert ("write effect as tau * z" in advice) is not is_computed
 
 
 def test_the_slowest_parameter_and_its_rows():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from pymc.sampling.mcmc import sample
+from pymc.stats.convergence import WarningType
 from pymc.step_methods.compound import BlockedStep
 from pytensor.graph.rewriting.basic import in2out
 from rich.progress import TextColumn
@@ -26,6 +27,7 @@ __all__ = [
     "MixtureRV",
     "ProgressColumns",
     "arguments_of_sample",
+    "checked_draws",
     "printed_name",
 ]
 
@@ -71,6 +73,39 @@ def arguments_of_sample() -> Mapping[str, Any] | None:
     while frame.f_back is not None and frame.f_code is not sample.__code__:
         frame = frame.f_back
     return frame.f_locals if frame.f_code is sample.__code__ else None
+
+
+_checked = "what would help chains that have not converged is said by report() alone"
+_sample_return = private("pymc.sampling.mcmc:_sample_return", _checked)
+require(
+    {"idata", "warns"} <= set(_sample_return.__code__.co_varnames),
+    "_sample_return's variables idata and warns",
+    _checked,
+)
+
+
+def checked_draws(message: str) -> Any:
+    """Return the draws of all chains of which PyMC is saying that they have not converged.
+
+    PyMC 6.4 has no call to a step once all chains have ended. It checks their draws in a frame that
+    also logs what is wrong with them.
+
+    Parameters
+    ----------
+    message : str
+        What is being logged.
+
+    Returns
+    -------
+    DataTree or None
+        None if this is something else, or not the last of what is logged on the chains.
+    """
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code is not _sample_return.__code__:
+        frame = frame.f_back
+    warns = frame.f_locals.get("warns", ()) if frame.f_code is _sample_return.__code__ else ()
+    on_chains = [each.message for each in warns if each.kind is WarningType.CONVERGENCE]
+    return frame.f_locals["idata"] if on_chains[-1:] == [message] else None
 
 
 def printed_name(op: Any) -> str | None:

@@ -37,6 +37,7 @@ from pymc_flymc.sampling.reanchoring import Anchors
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.common_settings import check_common
+from pymc_flymc.steps.end_of_run import advise_at_the_end
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
 from pymc_flymc.steps.killed_chains import watch_chains
 from pymc_flymc.steps.lifetime import end_with_parent
@@ -175,6 +176,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         """Warn of variables as long as the data that are recorded; watch the chains' processes."""
         warn_of_recording(self._per_row)
         watch_chains()
+        advise_at_the_end()
 
     @abstractmethod
     def _choose(

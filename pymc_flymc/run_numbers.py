@@ -1,0 +1,191 @@
+"""Numbers of a run: what it read, how it moved, and how its slowest parameters did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pymc_flymc.sampling.time_estimates import evenly, gradients_given
+
+__all__ = ["Run"]
+
+#: Scalar parameters that are looked at, of more an even choice; and those whose correlations are.
+LOOKED_AT, CORRELATED = 1000, 50
+#: Draws, effective ones of the slowest parameter, for each parameter whose correlations are taken.
+DRAWS_EACH = 20.0
+#: R-hat of a chain's halves below which it has settled, wherever that is.
+SETTLED = 1.05
+#: Fewer effects have no scale to speak of; a scale and the spread of its effects have logarithms
+#: that correlate by more than this.
+FEWEST_EFFECTS, TIED = 5, 0.5
+
+
+class Run:
+    """What a run did, of its draws and their statistics.
+
+    Parameters
+    ----------
+    idata : DataTree
+        As of `report`.
+
+    Attributes
+    ----------
+    n_chains, n_draws, n_rows, n_parameters : int
+        Draws are those of each chain; parameters are scalars.
+    names : list of str
+        Of the parameters that are looked at, L of them.
+    r_hats : ndarray, shape (L,)
+        NaN for what is constant.
+    slowest : int
+        Place in `names` of the parameter with the fewest effective draws.
+    effective : float
+        Those, of all chains.
+    bright, accept : float
+        Mean number of bright rows, and mean acceptance rate.
+    read : float
+        Rows read for an effective draw.
+    nuts_gradients : float
+        That NUTS takes for an effective draw.
+
+    Raises
+    ------
+    ValueError
+        If it was not sampled by a step of this package.
+    """
+
+    def __init__(self, idata: Any) -> None:
+        stats: Any = idata["sample_stats"] if "sample_stats" in idata.children else None
+        if stats is None or "likelihood_queries" not in stats:
+            raise ValueError(
+                "report() is for draws of a Firefly step: this object's sample_stats have no "
+                "likelihood_queries. Give it what pm.sample(step=FireflyMH()) returned"
+            )
+        import arviz as az  # takes a second, which who only samples need not wait
+
+        self._stats, self._posterior = stats, idata["posterior"]
+        self.names, self.n_parameters, self._draws = _parameters(self._posterior)
+        self.n_chains, self.n_draws, _ = self._draws.shape
+        with np.errstate(invalid="ignore"):  # of what is constant both are NaN
+            effective = np.atleast_1d(az.ess(self._draws))
+            self.r_hats = np.atleast_1d(az.rhat(self._draws))
+        self.slowest = int(np.argmin(np.where(np.isfinite(effective), effective, np.inf)))
+        self.effective = float(effective[self.slowest])
+        self.n_rows = int(self.mean("n_rows"))
+        self.bright, self.accept = self.mean("n_bright"), self.mean("accept")
+        self.read = float(self.of("likelihood_queries").sum()) / self.effective
+        most = int(min(CORRELATED, self.effective / DRAWS_EACH))
+        self.nuts_gradients = _gradients(self._draws, most)
+
+    def of(self, name: str) -> np.ndarray:
+        """Return a statistic of all draws, shape (chains, draws)."""
+        return np.asarray(self._stats[name], dtype=np.float64)
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a statistic."""
+        return float(self.of(name).mean())
+
+    @property
+    def seconds(self) -> float | None:
+        """What sampling took, where that is on record."""
+        return self._stats.attrs.get("sampling_time")  # type: ignore[no-any-return]
+
+    @property
+    def follows_trajectories(self) -> bool:
+        """Whether there were gradients."""
+        return "n_steps" in self._stats and bool(self.of("n_steps").any())
+
+    @property
+    def has_slices(self) -> bool:
+        """Whether parameters were updated by slices."""
+        return "slice_width" in self._stats
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether brightness was drawn together with the parameters."""
+        return bool(np.isfinite(self.of("log_weight")).any())
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether no row was ever dark."""
+        return self.bright == self.n_rows
+
+    @property
+    def nuts_rows(self) -> float:
+        """Rows that NUTS would have read for an effective draw."""
+        return self.nuts_gradients * self.n_rows
+
+    @property
+    def worst(self) -> int:
+        """Place in `names` of the parameter with the largest R-hat."""
+        known = np.isfinite(self.r_hats).any()
+        return int(np.nanargmax(self.r_hats)) if known else self.slowest
+
+    def chains_have_settled(self) -> bool:
+        """Return whether each chain has settled, by the R-hat of its halves for the worst one."""
+        draws = self._draws[..., self.worst]
+        half = self.n_draws // 2
+        halves = np.stack([draws[:, :half], draws[:, -half:]]) if half > 1 else draws[None]
+        between, within = halves.mean(axis=-1).var(axis=0, ddof=1), halves.var(axis=-1).mean(axis=0)
+        return half > 1 and bool((between < (SETTLED**2 - 1.0) * within).all())
+
+    def centred_effects(self) -> tuple[str, str] | None:
+        """Return names of effects and of the scale that their spread follows, None if none does.
+
+        The spread of effects that are written without a centre is known beforehand. Variables that
+        the model computes as a product with the scale are no parameters.
+        """
+        columns = {name: _values(v) for name, v in self._posterior.data_vars.items()}
+        scales = {k: v[..., 0] for k, v in columns.items() if v.shape[2] == 1 and (v > 0).all()}
+        effects = {k: v for k, v in columns.items() if v.shape[2] >= FEWEST_EFFECTS}
+        best, found = TIED, None
+        for scale, s in scales.items():
+            for name, v in effects.items():
+                products = (s[..., None] * other for other in effects.values())
+                if any(np.shape(each) == v.shape and np.allclose(each, v) for each in products):
+                    continue
+                spread = v.std(axis=-1)
+                if s.std() == 0.0 or not (spread > 0.0).all() or spread.std() == 0.0:
+                    continue
+                tied = np.corrcoef(np.log(s).ravel(), np.log(spread).ravel())[0, 1]
+                if tied > best:
+                    best, found = tied, (str(name), str(scale))
+        return found
+
+
+def _values(variable: Any) -> np.ndarray:
+    """Return draws of a variable's elements, or of an even choice: (chains, draws, L)."""
+    values = variable.transpose("chain", "draw", ...).to_numpy()
+    flat = values.reshape(*values.shape[:2], -1)
+    return flat[..., evenly(flat.shape[-1], LOOKED_AT)]
+
+
+def _parameters(posterior: Any) -> tuple[list[str], int, np.ndarray]:
+    """Return names of scalar parameters, how many there are, and draws, (chains, draws, L)."""
+    variables = list(posterior.data_vars.values())
+    draws = [v.transpose("chain", "draw", ...).to_numpy() for v in variables]
+    flat = [each.reshape(*each.shape[:2], -1) for each in draws]
+    ends = np.cumsum([each.shape[-1] for each in flat])
+    names, columns = [], []
+    for number in evenly(int(ends[-1]), LOOKED_AT):
+        i = int(np.searchsorted(ends, number, side="right"))
+        element = int(number - ends[i] + flat[i].shape[-1])
+        columns.append(flat[i][..., element])
+        names.append(_name(variables[i], np.unravel_index(element, draws[i].shape[2:])))
+    return names, int(ends[-1]), np.stack(columns, axis=-1)
+
+
+def _name(variable: Any, at: tuple[Any, ...]) -> str:
+    """Name an element of a variable by its coordinates, such as "beta[age]"."""
+    dims = [dim for dim in variable.dims if dim not in ("chain", "draw")]
+    labels = [str(variable[dim].to_numpy()[k]) for dim, k in zip(dims, at, strict=True)]
+    return f"{variable.name}[{', '.join(labels)}]" if labels else str(variable.name)
+
+
+def _gradients(draws: np.ndarray, most: int) -> float:
+    """Gradients that NUTS takes for an effective draw, by the correlations of draws."""
+    flat = draws.reshape(-1, draws.shape[-1])
+    flat = flat[:, flat.std(axis=0) > 0.0]
+    if flat.shape[1] < 2 or most < 2:
+        return gradients_given(np.eye(1))
+    return gradients_given(np.corrcoef(flat[:, evenly(flat.shape[1], most)], rowvar=False))

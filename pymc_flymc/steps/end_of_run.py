@@ -1,0 +1,44 @@
+"""Says what would help when PyMC says that chains have not converged."""
+
+from __future__ import annotations
+
+import logging
+
+from pymc.stats.convergence import run_convergence_checks
+
+from pymc_flymc.compat.pymc import checked_draws
+from pymc_flymc.reporting import log
+from pymc_flymc.run_advice import advice_on_run
+from pymc_flymc.run_numbers import Run
+
+__all__ = ["advise_at_the_end"]
+
+#: Sentences that are said unasked; `report` has all.
+MOST = 2
+
+
+class _Advice(logging.Handler):
+    """Follows PyMC's warnings on all chains by what `report` advises.
+
+    A chain's own warnings, which PyMC has shown when it ended, are not repeated.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say it. Draws are not lost for an error in that."""
+        if record.name != run_convergence_checks.__module__:
+            return
+        try:
+            idata = checked_draws(record.getMessage())
+            if idata is None or "likelihood_queries" not in idata["sample_stats"]:
+                return
+            for sentence in list(advice_on_run(Run(idata)))[:MOST]:
+                log.warning(sentence)
+        except Exception:
+            self.handleError(record)
+
+
+def advise_at_the_end() -> None:
+    """Have what would help said after PyMC's warnings, if it warns at the end of a run."""
+    logger = logging.getLogger("pymc")
+    if not any(isinstance(handler, _Advice) for handler in logger.handlers):
+        logger.addHandler(_Advice())
