@@ -1,24 +1,29 @@
-"""Exact Bayesian inference on tall data: Firefly Monte Carlo for PyMC."""
+"""Exact Bayesian inference on tall data: Firefly Monte Carlo for PyMC.
+
+What is public is imported when it is first asked for, so that `import pymc_flymc` costs next to
+nothing: numba and SciPy's parts take longer than PyMC itself.
+"""
 
 import warnings
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pymc_flymc.bounds import (
-    Bohning,
-    FreeJaakkolaJordan,
-    JaakkolaJordan,
-    JebaraChoromanska,
-    ScaledTaylor,
-    Tangent,
-    Taylor,
-)
-from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.reading.weights import weighted
-from pymc_flymc.run_report import report
-from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
-from pymc_flymc.target.resampling import ExplicitResampling, ImplicitResampling
+if TYPE_CHECKING:
+    from pymc_flymc.bounds import (
+        Bohning,
+        FreeJaakkolaJordan,
+        JaakkolaJordan,
+        JebaraChoromanska,
+        ScaledTaylor,
+        Tangent,
+        Taylor,
+    )
+    from pymc_flymc.errors import UnsupportedModelError
+    from pymc_flymc.reading.weights import weighted
+    from pymc_flymc.run_report import report
+    from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
+    from pymc_flymc.target.resampling import ExplicitResampling, ImplicitResampling
 
 __all__ = [
     "Bohning",
@@ -40,14 +45,33 @@ __all__ = [
 ]
 __version__ = version("pymc-flymc")
 
+#: Where public names are that are no bounds, which are most of them.
+_PLACES = {
+    "ExplicitResampling": "target.resampling",
+    "FireflyHMC": "steps",
+    "FireflyMALA": "steps",
+    "FireflyMH": "steps",
+    "FireflySlice": "steps",
+    "ImplicitResampling": "target.resampling",
+    "UnsupportedModelError": "errors",
+    "report": "run_report",
+    "weighted": "reading.weights",
+}
 #: Names that have moved to `pymc_flymc.extending`.
 _MOVED = ("check_bound", "register_bound", "register_likelihood")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MOVED:
+    if name in _MOVED:
+        message = f"{__name__}.{name} is deprecated: import it from {__name__}.extending"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(import_module(f"{__name__}.extending"), name)
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    place = f"{__name__}.extending"
-    message = f"{__name__}.{name} is deprecated: import it from {place}"
-    warnings.warn(message, DeprecationWarning, stacklevel=2)
-    return getattr(import_module(place), name)
+    found = getattr(import_module(f"{__name__}.{_PLACES.get(name, 'bounds')}"), name)
+    globals()[name] = found  # the next time it is an attribute as any
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,7 +9,9 @@ drawn again and again, because they are bright nearly always, are visited one by
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -26,7 +28,7 @@ __all__ = [
     "SPARE",
     "AliasTables",
     "accept_z",
-    "alias_table",
+    "alias_table_kernel",
     "draw_bright",
     "draw_z",
     "log_weight_of_z",
@@ -66,41 +68,47 @@ class AliasTables(NamedTuple):
     drawn: Int32Vector
 
 
-@kernel(types.void(vector(), vector(), vector(types.int32)))
-def alias_table(weights, threshold, alias):
-    """Fill Walker's alias table for the given weights, in O(N) (Vose 1991)."""
-    n = weights.shape[0]
-    mean = weights.sum() / n
-    small, large = np.empty(n, np.int32), np.empty(n, np.int32)
-    n_small = n_large = 0
-    for i in range(n):
-        threshold[i] = weights[i] / mean if mean > 0.0 else 1.0
-        alias[i] = i
-        if threshold[i] < 1.0:
-            small[n_small] = i
-            n_small += 1
-        else:
-            large[n_large] = i
-            n_large += 1
-    while n_small > 0 and n_large > 0:
-        n_small -= 1
-        less, more = small[n_small], large[n_large - 1]
-        alias[less] = more
-        threshold[more] -= 1.0 - threshold[less]
-        if threshold[more] < 1.0:
-            n_large -= 1
-            small[n_small] = more
-            n_small += 1
-    # What is left differs from one by rounding only, but for rows of weight zero that rounding has
-    # left over: these must never be drawn.
-    heaviest = np.argmax(weights)
-    for i in range(n_small):
-        if threshold[small[i]] < 0.5:
-            alias[small[i]] = heaviest
-        else:
-            threshold[small[i]] = 1.0
-    for i in range(n_large):
-        threshold[large[i]] = 1.0
+@functools.cache
+def alias_table_kernel() -> Callable[..., Any]:
+    """Compiled ``alias_table(weights, threshold, alias)``."""
+
+    @kernel(types.void(vector(), vector(), vector(types.int32)))
+    def alias_table(weights, threshold, alias):
+        """Fill Walker's alias table for the given weights, in O(N) (Vose 1991)."""
+        n = weights.shape[0]
+        mean = weights.sum() / n
+        small, large = np.empty(n, np.int32), np.empty(n, np.int32)
+        n_small = n_large = 0
+        for i in range(n):
+            threshold[i] = weights[i] / mean if mean > 0.0 else 1.0
+            alias[i] = i
+            if threshold[i] < 1.0:
+                small[n_small] = i
+                n_small += 1
+            else:
+                large[n_large] = i
+                n_large += 1
+        while n_small > 0 and n_large > 0:
+            n_small -= 1
+            less, more = small[n_small], large[n_large - 1]
+            alias[less] = more
+            threshold[more] -= 1.0 - threshold[less]
+            if threshold[more] < 1.0:
+                n_large -= 1
+                small[n_small] = more
+                n_small += 1
+        # What is left differs from one by rounding only, but for rows of weight zero that rounding
+        # has left over: these must never be drawn.
+        heaviest = np.argmax(weights)
+        for i in range(n_small):
+            if threshold[small[i]] < 0.5:
+                alias[small[i]] = heaviest
+            else:
+                threshold[small[i]] = 1.0
+        for i in range(n_large):
+            threshold[large[i]] = 1.0
+
+    return alias_table  # type: ignore[no-any-return]
 
 
 @kernel_part

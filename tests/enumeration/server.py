@@ -15,7 +15,8 @@ import tempfile
 import traceback
 from pathlib import Path
 
-import pymc_flymc  # and all that it needs
+import pymc_flymc
+import pymc_flymc.steps  # and all that they need
 
 TIMEOUT = 300  # seconds
 

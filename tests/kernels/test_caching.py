@@ -135,8 +135,8 @@ def container(tmp_path):
 IMPORT = """
     import os
     import pymc_flymc
-    from pymc_flymc.kernels.fresh_brightness import alias_table
-    print(pymc_flymc.__file__, alias_table.stats.cache_path, sep="\\n")
+    from pymc_flymc.kernels.fresh_brightness import alias_table_kernel
+    print(pymc_flymc.__file__, alias_table_kernel().stats.cache_path, sep="\\n")
 """
 
 
