@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pymc_flymc.run_numbers import Run
-from pymc_flymc.sampling.diagnostics import ChainDiagnostics
+from pymc_flymc.sampling.diagnostics import ChainDiagnostics, Drawn
 
 __all__ = ["advice_on_chains", "advice_on_run"]
 
@@ -51,10 +51,10 @@ def advice_on_run(run: Run) -> Iterator[str]:
 
 def advice_on_chains(run: Run) -> Iterator[str]:
     """Yield what a chain warned of when it ended: of one chain, for what others have is alike."""
-    moved, weights = run.of("moved") > 0.5, run.of("log_weight")
-    for chain in zip(moved, weights, strict=True):
-        diagnostics = ChainDiagnostics(run.n_draws)
-        *_, last = (diagnostics.record(*draw) for draw in zip(*chain, strict=True))
+    kept = run.of("moved") > 0.5, run.of("log_weight"), run.of("accept"), run.draws
+    for chain in zip(*kept, strict=True):
+        diagnostics = ChainDiagnostics(run.n_draws, run.names)
+        *_, last = (diagnostics.record(Drawn(*draw)) for draw in zip(*chain, strict=True))
         if last:
             yield last.removeprefix("Firefly: ")
             return

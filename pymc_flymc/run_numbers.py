@@ -35,6 +35,7 @@ class Run:
         Draws are those of each chain; parameters are scalars.
     names : list of str
         Of the parameters that are looked at, L of them.
+    draws : ndarray, shape (chains, draws, L)
     r_hats : ndarray, shape (L,)
         NaN for what is constant.
     slowest : int
@@ -64,18 +65,18 @@ class Run:
         import arviz as az  # takes a second, which who only samples need not wait
 
         self._stats, self._posterior = stats, idata["posterior"]
-        self.names, self.n_parameters, self._draws = _parameters(self._posterior)
-        self.n_chains, self.n_draws, _ = self._draws.shape
+        self.names, self.n_parameters, self.draws = _parameters(self._posterior)
+        self.n_chains, self.n_draws, _ = self.draws.shape
         with np.errstate(invalid="ignore"):  # of what is constant both are NaN
-            effective = np.atleast_1d(az.ess(self._draws))
-            self.r_hats = np.atleast_1d(az.rhat(self._draws))
+            effective = np.atleast_1d(az.ess(self.draws))
+            self.r_hats = np.atleast_1d(az.rhat(self.draws))
         self.slowest = int(np.argmin(np.where(np.isfinite(effective), effective, np.inf)))
         self.effective = float(effective[self.slowest])
         self.n_rows = int(self.mean("n_rows"))
         self.bright, self.accept = self.mean("n_bright"), self.mean("accept")
         self.read = float(self.of("likelihood_queries").sum()) / self.effective
         most = int(min(CORRELATED, self.effective / DRAWS_EACH))
-        self.nuts_gradients = _gradients(self._draws, most)
+        self.nuts_gradients = _gradients(self.draws, most)
 
     def of(self, name: str) -> np.ndarray:
         """Return a statistic of all draws, shape (chains, draws)."""
@@ -123,7 +124,7 @@ class Run:
 
     def chains_have_settled(self) -> bool:
         """Return whether each chain has settled, by the R-hat of its halves for the worst one."""
-        draws = self._draws[..., self.worst]
+        draws = self.draws[..., self.worst]
         half = self.n_draws // 2
         halves = np.stack([draws[:, :half], draws[:, -half:]]) if half > 1 else draws[None]
         between, within = halves.mean(axis=-1).var(axis=0, ddof=1), halves.var(axis=-1).mean(axis=0)

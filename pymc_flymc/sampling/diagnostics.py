@@ -1,4 +1,4 @@
-"""Warnings of a chain that was stuck, and of proposals that do not reach the posterior's tails.
+"""Warnings of a chain that was stuck, or does not reach all that the posterior has.
 
 R-hat and effective sample sizes see neither: they judge the draws that there are.
 """
@@ -6,14 +6,15 @@ R-hat and effective sample sizes see neither: they judge the draws that there ar
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from pymc.stats.convergence import SamplerWarning, WarningType
 
 from pymc_flymc.compat.arviz import pareto_index
 
-__all__ = ["STATISTICS", "ChainDiagnostics"]
+__all__ = ["STATISTICS", "ChainDiagnostics", "Drawn"]
 
 #: Types of the statistics of a draw. The last one PyMC shows, and drops.
 STATISTICS: dict[str, Any] = {
@@ -34,21 +35,49 @@ ENOUGH = 200
 LARGEST_TAIL_INDEX = 0.7
 #: How many times the median the largest weight must be for that to be a cause for concern.
 OUTSTANDING = 10.0
+#: What counts as the edge of a chain: this share of its draws.
+EDGE = 0.05
+#: A chain whose proposals from an edge are accepted by less than this share of what is usual may
+#: not have reached what lies beyond it. Of chains of 1,000 to 4,000 draws that missed the neck of a
+#: funnel two thirds had less (where log tau was smallest), of 72 on tiny models whose tails are as
+#: hard as Taylor bounds make them one had.
+SMALLEST_SHARE = 0.15
+
+
+class Drawn(NamedTuple):
+    """What is kept of a draw.
+
+    Attributes
+    ----------
+    moved : bool
+        Whether the parameters are others than before.
+    log_weight : float
+        Of the state among joint proposals, NaN if the chain has none.
+    accept : float
+        Mean acceptance probability on the way to it.
+    parameters : ndarray, shape (K,)
+    """
+
+    moved: bool
+    log_weight: float
+    accept: float
+    parameters: np.ndarray
 
 
 class ChainDiagnostics:
-    """Keeps two numbers for each draw after tuning, and judges them at the last draw.
+    """Keeps a few numbers for each draw after tuning, and judges them at the last draw.
 
     Parameters
     ----------
     draws : int
         Number of draws after tuning.
+    names : sequence of str, length K
+        Of the parameters that are looked at.
     """
 
-    def __init__(self, draws: int) -> None:
-        self._draws = draws
-        self._moved: list[bool] = []
-        self._log_weights: list[float] = []
+    def __init__(self, draws: int, names: Sequence[str]) -> None:
+        self._draws, self._names = draws, names
+        self._drawn: list[Drawn] = []
 
     def statistics(self, chain: Any, before: np.ndarray) -> dict[str, Any]:
         """Return `STATISTICS` of a draw, but for the warning.
@@ -66,39 +95,35 @@ class ChainDiagnostics:
             "log_weight": chain.log_weight,
         }
 
-    def warning(self, statistics: dict[str, Any], tuning: bool) -> SamplerWarning | None:
+    def warning(
+        self, statistics: dict[str, Any], parameters: np.ndarray, tuning: bool
+    ) -> SamplerWarning | None:
         """Return the warning that goes with a draw.
 
         Parameters
         ----------
         statistics : dict
             Of the draw.
+        parameters : ndarray, shape (K,)
+            Not changed later.
         tuning : bool
             Whether the chain still tunes: then nothing is kept.
         """
         if tuning:
             return None
-        trouble = self.record(statistics["moved"], statistics["log_weight"])
+        known = (statistics[name] for name in ("moved", "log_weight", "accept"))
+        trouble = self.record(Drawn(*known, parameters))
         return trouble and SamplerWarning(WarningType.CONVERGENCE, trouble, "warn")
 
-    def record(self, moved: bool, log_weight: float) -> str | None:
-        """Record a draw; with the last one return what is wrong with all of them.
-
-        Parameters
-        ----------
-        moved : bool
-            Whether the parameters are others than before.
-        log_weight : float
-            Of the state among joint proposals, NaN if the chain has none.
-        """
-        self._moved.append(moved)
-        self._log_weights.append(log_weight)
-        if len(self._moved) != self._draws:
+    def record(self, drawn: Drawn) -> str | None:
+        """Record a draw; with the last one return what is wrong with all of them."""
+        self._drawn.append(drawn)
+        if len(self._drawn) != self._draws:
             return None
-        return " ".join(filter(None, (self._stuck(), self._heavy_tails()))) or None
+        return " ".join(filter(None, (self._stuck(), self._heavy_tails(), self._edge()))) or None
 
     def _stuck(self) -> str | None:
-        moved = np.array(self._moved)
+        moved = np.array([drawn.moved for drawn in self._drawn])
         n, longest = len(moved), _longest_stay(moved)
         if longest < max(FEWEST, LONG * n):
             return None
@@ -119,7 +144,7 @@ class ChainDiagnostics:
         # A state of a large weight w is left with a probability in proportion to 1 / w, and is w
         # times as probable as it is among proposals: the states that a chain comes to, each taken
         # once, have weights with the tail of those of proposals.
-        reached = np.array(self._log_weights)[self._moved]
+        reached = np.array([drawn.log_weight for drawn in self._drawn if drawn.moved])
         reached = reached[np.isfinite(reached)]
         if len(reached) < ENOUGH or reached.max() - np.median(reached) < np.log(OUTSTANDING):
             return None
@@ -131,6 +156,29 @@ class ChainDiagnostics:
             f"{index:.2f}, above {LARGEST_TAIL_INDEX}): the posterior has heavier tails than what "
             "proposals are drawn from, and the chain may stay in them for long. Take moves given "
             "the brightness: FireflyHMC() or FireflyMH(kernel='metropolis')."
+        )
+
+    def _edge(self) -> str | None:
+        # Where proposals are hardly ever accepted a chain stays for long, so that it hardly ever
+        # comes there either: with what lies beyond it is never seen at all, and all else looks
+        # well. A chain mixes fast only if its rejection rates are bounded away from one (Roberts &
+        # Tweedie 1996).
+        accept = np.array([drawn.accept for drawn in self._drawn[1:]])
+        if len(accept) < ENOUGH or not self._names or not accept.any():
+            return None
+        points = np.array([drawn.parameters for drawn in self._drawn[:-1]])
+        n = round(EDGE * len(accept))
+        order = np.argsort(points, axis=0, kind="stable")
+        shares = np.stack([accept[order[:n]].mean(0), accept[order[-n:]].mean(0)]) / accept.mean()
+        side, j = divmod(int(np.argmin(shares)), len(self._names))
+        if not shares[side, j] < SMALLEST_SHARE:
+            return None
+        where = f"{self._names[j]} is {('smallest', 'largest')[side]}"
+        return (
+            f"Firefly: where a chain's {where}, its proposals were accepted {shares[side, j]:.2f} "
+            "times as often as elsewhere. It may have missed what lies beyond. Write effects that "
+            "share a scale without a centre (tau * z), give scales priors that keep them from "
+            "zero, or compare with other moves (FireflyMH(kernel='local'), FireflySlice)."
         )
 
 

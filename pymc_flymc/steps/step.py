@@ -120,7 +120,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         self._fingerprint = None
         self._chain: FireflyChain | None = None
         self.tuning: Tuning | None = None
-        self._diagnostics = ChainDiagnostics(0)
+        self._diagnostics = ChainDiagnostics(0, ())
         source = self._source
         fingerprint = Fingerprint.of(self._model, None if source is None else source.identity)
         kept = begin_run(self, self._checkpoint, fingerprint)
@@ -205,7 +205,8 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         end_with_parent()
         self._refresh(in_place=True)
         self._chain, self._has_warned = self.sampler.new_chain(), False
-        self._diagnostics = ChainDiagnostics(draws)
+        names = [self._layout.describe(j) for j in self.target.geometry.dense]
+        self._diagnostics = ChainDiagnostics(draws, names)
         self.tune = tune > 0
         self.tuning = self.sampler.new_tuning(tune)
         self._journal = begin_chain(self, self._checkpoint, self._layout.size, tune, draws)
@@ -222,7 +223,8 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         drawn, stats = recorded or self._draw(theta, others)
         if journal is not None and recorded is None and journal.record(theta, others, drawn, stats):
             journal.save(self.sampling_state)
-        stats["warning"] = self._diagnostics.warning(stats, self.tune)
+        parameters = drawn[self.target.geometry.dense]
+        stats["warning"] = self._diagnostics.warning(stats, parameters, self.tune)
         # All keys, in their order; never in place: the point may be memory shared with PyMC.
         return {**point, **self._layout.unravel(drawn)}, [stats]
 

@@ -8,7 +8,7 @@ import pytest
 
 from pymc_flymc import Taylor
 from pymc_flymc.compat.arviz import pareto_index
-from pymc_flymc.sampling.diagnostics import ChainDiagnostics
+from pymc_flymc.sampling.diagnostics import ChainDiagnostics, Drawn
 from pymc_flymc.sampling.pilot_runs import Independence
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
@@ -17,9 +17,10 @@ from tests.support.steps import sample, step_of
 
 def said(moved, log_weights=None):
     """What is wrong with draws, once the last one is known."""
-    diagnostics = ChainDiagnostics(len(moved))
+    diagnostics = ChainDiagnostics(len(moved), ())
     weights = np.full(len(moved), np.nan) if log_weights is None else log_weights
-    verdicts = [diagnostics.record(*draw) for draw in zip(moved, weights, strict=True)]
+    drawn = (Drawn(*draw, 1.0, np.zeros(0)) for draw in zip(moved, weights, strict=True))
+    verdicts = [diagnostics.record(draw) for draw in drawn]
     assert not any(verdicts[:-1])
     return verdicts[-1] or ""
 
@@ -75,6 +76,59 @@ def test_weights_of_a_chain(law, loud):
 def test_equal_weights_are_silent():
     assert not said(np.ones(1000, bool), np.full(1000, 1e3))
     assert not said(np.ones(1000, bool), np.full(1000, -np.inf))
+
+
+def metropolis_chain(rng, log_density, start, n, n_transitions=5):
+    """Mean acceptance probabilities of draws, and draws, of a random walk."""
+    now, accept, draws = np.array(start, float), np.empty(n), np.empty((n, len(start)))
+    for i in range(n):
+        total = 0.0
+        for _ in range(n_transitions):
+            new = now + rng.standard_normal(len(now))
+            probability = np.exp(min(0.0, log_density(new) - log_density(now)))
+            total += probability
+            if rng.random() < probability:
+                now = new
+        accept[i], draws[i] = total / n_transitions, now
+    return accept, draws
+
+
+def said_of_edges(accept, draws):
+    diagnostics = ChainDiagnostics(len(draws), ["log_tau", *"abcde"[: draws.shape[1] - 1]])
+    drawn = (Drawn(True, np.nan, *each) for each in zip(accept, draws, strict=True))
+    *_, last = map(diagnostics.record, drawn)
+    return last or ""
+
+
+@pytest.mark.parametrize(
+    "log_density",
+    [
+        lambda x: -0.5 * (x @ x),
+        lambda x: -0.5 * x[0] ** 2 - abs(x[1]),  # heavier tails
+        lambda x: x[0] - np.exp(x[0]) - 0.5 * x[1] ** 2,  # one tail is steep
+        lambda x: -0.5 * x[0] ** 2 - (np.inf if x[1] < 0 else x[1]),  # one ends
+    ],
+)
+def test_chains_that_leave_their_edges_are_silent(log_density):
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        assert not said_of_edges(*metropolis_chain(rng, log_density, [0.0, 0.5], 1000))
+
+
+def test_the_neck_of_a_funnel_is_named():
+    """Where log tau is small no step of the usual size is accepted."""
+
+    def log_density(x):
+        z = x[1:] * np.exp(-x[0])
+        return -0.5 * (x[0] / 3.0) ** 2 - 0.5 * (z @ z) - 5.0 * x[0]
+
+    rng, found = np.random.default_rng(0), 0
+    for _ in range(12):
+        accept, draws = metropolis_chain(rng, log_density, np.zeros(6), 1000)
+        found += "where a chain's log_tau is smallest" in said_of_edges(accept, draws)
+        assert draws[:, 0].min() > -6.0  # two standard deviations
+    # Of 60 such chains, of other seeds, 43 are named: 9 of 12, less three standard errors.
+    assert found >= 4
 
 
 def warnings_of(caplog):
