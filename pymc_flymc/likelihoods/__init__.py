@@ -34,6 +34,7 @@ from pymc_flymc.likelihoods.ordered import OrderedLogit
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.skew_normal import SkewNormal
 from pymc_flymc.likelihoods.softmax import Softmax
+from pymc_flymc.likelihoods.student_t_scales import StudentTScales
 from pymc_flymc.likelihoods.truncated_normal import TruncatedNormal
 from pymc_flymc.likelihoods.von_mises import VonMises
 from pymc_flymc.likelihoods.zero_inflated import ZeroInflatedPoisson, ZeroInflatedTrials
@@ -71,6 +72,7 @@ LIKELIHOODS: list[Likelihood] = [
     SkewNormal(),
     VonMises(),
     StudentT(),
+    StudentTScales(),
     Logistic(),
     AsymmetricLaplace(),
 ]
@@ -108,6 +110,7 @@ __all__ = [
     "SmoothedLikelihood",
     "Softmax",
     "StudentT",
+    "StudentTScales",
     "TruncatedNormal",
     "VonMises",
     "WeibullFree",

@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_flymc import UnsupportedModelError, weighted
-from pymc_flymc.likelihoods import BernoulliCloglog, BernoulliProbit
+from pymc_flymc.likelihoods import BernoulliCloglog, BernoulliProbit, StudentTScales
 from pymc_flymc.reading.model import read_model
 from tests.support.readings import compare
 
@@ -80,6 +80,12 @@ def tobit():
 def of_scales():
     scale = pm.math.sqrt(OFFSET**2 + exp(X[:, 0] * pm.Normal("g")) ** 2)
     pm.Normal("y", X @ pm.Normal("b", 0.0, 1.0, shape=3), scale, observed=REAL)
+
+
+def of_tails():
+    scale = pm.math.sqrt(OFFSET**2 + exp(X[:, 0] * pm.Normal("g")) ** 2)
+    b = pm.Normal("b", 0.0, 1.0, shape=3)
+    pm.StudentT("y", nu=3.0, mu=X @ b, sigma=scale, observed=REAL)
 
 
 def truncated():
@@ -262,6 +268,9 @@ MUTANTS = {
     "a standard error": (of_scales, with_y(lambda y: one_more(y, column=1))),
     "no standard errors": (of_scales, with_y(lambda y: y * [1, 0])),
     "of scales for means": (of_scales, with_coefficients(lambda w: swapped(w, 0, 7))),
+    "other degrees of freedom": (of_tails, with_likelihood(StudentTScales(nu=3.0 + 1e-6))),
+    "another error in tails": (of_tails, with_y(lambda y: one_more(y, column=1))),
+    "tails for means": (of_tails, with_coefficients(lambda w: swapped(w, 0, 7))),
     "truncated from above": (truncated, with_y(lambda y: y * [1, -1])),
     "distance from the limit": (truncated, with_y(lambda y: one_more(y, column=0))),
     "skewed the other way": (

@@ -1,4 +1,4 @@
-"""Truncated, skew and heteroscedastic normal noise, and angles: reading, limits, exactness."""
+"""Truncated and skew noise, scales that differ by row, and angles: reading, limits, exactness."""
 
 import numpy as np
 import pymc as pm
@@ -7,10 +7,17 @@ from scipy import stats
 
 from pymc_flymc import FireflyHMC, FireflyMH, Taylor, UnsupportedModelError
 from pymc_flymc.extending import check_bound
-from pymc_flymc.likelihoods import NormalScales, SkewNormal, TruncatedNormal, VonMises
+from pymc_flymc.likelihoods import (
+    NormalScales,
+    SkewNormal,
+    StudentTScales,
+    TruncatedNormal,
+    VonMises,
+)
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.readings import compare
+from tests.support.series import Series
 from tests.support.steps import drive, step_of
 
 N = 40
@@ -18,6 +25,8 @@ RNG = np.random.default_rng(0)
 X = np.column_stack([np.ones(N), RNG.normal(size=N)])
 Y = X @ [0.5, 0.4] + 0.7 * RNG.normal(size=N)
 ABOVE, LOWER, SE = np.abs(Y), np.linspace(-0.5, 0.0, N), np.linspace(0.2, 2.0, N)
+#: Degrees of freedom.
+NU = 5.0
 ANGLES = np.angle(np.exp(1j * Y))
 exp, sqrt = pm.math.exp, pm.math.sqrt
 
@@ -69,6 +78,15 @@ WRITTEN = {
         lambda: pm.LogNormal("y", eta(), SE * exp(tau()), observed=np.exp(Y)),
         NormalScales,
     ),
+    "heavy tails": (
+        lambda: pm.StudentT("y", nu=4, mu=eta(), sigma=exp(tau()), observed=1e3 * Y),
+        StudentTScales,
+    ),
+    "heavy tails and standard errors": (
+        lambda: pm.StudentT("y", nu=NU, mu=eta(), sigma=sqrt(SE**2 + sigma() ** 2), observed=Y),
+        StudentTScales,
+    ),
+    "Cauchy": (lambda: pm.Cauchy("y", eta(), SE * exp(tau()), observed=Y), StudentTScales),
     "angles": (lambda: pm.VonMises("y", eta(), 2.5, observed=ANGLES), VonMises),
 }
 
@@ -111,6 +129,18 @@ BAD = {
         lambda: pm.Normal("y", eta(), 1.0 + exp(tau()), observed=Y),
         r"sigma=pm.math.exp\(tau\)",
     ),
+    "of heavy tails, neither": (
+        lambda: pm.Cauchy("y", eta(), 1.0 + exp(tau()), observed=Y),
+        r"sigma=pm.math.exp\(tau\)",
+    ),
+    "free degrees of freedom": (
+        lambda: pm.StudentT("y", nu=sigma(), mu=eta(), sigma=exp(tau()), observed=Y),
+        r"nu of the observed variable 'y' is free.*nu=4\.0, or sigma as one number",
+    ),
+    "degrees of freedom by rows": (
+        lambda: pm.StudentT("y", nu=SE, mu=eta(), sigma=1.0, observed=Y),
+        "a scalar nu",
+    ),
     "not finite": (
         lambda: pm.Normal("y", eta(), exp(tau()), observed=np.full(N, np.inf)),
         "not finite",
@@ -133,10 +163,43 @@ def test_what_is_refused(name):
         read_model(model_of(write))
 
 
-@pytest.mark.parametrize("name", ["truncated", "from above", "skew", "scales", "standard errors"])
+WITH_BOUNDS = [name for name in WRITTEN if name not in ("pm.Truncated", "angles")]
+
+
+@pytest.mark.parametrize("name", WITH_BOUNDS)
 def test_bounds(name):
     (regression,) = read_model(model_of(WRITTEN[name][0])).regressions
     check_bound(Taylor(), regression.likelihood, regression.y)
+
+
+N_PLACES = 20_000
+
+
+@pytest.mark.parametrize("nu", [0.5, 4.0, 50.0])
+def test_limits_of_heavy_tails(nu):
+    """No less than what there is in directions of any slope, and reached in eta and in tau."""
+    rng, family = np.random.default_rng(2), StudentTScales(nu=nu)
+    tau, r = rng.normal(0.0, 2.0, N_PLACES), rng.standard_cauchy(N_PLACES)
+    error = np.exp(rng.normal(0.0, 2.0, N_PLACES)) * rng.integers(0, 2, N_PLACES)
+    r *= np.sqrt(nu) * np.hypot(np.exp(tau), error)
+    y, eta, none = np.column_stack([r, error]), np.stack([0.0 * r, tau]), np.zeros((2, N_PLACES))
+    size = np.sqrt(nu * (np.exp(2.0 * tau) + error**2) + r**2)
+    spread = np.exp(rng.normal(0.0, 1.5, (2, N_PLACES))) * [size, np.ones(N_PLACES)]
+    for i, slopes in enumerate(([1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0])):
+        own = spread * np.array(slopes)[:, None]
+        v = (Series.line(tau, own[1]) * 2.0).exp() + error**2
+        residual = Series.line(r, -own[0])
+        log_l = v.log() * (0.5 * nu) - (v * nu + residual * residual).log() * (0.5 * (nu + 1.0))
+        share = np.abs(log_l.derivative(3)) / family.third_bound(eta, none, np.abs(own), y)
+        assert 0.99 * (i < 2 and nu < 10.0) < share.max() < 1.0 + 1e-9
+        # From elsewhere: within reach of there, and at any distance.
+        moved = eta + spread * rng.uniform(-1.0, 1.0, spread.shape)
+        there = family.third_bound(moved, np.abs(eta - moved), np.abs(own), y)
+        with np.errstate(over="ignore"):
+            far = np.exp(3.0 * np.abs(tau - moved[1])) * family.third_scale(moved, np.abs(own), y)
+        largest = np.abs(log_l.derivative(3)) * (1.0 - 1e-9)
+        assert np.all(largest <= there)
+        assert np.all(largest <= far)
 
 
 N_FEW = 30
@@ -164,6 +227,14 @@ def heteroscedastic(m):
     pm.Normal("y", m, exp((ERRORS - 0.5) * log_scale()), observed=FEW)
 
 
+def tailed(m):
+    pm.StudentT("y", nu=3.0, mu=m, sigma=exp((ERRORS - 0.5) * log_scale()), observed=FEW)
+
+
+def tailed_with_errors(m):
+    pm.Cauchy("y", m, sqrt(ERRORS**2 + exp(log_scale()) ** 2), observed=FEW)
+
+
 #: Models of a mean and a log scale, with the densities of rows as SciPy has them.
 OF_TWO = {
     "truncated": (
@@ -179,6 +250,11 @@ OF_TWO = {
         heteroscedastic,
         lambda m, t: stats.norm.logpdf(FEW, m, np.exp((ERRORS - 0.5) * t)),
     ),
+    "tailed": (tailed, lambda m, t: stats.t.logpdf(FEW, 3.0, m, np.exp((ERRORS - 0.5) * t))),
+    "tailed with errors": (
+        tailed_with_errors,
+        lambda m, t: stats.cauchy.logpdf(FEW, m, np.hypot(ERRORS, np.exp(t))),
+    ),
 }
 
 
@@ -187,10 +263,14 @@ OF_TWO = {
     [
         ("truncated", FireflyMH, {"kernel": "joint"}),
         ("with errors", FireflyMH, {"kernel": "joint"}),
+        ("tailed", FireflyMH, {"kernel": "joint"}),
         pytest.param("skewed", FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),
         pytest.param("heteroscedastic", FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),
         pytest.param("truncated", FireflyHMC, {}, marks=pytest.mark.slow),
         pytest.param("heteroscedastic", FireflyHMC, {}, marks=pytest.mark.slow),
+        pytest.param("tailed", FireflyHMC, {}, marks=pytest.mark.slow),
+        pytest.param("tailed with errors", FireflyMH, {}, marks=pytest.mark.slow),
+        pytest.param("tailed with errors", FireflyHMC, {}, marks=pytest.mark.slow),
     ],
 )
 def test_posterior_by_quadrature(name, kind, settings):

@@ -302,6 +302,22 @@ FAMILIES: dict[type, dict[str, Written]] = {
             rows={"error": np.round(_rng.uniform(0.2, 1.0, LONGEST), 2)},
         ),
     },
+    families.StudentTScales: {
+        "student-t-scales": Written(
+            lambda eta, tau, rows: pm.StudentT.dist(nu=3.0, mu=eta, sigma=exp(tau * rows["slope"])),
+            None,
+            _number,
+            rows={"slope": np.round(_rng.uniform(-1.0, 1.0, LONGEST), 2)},
+        ),
+        "student-t-scales-with-errors": Written(
+            lambda eta, sigma, rows: pm.StudentT.dist(
+                nu=3.0, mu=eta, sigma=pm.math.sqrt(rows["error"] ** 2 + sigma**2)
+            ),
+            None,
+            _positive,
+            rows={"error": np.round(_rng.uniform(0.2, 1.0, LONGEST), 2)},
+        ),
+    },
     families.TruncatedNormal: {
         "truncated-normal": Written(
             lambda eta, sigma, rows: pm.TruncatedNormal.dist(eta, sigma, lower=-0.8),
