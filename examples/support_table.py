@@ -73,6 +73,8 @@ def shown(usage: str) -> str:
 def data_of(usage: str) -> dict[str, np.ndarray]:
     """Return a predictor and outcomes that the family can have."""
     y = np.full(N, 0.5 if name_of(usage) == "Beta" else 1.0)
+    if name_of(usage) == "Multinomial":
+        y = np.tile([1, 1, 0], (N, 1))
     if re.search("Bernoulli|Binomial|Poisson|Categorical|Ordered", usage):
         y = np.arange(N) % 2
     return {"x": np.linspace(-1.0, 1.0, N), "y": y}
@@ -81,7 +83,7 @@ def data_of(usage: str) -> dict[str, np.ndarray]:
 def model_of(usage: str, kind: Kind) -> pm.Model:
     """Return a small model of a family."""
     arguments = usage.split("(", 1)[1].removesuffix(")")
-    shape = (N_CLASSES,) * (name_of(usage) == "Categorical")
+    shape = (N_CLASSES,) * (name_of(usage) in ("Categorical", "Multinomial"))
     with pm.Model() as model:
         data = data_of(usage).items()
         x, y = (pm.Data(name, values) if kind.stored else values for name, values in data)

@@ -27,6 +27,7 @@ from pymc_flymc.likelihoods.likelihood import (
 )
 from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, StudentT
+from pymc_flymc.likelihoods.multinomial import Multinomial
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
 from pymc_flymc.likelihoods.normal import Normal
 from pymc_flymc.likelihoods.normal_scales import NormalScales
@@ -65,6 +66,7 @@ LIKELIHOODS: list[Likelihood] = [
     BetaBinomial(),
     OrderedLogit(),
     Softmax(),
+    Multinomial(),
     Normal(),
     NormalScales(),
     CensoredNormal(),
@@ -96,6 +98,7 @@ __all__ = [
     "JointlySmoothLikelihood",
     "Likelihood",
     "Logistic",
+    "Multinomial",
     "NegativeBinomialFree",
     "NegativeBinomialLog",
     "Normal",

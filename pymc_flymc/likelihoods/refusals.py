@@ -21,11 +21,6 @@ from pymc_flymc.compat.pymc import printed_name
 __all__ = ["ALTERNATIVES", "LEAVE_OUT", "distribution_name", "is_ordered", "nothing_supported"]
 
 _POSITIVE = "pm.LogNormal, pm.Gamma with a log link, or pm.StudentT for np.log(y)"
-_TRIALS = (
-    "rows of categories with weights, row, category = np.nonzero(Y), "
-    'pymc_flymc.weighted("y", pm.Categorical.dist(logit_p=eta[row]), Y[row, category], '
-    "observed=category)"
-)
 _OUTCOMES = (
     "pm.StudentT or pm.Normal of a table of outcomes, with effects of its rows that they share"
 )
@@ -56,8 +51,8 @@ ALTERNATIVES = {
     "MvNormal": _OUTCOMES,
     "MvStudentT": _OUTCOMES,
     "CustomDist": "a family of your own",
-    "Multinomial": _TRIALS,
-    "DirichletMultinomial": f"{_TRIALS}, and effects of rows for what varies more than trials do",
+    "DirichletMultinomial": "pm.Multinomial(n=n, p=pm.math.softmax(eta, axis=-1)), with effects of "
+    "rows in eta for what varies more than trials do",
 }
 
 

@@ -26,7 +26,7 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.ordered import is_cumulative
 from pymc_flymc.likelihoods.value_checks import check_values
 
-__all__ = ["Softmax", "log_sum_exp", "with_reference"]
+__all__ = ["Softmax", "log_sum_exp", "read_softmax", "with_reference"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +58,8 @@ class Softmax:
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return columns 1 to K - 1 of the softmax's argument less column 0, and K."""
         (p,) = rv.owner.op.dist_params(rv.owner)
-        while p.owner is not None and isinstance(p.owner.op, ViewOp | SpecifyShape):
-            p = p.owner.inputs[0]
-        softmax = p.owner is not None and isinstance(p.owner.op, SoftmaxOp)
-        if not softmax or p.ndim != 2 or p.owner.op.axis not in ((1,), (-1,), 1, -1):
+        eta = read_softmax(p)
+        if eta is None:
             raise UnsupportedModelError(
                 f"cannot read the observed variable {rv.name!r}: its p is not the softmax of a "
                 "matrix of predictors, over its last axis. Use pm.Categorical(logit_p=eta) or "
@@ -69,9 +67,7 @@ class Softmax:
                 "Ordered levels are pm.OrderedLogistic(eta=eta, cutpoints=cutpoints); those of "
                 "other kinds pm.Bernoulli for y >= k, which keeps the order for one level k"
             )
-        eta = p.owner.inputs[0]
-        likelihood = replace(self, n_predictors=known_length(eta, 1) - 1)
-        return RowParameters(likelihood, eta[:, 1:] - eta[:, 0][:, None])
+        return RowParameters(replace(self, n_predictors=known_length(eta, 1)), eta)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check that observed values are 0, ..., K - 1, and return them in a small dtype."""
@@ -90,17 +86,23 @@ class Softmax:
         self, arguments: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return log-likelihoods, gradients ``e_y - p`` and Hessians ``p p' - diag p``."""
+        log_p, second = self.probabilities(arguments)
+        # Beside weights the classes are floats.
+        y, each = y.astype(np.intp, copy=False), np.arange(arguments.shape[1])
+        first = -np.exp(log_p)
+        first[y, each] += 1.0
+        return log_p[y, each], first[1:], second
+
+    def probabilities(self, arguments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return logarithms of all classes' probabilities, (K, n), and Hessians of any of them."""
         eta = np.concatenate([np.zeros_like(arguments[:1]), arguments])
         log_p = eta - np.logaddexp.reduce(eta, axis=0)
-        # Beside weights the classes are floats.
-        y, p, each = y.astype(np.intp, copy=False), np.exp(log_p), np.arange(eta.shape[1])
-        first = -p
-        first[y, each] += 1.0
+        p = np.exp(log_p)
         second = p[:, None] * p
         # p (1 - p), which does not cancel where p is close to one.
         for k in range(len(p)):
             second[k, k] = -p[k] * (p[:k].sum(axis=0) + p[k + 1 :].sum(axis=0))
-        return log_p[y, each], first[1:], second[1:, 1:]
+        return log_p, second[1:, 1:]
 
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
@@ -122,6 +124,22 @@ class Softmax:
         log_odds[top, each] = -np.inf
         others = np.logaddexp.reduce(log_odds, axis=0)
         return np.minimum(limit, np.exp(others - np.logaddexp(0.0, others)))
+
+
+def read_softmax(p: TensorVariable) -> TensorVariable | None:
+    """Return the predictors of which probabilities are the softmax, less those of class 0.
+
+    A matrix with a row for each observed value, and without a column for class 0; None if p is no
+    softmax of a matrix over its last axis.
+    """
+    while p.owner is not None and isinstance(p.owner.op, ViewOp | SpecifyShape):
+        p = p.owner.inputs[0]
+    softmax = p.owner is not None and isinstance(p.owner.op, SoftmaxOp)
+    if not softmax or p.ndim != 2 or p.owner.op.axis not in ((1,), (-1,), 1, -1):
+        return None
+    eta: Any = p.owner.inputs[0]
+    difference: TensorVariable = eta[:, 1:] - eta[:, 0][:, None]
+    return difference
 
 
 def with_reference(arguments: Sequence[TensorVariable]) -> list[Any]:

@@ -138,7 +138,7 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
     if not any(family.matches(rv) for family in LIKELIHOODS):
         raise UnsupportedModelError(nothing_supported(model))
     name = str(rv.name)
-    if rv.ndim != 1:
+    if rv.ndim - rv.owner.op.ndim_supp != 1:
         raise UnsupportedModelError(
             f"rows given by data= have one observed value each, and {name!r} has {rv.ndim} "
             "dimensions. Write it with a row for each value, or without data="

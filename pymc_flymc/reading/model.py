@@ -139,7 +139,7 @@ def _read(observation: Observation) -> ObservedRows:
     parameters = observation.parameters(observation.inner)
     if parameters.cutpoints is not None:
         return read_levels(observation, parameters)
-    part, rest = observation.regress(parameters, observation.values.reshape(-1))
+    part, rest = observation.regress(parameters, observation.of_rows)
     return observation.result([part], rest, parameters.rest)
 
 

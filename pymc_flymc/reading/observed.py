@@ -23,14 +23,20 @@ __all__ = [
     "check_missing",
     "observed_graph",
     "outcomes_of",
+    "shape_of_rows",
     "size_of",
     "without_hurdle",
 ]
 
 
 def size_of(model: Model, rv: TensorVariable) -> int:
-    """Return the number of an observed variable's values."""
-    return evaluate(model.rvs_to_values[rv]).size
+    """Return the number of an observed variable's values, or rows of counts."""
+    return math.prod(shape_of_rows(rv, evaluate(model.rvs_to_values[rv])))
+
+
+def shape_of_rows(rv: TensorVariable, values: np.ndarray) -> tuple[int, ...]:
+    """Return the shape of observed values, without an axis of the classes that are counted."""
+    return values.shape[: values.ndim - rv.owner.op.ndim_supp]
 
 
 def check_form(model: Model, rv: TensorVariable) -> None:
@@ -93,6 +99,8 @@ def outcomes_of(
 
     Parameters
     ----------
+    observed : ndarray, shape (N,), or (N, K) of counts of K classes
+        Of these the first is the value of a row, and the family reads the others as its row data.
     of : mapping, optional
         Values of shared variables other than their own.
 
@@ -101,7 +109,7 @@ def outcomes_of(
     ValueError
         If values are impossible, or row data are not one for each.
     """
-    likelihood = parameters.likelihood
+    likelihood, observed = parameters.likelihood, observed.reshape(len(observed), -1)[:, 0]
 
     def of_rows(graph: TensorVariable, what: str) -> np.ndarray:
         frozen = freeze(graph, {}, of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,7 +20,13 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
 from pymc_flymc.likelihoods import LIKELIHOODS, RowParameters
-from pymc_flymc.reading.observed import check_form, observed_graph, outcomes_of, without_hurdle
+from pymc_flymc.reading.observed import (
+    check_form,
+    observed_graph,
+    outcomes_of,
+    shape_of_rows,
+    without_hurdle,
+)
 from pymc_flymc.reading.predictor import read_parameters, read_predictor
 from pymc_flymc.reading.tables import as_rows, several_predictors
 from pymc_flymc.reading.variables import names
@@ -116,13 +123,20 @@ class Observation:
         graph_of_values = freeze(observed_graph(model, rv), {})
         check_integers(graph_of_values, f"the observed variable {str(rv.name)!r}")
         values = evaluate(graph_of_values)
-        weights = None if graph is None else read_weights(graph, values.shape, str(rv.name))
+        shape = shape_of_rows(inner, values)
+        weights = None if graph is None else read_weights(graph, shape, str(rv.name))
         return cls(model, rv, inner, psi, values, weights, owned, shapes)
 
     @property
     def name(self) -> str:
         """Name of the variable."""
         return str(self.rv.name)
+
+    @property
+    def of_rows(self) -> np.ndarray:
+        """Observed values, shape (N,), or (N, K) of counts of K classes."""
+        shape = shape_of_rows(self.inner, self.values)
+        return self.values.reshape(math.prod(shape), *self.values.shape[len(shape) :])
 
     def parameters(
         self, inner: TensorVariable, values: TensorVariable | None = None
@@ -142,7 +156,8 @@ class Observation:
         Parameters
         ----------
         parameters : RowParameters
-        observed : ndarray, shape (N,)
+        observed : ndarray
+            As of `outcomes_of`.
         kept : ndarray of bool, shape (N,), optional
             The values that are taken; all are checked.
         name : str, optional
@@ -186,7 +201,7 @@ class Observation:
     ) -> ObservedRows:
         """Return what was read, given the terms of observed values without their weights."""
         if terms is not None:
-            terms = (np.ones(self.values.size) if self.weights is None else self.weights) * terms
+            terms = (np.ones(len(self.of_rows)) if self.weights is None else self.weights) * terms
         return ObservedRows(parts, rest, terms)
 
 
@@ -234,9 +249,8 @@ def parameters_of(
         row_data=graphs[first:stop],
         **dict(zip(further, graphs[stop:], strict=True)),
     )
-    if rv.ndim == 1:
-        return parameters
-    return as_rows(parameters, evaluate(model.rvs_to_values[rv]).shape, shapes, str(rv.name))
+    shape = shape_of_rows(inner, evaluate(model.rvs_to_values[rv]))
+    return parameters if len(shape) == 1 else as_rows(parameters, shape, shapes, str(rv.name))
 
 
 def _read_parameters(rv: TensorVariable) -> RowParameters:

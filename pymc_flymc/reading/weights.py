@@ -86,7 +86,7 @@ def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> Te
         logp=logp,
         class_name=f"Weighted{kind}",
         ndims_params=[v.ndim for v in parameters],
-        ndim_supp=0,
+        ndim_supp=dist.owner.op.ndim_supp,
         **kwargs,
     )
 

@@ -117,6 +117,12 @@ def classes():
     pm.Categorical("y", logit_p=X @ pm.Normal("b", 0, 1, shape=(3, 3)), observed=COUNTS % 3)
 
 
+def counted_classes():
+    counts = np.stack([COUNTS, COUNTS[::-1], np.ones(N, int)], axis=1)
+    p = pm.math.softmax(X @ pm.Normal("b", 0, 1, shape=(3, 3)), axis=-1)
+    pm.Multinomial("y", n=counts.sum(axis=1), p=p, observed=counts)
+
+
 def several():
     a = pm.Normal("a", 0.0, 1.0, shape=3)
     pm.Bernoulli("y", logit_p=X @ a, observed=BINARY)
@@ -291,6 +297,13 @@ MUTANTS = {
     ),
     "another class": (classes, with_y(lambda y: (y + 1) % 3)),
     "coefficients of classes": (classes, with_coefficients(lambda w: swapped(w, 0, 3))),
+    "a count of a class": (counted_classes, with_y(lambda y: one_more(y, column=2))),
+    "a trial of classes": (counted_classes, with_y(lambda y: one_more(y, column=3))),
+    "classes in another order": (counted_classes, with_y(lambda y: y[:, [0, 2, 1, 3]])),
+    "coefficients of counted classes": (
+        counted_classes,
+        with_coefficients(lambda w: swapped(w, 0, 3)),
+    ),
     "the second likelihood": (several, with_y(lambda y: one_more(y), 1)),
     "its coefficients": (several, with_coefficients(lambda w: swapped(w, 0, 1), 1)),
 }

@@ -6,7 +6,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import UnsupportedModelError, weighted
+from pymc_flymc import UnsupportedModelError
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.likelihoods.refusals import ALTERNATIVES, LEAVE_OUT, distribution_name
 from pymc_flymc.reading.model import read_model
@@ -29,12 +29,6 @@ UNSUPPORTED = {
     "pm.InverseGamma": (
         lambda e: pm.InverseGamma("y", alpha=2, beta=exp(e), observed=Z**2),
         "np.log(y)",
-    ),
-    "pm.Multinomial": (
-        lambda e: pm.Multinomial(
-            "y", n=5, p=pm.math.softmax(e[:, None] * np.ones(2), axis=-1), observed=[[2, 3]] * N
-        ),
-        "Y[row, category]",
     ),
     "pm.Mixture": (mixture, "pm.StudentT"),
     "pm.NormalMixture": (
@@ -101,23 +95,6 @@ def test_alternatives_are_the_same_models():
     logit_normal = pm.logp(pm.LogitNormal.dist(mu, scale), share).eval()
     normal = pm.logp(pm.Normal.dist(mu, scale), y).eval()
     np.testing.assert_allclose(logit_normal, normal - np.log(share * (1.0 - share)))
-
-
-def test_counts_of_categories_as_weights():
-    counts = np.random.default_rng(0).multinomial(5, [0.2, 0.3, 0.5], N)
-    row, category = np.nonzero(counts)
-    densities = []
-    for weights in (False, True):
-        with pm.Model() as model:
-            eta = np.ones((N, 1)) * pm.Normal("b", shape=3)
-            if weights:
-                rows = pm.Categorical.dist(logit_p=eta[row])
-                weighted("y", rows, counts[row, category], observed=category)
-            else:
-                pm.Multinomial("y", n=5, p=pm.math.softmax(eta, axis=-1), observed=counts)
-        density = model.compile_logp()
-        densities.append([density({"b": b}) for b in np.eye(3)])
-    np.testing.assert_allclose(np.ptp(np.subtract(*densities)), 0.0, atol=1e-9)
 
 
 def test_names_of_alternatives_are_those_of_pymc():

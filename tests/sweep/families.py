@@ -254,6 +254,17 @@ FAMILIES: dict[type, dict[str, Written]] = {
             lambda eta: eta,
         ),
     },
+    families.Multinomial: {
+        "multinomial": Written(
+            lambda eta, second, rows: pm.Multinomial.dist(
+                n=rows["n"], p=pm.math.softmax(_classes(eta, second), axis=-1)
+            ),
+            0.4,
+            _number,
+            lambda eta: eta,
+            TRIALS,
+        ),
+    },
     families.Normal: {
         "normal": Written(lambda eta, sigma, rows: pm.Normal.dist(eta, sigma), 0.8, _positive),
         "log-normal": Written(
