@@ -162,7 +162,7 @@ class Objective:
                 along = self._density.hessian_times(theta, self._statistics, direction)
                 probed.append(-signs * along[places])
             total = np.mean(probed, axis=0)
-            exact = exact and np.allclose(probed, total, SAME, SAME * np.abs(total).max())
+            exact = exact and _agree(np.array(probed), total)
             good = total > 1e-8
             # Noise, or no mode in this direction: the scale of the others will do.
             found[places] = np.where(good, total, np.median(total[good]) if good.any() else 1.0)
@@ -185,7 +185,7 @@ class Objective:
                 along = self._density.hessian_times(theta, self._statistics, direction)
                 precision[i, :, s] = (-signs * along[places]).T
             each = np.mean(precision, axis=0)
-            if not np.allclose(precision, each, SAME, SAME * np.abs(each).max()):
+            if not _agree(precision, each):
                 continue
             own = diagonal[span].reshape(k, j).T
             each = 0.5 * (each + each.transpose(0, 2, 1))
@@ -249,3 +249,9 @@ def _indicator(size: int, places: np.ndarray | int, values: np.ndarray | float) 
     out = np.zeros(size)
     out[places] = values
     return out
+
+
+def _agree(probed: np.ndarray, mean: np.ndarray) -> bool:
+    """Return whether probes are the same but for rounding; those that are NaN are not."""
+    size = np.abs(mean)
+    return bool((np.abs(probed - mean) <= SAME * (size + size.max())).all())

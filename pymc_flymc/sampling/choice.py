@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pymc_flymc.bounds import Problem, is_expansion
+from pymc_flymc.bounds import Bound, Problem, is_expansion
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting, settings_of
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.regression import names_of
@@ -30,12 +30,14 @@ from pymc_flymc.sampling.bound_choice import (
 )
 from pymc_flymc.sampling.kernel_selection import KernelSelection
 from pymc_flymc.sampling.local_target import check_local, local_target
+from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.time_estimates import say_time
 from pymc_flymc.settings import check_choice
 from pymc_flymc.target.building import build_target
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["check_settings", "choose_target"]
+__all__ = ["check_settings", "choose_target", "target_given_z"]
 
 #: What asks for joint moves, in messages.
 ASKED = "kernel={!r}", "proposal='independent'"
@@ -94,11 +96,12 @@ def choose_target(
     resampling: Resampling | None,
     proposal: str,
     kernel: str,
+    transitions: int | None,
     others: np.ndarray,
 ) -> tuple[Target, Adaptation]:
     """Build the target with the bound and kernel asked for, or else with those that promise most.
 
-    The settings are those that `check_settings` lets pass.
+    The settings are those that `check_settings` lets pass. What sampling takes is logged.
 
     Raises
     ------
@@ -110,13 +113,45 @@ def choose_target(
     selection, geometry = KernelSelection(graph, problems, others), problems[0].anchor.geometry
     if kernel == "auto":
         return selection.best()
-    spec = spec_of(kernel)
-    adaptation: Adaptation = spec.adaptation(geometry, proposal)
-    if spec.local:
-        return local_target(graph, problems, bound, resampling, adaptation, len(others)), adaptation
-    if not spec.fresh:
-        target = conditional_target(graph, problems, bound, resampling, adaptation, len(others))
+    adaptation: Adaptation = spec_of(kernel).adaptation(geometry, proposal)
+    if adaptation.spec.fresh:
+        taylor = _joint_bound(problems, bound, proposal, kernel)
+        if adaptation.spec.exact and is_expansion(taylor):
+            return selection.surrogate(taylor)
+        target = _joint_target(graph, problems, taylor, adaptation, len(others))
+        say_time(problems, Sampler(target, adaptation, adaptation.brightness, transitions), others)
         return target, adaptation
+    settings = bound, resampling, adaptation, transitions
+    return target_given_z(graph, problems, *settings, others), adaptation
+
+
+def target_given_z(
+    graph: DensityGraph,
+    problems: Sequence[Problem],
+    bound: BoundSetting,
+    resampling: Resampling | None,
+    adaptation: Adaptation,
+    transitions: int | None,
+    others: np.ndarray,
+) -> Target:
+    """Build the target of a kernel that was asked for, and log what sampling takes."""
+    build = local_target if adaptation.spec.local else conditional_target
+    target = build(graph, problems, bound, resampling, adaptation, len(others))
+    sampler = Sampler(target, adaptation, resampling or adaptation.brightness, transitions)
+    say_time(problems, sampler, others)
+    return target
+
+
+def _joint_bound(
+    problems: Sequence[Problem], bound: BoundSetting, proposal: str, kernel: str
+) -> Bound:
+    """Return the bound that was asked for, or the one for fresh brightness.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
     if len(problems) > 1:
         raise ValueError(
             f"{ASKED[proposal == 'independent'].format(kernel)} needs joint moves, which are for "
@@ -129,12 +164,21 @@ def choose_target(
             f"kernel={kernel!r} is for one likelihood that is smooth in its predictors, "
             f"and not{WITH_EFFECTS}"
         )
-    if spec.exact and is_expansion(taylor):
-        return selection.surrogate(taylor)
-    target = build_target(graph, problems, [taylor], adaptation.brightness, len(others), spec)
+    return taylor
+
+
+def _joint_target(
+    graph: DensityGraph,
+    problems: Sequence[Problem],
+    taylor: Bound,
+    adaptation: Adaptation,
+    n_others: int,
+) -> Target:
+    settings = adaptation.brightness, n_others, adaptation.spec
+    target = build_target(graph, problems, [taylor], *settings)
     (part,) = target.parts
     log.info(joint_moves_read(problems[0], part, part.expected_bright))
-    return target, adaptation
+    return target
 
 
 def _implied(

@@ -19,8 +19,9 @@ from pymc_flymc.sampling.bound_choice import (
 )
 from pymc_flymc.sampling.candidates import Candidate, Candidates
 from pymc_flymc.sampling.costs import GRADIENT, row_seconds
-from pymc_flymc.sampling.pilot_runs import pilot_chain, pilot_joint_moves
-from pymc_flymc.sampling.time_estimates import PilotTime, joint_time, time_of_nuts, verdict
+from pymc_flymc.sampling.pilot_runs import most_rows, pilot_chain, pilot_joint_moves
+from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_verdict
 from pymc_flymc.target.target import Target
 
 __all__ = ["KernelSelection"]
@@ -36,9 +37,8 @@ FEWER = 0.5
 WORTHWHILE = 1e-3
 #: If a surrogate must treat more than this share of the rows exactly, it is no candidate.
 MOST = 0.5
-#: What a pilot run may read: so many passes over all rows, and as many rows as take this many
-#: seconds, or as many as this many effective draws of the best kernel so far.
-PASSES, SECONDS, DRAWS = 40.0, 1.0, 50.0
+#: A pilot run may read as many rows as this many effective draws of the best kernel so far.
+DRAWS = 50.0
 #: Joint moves that cost this many times what their parameters alone would are held back by rows.
 ROWS_AT_FAULT = 10.0
 #: Factor on the cost of random walks, whose slow directions a short chain hardly shows.
@@ -132,7 +132,7 @@ class KernelSelection:
         """Estimate a candidate's cost, given that of the best so far, and learn of those left."""
         known = self.all_rows if best is None else min(best.cost, self.all_rows)
         target, adaptation = candidate.built(), self.candidates.adaptation(candidate.spec)
-        limit = PASSES * self.n_rows + max(SECONDS / self.row, DRAWS * known)
+        limit = most_rows(self.problems, DRAWS * known)
         if candidate.spec is JOINT:
             hopeless = max(self.all_rows, ROWS_AT_FAULT * candidate.least)
             pilot = pilot_joint_moves(target, adaptation.brightness, self.others, limit, hopeless)
@@ -152,11 +152,10 @@ class KernelSelection:
         if candidate.spec.exact and self.found_gradients == np.inf:
             # What all rows cost is not known: just this says how many gradients that takes.
             known = np.inf if best is None else best.cost
-        trial = pilot_chain(target, adaptation, self.others, self.each, known, limit)
-        slower = 1.0 if candidate.spec.gradients else WALKS
-        candidate.cost = slower * trial.cost
-        if trial.ended:
-            candidate.time = PilotTime(slower * trial.seconds, slower * trial.transitions)
+        sampler = Sampler(target, adaptation, adaptation.brightness)
+        trial = pilot_chain(sampler, self.others, self.each, known, limit)
+        candidate.cost = trial.cost if candidate.spec.gradients else WALKS * trial.cost
+        candidate.time = chain_time(trial)
         if candidate.cost == np.inf:  # a chain that never moved says nothing of others
             return
         gradients = trial.gradients
@@ -196,7 +195,6 @@ class KernelSelection:
             for problem, part in zip(self.problems, target.parts, strict=True):
                 moves = "conditional" + " Hamiltonian" * best.spec.gradients
                 log.info(f"{moves} {bright_rows_read(problem, part)}; {why}")
-        if best.time is not None:
-            ours = best.time.of_sampling(target, self.candidates.adaptation(best.spec))
-            found = self.found_gradients
-            log.info(verdict(ours, time_of_nuts(self.problems, target, self.others, found)))
+        adaptation = self.candidates.adaptation(best.spec)
+        sampler = Sampler(target, adaptation, adaptation.brightness)
+        say_verdict(best.time, self.problems, sampler, self.others, self.found_gradients)

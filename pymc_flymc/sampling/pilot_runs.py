@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +13,8 @@ from pymc_flymc.bounds import Problem
 from pymc_flymc.compat.arviz import pareto_index
 from pymc_flymc.kernels.metropolis import INDEPENDENT, new_proposals
 from pymc_flymc.reporting import doing
-from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.costs import GRADIENT
+from pymc_flymc.sampling.costs import GRADIENT, row_seconds
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.tuning import slowest_autocorrelation
 from pymc_flymc.target.resampling import Resampling
@@ -24,6 +24,7 @@ __all__ = [
     "Independence",
     "JointPilot",
     "PilotRun",
+    "most_rows",
     "pilot_approximation",
     "pilot_chain",
     "pilot_joint_moves",
@@ -36,6 +37,10 @@ SEED = 20141104
 TUNING, DRAWS = 120, 120
 #: It may end after this many draws, judged by this many of the latest.
 EARLIEST, LATEST = 60, 20
+
+#: What a pilot run may read: so many passes over all rows, and as many rows as take this many
+#: seconds.
+PASSES, SECONDS = 40.0, 1.0
 
 #: Joint proposals that are weighed, and draws of the Laplace approximation alone; at least as many
 #: proposals.
@@ -90,6 +95,12 @@ class Independence:
         outstanding = bool(probability.max() > LARGEST_WEIGHT / n)
         heavy = outstanding and not pareto_index(finite) <= LARGEST_TAIL_INDEX
         return cls(each, heavy, outstanding)
+
+
+def most_rows(problems: Sequence[Problem], others: float = 0.0) -> float:
+    """Return what a pilot run may read, in rows, or `others` beside the passes if that is more."""
+    n_rows = sum(problem.design.n_rows for problem in problems)
+    return PASSES * n_rows + max(SECONDS / row_seconds(problems), others)
 
 
 def pilot_approximation(density: ExpandedDensity, problem: Problem) -> Independence:
@@ -184,12 +195,12 @@ class PilotRun:
     accept : float
         Mean acceptance probability.
     ended : bool
-        Whether the chain was long enough to tell; else cost and gradients are those of three draws.
+        Whether the chain was long enough to tell; else cost, gradients, transitions and seconds are
+        those of three draws.
     transitions : float
         For an effective draw.
     seconds : float
-        Processor time of an effective draw, NaN if the chain was too short to tell: for the log,
-        never for a choice.
+        Processor time of an effective draw: for the log, never for a choice.
     """
 
     cost: float
@@ -200,10 +211,9 @@ class PilotRun:
     seconds: float = np.nan
 
 
-@doing("trying other moves")
+@doing("trying moves")
 def pilot_chain(
-    target: Target,
-    adaptation: Adaptation,
+    sampler: Sampler,
     others: np.ndarray,
     each: float,
     known: float,
@@ -216,12 +226,15 @@ def pilot_chain(
 
     Parameters
     ----------
+    sampler : Sampler
+        Whose anchor stays where it is.
+    others : ndarray, shape (F,)
     each, known, limit : float
         Cost of evaluating the density, of an effective draw by other means, and what the trial may
         cost, in units of a row that is read.
     """
     rng = np.random.default_rng(SEED)
-    sampler = Sampler(target, adaptation, adaptation.brightness)
+    adaptation = sampler.adaptation
     chain, tuning = sampler.new_chain(), sampler.new_tuning(TUNING)
     chain.set_others(others)
     nothing = PilotRun(np.inf, np.inf, 0.0, False)
@@ -234,27 +247,29 @@ def pilot_chain(
     # The first one is where the chain begins.
     draws = np.empty((1 + TUNING + DRAWS, len(chain.state.v)))
     draws[0] = chain.state.v
-    costs, gradients, accept = np.zeros((3, TUNING + DRAWS))
-    began = time.thread_time()
+    costs, gradients, accept, seconds = np.zeros((4, TUNING + DRAWS))
     for i in range(TUNING + DRAWS):
-        if i == TUNING:
-            began = time.thread_time()
+        began = time.thread_time()
         accept[i] = chain.advance(rng, tuning.transitions, tuning.gain())
+        seconds[i] = time.thread_time() - began
         gradients[i] = adaptation.gradients(chain)
         evaluations = tuning.transitions + GRADIENT * gradients[i]
         costs[i] = evaluations * each + chain.take_queries()
         draws[i + 1] = chain.state.v
         # Of the latest draws alone: while step sizes are far from tuned, trajectories are long.
         latest = slice(max(0, i + 1 - LATEST), i + 1)
-        mean = [float(each[latest].mean()) for each in (costs, gradients, accept)]
+        of_draw = costs, gradients, accept, seconds
+        mean = [float(each[latest].mean()) for each in of_draw]
         if (i >= EARLIEST and mean[0] > known) or costs.sum() > limit:
             # Dearer than the known kernel even if each draw were independent, or too dear for a
             # pilot run: as if every third draw were independent.
             stuck = _never_moved(draws[latest.start : i + 2])
-            return nothing if stuck else PilotRun(3.0 * mean[0], 3.0 * mean[1], mean[2], False)
+            if stuck:
+                return nothing
+            third = 3.0 * mean[0], 3.0 * mean[1], mean[2], False
+            return PilotRun(*third, 3.0 * tuning.transitions, 3.0 * mean[3])
         if i < TUNING:
             chain, tuning = sampler.learn(chain, tuning, rng)
-    seconds = time.thread_time() - began
     if _never_moved(draws[TUNING:]):
         return nothing
     slowest = slowest_autocorrelation(draws[1 + TUNING :])
@@ -265,7 +280,7 @@ def pilot_chain(
         float(accept[TUNING:].mean()),
         True,
         DRAWS * tuning.transitions / effective,
-        seconds / effective,
+        float(seconds[TUNING:].sum()) / effective,
     )
 
 

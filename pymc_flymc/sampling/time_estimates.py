@@ -11,17 +11,27 @@ import numpy as np
 from pymc_flymc.bounds import Problem
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.passes import blocks_of
-from pymc_flymc.sampling.adaptation import Adaptation
-from pymc_flymc.sampling.costs import GRADIENT
-from pymc_flymc.sampling.pilot_runs import JointPilot
+from pymc_flymc.reporting import log
+from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost
+from pymc_flymc.sampling.pilot_runs import (
+    JointPilot,
+    PilotRun,
+    most_rows,
+    pilot_chain,
+    pilot_joint_moves,
+)
+from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.target.target import Target
 
 __all__ = [
     "NutsTime",
     "PilotTime",
+    "chain_time",
     "evenly",
     "gradients_given",
     "joint_time",
+    "say_time",
+    "say_verdict",
     "time_of_nuts",
     "verdict",
 ]
@@ -57,18 +67,34 @@ class PilotTime:
     seconds : float
         Of processor time, in the kernel.
     transitions : float
+    held_back : bool
+        Whether brightness held back the parameters as it will in a longer run.
     """
 
     seconds: float
     transitions: float
+    held_back: bool = False
 
-    def of_sampling(self, target: Target, adaptation: Adaptation) -> float:
+    def of_sampling(self, sampler: Sampler) -> float:
         """Return what it takes in ``pm.sample``, in seconds, with PyMC's own work."""
-        draws = max(1.0 / EFFICIENCY, self.transitions / adaptation.most)
-        in_kernel = self.seconds * max(1.0, draws * adaptation.fewest / self.transitions)
-        if not target.spec.fresh and sum(part.expected_bright for part in target.parts) > 1.0:
+        target, adaptation, given = sampler.target, sampler.adaptation, sampler.transitions
+        fewest, most = (given, given) if given else (adaptation.fewest, adaptation.most)
+        draws = max(1.0 / EFFICIENCY, self.transitions / most)
+        in_kernel = self.seconds * max(1.0, draws * fewest / self.transitions)
+        given_z = target.subsamples and not (target.spec.fresh or self.held_back)
+        if given_z and sum(part.expected_bright for part in target.parts) > 1.0:
             in_kernel *= GIVEN_Z
         return in_kernel + draws * PYMC_DRAW
+
+
+def chain_time(trial: PilotRun) -> PilotTime | None:
+    """Return the time of moves by a short chain; None if it never moved.
+
+    A chain that was too dear to end is taken to have an effective draw in three.
+    """
+    if trial.cost == np.inf:
+        return None
+    return PilotTime(trial.seconds, trial.transitions, held_back=not trial.ended)
 
 
 def joint_time(pilot: JointPilot) -> PilotTime | None:
@@ -201,6 +227,46 @@ def verdict(ours: float, nuts: NutsTime) -> str:
         more = " at least" * nuts.at_least
         return f"{said}; NUTS would take{more} {in_words(EFFECTIVE_DRAWS * nuts.seconds)}"
     return said if nuts.at_least else f"{said}; NUTS is likely as good here: leave out step="
+
+
+def say_verdict(
+    time_each: PilotTime | None,
+    problems: Sequence[Problem],
+    sampler: Sampler,
+    others: np.ndarray,
+    found: float = np.inf,
+) -> None:
+    """Log the verdict on a sampler, if the time of its effective draw is known.
+
+    Parameters
+    ----------
+    time_each : PilotTime, optional
+    problems : sequence of Problem
+    sampler : Sampler
+    others, found
+        As of `time_of_nuts`.
+    """
+    if time_each is not None:
+        nuts = time_of_nuts(problems, sampler.target, others, found)
+        log.info(verdict(time_each.of_sampling(sampler), nuts))
+
+
+def say_time(problems: Sequence[Problem], sampler: Sampler, others: np.ndarray) -> None:
+    """Log the verdict on moves that were asked for, not selected, after a pilot run of them.
+
+    Parameters
+    ----------
+    problems, sampler, others
+        As of `say_verdict`. It does not select: chains are what they are without it.
+    """
+    target, limit = sampler.target, most_rows(problems)
+    if target.spec.fresh and not target.spec.exact:
+        pilot = pilot_joint_moves(target, sampler.brightness, others, limit, np.inf)
+        time_each = joint_time(pilot)
+    else:
+        trial = pilot_chain(sampler, others, evaluation_cost(problems), np.inf, limit)
+        time_each = chain_time(trial)
+    say_verdict(time_each, problems, sampler, others)
 
 
 def in_words(seconds: float) -> str:

@@ -184,4 +184,5 @@ class FireflyMH(FireflyStep):
             from pymc_flymc.out_of_core.feasibility import choose_batches
 
             return choose_batches(graph, problems[0], self._bound_setting)
-        return choose_target(graph, problems, self._bound_setting, *self._settings, others)
+        settings = self._bound_setting, *self._settings, self._transitions
+        return choose_target(graph, problems, *settings, others)

@@ -15,7 +15,7 @@ from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.sampling.adaptation import Adaptation, SliceAdaptation
-from pymc_flymc.sampling.bound_choice import conditional_target
+from pymc_flymc.sampling.choice import target_given_z
 from pymc_flymc.settings import check_choice
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.resampling import Resampling
@@ -90,5 +90,5 @@ class FireflySlice(FireflyStep):
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
     ) -> tuple[Target, Adaptation]:
         adaptation = SliceAdaptation(self._direction)
-        settings = self._bound_setting, self._brightness, adaptation, len(others)
-        return conditional_target(graph, problems, *settings), adaptation
+        settings = self._bound_setting, self._brightness, adaptation, self._transitions
+        return target_given_z(graph, problems, *settings, others), adaptation

@@ -9,6 +9,7 @@ from pymc_flymc import JaakkolaJordan
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.pilot_runs import Independence, pilot_approximation, pilot_chain
+from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.steps.setup import read
 from tests.support.data import logistic_rows
 from tests.support.steps import logistic_step
@@ -59,7 +60,8 @@ def test_a_chain_that_never_moves_scores_nothing(monkeypatch, limit):
     _, step = logistic_step(*logistic_rows(400), bound=JaakkolaJordan(xi=1.5, slack=0.0))
 
     def trial():
-        return pilot_chain(step.target, step.adaptation, np.empty(0), 1.0, np.inf, limit)
+        sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
+        return pilot_chain(sampler, np.empty(0), 1.0, np.inf, limit)
 
     assert np.isfinite(trial().cost) or limit == 0.0  # a first draw may have stayed
     monkeypatch.setattr(FireflyChain, "advance", lambda *_: 0.0)

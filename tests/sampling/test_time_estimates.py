@@ -6,12 +6,16 @@ import time
 import numpy as np
 import pytest
 
+from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.sampling import time_estimates
-from pymc_flymc.sampling.pilot_runs import Independence, JointPilot
+from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun
+from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.time_estimates import (
     PER_ROOT,
     NutsTime,
+    PilotTime,
+    chain_time,
     in_words,
     joint_time,
     nuts_gradients,
@@ -80,10 +84,47 @@ def test_a_line_of_the_log(caplog):
     assert "NUTS would take about" in line
 
 
-def test_nothing_is_said_of_moves_that_were_not_tried(caplog):
+FORCED = {
+    "joint": (FireflyMH, {"kernel": "joint"}),
+    "surrogate": (FireflyMH, {"kernel": "surrogate"}),
+    "walks": (FireflyMH, {"kernel": "metropolis"}),
+    "all rows": (FireflyMH, {"bound": None, "transitions": 5}),
+    "hmc": (FireflyHMC, {}),
+    "mala": (FireflyMALA, {}),
+    "slices": (FireflySlice, {}),
+}
+
+
+@pytest.mark.parametrize("kind", FORCED)
+def test_moves_that_were_asked_for_are_timed(kind, caplog):
+    cls, settings = FORCED[kind]
     with caplog.at_level("INFO", logger="pymc.flymc"):
-        step_of(logistic_model(*logistic_rows(2_000, 3)), kernel="joint")
-    assert not [each for each in caplog.messages if "of one core" in each]
+        step_of(logistic_model(*logistic_rows(2_000, 3)), cls, **settings)
+    (line,) = [each for each in caplog.messages if "of one core" in each]
+    assert line.startswith(f"{cls.__name__}: ")
+
+
+def test_a_pilot_run_that_is_too_dear_has_a_time_yet(monkeypatch, caplog):
+    monkeypatch.setattr(time_estimates, "most_rows", lambda problems: 0.0)
+    with caplog.at_level("INFO", logger="pymc.flymc"):
+        step_of(logistic_model(*logistic_rows(2_000, 3)), FireflyHMC)
+    assert len([each for each in caplog.messages if "of one core" in each]) == 1
+
+
+def test_a_chain_that_never_moves_has_none():
+    assert chain_time(PilotRun(np.inf, np.inf, 0.0, False)) is None
+    dear = chain_time(PilotRun(30.0, 0.0, 0.5, False, 15.0, 3.0))
+    assert dear == PilotTime(3.0, 15.0, held_back=True)
+
+
+@pytest.mark.parametrize(("given", "draws"), [(None, 1.25), (40, 1.25), (2, 10.0)])
+def test_a_draw_of_few_transitions_is_no_effective_one(given, draws):
+    """Effective ones take 20 transitions; PyMC's own work is done for each draw."""
+    _, step = logistic_step(*logistic_rows(400), kernel="joint")
+    sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness, given)
+    seconds = PilotTime(1.0, 20.0).of_sampling(sampler)
+    in_kernel = 2.5 if given == 40 else 1.0  # 1.25 draws of 40
+    assert seconds == pytest.approx(in_kernel + draws * time_estimates.PYMC_DRAW)
 
 
 def test_clocks_decide_nothing(monkeypatch):
