@@ -111,8 +111,8 @@ class ChainDiagnostics:
         """
         if tuning:
             return None
-        known = (statistics[name] for name in ("moved", "log_weight", "accept"))
-        trouble = self.record(Drawn(*known, parameters))
+        moved, log_weight, accept = (statistics[each] for each in ("moved", "log_weight", "accept"))
+        trouble = self.record(Drawn(moved, log_weight, accept, parameters))
         return trouble and SamplerWarning(WarningType.CONVERGENCE, trouble, "warn")
 
     def record(self, drawn: Drawn) -> str | None:
