@@ -8,14 +8,18 @@ from types import CodeType
 from typing import Any
 
 from numba import types
+from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
 from numba.core.config import DISABLE_JIT  # type: ignore[attr-defined]
+from numba.core.typed_passes import AnnotateTypes
 from numba.extending import intrinsic
 
-from pymc_flymc.compat import private
+from pymc_flymc.compat import private, require
 
 __all__ = [
     "DISABLE_JIT",
     "UNCHECKED",
+    "PartCompiler",
     "UserProvidedCacheLocator",
     "add_locator",
     "address_of",
@@ -59,6 +63,65 @@ _locators = private("numba.core.caching:CacheImpl._locator_classes", _cache)
 def add_locator(locator: type) -> None:
     """Let numba ask one more class, the last, for a folder in which compiled code is kept."""
     _locators.append(locator)
+
+
+_slow = "kernels take a third longer to compile"
+_Library = private("numba.core.codegen:JITCodeLibrary", _slow)
+for _name in ("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"):
+    require(hasattr(_Library, _name), f"numba's {_name!r} of a library", _slow)
+
+
+class _PartLibrary(_Library):  # type: ignore[misc, valid-type]
+    """LLVM's code of a function that is never called by its address: as numba wrote it.
+
+    A library holds all that its function calls. Numba optimises each, and makes machine code of it,
+    before it becomes part of its callers', where all is done again.
+    """
+
+    @property
+    def codegen(self):
+        return self
+
+    def set_env(self, name, environment):
+        """Leave out what a function needs to call Python: kernels from disk have none either."""
+
+    def get_pointer_to_function(self, name):
+        """Return that there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _AsPart(LoweringPass):
+    _name = "pymc_flymc_as_part"
+
+    def __init__(self):
+        super().__init__()
+
+    def run_pass(self, state):
+        state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        return True
+
+
+class PartCompiler(Compiler):
+    """Compiles functions that only compiled code calls: their callers' compilation optimises them.
+
+    Functions that are compiled so have no wrappers for calls from Python and C.
+    """
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return the passes of numba's own, and one before LLVM's code is written."""
+        (passes,) = super().define_pipelines()
+        passes.add_pass_after(_AsPart, AnnotateTypes)
+        passes.finalize()
+        return [passes]
 
 
 def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, types.Type | None]:
