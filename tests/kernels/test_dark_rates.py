@@ -20,6 +20,9 @@ from tests.support.patches import no_row_kept_bright
 from tests.support.tails import log_density_of
 
 N, Q = 40, 3
+#: The second of two categories has no counts.
+COUNTS = np.array([2, 0, 7, 1, 4, 1, 3, 0, 0, 0])
+CATEGORY = np.column_stack([np.arange(10) < 7, np.arange(10) >= 7]).astype(float)
 dark_rate = from_python(dark_rate)
 
 
@@ -78,10 +81,9 @@ def test_sums_over_the_dark_rows(make, orders):
 @pytest.mark.parametrize("settings", [{}, {"kernel": "metropolis"}, {"kernel": "joint"}])
 def test_density_where_rates_are_beyond_all_digits(settings):
     """Of a category without counts, under a wide prior: all rows bright, it is the posterior's."""
-    counts, first = np.array([2, 0, 7, 1, 4, 1, 3, 0, 0, 0]), np.arange(10) < 7
     with pm.Model() as model:
         b = pm.Normal("b", 0.0, 30.0, shape=2)
-        pm.Poisson("y", mu=exp(np.column_stack([first, ~first]) @ b), observed=counts)
+        pm.Poisson("y", mu=exp(CATEGORY @ b), observed=COUNTS)
         with no_row_kept_bright():
             step = (FireflyMH if settings else FireflyHMC)(bound=Taylor(), **settings)
     rng, log_density = np.random.default_rng(0), log_density_of(model)
@@ -91,10 +93,10 @@ def test_density_where_rates_are_beyond_all_digits(settings):
     for far in (-60.0, -75.0, -90.0):
         theta = np.array([0.9, far])
         chain.start_at(rng, theta)
-        assert chain.n_bright == len(counts)
+        assert chain.n_bright == len(COUNTS)
         rate = step.target.data.rows.constants[:, : ROW.outcome] @ chain.state.w[2:]
         assert rate.sum() > 1e16  # no digit would be left beside it
-        terms = [chain.state.log_density[0], *chain.bright.log_factor[: len(counts)]]
+        terms = [chain.state.log_density[0], *chain.bright.log_factor[: len(COUNTS)]]
         differences.append(sum(terms) - log_density(theta[None])[0])
         sizes.append(np.abs(terms).sum())
     # Expansions of the size of these terms are added and subtracted, with a few operations each.
@@ -102,12 +104,15 @@ def test_density_where_rates_are_beyond_all_digits(settings):
 
 
 def test_default_where_proposals_do_not_reach_the_tails():
-    """However few rows there are, proposals are not taken whose weights have heavy tails."""
-    counts, first = np.array([2, 0, 7, 1, 4, 1, 3, 0, 0, 0]), np.arange(10) < 7
+    """However few rows there are, proposals are not taken whose weights have heavy tails.
+
+    Of a design in single precision, as of columns that are zero or one: the kernel is another one.
+    """
     with pm.Model():
         b = pm.Normal("b", 0.0, 30.0, shape=2)
-        pm.Poisson("y", mu=exp(np.column_stack([first, ~first]) @ b), observed=counts)
+        pm.Poisson("y", mu=exp(CATEGORY.astype(bool) @ b), observed=COUNTS)
         target = FireflyMH().target
     # Trajectories reach them, with those rows in the density that they are simulated on.
     assert target.kernel == "surrogate"
-    assert len(target.data.exact.X) == (~first).sum()
+    assert len(target.data.exact.X) == CATEGORY[:, 1].sum()
+    assert target.data.exact.X.dtype == np.float32
