@@ -11,8 +11,9 @@ from scipy import stats
 
 __all__ = ["NOISE", "Noise"]
 
-#: Of the noise; the limit below which nothing is seen; skewness; concentration of angles.
-SD, LIMIT, SKEWNESS, KAPPA = 0.7, -0.5, 3.0, 2.0
+#: Of the noise; the limit below which nothing is seen; skewness; degrees of freedom; concentration
+#: of angles.
+SD, LIMIT, SKEWNESS, NU, KAPPA = 0.7, -0.5, 3.0, 4.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,17 @@ def _observe_scales(eta: Any, X: np.ndarray, y: np.ndarray) -> None:
     pm.Normal("y", eta, pm.math.exp(X @ gamma), observed=y)
 
 
+def _simulate_tails(eta: np.ndarray, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return eta + np.exp(X @ np.linspace(-0.4, 0.2, X.shape[1])) * rng.standard_t(NU, len(eta))
+
+
+def _observe_tails(eta: Any, X: np.ndarray, y: np.ndarray) -> None:
+    import pymc as pm
+
+    gamma = pm.Normal("gamma", 0, 1, shape=X.shape[1])
+    pm.StudentT("y", nu=NU, mu=eta, sigma=pm.math.exp(X @ gamma), observed=y)
+
+
 def _simulate_trials(eta: np.ndarray, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.geometric(1 / (1 + np.exp(-eta)))
 
@@ -102,6 +114,7 @@ NOISE = {
     "censored-normal": Noise(_simulate_censored, _observe_censored),
     "truncated-normal": Noise(_simulate_truncated, _observe_truncated),
     "normal-scales": Noise(_simulate_scales, _observe_scales),
+    "student-t-scales": Noise(_simulate_tails, _observe_tails),
     "geometric": Noise(_simulate_trials, _observe_trials),
     "von-mises": Noise(_simulate_angles, _observe_angles),
     "skew-normal": Noise(_simulate_skew, _observe_skew),
