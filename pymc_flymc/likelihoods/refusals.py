@@ -51,8 +51,8 @@ ALTERNATIVES = {
     "MvNormal": _OUTCOMES,
     "MvStudentT": _OUTCOMES,
     "CustomDist": "a family of your own",
-    "DirichletMultinomial": "pm.Multinomial(n=n, p=pm.math.softmax(eta, axis=-1)), with effects of "
-    "rows in eta for what varies more than trials do",
+    "DirichletMultinomial": "pm.Multinomial(n=n, p=pm.math.softmax(eta, axis=-1)), if rows vary no "
+    "more than trials do; if they do, pm.BetaBinomial of one class against all others",
 }
 
 

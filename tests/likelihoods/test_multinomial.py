@@ -132,7 +132,7 @@ BAD = {
     ),
     "overdispersed": (
         lambda: pm.DirichletMultinomial("y", n=5, a=pm.math.exp(p_of()), observed=FIVE),
-        r"Instead of pm.DirichletMultinomial: pm.Multinomial\(",
+        r"Instead of pm.DirichletMultinomial: pm.Multinomial\(.*pm.BetaBinomial of one class",
     ),
 }
 
