@@ -29,8 +29,10 @@ def warn_of_mixtures(model: Model, owned: Sequence[TensorVariable]) -> None:
     if found:
         warn(
             f"the priors of {found} are mixtures, so that the posterior may have several modes. "
-            "Bounds and proposals are tuned at one of them, and a chain, as one of NUTS, may stay "
-            "in that where it started: compare several chains (r_hat). A prior with one mode "
-            "that leaves large coefficients alone is a horseshoe: "
+            "Bounds and proposals are tuned at one of them, around which all chains start, and "
+            "R-hat does not show what none has visited. To see whether there are others, let "
+            "chains start in different places: pm.sample(initvals=[{...}, {...}, ...]), one for "
+            "each chain. A prior with one mode that leaves large coefficients alone is a "
+            "horseshoe: "
             'pm.Normal("b", shape=p) * pm.HalfCauchy("local", 1, shape=p) * pm.HalfCauchy("tau", 1)'
         )

@@ -98,10 +98,10 @@ def _mul(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     free = [v for v in rows if not context.is_constant(v)]
     if len(free) > 1:
         raise NotReadableError(
-            "it multiplies two terms that both hold data and variables: effects by effects, as "
-            "discriminations by abilities in item response models, factors by loadings, or the "
-            "coefficients by that of earlier errors in autoregressive models. Firefly needs one of "
-            "the two to be numbers"
+            "it is a product of two things that are both sampled and both differ by row: abilities "
+            "by discriminations of items, factors by loadings, coefficients by those of earlier "
+            "errors in autoregressive models. Firefly needs one of the two to be numbers; with the "
+            "same discrimination for all items, ability[person] - difficulty[item] is read"
         )
     main = free[0] if free else max(rows, key=lambda v: v.type.broadcastable.count(False))
     weight, scale = ct.weight, ct.scale

@@ -194,7 +194,7 @@ def test_mixtures_among_the_priors():
     with pm.Model() as model:
         b = pm.Mixture("b", w=[0.5, 0.5], comp_dists=parts, shape=3)
         pm.Bernoulli("y", logit_p=X @ b, observed=Y)
-    with pytest.warns(UserWarning, match=r"the priors of \['b'\] are mixtures.*compare several"):
+    with pytest.warns(UserWarning, match=r"the priors of \['b'\] are mixtures.*initvals="):
         read_model(model)
 
 

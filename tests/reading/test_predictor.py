@@ -206,7 +206,7 @@ REFUSED = {
     "exp": (lambda: pt.exp(X @ b), "Exp of data and variables is not linear"),
     "power of data": (lambda: x1**c, "Pow of data and variables is not linear"),
     "switch": (lambda: pt.switch(x1 > 0, b[0], b[1]), "Switch of data and variables"),
-    "product": (lambda: (X @ b) * (x1 * c), "multiplies two terms that both hold data and"),
+    "product": (lambda: (X @ b) * (x1 * c), "product of two things that are both sampled"),
     "quotient": (lambda: c / (X @ b), "divides by a term that holds data and variables"),
     "mean over rows": (lambda: X @ b - (X @ b).mean(), "computed from all 20 rows"),
     "value per row": (lambda: X @ b + per_row, "variable 'u' has one value for each row"),
