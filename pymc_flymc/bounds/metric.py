@@ -12,10 +12,15 @@ __all__ = ["dimension_of", "limit_of", "metric_of", "spans_of"]
 #: Up to this quantile of the Laplace approximation's radius, remainders have local constants alone.
 LOCAL_QUANTILE = 0.999
 
+#: Smallest variance of a coefficient, in what the data alone would leave of it.
+LEAST = 1e-16
+
 
 def dimension_of(anchor: AnchorPart) -> int:
     """Dimension in which the coefficients vary, but for those that the model fixes."""
-    return min(int(np.count_nonzero(anchor.w_factor.any(axis=1))), anchor.w_factor.shape[1])
+    free = int(np.count_nonzero(anchor.w_factor.any(axis=1)))
+    # Where none moves with the parameters at first, as a product of two at zero, it does later.
+    return max(1, min(free, anchor.w_factor.shape[1]))
 
 
 def limit_of(anchor: AnchorPart) -> float:
@@ -44,12 +49,16 @@ def metric_of(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
     the posterior covariance of the coefficients; for independent normal priors, just that.
     """
     d, information = anchor.w_factor.shape[1], anchor.expansion.information.array
-    variance = np.maximum(np.sum(anchor.w_factor**2, axis=1), 1e-300)
+    # Coefficients that are fixed, or do not move at first, have next to none: powers of what is
+    # reached over it must be numbers yet.
+    curvature = np.diag(information)
+    smallest = LEAST / np.where(curvature > 0.0, curvature, 1.0)
+    variance = np.maximum(np.sum(anchor.w_factor**2, axis=1), smallest)
     # Where the data do not decide: scales well beyond the Laplace approximation's.
     ridge = 0.01 / variance
     free = anchor.w_factor.any(axis=1)  # the others are fixed, such as zeros for some class
     factor = anchor.w_factor[free]
-    if len(factor) <= d and np.linalg.cond(factor) < 1e8:
+    if 0 < len(factor) <= d and np.linalg.cond(factor) < 1e8:
         inverse, places = np.linalg.pinv(factor), np.flatnonzero(free)
         data = information[np.ix_(places, places)]
         prior = inverse.T @ inverse - data

@@ -1,0 +1,40 @@
+"""Coefficients that do not move with the parameters at the mode, to first order."""
+
+import warnings
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from tests.support.steps import drive, step_of
+
+X = np.random.default_rng(3).normal(size=300)
+Y = np.random.default_rng(4).integers(0, 2, 300)
+
+
+@pytest.mark.parametrize("kernel", ["auto", "joint"])
+def test_a_product_of_two_parameters(kernel):
+    """Its mode is at zero, where the product has no gradient; moments of it by quadrature."""
+    with pm.Model() as model:
+        a, b = pm.Normal("a"), pm.Normal("b")
+        pm.Bernoulli("y", logit_p=a * b * X, observed=Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        step = step_of(model, kernel=kernel)
+    draws, _ = drive(step, model.initial_point(), tune=500, draws=4000, chains=4)
+    found = draws.prod(axis=-1)  # (chains, draws)
+
+    grid = np.linspace(-6.0, 6.0, 601)
+    product = np.multiply.outer(grid, grid)
+    slopes = np.linspace(-36.0, 36.0, 14_401)
+    eta = slopes[:, None] * X
+    log_likelihood = (Y * eta - np.logaddexp(0.0, eta)).sum(axis=1)
+    log_density = np.interp(product, slopes, log_likelihood)
+    log_density -= 0.5 * np.add.outer(grid**2, grid**2)
+    weights = np.exp(log_density - log_density.max())
+    weights /= weights.sum()
+    for power in (1, 2):
+        expected = (weights * product**power).sum()
+        # Of batch means, which hold most of the dependence of draws.
+        means = (found**power).reshape(40, -1).mean(axis=1)
+        assert abs(means.mean() - expected) < 4.0 * means.std(ddof=1) / np.sqrt(len(means))
