@@ -29,6 +29,7 @@ def run_of(draws=None, **changed):
         "transitions": 2,
         "moved": True,
         "log_weight": 0.0,
+        "rescaling_accept": np.nan,
         "non_finite_ratios": 0,
         "anchor_moved": False,
         "n_steps": 0,

@@ -12,7 +12,7 @@ from scipy.linalg import solve_triangular
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.records import IntVector, Matrix, Vector
 
-__all__ = ["Geometry", "dense_geometry", "unwhiten", "whiten_gradient"]
+__all__ = ["Geometry", "dense_geometry", "unwhiten", "whiten", "whiten_gradient"]
 
 
 #: Least variance along a direction: a map to be inverted.
@@ -220,6 +220,40 @@ def unwhiten(geometry, v, theta):
         theta[geometry.wide[i]] = geometry.centre[geometry.wide[i]] + wide[i]
     for i in range(n_dense):
         theta[geometry.dense[i]] += geometry.centre[geometry.dense[i]]
+
+
+@kernel_part(fastmath={"reassoc", "contract", "nsz"})
+def whiten(geometry, theta, v):
+    """Write v for theta: the inverse of `unwhiten`."""
+    n_dense, n_wide = geometry.dense.shape[0], geometry.wide.shape[0]
+    rest = np.empty(n_wide)
+    for i in range(n_wide):
+        rest[i] = theta[geometry.wide[i]] - geometry.centre[geometry.wide[i]]
+    for i in range(n_dense):
+        x = theta[geometry.dense[i]] - geometry.centre[geometry.dense[i]]
+        for k in range(n_wide):
+            rest[k] += geometry.coupling[i, k] * x
+        for j in range(i):
+            x -= geometry.factor[i, j] * v[geometry.dense[j]]
+        v[geometry.dense[i]] = x / geometry.factor[i, i]
+    at = 0
+    for k in range(geometry.pairs.shape[0]):
+        start, before, length = geometry.pairs[k]
+        for i in range(length):
+            # Of an earlier run, which is done.
+            rest[start + i] -= geometry.mixing[at + i] * (
+                rest[before + i] / geometry.scale[before + i]
+            )
+        at += length
+    for i in range(n_wide):
+        v[geometry.wide[i]] = rest[i] / geometry.scale[i]
+    for k in range(geometry.stretch.shape[0]):
+        direction, along = geometry.directions[k], 0.0
+        for j in range(v.shape[0]):
+            along += direction[j] * v[j]
+        along *= geometry.stretch[k] / (1.0 + geometry.stretch[k])
+        for j in range(v.shape[0]):
+            v[j] -= along * direction[j]
 
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})

@@ -15,6 +15,7 @@ from pymc_flymc.kernels.dark_rates import dark_rate, take_dark
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import accept_given_z, copy, finite_or_minus_inf, run_type
+from pymc_flymc.kernels.rescaling import rescale
 from pymc_flymc.kernels.sweeps import NONE, Plan, begin, sweep
 from pymc_flymc.kernels.trajectory import (
     LARGEST_KICK,
@@ -116,6 +117,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
         if n == 0:
             begin(rng, posterior, plan, chain, bright, scratch)
             return 0.0
+        rescale(rng, posterior, chain, bright, scratch)
         total = 0.0
         # Whoever called may have changed parameters or statistics since the last run.
         density_and_gradient(posterior, chain.theta, chain.w, dynamics.gradient)

@@ -31,6 +31,7 @@ from pymc_flymc.kernels.posterior import (
     log_density_at,
     run_type,
 )
+from pymc_flymc.kernels.rescaling import rescale
 
 __all__ = ["run_kernel"]
 
@@ -51,6 +52,14 @@ def log_weight(log_density, v, of_z):
     for j in range(v.shape[0]):
         total += 0.5 * v[j] * v[j]
     return total + of_z
+
+
+@kernel_part
+def weigh(posterior, chain, bright):
+    """Write the chain's weight, which is stale after a move of theta given z."""
+    index, factors, count = bright.index, bright.log_factor, bright.count[0]
+    of_z = log_weight_of_z(posterior.rows, chain.w, index, factors, count)
+    chain.log_weight[0] = log_weight(chain.log_density[0], chain.v, of_z)
 
 
 @kernel_part(inline="always")
@@ -85,9 +94,7 @@ def transition(rng, kind, posterior, tables, proposals, chain, bright, scratch):
     walked, beta = 0.0, 0.0
     if kind == RANDOM_WALK:
         walked = update_theta(rng, kind, posterior, proposals, chain, bright, scratch)
-        index, factors, count = bright.index, bright.log_factor, bright.count[0]
-        of_z = log_weight_of_z(posterior.rows, chain.w, index, factors, count)
-        chain.log_weight[0] = log_weight(chain.log_density[0], chain.v, of_z)
+        weigh(posterior, chain, bright)
     elif kind == INDEPENDENT:
         beta = 1.0
     elif kind == PCN:
@@ -119,6 +126,9 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
         if begin:
             bright.count[0] = 0
             chain.log_density[0] = chain.log_weight[0] = -np.inf
+        elif posterior.scales.scale.shape[0] > 0:
+            rescale(rng, posterior, chain, bright, scratch)
+            weigh(posterior, chain, bright)
         total = 0.0
         for _i in range(ATTEMPTS if begin else n):
             if begin and chain.log_weight[0] > -np.inf:

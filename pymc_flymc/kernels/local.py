@@ -252,6 +252,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             chain.w,
             chain.log_density,
             chain.log_weight,
+            chain.rescaled,
             proposals.x_new,
             chain.theta_new,
             chain.w_new,

@@ -21,6 +21,7 @@ from pymc_flymc.kernels.posterior import (
     run_type,
 )
 from pymc_flymc.kernels.records import Matrix, Vector
+from pymc_flymc.kernels.rescaling import rescale
 from pymc_flymc.kernels.sweeps import Plan, begin, sweep
 
 __all__ = ["Proposals", "favour_best", "new_proposals", "run_kernel"]
@@ -160,6 +161,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
         if n == 0:
             begin(rng, posterior, plan, chain, bright, scratch)
             return 0.0
+        rescale(rng, posterior, chain, bright, scratch)
         total = 0.0
         for _i in range(n):
             kind = pick(rng, proposals.weight)

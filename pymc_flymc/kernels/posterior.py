@@ -16,6 +16,7 @@ from pymc_flymc.kernels.geometry import Geometry, unwhiten
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.records import Vector, record_type
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
+from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
 
 __all__ = [
     "Chain",
@@ -53,6 +54,7 @@ class Posterior(NamedTuple):
         Of the collapsed bounds; values of variables of other step methods follow.
     rows : Rows or SeveralRows
     geometry : Geometry
+    scales : SharedScales
     """
 
     density: int
@@ -64,6 +66,7 @@ class Posterior(NamedTuple):
     statistics: Vector
     rows: Annotated[Rows | SeveralRows, rows_type]
     geometry: Geometry
+    scales: SharedScales = NO_SCALES
 
 
 class Chain(NamedTuple):
@@ -79,6 +82,8 @@ class Chain(NamedTuple):
         Of all that is no row: the log prior, and the collapsed bounds or expansions at theta.
     log_weight : ndarray, shape (1,)
         Joint kernel only: log of the augmented density over the proposal's.
+    rescaled : ndarray, shape (1,)
+        Mean acceptance probability of the last moves of scales; NaN before there is one.
     v_new, theta_new, w_new, log_factor_new : ndarray
         Buffers.
     dark, low : ndarray, shape (P,)
@@ -90,6 +95,7 @@ class Chain(NamedTuple):
     w: Vector
     log_density: Vector
     log_weight: Vector
+    rescaled: Vector
     v_new: Vector
     theta_new: Vector
     w_new: Vector
@@ -101,7 +107,7 @@ class Chain(NamedTuple):
 def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
     """Buffers of one chain; that of rows is committed as it is touched."""
     d, p = n_parameters, n_coefficients
-    state = np.zeros(d), np.zeros(d), np.zeros(p), np.zeros(1), np.zeros(1)
+    state = np.zeros(d), np.zeros(d), np.zeros(p), np.zeros(1), np.zeros(1), np.full(1, np.nan)
     new = np.zeros(d), np.zeros(d), np.zeros(p), np.empty(n_rows)
     return Chain(*state, *new, np.zeros(p), np.zeros(p))
 

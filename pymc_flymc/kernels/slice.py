@@ -18,6 +18,7 @@ from pymc_flymc.kernels.posterior import (
     run_type,
 )
 from pymc_flymc.kernels.records import Vector
+from pymc_flymc.kernels.rescaling import rescale
 from pymc_flymc.kernels.sweeps import Plan, begin, sweep
 
 __all__ = ["Slices", "new_slices", "run_kernel"]
@@ -133,6 +134,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
         if n == 0:
             begin(rng, posterior, plan, chain, bright, scratch)
             return 0.0
+        rescale(rng, posterior, chain, bright, scratch)
         for _i in range(n):
             update_theta(rng, posterior, slices, chain, bright, scratch)
             for _j in range(plan.sweeps):

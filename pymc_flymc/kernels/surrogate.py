@@ -39,6 +39,7 @@ from pymc_flymc.kernels.posterior import (
     run_type,
 )
 from pymc_flymc.kernels.records import Int32Vector, Vector
+from pymc_flymc.kernels.rescaling import REPEATS, propose_rescaling
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.trajectory import (
     LARGEST_KICK,
@@ -178,20 +179,18 @@ def update_walker(rng, posterior, surrogate, proposals, scratch):
 
 
 @kernel_part
-def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
-    """One random walk of theta given z; the chain's weight is stale then. Returns its acceptance.
+def move_given_z(rng, log_jacobian, posterior, surrogate, proposals, chain, bright, scratch):
+    """Accept or reject chain.v_new given z; the chain's weight is stale then. Returns acceptance.
 
     Needs the force of the chain's parameters in proposals.kept, and leaves it there.
     """
-    scale, rows, dynamics = np.exp(proposals.log_scale[0]), posterior.rows, proposals.dynamics
-    for j in range(chain.v.shape[0]):
-        chain.v_new[j] = chain.v[j] + scale * rng.standard_normal()
+    rows, dynamics = posterior.rows, proposals.dynamics
     log_density = log_surrogate(posterior, surrogate, dynamics, chain, scratch)
     log_ratio = -np.inf
     if log_density > -np.inf:
         # log p(theta, z) is log q less the rates of dark rows, and the bright rows' log factors.
         take_dark(rows, bright, chain)
-        log_ratio = log_density - chain.log_density[0]
+        log_ratio = log_density - chain.log_density[0] + log_jacobian
         log_ratio += dark_rate(chain.dark, chain.w) - dark_rate(chain.dark, chain.w_new)
         count = bright.count[0]
         index, out = bright.index, chain.log_factor_new
@@ -199,14 +198,45 @@ def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
         for i in range(count):
             log_ratio += out[i] - bright.log_factor[i]
         log_ratio = finite_or_minus_inf(log_ratio, scratch)
-    accept = np.exp(min(0.0, log_ratio))
     if -rng.standard_exponential() < log_ratio:
         accept_theta(chain, log_density)
         copy(dynamics.force, proposals.kept)
         for i in range(bright.count[0]):
             bright.log_factor[i] = chain.log_factor_new[i]
+    return np.exp(min(0.0, log_ratio))
+
+
+@kernel_part
+def weigh(posterior, chain, bright):
+    """Write the chain's weight, which is stale after a move of theta given z."""
+    index, factors, count = bright.index, bright.log_factor, bright.count[0]
+    chain.log_weight[0] = log_weight_of_z(posterior.rows, chain.w, index, factors, count)
+
+
+@kernel_part
+def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
+    """One random walk of theta given z. Returns its acceptance probability."""
+    scale = np.exp(proposals.log_scale[0])
+    for j in range(chain.v.shape[0]):
+        chain.v_new[j] = chain.v[j] + scale * rng.standard_normal()
+    accept = move_given_z(rng, 0.0, posterior, surrogate, proposals, chain, bright, scratch)
+    weigh(posterior, chain, bright)
     proposals.log_scale[0] += proposals.gain[0] * (accept - TARGET_WALK)
     return accept
+
+
+@kernel_part
+def rescale(rng, posterior, surrogate, proposals, chain, bright, scratch):
+    """Update each scale in turn, given z. Writes the mean acceptance probability."""
+    n = posterior.scales.scale.shape[0]
+    if n == 0:
+        return
+    total = 0.0
+    for i in range(REPEATS * n):
+        change = propose_rescaling(rng, posterior, i % n, chain)
+        total += move_given_z(rng, change, posterior, surrogate, proposals, chain, bright, scratch)
+    chain.rescaled[0] = total / (REPEATS * n)
+    weigh(posterior, chain, bright)
 
 
 @kernel_part(inline="always")
@@ -215,12 +245,10 @@ def transition(rng, walks, repeats, posterior, surrogate, proposals, chain, brig
 
     Needs the force of the chain's parameters in proposals.kept, and leaves it there.
     """
-    walker, tables, rows = surrogate.walker, surrogate.tables, posterior.rows
+    walker, tables = surrogate.walker, surrogate.tables
     walked = 0.0
     if walks:
         walked = walk(rng, posterior, surrogate, proposals, chain, bright, scratch)
-        index, factors, count = bright.index, bright.log_factor, bright.count[0]
-        chain.log_weight[0] = log_weight_of_z(rows, chain.w, index, factors, count)
     copy_state(chain, walker)
     copy(proposals.kept, proposals.dynamics.kept)
     for _i in range(repeats):
@@ -264,6 +292,8 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             chain.log_weight[0] = -np.inf
         chain.log_density[0] = log_density
         proposals.dynamics.gain[0] = proposals.gain[0]
+        if not begin:
+            rescale(rng, posterior, surrogate, proposals, chain, bright, scratch)
         total = 0.0
         for _i in range(ATTEMPTS if begin else n):
             if begin and (chain.log_weight[0] > -np.inf or log_density == -np.inf):

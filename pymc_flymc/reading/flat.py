@@ -21,6 +21,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.graphs.affine import constant_jacobian
 from pymc_flymc.graphs.tools import fold_constants
 from pymc_flymc.graphs.written_out import write_out_products
+from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
 
 __all__ = ["DensityGraph", "Layout", "flatten_model"]
 
@@ -57,7 +58,7 @@ class Layout:
         return sum(math.prod(shape) for shape in self.shapes)
 
     @cached_property
-    def _places(self) -> list[slice]:
+    def places(self) -> list[slice]:
         """Where each variable lies."""
         stops = np.cumsum([0, *(math.prod(shape) for shape in self.shapes)]).tolist()
         return [slice(start, stop) for start, stop in pairwise(stops)]
@@ -69,13 +70,13 @@ class Layout:
     def ravel(self, point: dict[str, np.ndarray]) -> np.ndarray:
         """Flat float64 copy of the variables of a point."""
         flat = np.empty(self.size)
-        for name, place in zip(self.names, self._places, strict=True):
+        for name, place in zip(self.names, self.places, strict=True):
             flat[place] = np.ravel(point[name])
         return flat
 
     def unravel(self, flat: np.ndarray) -> dict[str, np.ndarray]:
         """Arrays of the exact shapes and dtypes of the variables, copied from a flat vector."""
-        parts = zip(self.names, self.shapes, self.dtypes, self._places, strict=True)
+        parts = zip(self.names, self.shapes, self.dtypes, self.places, strict=True)
         return {name: np.array(flat[at].reshape(shape), dtype) for name, shape, dtype, at in parts}
 
     def round(self, flat: np.ndarray) -> np.ndarray:
@@ -111,6 +112,8 @@ class DensityGraph:
         Their lengths.
     jacobian : ndarray, shape (P, D), or None
         Of all coefficients in theta, where these are affine.
+    scales : SharedScales
+        Of effects in theta, written in the centred way.
     """
 
     theta: TensorVariable
@@ -119,6 +122,7 @@ class DensityGraph:
     coefficients: tuple[TensorVariable, ...]
     sizes: tuple[int, ...]
     jacobian: np.ndarray | None = None
+    scales: SharedScales = NO_SCALES
 
     @property
     def n_coefficients(self) -> int:

@@ -152,6 +152,11 @@ class FireflyChain:
         """Log weight of the state among joint proposals; NaN if there are none."""
         return float(self.state.log_weight[0]) if self.target.is_joint else np.nan
 
+    @property
+    def rescaling_accept(self) -> float:
+        """Mean acceptance probability of the last moves of scales; NaN if there are none."""
+        return float(self.state.rescaled[0])
+
     def take_queries(self) -> int:
         """Likelihood queries since the last call."""
         return _taken(self.scratch.queries)

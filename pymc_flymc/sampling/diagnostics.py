@@ -21,6 +21,7 @@ STATISTICS: dict[str, Any] = {
     "moved": (np.bool_, []),
     "distance": (np.float64, []),
     "log_weight": (np.float64, []),
+    "rescaling_accept": (np.float64, []),
     "warning": (SamplerWarning, None),
 }
 
@@ -53,14 +54,15 @@ class Drawn(NamedTuple):
         Whether the parameters are others than before.
     log_weight : float
         Of the state among joint proposals, NaN if the chain has none.
-    accept : float
-        Mean acceptance probability on the way to it.
+    accept, rescaling_accept : float
+        Mean acceptance probabilities on the way to it, of moves of scales NaN if there are none.
     parameters : ndarray, shape (K,)
     """
 
     moved: bool
     log_weight: float
     accept: float
+    rescaling_accept: float
     parameters: np.ndarray
 
 
@@ -93,6 +95,7 @@ class ChainDiagnostics:
             "moved": bool((before != chain.state.theta).any()),
             "distance": math.sqrt(v @ v),
             "log_weight": chain.log_weight,
+            "rescaling_accept": chain.rescaling_accept,
         }
 
     def warning(
@@ -111,8 +114,8 @@ class ChainDiagnostics:
         """
         if tuning:
             return None
-        moved, log_weight, accept = (statistics[each] for each in ("moved", "log_weight", "accept"))
-        trouble = self.record(Drawn(moved, log_weight, accept, parameters))
+        known = {name: statistics[name] for name in Drawn._fields if name in statistics}
+        trouble = self.record(Drawn(**known, parameters=parameters))
         return trouble and SamplerWarning(WarningType.CONVERGENCE, trouble, "warn")
 
     def record(self, drawn: Drawn) -> str | None:
@@ -163,8 +166,11 @@ class ChainDiagnostics:
         # comes there either: with what lies beyond it is never seen at all, and all else looks
         # well. A chain mixes fast only if its rejection rates are bounded away from one (Roberts &
         # Tweedie 1996).
-        accept = np.array([drawn.accept for drawn in self._drawn[1:]])
-        if len(accept) < ENOUGH or not self._names or not accept.any():
+        if len(self._drawn) <= ENOUGH or not self._names:
+            return None
+        ways = np.array([(each.accept, each.rescaling_accept) for each in self._drawn[1:]])
+        accept = np.fmax(*ways.T)  # one that leads away is enough
+        if not accept.any():
             return None
         points = np.array([drawn.parameters for drawn in self._drawn[:-1]])
         n = round(EDGE * len(accept))

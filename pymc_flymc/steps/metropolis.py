@@ -104,7 +104,8 @@ class FireflyMH(FireflyStep):
     -----
     Statistics of each draw: ``n_bright``, bright rows at its end; ``likelihood_queries``, rows
     whose likelihood was evaluated in it, for parameters and brightness together; ``accept``, mean
-    acceptance probability of its parameter updates; ``random_walk_scale`` and ``pcn_scale``, step
+    acceptance probability of its parameter updates; ``rescaling_accept``, that of moves of scales
+    with their effects, where there are such; ``random_walk_scale`` and ``pcn_scale``, step
     sizes in posterior standard deviations; ``step_size`` and ``n_steps`` of trajectories;
     ``transitions``; ``n_rows``, all rows that the draws are conditioned on, wherever they lie;
     ``anchor_moved``, whether the chain has moved its anchor; ``bound_violations``, rows met at

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bounds
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.reading.centred_effects import find_shared_scales
 from pymc_flymc.reading.flat import DensityGraph, Layout, flatten_model
 from pymc_flymc.reading.full_passes import FullPass
 from pymc_flymc.reading.model import read_model
@@ -110,6 +111,7 @@ def read(
         others,
         others_layout,
     )
+    graph = replace(graph, scales=find_shared_scales(model, found.vars, layout))
     finder = ModeFinder(expanded_density(graph, of_others), found.regressions, layout)
     if kept is not None:
         at = kept

@@ -214,7 +214,8 @@ class Target:
             (factors,), (gradients,) = factors, gradients
         alone = self._density.address if self._density is not None else 0
         addresses = alone, factors, density, pullback, gradients
-        return Posterior(*addresses, self.jacobian, statistics, self.data.rows, geometry)
+        coordinates = geometry, self.graph.scales
+        return Posterior(*addresses, self.jacobian, statistics, self.data.rows, *coordinates)
 
     def __getstate__(self) -> dict[str, Any]:
         """Graphs travel to other processes, machine code does not."""

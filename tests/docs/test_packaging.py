@@ -37,4 +37,4 @@ def test_the_checks_run_the_readme_s_command():
     """`.ci/run` installs and tests as the README says."""
     readme, checks = (ROOT / "README.md").read_text(), (ROOT / ".ci" / "run").read_text()
     assert '.venv/bin/pip install -e ".[test]" && .venv/bin/python -m pytest' in readme
-    assert '-e ".[test]"' in checks and 'venv/bin/python" -m pytest' in checks
+    assert '-e ".[test]"' in checks and '"$python" -m pytest' in checks

@@ -13,13 +13,14 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"
 import numpy as np
 
 from pymc_flymc.bounds import JaakkolaJordan
-from pymc_flymc.kernels import hamiltonian, slice
+from pymc_flymc.kernels import hamiltonian, rescaling, slice
 from pymc_flymc.kernels.brightness import brighten, make_brightness
 from pymc_flymc.kernels.density import Jacobian
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
+from pymc_flymc.kernels.shared_scales import NO_CENTRE, NO_SCALES, SharedScales
 from pymc_flymc.kernels.trajectory import LARGEST_KICK, density_and_gradient, new_dynamics
 
 N, N_STATES, N_UPDATES = 5, 60, 3
@@ -44,6 +45,9 @@ GEOMETRY = Geometry(
 MATRIX = np.array([[0.6, -0.5 * 0.8], [0.0, 0.8]])
 MATRIX = MATRIX @ (np.eye(2) + STRETCH * np.outer(DIRECTION, DIRECTION))
 LENGTH = 2.0
+#: theta[1] is the scale of theta[0], then theta[0] that of theta[1]; around zero, and
+#: around itself, which leaves the effect in its place.
+SCALES = SharedScales(*map(np.array, ([1, 0], [NO_CENTRE, 1], [0, 1, 2], [0, 1])))
 #: With two likelihoods the rows from this one on are the second's. Its coefficients are -theta.
 SPLIT = 3
 TWO = sys.argv[-1].endswith("two")
@@ -139,6 +143,22 @@ def slice_reference(rng, log_p, v, widths, random):
     return v, 1.0
 
 
+def rescaling_reference(rng, log_p, v):
+    accepts = []
+    for scale, effect, centre in rescaling.REPEATS * ((1, 0, 0.0), (0, 1, None)):
+        width = np.exp(np.log(0.02) + np.log(100.0) * rng.random())
+        change = width * rng.standard_normal()
+        theta = GEOMETRY.centre + MATRIX @ v
+        theta[scale] += change
+        if centre is not None:
+            theta[effect] = centre + np.exp(change) * (theta[effect] - centre)
+        new = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
+        accept = min(1.0, np.exp(log_p(new) - log_p(v) + change))
+        v = new if rng.standard_exponential() > -np.log(accept) else v
+        accepts.append(accept)
+    return v, np.mean(accepts)
+
+
 # --- what kernels call ---------------------------------------------------------------------------
 
 
@@ -184,7 +204,8 @@ def posterior():
         rows = SeveralRows((first, second), np.array([0, 2, 4]))
         factors = tuple((factor, turned(factor)) for factor in factors)
     functions = 0, factors[0], density_gradient, pullback, factors[1]
-    return Posterior(*functions, Jacobian.of(None), None, rows, GEOMETRY)
+    scales = SCALES if sys.argv[1] == "rescaling" else NO_SCALES
+    return Posterior(*functions, Jacobian.of(None), None, rows, GEOMETRY, scales)
 
 
 def state(theta, z):
@@ -223,6 +244,10 @@ def compare(kernel, seed):
         if kernel.startswith("slice"):
             slice.update_theta(ours, target, slices, chain, bright, scratch)
             v, expected = slice_reference(theirs, log_p, v, slices.width, random)
+        elif kernel == "rescaling":
+            rescaling.rescale(ours, target, chain, bright, scratch)
+            accept = chain.rescaled[0]
+            v, expected = rescaling_reference(theirs, log_p, v)
         else:
             accept = hamiltonian.update_theta(ours, True, target, dynamics, chain, bright, scratch)
             step = np.exp(dynamics.step_size.log_step[0])
@@ -247,7 +272,7 @@ if __name__ == "__main__":
     worst, moved = max(r[0] for r in results), sum(r[1] for r in results)
     print(f"{sys.argv[1]}: largest difference {worst:.1e}, moved {moved} times")
     assert moved > 0.3 * N_STATES * N_UPDATES, "the kernel hardly moves: nothing is tested"
-    if not sys.argv[1].startswith("slice"):
+    if limited:
         print(f"{np.mean(limited):.3f} of the kicks are held to the limit")
         assert 0.01 < np.mean(limited) < 0.5, "the limit on kicks is not tested"
     # The gradients are differences: their errors of 1e-10 grow along a trajectory.

@@ -149,6 +149,36 @@ MUTANTS = {
         "_ = log_weight(",
         "walk",
     ),
+    "Jacobian left out of a change of scale": (
+        "kernels/rescaling.py",
+        "return (last - first) * change",
+        "return 0.0",
+        "rescaling",
+    ),
+    "effects stretched the other way": (
+        "kernels/rescaling.py",
+        "(theta[j] - centre) * np.exp(change)",
+        "(theta[j] - centre) * np.exp(-change)",
+        "rescaling",
+    ),
+    "a change of scale that depends on the scale": (
+        "kernels/rescaling.py",
+        "theta[scales.scale[k]] += change",
+        "theta[scales.scale[k]] += 0.9 * change",
+        "rescaling",
+    ),
+    "effects stretched around zero in any case": (
+        "kernels/rescaling.py",
+        "centre = theta[scales.centre[k]] if scales.centre[k] != NO_CENTRE else 0.0",
+        "centre = 0.0",
+        "rescaling",
+    ),
+    "parameters in whitened coordinates without the centre": (
+        "kernels/geometry.py",
+        "rest[i] = theta[geometry.wide[i]] - geometry.centre[geometry.wide[i]]",
+        "rest[i] = theta[geometry.wide[i]]",
+        "rescaling",
+    ),
     "exact rows left out of the surrogate": (
         "kernels/surrogate.py",
         "log_density += row_force(",
@@ -169,8 +199,8 @@ MUTANTS = {
     ),
     "weight of the old state stale after a walk": (
         "kernels/surrogate.py",
-        "chain.log_weight[0] = log_weight_of_z(rows",
-        "_ = log_weight_of_z(rows",
+        "chain.log_weight[0] = log_weight_of_z(posterior.rows",
+        "_ = log_weight_of_z(posterior.rows",
         "surrogate-walk",
     ),
     "density of the old state stale in a proposal of two trajectories": (
@@ -561,7 +591,8 @@ BATCHES = ["one-batch", "two-batches"]
 PARTS = ["parts", "parts-kept"]
 SURROGATE_MOVES = ["surrogate", "surrogate-twice", "surrogate-walk"]
 LOCAL = ["local-globals", "local-effects", "local-brightness"]
-REFERENCE = ["hamiltonian", "langevin", "slice", "slice-random", "hamiltonian-two", "slice-two"]
+TRAJECTORIES = ["hamiltonian", "langevin", "hamiltonian-two"]
+REFERENCE = [*TRAJECTORIES, "slice", "slice-random", "slice-two", "rescaling"]
 
 
 @pytest.fixture(scope="module")

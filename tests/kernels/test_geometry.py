@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.support.native import jacobian_of, whiten_gradient
+from tests.support.native import jacobian_of, unwhiten, whiten, whiten_gradient
 
 
 @pytest.fixture(params=["geometry", "stretched"])
@@ -17,6 +17,17 @@ def test_methods_are_the_same_map(either):
     np.testing.assert_allclose(either.spread(v), jacobian @ v, rtol=1e-12)
     np.testing.assert_allclose(either.whiten(either.unwhiten(v)), v, rtol=1e-12)
     np.testing.assert_allclose(either.whiten_gradient(v), jacobian.T @ v, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mixing", [0.0, 0.7])
+def test_whitening_is_the_way_back(either, mixing):
+    # The second wide element, alone, depends on the first.
+    either = either._replace(pairs=np.array([[1, 0, 1]]), mixing=np.array([mixing]))
+    v, theta, back = np.random.default_rng(3).normal(size=5), np.empty(5), np.empty(5)
+    unwhiten(either, v, theta)
+    whiten(either, theta, back)
+    np.testing.assert_allclose(back, v, rtol=1e-12)
+    np.testing.assert_allclose(either.whiten(theta), v, rtol=1e-12)
 
 
 def test_gradients_are_pulled_back_by_the_transpose(either):

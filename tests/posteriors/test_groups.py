@@ -11,7 +11,7 @@ from pymc_flymc.bounds import TaylorInParts
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid
 from tests.support.nuts import assert_match_nuts
-from tests.support.steps import drive, sample, step_of
+from tests.support.steps import drive
 
 LOG_TAU = np.linspace(-12.0, 2.0, 561)
 Z = np.linspace(-8.0, 8.0, 641)
@@ -162,20 +162,3 @@ def test_many_random_intercepts_against_nuts(centred):
         step = FireflyHMC()
     names = ["mu", "tau", "beta", "a"]
     assert_match_nuts(model, step, tune=1500, draws=15_000, nuts=dict(draws=6000), names=names)
-
-
-@pytest.mark.parametrize(
-    ("cls", "settings", "named"),
-    [
-        (FireflyHMC, {}, True),
-        (FireflyMH, {"kernel": "local"}, False),
-    ],
-)
-def test_a_chain_that_misses_small_scales_says_so(cls, settings, named, caplog):
-    """Of few rows, in the centred way: local sweeps reach them, others do not."""
-    model, _, _ = random_intercepts(True, 5, 22)
-    idata = sample(model, step_of(model, cls, **settings), draws=2000, tune=500)
-    said = [each for each in caplog.messages if "where a chain's tau_log__ is smallest" in each]
-    assert bool(said) == named
-    # The true share of such scales is 0.01.
-    assert (np.log(idata.posterior["tau"]) < -3.2).mean() <= 0.005 or not named

@@ -33,7 +33,9 @@ def from_python(function):
 brighten, darken, is_bright = map(
     from_python, (brightness.brighten, brightness.darken, brightness.is_bright)
 )
-unwhiten, whiten_gradient = map(from_python, (geometry.unwhiten, geometry.whiten_gradient))
+unwhiten, whiten, whiten_gradient = map(
+    from_python, (geometry.unwhiten, geometry.whiten, geometry.whiten_gradient)
+)
 density_and_gradient, row_force = map(
     from_python, (trajectory.density_and_gradient, trajectory.row_force)
 )

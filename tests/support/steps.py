@@ -35,6 +35,7 @@ STATS = {
     "moved": np.bool_,
     "distance": np.float64,
     "log_weight": np.float64,
+    "rescaling_accept": np.float64,
     "bound_violations": np.int64,
     "non_finite_ratios": np.int64,
 }
