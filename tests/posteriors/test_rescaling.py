@@ -13,22 +13,22 @@ SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    ("cls", "settings"),
+    ("cls", "settings", "n_draws"),
     [
-        (FireflyMH, {}),
-        (FireflyHMC, {}),
-        pytest.param(FireflyMH, {"kernel": "metropolis", "transitions": 20}, marks=SLOW),
-        pytest.param(FireflyMH, {"kernel": "joint"}, marks=SLOW),
-        pytest.param(FireflyMALA, {"transitions": 10}, marks=SLOW),
-        pytest.param(FireflySlice, {"transitions": 5}, marks=SLOW),
-        pytest.param(FireflyHMC, {"bound": None, "transitions": 5}, marks=SLOW),
+        (FireflyMH, {}, 20_000),
+        (FireflyHMC, {}, 20_000),
+        pytest.param(FireflyMH, {"kernel": "metropolis", "transitions": 20}, 20_000, marks=SLOW),
+        pytest.param(FireflyMH, {"kernel": "joint"}, 60_000, marks=SLOW),
+        pytest.param(FireflyMALA, {"transitions": 10}, 40_000, marks=SLOW),
+        pytest.param(FireflySlice, {"transitions": 5}, 20_000, marks=SLOW),
+        pytest.param(FireflyHMC, {"bound": None, "transitions": 5}, 20_000, marks=SLOW),
     ],
 )
-def test_small_scales_are_reached(cls, settings):
+def test_small_scales_are_reached(cls, settings, n_draws):
     """Without moves of scales none was below exp(-2.2) in 20,000 draws, where 0.027 are."""
     model, group, y = random_intercepts(True, 5, 22)
     step = step_of(model, cls, **settings)
-    draws, stats = drive(step, model.initial_point(), tune=500, draws=20_000, chains=2)
+    draws, stats = drive(step, model.initial_point(), tune=500, draws=n_draws, chains=2)
     assert 0.1 < stats["rescaling_accept"].mean() < 0.9
     log_tau, z = draws[..., :1], draws[..., 1:] * np.exp(-draws[..., :1])
     assert (log_tau < -3.2).mean() > 0.002
