@@ -260,12 +260,16 @@ def say_time(problems: Sequence[Problem], sampler: Sampler, others: np.ndarray) 
         As of `say_verdict`. It does not select: chains are what they are without it.
     """
     target, limit = sampler.target, most_rows(problems)
-    if target.spec.fresh and not target.spec.exact:
-        pilot = pilot_joint_moves(target, sampler.brightness, others, limit, np.inf)
-        time_each = joint_time(pilot)
-    else:
-        trial = pilot_chain(sampler, others, evaluation_cost(problems), np.inf, limit)
-        time_each = chain_time(trial)
+    try:
+        if target.spec.fresh and not target.spec.exact:
+            pilot = pilot_joint_moves(target, sampler.brightness, others, limit, np.inf)
+            time_each = joint_time(pilot)
+        else:
+            trial = pilot_chain(sampler, others, evaluation_cost(problems), np.inf, limit)
+            time_each = chain_time(trial)
+    except Exception as error:  # of a user's own type: whether draws meet it, these will show
+        log.info(f"the model raised {type(error).__name__} in a pilot run: its time is not known")
+        return
     say_verdict(time_each, problems, sampler, others)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pymc_flymc import JaakkolaJordan, Tangent, Taylor, UnsupportedModelError
+from pymc_flymc import JaakkolaJordan, Tangent, Taylor
 from pymc_flymc.likelihoods import StudentT
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import standardised
@@ -174,11 +174,6 @@ def test_settings_and_data_are_checked():
     for bound in (Taylor(), JaakkolaJordan()):
         with pytest.raises(ValueError, match="is not one on student-t likelihoods"):
             step_of(model_of(X, y), bound=bound)
-    with pm.Model() as model:
-        beta = pm.Normal("beta", 0.0, 2.0, shape=2)
-        pm.StudentT("y", nu=3, mu=X @ beta, sigma=pm.math.exp(X @ beta), observed=y)
-    with pytest.raises(UnsupportedModelError, match="sigma of the observed variable 'y'"):
-        step_of(model)
     with pytest.raises(ValueError, match="y has 1 values that are not finite, first in row 7"):
         bad = pm.Data("bad", np.where(np.arange(50) == 7, np.inf, y), model=pm.Model())
         step_of(model_of(X, bad.get_value()))

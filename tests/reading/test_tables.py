@@ -204,7 +204,7 @@ def test_refusals():
         (several, "one predictor only"),
         (inflated, "one predictor only"),
         (model_of(lambda: pm.Normal("b", shape=(P, J))), "a value of its own"),
-        (model_of(lambda: pm.HalfNormal("d", shape=J) * eta_of()), "two terms"),
+        (model_of(lambda: pm.HalfNormal("d", shape=J) * eta_of()), "a product of two things"),
     ):
         with pytest.raises(UnsupportedModelError, match=what):
             read_model(model)
