@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Taylor,
     )
     from pymc_flymc.errors import UnsupportedModelError
+    from pymc_flymc.plots import plot_brightness, plot_cost
     from pymc_flymc.reading.weights import weighted
     from pymc_flymc.run_report import report
     from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
@@ -40,6 +41,8 @@ __all__ = [
     "Tangent",
     "Taylor",
     "UnsupportedModelError",
+    "plot_brightness",
+    "plot_cost",
     "report",
     "weighted",
 ]
@@ -54,6 +57,8 @@ _PLACES = {
     "FireflySlice": "steps",
     "ImplicitResampling": "target.resampling",
     "UnsupportedModelError": "errors",
+    "plot_brightness": "plots",
+    "plot_cost": "plots",
     "report": "run_report",
     "weighted": "reading.weights",
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.compat.arviz import pareto_index
 from pymc_flymc.sampling.time_estimates import evenly, gradients_given
 
 __all__ = ["Run"]
@@ -42,6 +43,8 @@ class Run:
         Place in `names` of the parameter with the fewest effective draws.
     effective : float
         Those, of all chains.
+    read_for : ndarray, shape (L,)
+        Rows read for an effective draw of each parameter; NaN for what is constant.
     bright, accept : float
         Mean number of bright rows, and mean acceptance rate.
     read : float
@@ -74,7 +77,8 @@ class Run:
         self.effective = float(effective[self.slowest])
         self.n_rows = int(self.mean("n_rows"))
         self.bright, self.accept = self.mean("n_bright"), self.mean("accept")
-        self.read = float(self.of("likelihood_queries").sum()) / self.effective
+        self.read_for = self.of("likelihood_queries").sum() / effective
+        self.read = float(self.read_for[self.slowest])
         most = int(min(CORRELATED, self.effective / DRAWS_EACH))
         self.nuts_gradients = _gradients(self.draws, most)
 
@@ -105,6 +109,13 @@ class Run:
     def is_joint(self) -> bool:
         """Whether brightness was drawn together with the parameters."""
         return bool(np.isfinite(self.of("log_weight")).any())
+
+    @property
+    def pareto_k(self) -> float:
+        """Largest Pareto index of a chain's weights of joint proposals, NaN if none has a tail."""
+        chains = zip(self.of("log_weight"), self.of("moved") > 0.5, strict=True)
+        found = [pareto_index(weights[moved & np.isfinite(weights)]) for weights, moved in chains]
+        return float(np.nanmax(found)) if np.isfinite(found).any() else np.nan
 
     @property
     def reads_all(self) -> bool:

@@ -6,6 +6,8 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pymc_flymc.reporting import count
 from pymc_flymc.run_advice import advice_on_chains, advice_on_run
 from pymc_flymc.run_numbers import Run
@@ -66,7 +68,8 @@ def report(idata: Any) -> Report:
 
     See Also
     --------
-    FireflyMH : what the statistics of its draws are.
+    plot_cost : rows read for an effective draw, of all parameters.
+    plot_brightness : how often rows are bright.
 
     Examples
     --------
@@ -84,6 +87,8 @@ def _table(run: Run) -> dict[str, str]:
     moved = int(run.of("anchor_moved").any(axis=1).sum())
     share, seconds = run.bright / run.n_rows, run.seconds
     percent = "less than 0.01" if share < 1e-4 else f"{100 * share:.3g}"
+    k = run.pareto_k if run.is_joint else np.nan
+    weights = {"Pareto k of the weights": f"{k:.2f}"} if np.isfinite(k) else {}
     took = {} if seconds is None else {"sampling took": f"{float(seconds):.3g} s"}
     return {
         "moves": _moves(run),
@@ -92,6 +97,7 @@ def _table(run: Run) -> dict[str, str]:
         "NUTS would have read": f"about {float(f'{run.nuts_rows:.1e}'):,.0f}",
         "bright rows": f"{count(run.bright)} ({percent} %)",
         "acceptance": f"{run.accept:.2f}",
+        **weights,
         "updates in a draw": f"{run.mean('transitions'):,.0f}",
         "expansion point moved": f"in {moved} of {run.n_chains} chains" if moved else "no",
         "slowest parameter": slowest,

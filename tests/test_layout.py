@@ -32,6 +32,8 @@ ORDER = (
     "out_of_core",
     "checkpoint",
     "steps",
+    "run_brightness",
+    "plots",
 )
 #: Names in several folders: of a kernel, what it learns and its step; a bound and a likelihood;
 #: a graph and its loop; what is in memory and out of core.

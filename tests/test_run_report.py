@@ -101,6 +101,15 @@ def test_what_is_wrong_is_said(changed, said):
     assert said in advice
 
 
+def test_weights_of_joint_moves():
+    """The table has the largest index of a chain: here those of Pareto's law, 0.1 and 0.4."""
+    k = np.where(np.arange(CHAINS) == 2, 0.4, 0.1)[:, None]
+    log_weight = k * np.random.default_rng(1).standard_exponential((CHAINS, DRAWS))
+    said = report(run_of(log_weight=log_weight)).table["Pareto k of the weights"]
+    assert float(said) == pytest.approx(0.4, abs=0.25)  # of 500 weights' tail
+    assert "Pareto k of the weights" not in report(run_of(**GIVEN_Z)).table
+
+
 def drifting(draws):
     """Chains that wander from one place to another in one parameter, each in its own way."""
     draws = draws.copy()

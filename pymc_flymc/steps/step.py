@@ -126,6 +126,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         kept = begin_run(self, self._checkpoint, fingerprint)
         reading = read(self._model, *self._asked, self._bound_setting, self._source, kept)
         self._vars, self._per_row = reading.vars, reading.per_row
+        self.observed = tuple(problem.name for problem in reading.problems)
         self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta = reading.theta
@@ -217,7 +218,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         if self._chain is None or self.tuning is None:
             self.setup_chain(self.rng, 0, 1)
         self._interrupts.check()
-        theta, others = self._layout.ravel(point), self._others_layout.ravel(point)
+        theta, others = self.flatten(point)
         journal = self._journal
         recorded = None if journal is None else journal.replay(theta, others)
         drawn, stats = recorded or self._draw(theta, others)
@@ -272,6 +273,15 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         if not self._has_warned:
             warn(f"{name}: while it tunes, {violation}")
             self._has_warned = True
+
+    def flatten(self, point: PointType) -> tuple[np.ndarray, np.ndarray]:
+        """Return the step's variables, and those of other steps that matter, as flat vectors."""
+        return self._layout.ravel(point), self._others_layout.ravel(point)
+
+    @property
+    def model(self) -> Model | None:
+        """The model that the step was built for; None in a worker that did not inherit it."""
+        return self._model
 
     @property
     def chain(self) -> FireflyChain | None:

@@ -1,0 +1,210 @@
+"""Plots of a run in the style of ArviZ: what each parameter cost, and which rows are bright."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from arviz_base.labels import BaseLabeller
+from arviz_plots import PlotCollection
+from arviz_plots.visuals import (
+    annotate_xy,
+    backend_from_object,
+    labelled_title,
+    labelled_x,
+    labelled_y,
+    scatter_xy,
+    set_xscale,
+    set_ylim,
+    set_yscale,
+    vline,
+)
+
+from pymc_flymc.run_brightness import row_brightness
+from pymc_flymc.run_numbers import Run
+from pymc_flymc.steps.step import FireflyStep
+
+__all__ = ["plot_brightness", "plot_cost"]
+
+#: Parameters that have room in a plot: of more the costliest.
+SHOWN = 40
+#: Smaller probabilities of being bright are drawn there: such a row is never seen bright.
+LEAST = 1e-9
+#: Height of a parameter's line, and of all else, in inches; width of a panel.
+LINE, MARGIN, WIDTH = 0.3, 2.2, 7.0
+
+
+def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotCollection:
+    """Plot the rows that were read for an effective draw of each parameter.
+
+    Parameters
+    ----------
+    idata : DataTree
+        As of `report`.
+    backend : {"matplotlib", "bokeh", "plotly"}, optional
+        As of ArviZ's plots.
+    **pc_kwargs
+        Passed to ``arviz_plots.PlotCollection.wrap``.
+
+    Returns
+    -------
+    PlotCollection
+        With a point for each scalar parameter, the costliest above; of more than 40 parameters
+        these 40. Lines are where every row is read once, and what NUTS would have read.
+
+    Raises
+    ------
+    ValueError
+        If it was not sampled by a step of this package.
+
+    See Also
+    --------
+    report : the same of the slowest parameter, with advice.
+    plot_brightness : which rows are read.
+
+    Examples
+    --------
+    >>> idata = pm.sample(step=FireflyMH())
+    >>> pymc_flymc.plot_cost(idata)
+    """
+    run = Run(idata)
+    order = np.argsort(run.read_for)
+    order = order[np.isfinite(run.read_for[order])][-SHOWN:]
+    heights = np.arange(len(order), dtype=np.float64)
+    found = xr.Dataset({"cost": _points(run.read_for[order], heights)})
+    size = WIDTH, LINE * len(order) + MARGIN
+    plot = _collection(found, size, backend, pc_kwargs)
+    lines = {"all rows once": run.n_rows, "NUTS": run.nuts_rows}
+    for (name, rows), style in zip(lines.items(), ("C1", "C2"), strict=True):
+        plot.map(_line_at, name, value=float(rows), color=style, ignore_aes="all")
+        text = {"text": name, "color": style, "horizontal_align": "right"}
+        plot.map(_text_at, f"{name} text", x=float(rows), y=float(len(order)), **text)
+    plot.map(_scatter, "cost", color="C0", ignore_aes="all")
+    names = [run.names[j] for j in order]
+    plot.map(_name_lines, "names", heights=heights, names=names, store_artist=False)
+    plot.map(set_ylim, "ylim", limits=(-0.7, len(order) + 0.7), store_artist=False)
+    return _finish(plot, "rows read for an effective draw", None, ("x",))
+
+
+def plot_brightness(
+    idata: Any,
+    step: FireflyStep,
+    rows: int = 2000,
+    draws: int = 50,
+    backend: str | None = None,
+    **pc_kwargs: Any,
+) -> PlotCollection:
+    """Plot how often rows are bright, against how uncertain their predictors are.
+
+    Given the parameters a row is bright with the probability 1 - B / L, with its likelihood L and
+    its bound B. So this is the gap between them as well, and the plot needs no more than a few
+    draws, also of rows that are bright once in a million draws.
+
+    Parameters
+    ----------
+    idata : DataTree
+        What ``pm.sample`` returned, or what has been saved of it: its group ``posterior``.
+    step : FireflyMH, FireflyHMC, FireflyMALA or FireflySlice
+        The step that made the draws, or another one for the same model.
+    rows, draws : int
+        An even choice of so many rows of each likelihood, and of so many draws.
+    backend : {"matplotlib", "bokeh", "plotly"}, optional
+        As of ArviZ's plots.
+    **pc_kwargs
+        Passed to ``arviz_plots.PlotCollection.wrap``.
+
+    Returns
+    -------
+    PlotCollection
+        For each likelihood with a panel against the posterior standard deviation of the row's
+        linear predictor, the root of its leverage, and, of likelihoods with one predictor, a panel
+        against its mean.
+
+    Raises
+    ------
+    ValueError
+        If no row is ever dark, if rows are out of core, or if the posterior lacks free variables
+        of the model.
+
+    See Also
+    --------
+    report : how many rows are bright, with advice.
+    plot_cost : what that comes to for each parameter.
+
+    Examples
+    --------
+    >>> with model:
+    ...     step = FireflyMH()
+    ...     idata = pm.sample(step=step)
+    >>> pymc_flymc.plot_brightness(idata, step)
+    """
+    panels = {}
+    found = row_brightness(idata, step, rows, draws)
+    for name, each in zip(step.observed, found, strict=True):
+        y = np.maximum(each.probability, LEAST)
+        panels[f"{name}, by leverage"] = _points(each.spread, y, "posterior sd of the predictor")
+        if each.predictor.shape[1] == 1:
+            eta = each.predictor[:, 0]
+            panels[f"{name}, by predictor"] = _points(eta, y, "mean of the predictor")
+    size = WIDTH * min(len(panels), 2), 4.2 * ((len(panels) + 1) // 2)
+    data = xr.Dataset(panels)
+    plot = _collection(data, size, backend, {"col_wrap": 2} | pc_kwargs)
+    plot.map(_scatter, "rows", color="C0", alpha=0.4, size=8, ignore_aes="all")
+    plot.map(labelled_title, "title", subset_info=True, labeller=BaseLabeller())
+    return _finish(plot, None, "probability of being bright", ("y",))
+
+
+def _points(x: Any, y: Any, label: str = "") -> xr.DataArray:
+    """Return points as ArviZ's visuals take them; the label is that of their horizontal axis."""
+    values = np.stack([np.atleast_1d(x), np.atleast_1d(y)])
+    axes = {"plot_axis": ["x", "y"]}
+    return xr.DataArray(values, axes, ("plot_axis", "point"), attrs={"label": label})
+
+
+def _collection(
+    data: xr.Dataset, size: tuple[float, float], backend: str | None, pc_kwargs: dict[str, Any]
+) -> PlotCollection:
+    """Return a panel for each variable of the data."""
+    settings = dict(pc_kwargs)
+    figure = {"figsize": size, "figsize_units": "inches"} | settings.pop("figure_kwargs", {})
+    settings = {"cols": ["__variable__"], "backend": backend, "figure_kwargs": figure} | settings
+    return PlotCollection.wrap(data, **settings)
+
+
+def _finish(
+    plot: PlotCollection, x_label: str | None, y_label: str | None, scales: tuple[str, ...]
+) -> PlotCollection:
+    """Name the axes, the horizontal one after the points if it is not said, with logarithms."""
+    plot.map(_name_axes, "labels", x_label=x_label, y_label=y_label, store_artist=False)
+    for axis, scale in (("x", set_xscale), ("y", set_yscale)):
+        if axis in scales:
+            plot.map(scale, f"{axis}scale", scale="log", store_artist=False, ignore_aes="all")
+    return plot
+
+
+def _scatter(da: xr.DataArray, target: Any, **kwargs: Any) -> Any:
+    return scatter_xy(da, target, **kwargs)
+
+
+def _line_at(da: xr.DataArray, target: Any, value: float, **kwargs: Any) -> Any:
+    return vline(xr.DataArray(value), target, **kwargs)
+
+
+def _text_at(da: xr.DataArray, target: Any, x: float, y: float, text: str, **kwargs: Any) -> Any:
+    points = _points(np.array(x), np.array(y))
+    return annotate_xy(points, target, text=text, **kwargs)
+
+
+def _name_lines(
+    da: xr.DataArray, target: Any, heights: np.ndarray, names: list[str], **kwargs: Any
+) -> None:
+    backend_from_object(target).yticks(heights, names, target, **kwargs)
+
+
+def _name_axes(
+    da: xr.DataArray, target: Any, x_label: str | None, y_label: str | None, **kwargs: Any
+) -> None:
+    labelled_x(da, target, text=x_label or da.attrs["label"], **kwargs)
+    if y_label is not None:
+        labelled_y(da, target, text=y_label, **kwargs)
