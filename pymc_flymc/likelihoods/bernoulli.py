@@ -17,6 +17,7 @@ from pymc_flymc.likelihoods.forms import LOGISTIC
 from pymc_flymc.likelihoods.functions import log_normal_cdf, log_positive
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_predictor
+from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_values
 
 __all__ = ["Bernoulli", "BernoulliCloglog", "BernoulliLogit", "BernoulliProbit"]
@@ -44,7 +45,7 @@ class Bernoulli(SmoothFamily):
             f"cannot read the observed variable {rv.name!r}: its p is not the logistic function of "
             "a linear predictor, nor the inverse of a probit or complementary log-log link. Use "
             "pm.Bernoulli(logit_p=eta), p=pm.math.sigmoid(eta), p=pm.math.invprobit(eta) or "
-            "p=1 - pm.math.exp(-pm.math.exp(eta)), without clipping or mixtures"
+            f"p=1 - pm.math.exp(-pm.math.exp(eta)), without clipping or mixtures\n{OTHERWISE}"
         )
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:

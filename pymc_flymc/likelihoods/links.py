@@ -18,6 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import first_equals, free_inputs, plain_function
+from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_parameter
 
 __all__ = ["as_columns", "find_log_mean", "find_predictor", "unreadable"]
@@ -227,5 +228,5 @@ def unreadable(rv: TensorVariable, what: str, link: str, usage: str) -> Unsuppor
     """
     return UnsupportedModelError(
         f"cannot read the observed variable {rv.name!r}: its {what} is not the {link} function of "
-        f"a linear predictor. Use {usage}"
+        f"a linear predictor. Use {usage}\n{OTHERWISE}"
     )

@@ -27,7 +27,7 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs, plain_function
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.refusals import is_ordered
+from pymc_flymc.likelihoods.refusals import OTHERWISE, is_ordered
 
 __all__ = ["OrderedLogit", "is_cumulative"]
 
@@ -63,7 +63,7 @@ class OrderedLogit(BernoulliLogit):
             raise UnsupportedModelError(
                 f"cannot read the observed variable {rv.name!r}: its p is not computed from one "
                 "vector of cutpoints for all rows, less one eta for each row. Use "
-                f"{self.usage}, where eta has a value for each row"
+                f"{self.usage}, where eta has a value for each row\n{OTHERWISE}"
             )
         if found is None or found[0] != "logit":
             link = found[0] if found else "probit"

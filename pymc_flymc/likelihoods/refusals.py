@@ -18,7 +18,14 @@ from pytensor.xtensor.vectorization import XRV
 
 from pymc_flymc.compat.pymc import printed_name
 
-__all__ = ["ALTERNATIVES", "LEAVE_OUT", "distribution_name", "is_ordered", "nothing_supported"]
+__all__ = [
+    "ALTERNATIVES",
+    "LEAVE_OUT",
+    "OTHERWISE",
+    "distribution_name",
+    "is_ordered",
+    "nothing_supported",
+]
 
 _POSITIVE = "pm.LogNormal, pm.Gamma with a log link, or pm.StudentT for np.log(y)"
 _OUTCOMES = (
@@ -30,7 +37,13 @@ _LAGGED = (
 )
 
 #: The way out that is always there.
-LEAVE_OUT = "Leave out step=, and NUTS samples the model as it is."
+LEAVE_OUT = "Leave out step=, and PyMC samples the model as it is."
+#: The same, after what to write.
+OTHERWISE = "If that is another model than yours, leave out step=, and PyMC samples it as it is."
+#: Of a vector of outcomes with a covariance: what was most likely meant.
+_PROCESS = (
+    "pm.gp.HSGP(...).prior(...) as a term of eta, with outcomes that are independent given it"
+)
 #: The nearest that is supported, by words of `distribution_name`.
 ALTERNATIVES = {
     "minibatch": "the variable without total_size= and pm.Minibatch, with all rows: Firefly reads "
@@ -51,6 +64,14 @@ ALTERNATIVES = {
     "MvNormal": _OUTCOMES,
     "MvStudentT": _OUTCOMES,
     "CustomDist": "a family of your own",
+    "HalfNormal": "pm.Gamma(0.5, 0.5 / sigma**2) for y**2, the same model, with "
+    "sigma=pm.math.exp(eta)",
+    "Pareto": "pm.Exponential(alpha) for np.log(y / m), the same model, with "
+    "alpha=pm.math.exp(eta)",
+    "ExGaussian": "pm.SkewNormal, or pm.LogNormal of times",
+    "RandomWalk": "pm.Normal for np.diff(y), the same model given the first value",
+    "Kumaraswamy": "pm.Beta",
+    "DiscreteWeibull": "pm.NegativeBinomial, or pm.Geometric",
     "DirichletMultinomial": "pm.Multinomial(n=n, p=pm.math.softmax(eta, axis=-1)), if rows vary no "
     "more than trials do; if they do, pm.BetaBinomial of one class against all others",
 }
@@ -64,10 +85,8 @@ def nothing_supported(model: Model) -> str:
     lines = [
         f"the model has no observed variable that Firefly supports: {listed}. {LEAVE_OUT}",
     ]
-    for what in dict.fromkeys(names.values()):
-        word = next((w for w in re.findall(r"\w+", what) if w in ALTERNATIVES), None)
-        if word:
-            lines.append(f"Instead of {what}: {ALTERNATIVES[word]}")
+    instead = {what: _instead(rv, what) for rv, what in zip(model.observed_RVs, names.values())}
+    lines += [f"Instead of {what}: {nearest}" for what, nearest in instead.items() if nearest]
     if not names and model.potentials:
         potentials = [str(v.name) for v in model.potentials]
         lines.append(
@@ -80,6 +99,13 @@ def nothing_supported(model: Model) -> str:
         '"Your own likelihood" (docs/own_likelihood.md)'
     )
     return "\n".join(lines)
+
+
+def _instead(rv: TensorVariable, what: str) -> str | None:
+    """Return the nearest to an observed variable that is supported, if any is."""
+    if rv.ndim == 1 and what in ("pm.MvNormal", "pm.MvStudentT"):
+        return _PROCESS
+    return next((ALTERNATIVES[w] for w in re.findall(r"\w+", what) if w in ALTERNATIVES), None)
 
 
 def distribution_name(rv: TensorVariable) -> str:
@@ -110,8 +136,9 @@ def distribution_name(rv: TensorVariable) -> str:
 
 def _mixture_name(rv: TensorVariable, kind: str) -> str:
     """Name a mixture after its components: zeros and another distribution, or several."""
-    inputs = [v for v in rv.owner.inputs if v.owner is not None]
-    names = [distribution_name(v) for v in inputs if printed_name(v.owner.op)]
+    _, *components = [v for v in rv.owner.inputs if isinstance(v, TensorVariable)]  # _: weights
+    components = [v for v in components if v.owner is not None]
+    names = [distribution_name(v) for v in components if printed_name(v.owner.op)]
     if len(names) == 2 and names[0] == "pm.DiracDelta":
         prefix = "ZeroInflated" if kind == "Mixture" else kind
         base = names[1].removeprefix("pm.Truncated(").removesuffix(")").removeprefix("pm.")

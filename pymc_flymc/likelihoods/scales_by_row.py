@@ -15,6 +15,7 @@ from pymc_flymc.likelihoods.family import JointlySmoothFamily
 from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters
 from pymc_flymc.likelihoods.links import as_columns, find_log_mean
 from pymc_flymc.likelihoods.products import is_from, root_of
+from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_values
 
 __all__ = ["ScalesByRow"]
@@ -58,7 +59,7 @@ class ScalesByRow(JointlySmoothFamily):
                 f"sigma of the observed variable {rv.name!r} has a value for each row, and is none "
                 "of what Firefly samples: a number for all rows, maybe times data, sigma=sigma * c;"
                 " the exponential function of a linear predictor, sigma=pm.math.exp(tau); a number "
-                "and known standard errors, sigma=pm.math.sqrt(se**2 + sigma**2)"
+                f"and known standard errors, sigma=pm.math.sqrt(se**2 + sigma**2)\n{OTHERWISE}"
             )
         tau = tau if free is None else 0.5 * tau
         spread = pt.std(y)

@@ -25,7 +25,19 @@ from pymc_flymc.graphs.tools import ConstantParts
 
 
 class NotReadableError(Exception):
-    """An operation that cannot be read; the message completes "because ..."."""
+    """An operation that cannot be read; the message completes "because ...".
+
+    Parameters
+    ----------
+    reason : str
+        Why.
+    instead : str
+        What to write, if there is something.
+    """
+
+    def __init__(self, reason: str, instead: str = "") -> None:
+        super().__init__(reason)
+        self.instead = instead
 
 
 @dataclass(frozen=True)

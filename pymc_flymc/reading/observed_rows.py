@@ -20,6 +20,7 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
 from pymc_flymc.likelihoods import LIKELIHOODS, RowParameters
+from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.observed import (
     check_form,
     observed_graph,
@@ -270,8 +271,8 @@ def check_variables(
     discrete = names(model, [v for v in touched if v.type.dtype[:5] != "float"])
     if discrete:
         raise UnsupportedModelError(
-            f"the likelihood of {name!r} depends on the discrete variables {discrete}; "
-            "marginalize them"
+            f"the likelihood of {name!r} depends on the discrete variables {discrete}. "
+            f"{LEAVE_OUT}\nOr sum them out of the model"
         )
     missing = names(model, [v for v in touched if v not in owned])
     if missing:

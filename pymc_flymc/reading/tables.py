@@ -27,6 +27,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import ConstantParts, evaluate, free_inputs, freeze, plain_function
 from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.cotangent import inputs_of, op_type, varies
 from pymc_flymc.reading.lookups import positions_of
 
@@ -195,7 +196,8 @@ class _TableRows:
                 what = f"the result of {v.owner.op}" if v.owner else f"the variable {v.name!r}"
                 raise UnsupportedModelError(
                     f"cannot read the observed variable {self._name!r}, a table of shape "
-                    f"{self._shape}: {what} has a value of its own for each of its values"
+                    f"{self._shape}: {what} has a value of its own for each of its "
+                    f"values. {LEAVE_OUT}"
                 )
             rows = front
         else:

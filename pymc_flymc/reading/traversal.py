@@ -31,13 +31,12 @@ from pymc_flymc.reading.cotangent import (
     without_axis,
 )
 from pymc_flymc.reading.lookups import SPARSE_RULES, SparseBlock, split_lookup
+from pymc_flymc.reading.nonlinear import not_linear
 from pymc_flymc.reading.vjp import RULES, VIEWS
 
 SUPPORTED = (
-    "Supported are sums and differences of: constant matrices times coefficients (X @ beta), "
-    "constant columns times scalars (x * beta), (X * beta).sum(axis=1), lookups by a constant "
-    "index (a[group], b[group] * x), products with constant sparse matrices, scalar intercepts "
-    "and constant offsets, with any graph of the model's variables as coefficients."
+    "What is read are sums of data times coefficients, which may be any functions of variables: "
+    'X @ beta + b * x + a[group] + offset. "Likelihoods" (docs/likelihoods.md) has more'
 )
 
 
@@ -101,9 +100,10 @@ class Traversal:
             while todo:
                 todo.extend(reversed(self._visit(todo.pop())))
         except NotReadableError as error:
-            raise UnsupportedModelError(
-                f"cannot read the linear predictor of {name!r}: {error}. {LEAVE_OUT}\n{SUPPORTED}"
-            ) from None
+            lines = [f"cannot read the linear predictor of {name!r}: {error}. {LEAVE_OUT}"]
+            if error.instead:
+                lines.append(f"Instead: {error.instead}")
+            raise UnsupportedModelError("\n".join([*lines, SUPPORTED])) from None
 
     def _visit(self, ct: Cotangent) -> list[Cotangent]:
         """Take one tensor apart, into cotangents that remain to be visited."""
@@ -136,7 +136,7 @@ class Traversal:
             return []
         step = RULES.get(op_type(node))
         if step is None:
-            raise NotReadableError(f"{node.op} of data and variables is not linear or not known")
+            raise not_linear(node)
         return step(ct, node, self.context)
 
     def _looks_through(self, ct: Cotangent, node: Apply) -> bool:

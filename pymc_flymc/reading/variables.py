@@ -13,6 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import plain_function
+from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.observed import check_missing
 
 __all__ = ["names", "value_shapes", "value_variables"]
@@ -37,8 +38,8 @@ def value_variables(
         check_missing(model, name.removesuffix("_unobserved"))
     if discrete:
         raise UnsupportedModelError(
-            f"Firefly samples continuous variables only, and {discrete} are discrete: marginalize "
-            "them, or, if they enter only priors, leave them out of vars"
+            f"Firefly samples continuous variables only, and {discrete} are discrete. {LEAVE_OUT}\n"
+            "Or sum them out of the model; if they enter only priors, leave them out of vars"
         )
     if not owned:
         raise ValueError("there are no variables to sample")

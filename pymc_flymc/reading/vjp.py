@@ -34,6 +34,7 @@ from pymc_flymc.reading.cotangent import (
     varies,
 )
 from pymc_flymc.reading.lookups import split_lookup
+from pymc_flymc.reading.nonlinear import CHANGE_POINT, PRODUCT, QUOTIENT
 
 _TWO_MATRICES = "it multiplies term by term by a matrix of the data's size"
 
@@ -97,12 +98,7 @@ def _mul(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     rows = [v for v in inputs_of(node) if varies(v, ct.axis)]
     free = [v for v in rows if not context.is_constant(v)]
     if len(free) > 1:
-        raise NotReadableError(
-            "it is a product of two things that are both sampled and both differ by row: abilities "
-            "by discriminations of items, factors by loadings, coefficients by those of earlier "
-            "errors in autoregressive models. Firefly needs one of the two to be numbers; with the "
-            "same discrimination for all items, ability[person] - difficulty[item] is read"
-        )
+        raise NotReadableError(*PRODUCT)
     main = free[0] if free else max(rows, key=lambda v: v.type.broadcastable.count(False))
     weight, scale = ct.weight, ct.scale
     for v in inputs_of(node):
@@ -120,13 +116,20 @@ def _mul(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     return [_operand(main, replace(ct, weight=weight, scale=scale))]
 
 
+def _switch(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
+    condition, yes, no = inputs_of(node)
+    if not context.is_constant(condition):
+        raise NotReadableError(*CHANGE_POINT)
+    return [_operand(v, ct) for v in (pt.neq(condition, 0) * yes, pt.eq(condition, 0) * no)]
+
+
 def _true_div(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     over, under = inputs_of(node)
     if not varies(under, ct.axis):
         weight = times(ct.weight, pt.reciprocal(under))
         return [_operand(over, replace(ct, weight=weight))]
     if not context.is_constant(under):
-        raise NotReadableError("it divides by a term that holds data and variables")
+        raise NotReadableError(*QUOTIENT)
     value = evaluate(under).astype(np.float64, copy=False)
     scale = (1.0 if ct.scale is None else ct.scale) / value
     return [_operand(over, replace(ct, scale=scale))]
@@ -283,6 +286,7 @@ RULES: dict[type, Rule] = {
     ps.Second: _second,
     ps.Mul: _mul,
     ps.TrueDiv: _true_div,
+    ps.Switch: _switch,
     Alloc: _alloc,
     DimShuffle: _dimshuffle,
     Reshape: _reshape,

@@ -8,7 +8,12 @@ import pytest
 
 from pymc_flymc import UnsupportedModelError
 from pymc_flymc.likelihoods import LIKELIHOODS
-from pymc_flymc.likelihoods.refusals import ALTERNATIVES, LEAVE_OUT, distribution_name
+from pymc_flymc.likelihoods.refusals import (
+    ALTERNATIVES,
+    LEAVE_OUT,
+    OTHERWISE,
+    distribution_name,
+)
 from pymc_flymc.reading.model import read_model
 from tests.support.observing import CUTS, N, Y, Z, exp, model_of, sigmoid
 
@@ -32,7 +37,9 @@ UNSUPPORTED = {
     ),
     "pm.Mixture": (mixture, "pm.StudentT"),
     "pm.NormalMixture": (
-        lambda e: pm.NormalMixture("y", w=CUTS**2 / 2, mu=e[:, None] * CUTS, observed=Z),
+        lambda e: pm.NormalMixture(
+            "y", w=pm.Dirichlet("w", CUTS**2), mu=e[:, None] * CUTS, observed=Z
+        ),
         "pm.StudentT",
     ),
     "pm.Censored(pm.Laplace)": (
@@ -56,6 +63,16 @@ UNSUPPORTED = {
     "pm.MvStudentT": (
         lambda e: pm.MvStudentT("y", nu=3, mu=e[:2], scale=np.eye(2), observed=np.ones((N, 2))),
         "a table of outcomes",
+    ),
+    "pm.MvNormal": (
+        lambda e: pm.MvNormal("y", mu=e, cov=np.eye(N), observed=Z),
+        "pm.gp.HSGP",
+    ),
+    "pm.RandomWalk": (
+        lambda e: pm.GaussianRandomWalk(
+            "y", mu=e[1:], sigma=1, init_dist=pm.Normal.dist(), observed=Z
+        ),
+        "np.diff(y), the same model",
     ),
     "pm.CustomDist": (custom(), "a family of your own"),
     "Lifetimes": (custom("Lifetimes"), None),
@@ -95,6 +112,13 @@ def test_alternatives_are_the_same_models():
     logit_normal = pm.logp(pm.LogitNormal.dist(mu, scale), share).eval()
     normal = pm.logp(pm.Normal.dist(mu, scale), y).eval()
     np.testing.assert_allclose(logit_normal, normal - np.log(share * (1.0 - share)))
+    x = np.exp(y)
+    half_normal = pm.logp(pm.HalfNormal.dist(scale), x).eval()
+    gamma = pm.logp(pm.Gamma.dist(0.5, 0.5 / scale**2), x**2).eval()
+    np.testing.assert_allclose(half_normal, gamma + np.log(2.0 * x), rtol=1e-5)
+    pareto = pm.logp(pm.Pareto.dist(scale, 0.1), x).eval()
+    exponential = pm.logp(pm.Exponential.dist(scale), np.log(x / 0.1)).eval()
+    np.testing.assert_allclose(pareto, exponential - y)
 
 
 def test_names_of_alternatives_are_those_of_pymc():
@@ -104,6 +128,14 @@ def test_names_of_alternatives_are_those_of_pymc():
     supported = " ".join(getattr(family, "usage", "") for family in LIKELIHOODS)
     for name in ("Bernoulli", "Binomial", "Normal", "NegativeBinomial", "Categorical"):
         assert f"pm.{name}(" in supported and name not in ALTERNATIVES
+
+
+def test_another_link_than_the_model_has():
+    model = model_of(lambda e: pm.Poisson("y", pm.math.abs(e), observed=Y))
+    with pytest.raises(UnsupportedModelError) as caught:
+        read_model(model)
+    first, second = str(caught.value).split("\n")
+    assert "Use pm.Poisson(mu=pm.math.exp(eta))" in first and second == OTHERWISE
 
 
 def test_supported_distributions_are_named():
