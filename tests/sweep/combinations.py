@@ -9,6 +9,7 @@ from pymc_flymc import FireflyMH, Taylor
 from pymc_flymc.bounds import BOUNDS
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.model import read_model
+from pymc_flymc.sampling.local_target import TANGENTS
 from tests.sweep.models import TinyModel
 from tests.sweep.moves import MOVES, Moves
 
@@ -48,7 +49,8 @@ def combinations_of(model: TinyModel) -> Iterator[Combination]:
     """Yield the combinations of a model: each bound with each move that it allows.
 
     Moves that are not core ones take turns, from model to model and bound to bound; so do those
-    without a bound, and the settings of bounds.
+    without a bound, and the settings of bounds. Those for effects of groups meet each bound that
+    they take, with schemes of resampling in turns.
     """
     with model.patches():
         regressions = read_model(model.whole).regressions
@@ -68,7 +70,7 @@ def combinations_of(model: TinyModel) -> Iterator[Combination]:
         return
     core = [name for name, moves in MOVES.items() if moves.core]
     given_z = [name for name in core if not MOVES[name].fresh]
-    further = [name for name, moves in MOVES.items() if not moves.core]
+    further = [name for name, moves in MOVES.items() if not moves.core and not moves.of_groups]
     yield Combination(f"{model.name}/auto/auto", model, "auto", Moves(FireflyMH))
     yield of("none", None, given_z[turn % len(given_z)])
     for i, (name, bound) in enumerate(_bounds(likelihood).items()):
@@ -78,6 +80,13 @@ def combinations_of(model: TinyModel) -> Iterator[Combination]:
                 yield of(name, bound, moves)
         for moves in _turns(further, joint, turn + i)[:2]:
             yield of(name, bound, moves)
+    if model.form.groups:
+        own, *others = (name for name, moves in MOVES.items() if moves.of_groups)
+        yield of("auto", "auto", own)
+        for i, (name, bound) in enumerate(_bounds(likelihood).items()):
+            if isinstance(bound, tuple(map(type, TANGENTS))):
+                yield of(name, bound, own)
+                yield of(name, bound, others[(turn + i) % len(others)])
 
 
 def _turns(moves: list[str], joint: bool, turn: int) -> list[str]:

@@ -81,8 +81,9 @@ class Form:
     predictors : callable
     allows : callable
         Whether an entry can be written so.
-    weights, elsewhere : bool
-        Whether rows have weights, and whether they lie outside the model.
+    weights, groups, elsewhere : bool
+        Whether rows have weights, whether they have effects of groups, and whether they lie outside
+        the model.
     n_rows : int
     patches : callable
         Context in which steps are built and run.
@@ -91,6 +92,7 @@ class Form:
     predictors: Predictors
     allows: Callable[[Written], bool] = lambda entry: True
     weights: bool = False
+    groups: bool = False
     elsewhere: bool = False
     n_rows: int = N_ROWS
     patches: Callable[[], AbstractContextManager[None]] = nullcontext
@@ -106,8 +108,8 @@ FORMS = {
     "nuisance": Form(_nuisance, _both),
     "predictors": Form(_two_predictors, lambda entry: entry.link is not None),
     "weights": Form(_plain, weights=True),
-    "groups": Form(_groups),
-    "many-groups": Form(_groups, patches=structured),
+    "groups": Form(_groups, groups=True),
+    "many-groups": Form(_groups, groups=True, patches=structured),
     "several": Form(_with_companion, patches=any_size),
     "elsewhere": Form(_plain, elsewhere=True, n_rows=LONGEST, patches=in_partitions),
     "elsewhere-nuisance": Form(

@@ -22,7 +22,7 @@ __all__ = ["MOVES", "Moves"]
 FRESH = ("joint", "surrogate")
 #: That of them which is one and the same as `FireflyHMC`.
 SAME_AS_HMC = "hamiltonian"
-#: That for models of one grouping factor, with comparisons of its own in `tests.posteriors`.
+#: That for effects of one grouping factor.
 OF_GROUPS = "local"
 
 
@@ -38,12 +38,15 @@ class Moves:
         Whether brightness is drawn afresh: for bounds with ``joint`` only.
     core : bool
         Whether each bound on each model is sampled with them; the others take turns.
+    of_groups : bool
+        Whether they are for models with effects of groups alone, under bounds of their own.
     """
 
     step: Any
     settings: dict[str, Any] = field(default_factory=dict)
     fresh: bool = False
     core: bool = False
+    of_groups: bool = False
 
     def __call__(self, model: Any, **settings: Any) -> Any:
         """Return a step on a model."""
@@ -80,10 +83,15 @@ def _moves() -> dict[str, Moves]:
     for direction in DIRECTIONS:
         settings = {"direction": direction}
         found[f"slice-{direction}"] = Moves(FireflySlice, settings, core=direction != "isotropic")
-    schemes: dict[str, Any] = {
+    implicit = {
         "single-q": ImplicitResampling(q=0.1),
         "three-sweeps": ImplicitResampling(ratio=1.0, sweeps=3),
     }
+    found[OF_GROUPS] = Moves(FireflyMH, {"kernel": OF_GROUPS}, of_groups=True)
+    for name, brightness in implicit.items():
+        settings = {"kernel": OF_GROUPS, "brightness": brightness}
+        found[f"{OF_GROUPS}-{name}"] = Moves(FireflyMH, settings, of_groups=True)
+    schemes: dict[str, Any] = dict(implicit)
     for scheme in get_args(get_type_hints(ExplicitResampling)["scheme"]):
         schemes[scheme] = ExplicitResampling(fraction=0.2, scheme=scheme)
     for name, brightness in schemes.items():

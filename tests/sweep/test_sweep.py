@@ -31,6 +31,7 @@ QUICK = {
     "negative-binomial-free/several": "FreeJaakkolaJordan/metropolis",
     "gamma-free/plain": "ScaledTaylor/surrogate",
     "zero-inflated-poisson/groups": "Taylor/joint",
+    "binomial-logit/many-groups": "JaakkolaJordan/local",
 }
 
 
@@ -62,6 +63,9 @@ def test_each_bound_meets_each_kernel():
     assert tangent >= core - {"joint", "surrogate"}
     assert not tangent & {"joint", "surrogate"}
     assert any(bound == "none" for bound, _ in found)
+    names = [each.name for each in combinations_of(MODELS["cauchy/many-groups"])]
+    assert "cauchy/many-groups/Tangent(slack=0)/local" in names
+    assert "cauchy/many-groups/auto/local" in names
 
 
 def test_density_of_many_points_is_that_of_the_model():
