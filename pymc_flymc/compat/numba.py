@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import warnings
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
@@ -26,6 +28,7 @@ __all__ = [
     "borrow",
     "entry_point",
     "generator_at",
+    "keep_on_disk",
     "native_caller",
     "to_fixed_tuple",
 ]
@@ -58,6 +61,43 @@ UNCHECKED: frozenset[CodeType] = frozenset(
 _cache = "the package needs a folder that can be written to"
 UserProvidedCacheLocator = private("numba.core.caching:UserProvidedCacheLocator", _cache)
 _locators = private("numba.core.caching:CacheImpl._locator_classes", _cache)
+
+
+_Cache = private("numba.core.caching:FunctionCache", _cache)
+
+
+class _ForgivingCache(_Cache):  # type: ignore[misc, valid-type]
+    """Numba's cache of compiled code, for files that are broken and disks that are full.
+
+    Numba does not write through to the disk: after a power cut its files may be empty. It would
+    raise whatever reading them does, until somebody deletes them.
+    """
+
+    def load_overload(self, sig, target_context):
+        """Return what is kept, or None if there is nothing that can be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # whatever comes of unpickling something else
+            with contextlib.suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig, data):
+        """Keep compiled code, where there is room."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            warnings.warn(
+                f"compiled code is not kept for the next time: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+
+def keep_on_disk(dispatcher: Any) -> None:
+    """As numba's ``cache=True``; what is kept and cannot be read is compiled again."""
+    if not DISABLE_JIT:
+        dispatcher._cache = _ForgivingCache(dispatcher.py_func)
 
 
 def add_locator(locator: type) -> None:

@@ -15,7 +15,14 @@ from typing import Any
 import numba
 from numba import types
 
-from pymc_flymc.compat.numba import PartCompiler, address_of, borrow, native_caller
+from pymc_flymc.compat.numba import (
+    DISABLE_JIT,
+    PartCompiler,
+    address_of,
+    borrow,
+    keep_on_disk,
+    native_caller,
+)
 from pymc_flymc.kernels.caching import version_of
 from pymc_flymc.kernels.records import matrix, vector
 
@@ -69,7 +76,9 @@ class NativeFunction:
         widths: tuple[int, ...] = (),
         cached: bool = False,
     ) -> None:
-        self.function = numba.njit(function, cache=cached)
+        self.function = numba.njit(function)
+        if cached:
+            keep_on_disk(self.function)
         self.address, _ = address_of(self.function, signature.args)
         self._widths = widths
 
@@ -105,7 +114,12 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def compile_for(function: Callable[..., Any]) -> Any:
         function.__qualname__ += f"_{version_of(function.__code__.co_filename):x}_{arguments[:16]}"
-        return numba.njit(signature, cache=True)(function)
+        dispatcher = numba.njit(function)
+        if not DISABLE_JIT:
+            keep_on_disk(dispatcher)
+            dispatcher.compile(signature)
+            dispatcher.disable_compile()
+        return dispatcher
 
     return compile_for
 

@@ -7,6 +7,7 @@ arrays wrapped in `SharedArray` then travel as the name of a memory-mapped file.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 import weakref
@@ -39,12 +40,36 @@ class SharedArray:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle by reference to a file."""
         if self._file is None:
-            handle, path = tempfile.mkstemp(prefix="pymc-flymc-", suffix=".bin")
-            with os.fdopen(handle, "wb") as file:
-                np.ascontiguousarray(self.array).tofile(file)
+            path = _write(self.array)
             weakref.finalize(self, _remove, path, os.getpid())
             self._file = (path, 0)
         return _attach, (*self._file, self.array.dtype.str, self.array.shape)
+
+
+def _write(array: np.ndarray) -> str:
+    """Write an array to a new temporary file, and return its path.
+
+    Raises
+    ------
+    OSError
+        If there is no room, or no folder that can be written to. Nothing is left behind.
+    """
+    path = None
+    try:
+        handle, path = tempfile.mkstemp(prefix="pymc-flymc-", suffix=".bin")
+        with os.fdopen(handle, "wb") as file:
+            # (`tofile` says nothing of what does not fit any more when it closes the file.)
+            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    except OSError as error:
+        if path is not None:
+            _remove(path, os.getpid())
+        raise OSError(
+            error.errno or errno.ENOSPC,
+            f"chains in processes of their own share rows as temporary files, and one of "
+            f"{array.nbytes:,} bytes could not be written ({error}). Let the environment variable "
+            "TMPDIR name a folder with room, or sample with cores=1",
+        ) from error
+    return path
 
 
 def _file_behind(array: np.ndarray) -> tuple[str, int] | None:

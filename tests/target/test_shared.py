@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import tempfile
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -72,3 +74,31 @@ def test_arrays_in_memory_come_back_and_their_files_go(shape):
     assert os.path.exists(path)
     del shared
     assert not os.path.exists(path)
+
+
+@contextmanager
+def full_disk(size):
+    """No file can be longer than so many bytes."""
+    resource = pytest.importorskip("resource")  # not on Windows
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("nbytes", [4_000, 4_000_000])  # written at the end, and on the way
+def test_nothing_is_left_on_a_full_disk(tmp_path, monkeypatch, nbytes):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    shared = SharedArray(np.zeros(nbytes // 8))
+    with full_disk(1_000), pytest.raises(OSError, match=rf"{nbytes:,} bytes .*TMPDIR.* cores=1"):
+        pickle.dumps(shared)
+    assert not list(tmp_path.iterdir())
+    assert len(pickle.loads(pickle.dumps(shared)).array) == nbytes // 8  # once there is room
+
+
+def test_a_temporary_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(OSError, match=r"could not be written .*TMPDIR"):
+        pickle.dumps(SharedArray(np.zeros(5)))
