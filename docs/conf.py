@@ -4,6 +4,8 @@ import inspect
 import os
 from importlib.metadata import version as installed_version
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.util.inspect import stringify_signature
 
 project = "pymc-flymc"
@@ -17,7 +19,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
@@ -25,6 +26,12 @@ extensions = [
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"pymc-flymc {release}"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+# Formulas that browsers draw themselves: no script is fetched from anywhere.
+html_math_renderer = "mathml"
+# Names in single backticks are links, where something of this name is documented.
+default_role = "py:obj"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -59,6 +66,19 @@ def true_signature(app, what, name, obj, options, signature, returned):
     return stringify_signature(inspect.signature(obj), show_annotation=False), returned
 
 
+def inline_math(translator, node):
+    """Write a formula in a line."""
+    translator.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def displayed_math(translator, node):
+    """Write a formula by itself."""
+    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
 def setup(app):
-    """Have steps documented with their own parameters."""
+    """Have steps documented with their own parameters, and formulas as MathML."""
+    app.add_html_math_renderer("mathml", (inline_math, None), (displayed_math, None))
     app.connect("autodoc-process-signature", true_signature)

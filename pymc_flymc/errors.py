@@ -15,7 +15,19 @@ _INTERNAL = (
 
 
 class UnsupportedModelError(ValueError):
-    """The model is valid PyMC, but Firefly cannot sample it exactly; the message says why."""
+    """The model is valid PyMC, but Firefly cannot sample it exactly; the message says why.
+
+    See Also
+    --------
+    extending.register_likelihood : teaches steps another likelihood.
+
+    Examples
+    --------
+    >>> try:
+    ...     step = FireflyMH(model=model)
+    ... except UnsupportedModelError as error:
+    ...     print(error)  # what to write instead
+    """
 
 
 def warn(message: str) -> None:

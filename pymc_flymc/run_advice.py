@@ -15,6 +15,9 @@ __all__ = ["advice_on_chains", "advice_on_run"]
 R_HAT, EFFECTIVE = 1.01, 100.0
 #: Beyond these the chains do not tell how many more draws it would take.
 LARGEST_R_HAT, FEWEST_EFFECTIVE = 1.05, 25.0
+#: An R-hat with a square above one by less than this over the effective draws of a chain may be
+#: due to chance: of chains of n independent draws (R-hat^2 - 1) n is a squared normal variable.
+CHANCE = 10.0
 #: Shares of bright rows, of accepted proposals and of evaluations that failed beyond which
 #: something can be done.
 MANY_BRIGHT, FEW_ACCEPTED, MANY_FAILED = 0.1, 0.15, 0.01
@@ -71,7 +74,8 @@ def _convergence(run: Run) -> Iterator[str]:
     state = f"R-hat {run.r_hats[at]:.3g}"
     if at == run.slowest:
         state += f", {run.effective:,.0f} effective draws of {run.n_chains * run.n_draws:,}"
-    if r_hat <= LARGEST_R_HAT and each >= FEWEST_EFFECTIVE:
+    chance = (r_hat**2 - 1.0) * float(run.effective_of[run.worst]) / run.n_chains < CHANCE
+    if each >= FEWEST_EFFECTIVE and (r_hat <= LARGEST_R_HAT or chance):
         # What R-hat has above one falls as one over the number of draws.
         longer = max(EFFECTIVE / each, (r_hat**2 - 1.0) / (R_HAT**2 - 1.0))
         yield f"There are too few draws of {name} ({state}): take {_draws(run, longer)}."

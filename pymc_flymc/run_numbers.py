@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.compat.arviz import pareto_index
+from pymc_flymc.sampling.diagnostics import tail_index
 from pymc_flymc.sampling.time_estimates import evenly, gradients_given
 
 __all__ = ["Run"]
@@ -43,8 +43,10 @@ class Run:
         Place in `names` of the parameter with the fewest effective draws.
     effective : float
         Those, of all chains.
+    effective_of : ndarray, shape (L,)
+        Effective draws of each parameter, of all chains; NaN for what is constant.
     read_for : ndarray, shape (L,)
-        Rows read for an effective draw of each parameter; NaN for what is constant.
+        Rows read for one of them.
     bright, accept : float
         Mean number of bright rows, and mean acceptance rate.
     read : float
@@ -71,13 +73,14 @@ class Run:
         self.names, self.n_parameters, self.draws = _parameters(self._posterior)
         self.n_chains, self.n_draws, _ = self.draws.shape
         with np.errstate(invalid="ignore"):  # of what is constant both are NaN
-            effective = np.atleast_1d(az.ess(self.draws))
+            self.effective_of = np.atleast_1d(az.ess(self.draws))
             self.r_hats = np.atleast_1d(az.rhat(self.draws))
-        self.slowest = int(np.argmin(np.where(np.isfinite(effective), effective, np.inf)))
-        self.effective = float(effective[self.slowest])
+        known = np.isfinite(self.effective_of)
+        self.slowest = int(np.argmin(np.where(known, self.effective_of, np.inf)))
+        self.effective = float(self.effective_of[self.slowest])
         self.n_rows = int(self.mean("n_rows"))
         self.bright, self.accept = self.mean("n_bright"), self.mean("accept")
-        self.read_for = self.of("likelihood_queries").sum() / effective
+        self.read_for = self.of("likelihood_queries").sum() / self.effective_of
         self.read = float(self.read_for[self.slowest])
         most = int(min(CORRELATED, self.effective / DRAWS_EACH))
         self.nuts_gradients = _gradients(self.draws, most)
@@ -112,9 +115,9 @@ class Run:
 
     @property
     def pareto_k(self) -> float:
-        """Largest Pareto index of a chain's weights of joint proposals, NaN if none has a tail."""
+        """Largest Pareto index of a chain's weights, NaN if none has a weight that stands out."""
         chains = zip(self.of("log_weight"), self.of("moved") > 0.5, strict=True)
-        found = [pareto_index(weights[moved & np.isfinite(weights)]) for weights, moved in chains]
+        found = [tail_index(weights[moved]) for weights, moved in chains]
         return float(np.nanmax(found)) if np.isfinite(found).any() else np.nan
 
     @property

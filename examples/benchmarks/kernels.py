@@ -1,9 +1,10 @@
 """Rows read by the kernels: `python -m examples.benchmarks.kernels [--data FOLDER]`.
 
 Draws, for simulated logistic regressions, the rows that each kernel reads for an effective draw
-against the number of parameters. With `--data`, prints a Markdown table for real data sets that are
-in the folder: mnist_7v9_pca50 (logistic), cifar3 (softmax, 256 binary features) and cep_opv_30k
-(Student t, Laplace prior). Counts of rows do not depend on the machine.
+against the number of parameters, and writes them as CSV, from which `--redraw` draws again. With
+`--data`, prints a Markdown table for real data sets that are in the folder: mnist_7v9_pca50
+(logistic), cifar3 (softmax, 256 binary features) and cep_opv_30k (Student t, Laplace prior). Counts
+of rows do not depend on the machine.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from examples.benchmarks.__main__ import three_digits
 from examples.benchmarks.measurement import count_rows
 from examples.benchmarks.problem import synthetic
+from examples.palette import look
 
 COLUMNS = (3, 6, 11, 21, 51)
 N_ROWS = 20_000
@@ -42,27 +45,36 @@ def kernels() -> dict[str, Any]:
     }
 
 
-def plot(path: Path, seed: int) -> None:
-    figure, axes = plt.subplots(figsize=(6.5, 4), layout="constrained")
+def measure(seed: int) -> pd.DataFrame:
+    """Print and return the rows that each kernel reads, a line for each number of parameters."""
     print("| parameters | " + " | ".join(kernels()) + " |")
     print("|---:" * (1 + len(kernels())) + "|", flush=True)
-    rows: dict[str, list[float]] = {name: [] for name in kernels()}
+    rows: dict[int, list[float]] = {}
     for n_columns in COLUMNS:
-        model = synthetic(N_ROWS, n_columns, seed).model()
-        for name, make_step in kernels().items():
+        model, rows[n_columns] = synthetic(N_ROWS, n_columns, seed).model(), []
+        for make_step in kernels().values():
             ess, queries, _ = count_rows(model, make_step, seed, tune=500, draws=500)
-            rows[name].append(queries if ess > 100 else np.nan)
-        cells = [three_digits(rows[name][-1]) for name in rows]
+            rows[n_columns].append(queries if ess > 100 else np.nan)
+        cells = map(three_digits, rows[n_columns])
         print(f"| {n_columns} | " + " | ".join(cells) + " |", flush=True)
-    for name, values in rows.items():
-        axes.plot(COLUMNS, values, marker="o", label=name)
+    return pd.DataFrame(rows, index=pd.Index(kernels())).T
+
+
+def draw(points: pd.DataFrame, path: Path) -> None:
+    """Draw a line for each kernel."""
+    figure, axes = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
     axes.set(
         xscale="log", yscale="log", xlabel="parameters", ylabel="rows read for an effective draw"
     )
-    axes.set_xticks(COLUMNS, [str(c) for c in COLUMNS])
+    for name, values in points.items():
+        own = look(str(name))
+        axes.plot(points.index, values, marker=own.marker, color=own.colour, lw=2, ms=7, label=name)
+    axes.set_xticks(points.index, [str(c) for c in points.index])
     axes.minorticks_off()
-    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=11)
     figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def real_models(folder: Path) -> dict[str, Any]:
@@ -112,6 +124,7 @@ def main() -> None:
         prog="python -m examples.benchmarks.kernels", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--figure", type=Path, default=Path("docs/figures/kernels.png"))
+    parser.add_argument("--redraw", action="store_true", help="from the CSV beside the figure")
     parser.add_argument("--data", type=Path, help="folder with the npz files")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--kernels", nargs="+", choices=kernels(), default=list(kernels()))
@@ -121,8 +134,11 @@ def main() -> None:
     logging.getLogger("pymc").setLevel(logging.ERROR)
     if arguments.data:
         tabulate(arguments.data, arguments.sets, arguments.kernels, arguments.draws, arguments.seed)
-    else:
-        plot(arguments.figure, arguments.seed)
+        return
+    table = arguments.figure.with_suffix(".csv")
+    if not arguments.redraw:
+        measure(arguments.seed).to_csv(table, index_label="parameters")
+    draw(pd.read_csv(table, index_col="parameters"), arguments.figure)
 
 
 if __name__ == "__main__":

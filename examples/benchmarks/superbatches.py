@@ -118,12 +118,12 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
     for axes, chosen, key in ((left, by_rows, "rows"), (right, by_partitions, "partitions")):
         x = [each[key] for each in chosen]
-        for name, scale, label in (
-            ("processor", 1e6, "microseconds of processor time"),
-            ("bytes", 1.0, "bytes sent"),
-            ("read", 1.0, "rows read"),
+        for name, scale, label, style in (
+            ("processor", 1e6, "microseconds of processor time", "ko-"),
+            ("bytes", 1.0, "bytes sent", "ks--"),
+            ("read", 1.0, "rows read", "k^:"),
         ):
-            axes.plot(x, [scale * each[name] for each in chosen], "o-", ms=4, label=label)
+            axes.plot(x, [scale * each[name] for each in chosen], style, ms=6, label=label)
         style_against_rows(axes)
     left.set(title=f"{usual} partitions", ylabel="for each proposal")
     right.set(title=f"{most:,} rows", xlabel="partitions")

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
+from examples.palette import look
 from examples.paper.ess import autocorrelation
 from examples.paper.models import Model
-from examples.paper.plotting import COLOURS, new_figure, save
+from examples.paper.plotting import new_figure, save
 from examples.paper.running import Run
 
 __all__ = ["draw_figure_4"]
@@ -26,11 +27,11 @@ def draw_figure_4(title: str, model: Model, runs: Sequence[Run], path: Path) -> 
     Iterations count from a draw from the prior on.
     """
     runs = [run for run in runs if run.line.of_paper]
-    figure, (above, middle, right) = new_figure(1, 3, (11, 3.3))
+    figure, (above, middle, right) = new_figure(1, 3, (9.6, 3.4))
     most = min(run.burning.shape[1] + run.draws.shape[1] for run in runs)
     last = []
     for run in runs:
-        colour = COLOURS[run.line.key]
+        colour = look(run.line.label).colour
         chains = np.concatenate([run.burning, run.draws], axis=1)[:, :most]
         at = np.unique(np.geomspace(1, most, POINTS).astype(int)) - 1
         values = np.array(

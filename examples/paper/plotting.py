@@ -12,10 +12,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-__all__ = ["BRIGHT", "COLOURS", "DARK", "new_figure", "save"]
+__all__ = ["BRIGHT", "DARK", "new_figure", "save"]
 
-#: Those of the paper: the full posterior in blue, untuned in green, tuned in orange.
-COLOURS = {"regular": "C0", "untuned": "C2", "tuned": "C1"}
 #: The part of the likelihood that is above the bound, and the bound.
 BRIGHT, DARK = "#f5a35c", "#6b9bd1"
 
@@ -31,6 +29,6 @@ def new_figure(rows: int, columns: int, size: tuple[float, float], **settings: A
 def save(figure: Figure, path: Path) -> None:
     """Write a small PNG file, and say so."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=130)
     plt.close(figure)
     print(f"wrote {path}", flush=True)

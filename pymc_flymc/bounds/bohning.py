@@ -38,10 +38,22 @@ class Bohning(SoftmaxBound):
     ValueError
         If `slack` is negative or not finite.
 
+    See Also
+    --------
+    JebaraChoromanska : tighter.
+    Taylor : tighter where rows are many.
+
     References
     ----------
     Böhning, D. (1992). Multinomial logistic regression algorithm. Annals of the Institute of
     Statistical Mathematics 44, 197-200.
+
+    Examples
+    --------
+    The bound of the paper, without tuning:
+
+    >>> with model:
+    ...     idata = pm.sample(step=FireflyHMC(bound=Bohning(tuned=False, slack=0)))
     """
 
     name = "Böhning"

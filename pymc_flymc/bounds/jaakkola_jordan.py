@@ -60,10 +60,22 @@ class JaakkolaJordan(OneQuadratic, TightenedBound):
     ValueError
         If `xi` or `slack` is negative or not finite.
 
+    See Also
+    --------
+    FreeJaakkolaJordan : of negative binomial counts with a free alpha.
+    Taylor : tighter where rows are many.
+
     References
     ----------
     Jaakkola, T. S. and Jordan, M. I. (1997). A variational approach to Bayesian logistic regression
     models and their extensions. AISTATS. As used in Maclaurin, D. and Adams, R. P. (2014), 3.1.
+
+    Examples
+    --------
+    The bound of the paper, without tuning:
+
+    >>> with model:
+    ...     idata = pm.sample(step=FireflyMH(bound=JaakkolaJordan(xi=1.5, slack=0)))
     """
 
     name = "Jaakkola-Jordan"

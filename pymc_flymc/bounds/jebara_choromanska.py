@@ -48,10 +48,20 @@ class JebaraChoromanska(OneQuadratic, SoftmaxBound):
     tuned, slack
         As in `Bohning`.
 
+    See Also
+    --------
+    Bohning : looser, without a matrix of the size of all coefficients.
+    Taylor : tighter where rows are many.
+
     References
     ----------
     Jebara, T. and Choromanska, A. (2012). Majorization for CRFs and latent likelihoods. Advances in
     Neural Information Processing Systems 25, algorithm 1.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pm.sample(step=FireflyHMC(bound=JebaraChoromanska()))
     """
 
     name = "Jebara-Choromanska"

@@ -55,6 +55,15 @@ class FreeJaakkolaJordan(TightenedBound):
     ------
     ValueError
         If `slack` is negative or not finite.
+
+    See Also
+    --------
+    JaakkolaJordan : of counts with a fixed alpha.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pm.sample(step=FireflyHMC(bound=FreeJaakkolaJordan(slack=4)))
     """
 
     name = "free Jaakkola-Jordan"

@@ -43,6 +43,17 @@ class ScaledTaylor(Expansion):
     \varphi_n` the logarithm of the bound is :math:`e^s b_n + h(s)`, for every s. Its sum is
     :math:`e^s` times that of the :math:`b_n`, and N times h. The metric, and so the radius, is that
     of the posterior of the coefficients: their information is that of the scale at the anchor.
+
+    See Also
+    --------
+    Taylor : of likelihoods without a scale of their own.
+
+    Examples
+    --------
+    Of a gamma variable with a free shape it is chosen by default:
+
+    >>> with model:
+    ...     idata = pm.sample(step=FireflyMH(bound=ScaledTaylor()))
     """
 
     name = "scaled Taylor"

@@ -73,10 +73,19 @@ class Tangent(TightenedBound):
     ValueError
         If `xi` or `slack` is negative or not finite, or `xi` is zero where a likelihood has kinks.
 
+    See Also
+    --------
+    JaakkolaJordan : of logistic regression.
+
     References
     ----------
     Maclaurin, D. and Adams, R. P. (2014). Firefly Monte Carlo: exact MCMC with subsets of data.
     UAI. Section 4.3.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pm.sample(step=FireflyHMC(bound=Tangent(slack=8)))
     """
 
     name = "tangent"

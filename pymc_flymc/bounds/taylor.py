@@ -109,6 +109,16 @@ class Taylor(Expansion):
     ------
     ValueError
         If `order` is neither 2 nor 3.
+
+    See Also
+    --------
+    ScaledTaylor : of likelihoods with a free shape.
+    JaakkolaJordan : for logistic regression with few rows for each coefficient.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pm.sample(step=FireflyMH(bound=Taylor(order=3)))
     """
 
     n_shared = len(POWERS)

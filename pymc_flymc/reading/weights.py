@@ -58,6 +58,10 @@ def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> Te
     ValueError
         If `dist` is not what ``.dist`` of a distribution returns.
 
+    See Also
+    --------
+    FireflyMH : samples all models with such variables.
+
     Examples
     --------
     >>> weighted("y", pm.Bernoulli.dist(logit_p=X @ beta), weights=w, observed=y)

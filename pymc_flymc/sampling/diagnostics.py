@@ -14,7 +14,7 @@ from pymc.stats.convergence import SamplerWarning, WarningType
 
 from pymc_flymc.compat.arviz import pareto_index
 
-__all__ = ["STATISTICS", "ChainDiagnostics", "Drawn"]
+__all__ = ["STATISTICS", "ChainDiagnostics", "Drawn", "tail_index"]
 
 #: Types of the statistics of a draw. The last one PyMC shows, and drops.
 STATISTICS: dict[str, Any] = {
@@ -147,11 +147,7 @@ class ChainDiagnostics:
         # A state of a large weight w is left with a probability in proportion to 1 / w, and is w
         # times as probable as it is among proposals: the states that a chain comes to, each taken
         # once, have weights with the tail of those of proposals.
-        reached = np.array([drawn.log_weight for drawn in self._drawn if drawn.moved])
-        reached = reached[np.isfinite(reached)]
-        if len(reached) < ENOUGH or reached.max() - np.median(reached) < np.log(OUTSTANDING):
-            return None
-        index = pareto_index(reached)
+        index = tail_index(np.array([drawn.log_weight for drawn in self._drawn if drawn.moved]))
         if not index > LARGEST_TAIL_INDEX:
             return None
         return (
@@ -186,6 +182,20 @@ class ChainDiagnostics:
             "share a scale without a centre (tau * z), give scales priors that keep them from "
             "zero, or compare with other moves (FireflyMH(kernel='local'), FireflySlice)."
         )
+
+
+def tail_index(log_weights: np.ndarray) -> float:
+    """Return the Pareto index of a chain's weights, NaN if they are few or none stands out.
+
+    Parameters
+    ----------
+    log_weights : ndarray, shape (n,)
+        Of the states that the chain has come to; those that are not finite are left out.
+    """
+    known = log_weights[np.isfinite(log_weights)]
+    if len(known) < ENOUGH or known.max() - np.median(known) < np.log(OUTSTANDING):
+        return np.nan
+    return pareto_index(known)
 
 
 def _longest_stay(moved: np.ndarray) -> int:

@@ -62,6 +62,11 @@ class FireflyHMC(FireflyStep):
     UnsupportedModelError, ValueError
         As in `FireflyMH`.
 
+    See Also
+    --------
+    FireflyMH : tries which moves are cheapest, these among them.
+    FireflyMALA : single gradient steps.
+
     Notes
     -----
     Statistics of each draw: ``n_bright``, ``likelihood_queries``, ``transitions``, ``n_rows``,
@@ -158,6 +163,10 @@ class FireflyMALA(FireflyHMC):
     UnsupportedModelError, ValueError
         As in `FireflyMH`.
 
+    See Also
+    --------
+    FireflyHMC : longer trajectories, which read fewer rows for an effective draw.
+
     Notes
     -----
     Statistics of each draw: those of `FireflyHMC`.
@@ -166,6 +175,11 @@ class FireflyMALA(FireflyHMC):
     ----------
     Roberts, G. O. and Rosenthal, J. S. (1998). Optimal scaling of discrete approximations to
     Langevin diffusions. JRSS B 60, 255-268.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pm.sample(step=FireflyMALA(), draws=5000)
     """
 
     name = "firefly_mala"

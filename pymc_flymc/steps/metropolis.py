@@ -100,6 +100,12 @@ class FireflyMH(FireflyStep):
     ValueError
         If data or settings are invalid, or if the posterior has no mode.
 
+    See Also
+    --------
+    FireflyHMC : trajectories without a trial of other moves.
+    report : what a run read, and what would help.
+    weighted : rows that count with weights.
+
     Notes
     -----
     Statistics of each draw: ``n_bright``, bright rows at its end; ``likelihood_queries``, rows

@@ -50,6 +50,11 @@ class FireflySlice(FireflyStep):
     UnsupportedModelError, ValueError
         As in `FireflyMH`.
 
+    See Also
+    --------
+    FireflyMH : tries which moves are cheapest.
+    FireflyHMC : for more than a handful of parameters.
+
     Notes
     -----
     Statistics of each draw: ``n_bright``, ``likelihood_queries``, ``transitions``, ``n_rows``,
@@ -59,6 +64,11 @@ class FireflySlice(FireflyStep):
     References
     ----------
     Neal, R. M. (2003). Slice sampling. Annals of Statistics 31, 705-767.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pm.sample(step=FireflySlice(direction="random"))
     """
 
     name = "firefly_slice"

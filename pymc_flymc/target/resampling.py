@@ -32,6 +32,17 @@ class ImplicitResampling:
         there are bright rows; the mixing of the parameters is hardly touched.
     sweeps : int, default 1
         Sweeps after each update of the parameters.
+
+    See Also
+    --------
+    ExplicitResampling : the paper's other algorithm.
+
+    Examples
+    --------
+    One probability for all rows, as in the paper:
+
+    >>> with model:
+    ...     step = FireflyMH(bound=JaakkolaJordan(), brightness=ImplicitResampling(q=0.01))
     """
 
     q: float | None = None
@@ -57,6 +68,16 @@ class ExplicitResampling:
         Size of the subset as a fraction of the rows, 0 < fraction <= 1.
     scheme : {"with_replacement", "without_replacement", "cycle"}
         How the subset is chosen. "cycle" goes through the rows in order.
+
+    See Also
+    --------
+    ImplicitResampling : reads fewer rows.
+
+    Examples
+    --------
+    >>> with model:
+    ...     brightness = ExplicitResampling(fraction=0.01, scheme="cycle")
+    ...     step = FireflyMH(bound=JaakkolaJordan(), brightness=brightness)
     """
 
     fraction: float = 0.01

@@ -1,5 +1,6 @@
 """The README and the pages of the documentation: they run, and are up to date."""
 
+import inspect
 import re
 import runpy
 import subprocess
@@ -46,6 +47,12 @@ def test_everything_public_is_in_the_reference():
     page = (DOCS / "api.md").read_text()
     for name in pymc_flymc.__all__:
         assert re.search(rf"^\.\. auto\w+:: {name}$", page, re.M), name
+
+
+@pytest.mark.parametrize("name", pymc_flymc.__all__)
+def test_everything_public_has_an_example_and_points_elsewhere(name):
+    text = inspect.getdoc(getattr(pymc_flymc, name))
+    assert "See Also\n--------" in text and "Examples\n--------" in text
 
 
 def test_every_statistic_is_explained():
