@@ -22,6 +22,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
 from pytensor.tensor.variable import TensorVariable
 from scipy.sparse import csr_array
 
+from pymc_flymc.errors import warn
 from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs
 from pymc_flymc.reading.cotangent import (
     Context,
@@ -136,13 +137,26 @@ def positions_of(node: Apply, name: str) -> np.ndarray:
     if None in shape:
         raise NotReadableError(f"it looks up elements of {_names(source)}, whose shape is unknown")
     order = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
+    numbers = tuple(_number(i) for i in index)
+    _warn_of_missing(numbers, source, name)
     try:
-        return np.asarray(order[tuple(_number(i) for i in index)])
+        return np.asarray(order[numbers])
     except IndexError as error:
         raise ValueError(
             f"the linear predictor of {name!r} looks up elements of {_names(source)}, of shape "
             f"{shape}, and {error}; number the groups from 0"
         ) from None
+
+
+def _warn_of_missing(index: tuple[Any, ...], source: TensorVariable, name: str) -> None:
+    """Warn of rows that take elements from the end: few people mean that."""
+    below = [np.count_nonzero(i < 0) for i in index if isinstance(i, np.ndarray)]
+    if any(below):
+        warn(
+            f"the linear predictor of {name!r} looks up {_names(source)} by an index that is "
+            f"negative in {max(below):,} places, which takes elements from the end. In pandas -1 "
+            "is the code of a missing category: drop these rows, or give them a category"
+        )
 
 
 def _number(index: Any) -> Any:

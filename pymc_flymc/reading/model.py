@@ -19,7 +19,7 @@ from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.hurdles import read_hurdle
 from pymc_flymc.reading.levels import read_levels
 from pymc_flymc.reading.mixtures import warn_of_mixtures
-from pymc_flymc.reading.observed import size_of, without_hurdle
+from pymc_flymc.reading.observed import is_constant, size_of, without_hurdle
 from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.variables import value_shapes, value_variables
@@ -144,8 +144,12 @@ def _read(observation: Observation) -> ObservedRows:
 
 
 def rest_terms(model: Model, taken: Collection[Variable]) -> dict[TensorVariable, TensorVariable]:
-    """Return the log densities of all variables and potentials that are not taken, scalars."""
-    rest = [v for v in model.basic_RVs + model.potentials if v not in taken]
+    """Return the log densities of variables and potentials that are not taken, scalars.
+
+    Those of observed variables that are numbers are left out.
+    """
+    constant = [rv for rv in model.observed_RVs if is_constant(model, rv)]
+    rest = [v for v in model.basic_RVs + model.potentials if v not in (*taken, *constant)]
     logps = model.logp(vars=rest, sum=False)
     return {
         v: as_tensor(logp, allow_xtensor_conversion=True).sum()
@@ -173,4 +177,5 @@ def _supported(model: Model) -> list[TensorVariable]:
     found = [rv for rv in inner if any(family.matches(inner[rv]) for family in LIKELIHOODS)]
     if not found:
         raise UnsupportedModelError(nothing_supported(model))
+    found = [rv for rv in found if not is_constant(model, rv)] or found
     return sorted(found, key=lambda rv: -size_of(model, rv))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
@@ -21,6 +22,7 @@ from pymc_flymc.likelihoods.zeros import parts_of_hurdle
 __all__ = [
     "check_form",
     "check_missing",
+    "is_constant",
     "observed_graph",
     "outcomes_of",
     "shape_of_rows",
@@ -32,6 +34,15 @@ __all__ = [
 def size_of(model: Model, rv: TensorVariable) -> int:
     """Return the number of an observed variable's values, or rows of counts."""
     return math.prod(shape_of_rows(rv, evaluate(model.rvs_to_values[rv])))
+
+
+def is_constant(model: Model, rv: TensorVariable) -> bool:
+    """Return whether the density of an observed variable is a number.
+
+    Where all of a causal model is observed, some variables depend on nothing that is sampled.
+    """
+    others = [v for v in model.observed_RVs if v is not rv]
+    return not any(v in model.free_RVs for v in ancestors([rv], blockers=others))
 
 
 def shape_of_rows(rv: TensorVariable, values: np.ndarray) -> tuple[int, ...]:

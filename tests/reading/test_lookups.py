@@ -148,6 +148,13 @@ def test_refused(name):
         read(eta())
 
 
+def test_missing_categories_are_warned_of():
+    """Of which pandas has -1 as the code; elements from the end are mostly not meant."""
+    codes = np.where(np.arange(N) < 3, -1, g).astype(np.int8)
+    with pytest.warns(UserWarning, match=r"looks up 'a' .* negative in 3 places.* pandas"):
+        read_predictor(a[codes], N, "y", SHAPES)
+
+
 def test_bad_data():
     match = r"'y' looks up elements of 'a', of shape \(4,\), and index 4 is out of bounds"
     with pytest.raises(ValueError, match=match):

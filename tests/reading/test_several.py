@@ -31,6 +31,22 @@ def test_few_rows_of_an_unreadable_form_are_no_error():
     assert [each.what for each in reading.full_passes] == ["the observed variable 'spent'"]
 
 
+def test_observed_variables_that_depend_on_nothing_sampled_are_left_out():
+    """As where all of a causal model is observed: their densities are numbers."""
+    x, y = np.linspace(-1.0, 1.0, 2 * ENOUGH_ROWS), np.zeros(2 * ENOUGH_ROWS)
+    with pm.Model() as model:
+        cause = pm.Normal("cause", 0.0, 1.0, shape=len(x))
+        mean = pm.Normal("mean")
+        second = pm.Normal("second", mean + cause, 1.0, shape=len(x))
+        pm.Normal("effect", pm.Normal("b") * cause + second, 1.0, shape=len(x))
+    model = pm.observe(model, {"cause": x, "second": x, "effect": y})
+    reading = read_model(model)
+    assert {part.name for part in reading.regressions} == {"second", "effect"}
+    assert not reading.full_passes
+    rest = model.compile_fn(reading.prior_logp, inputs=model.value_vars, point_fn=False)
+    assert rest(0.5, 2.0) == pytest.approx(-np.log(2 * np.pi) - 0.125 - 2.0)
+
+
 @pytest.mark.parametrize("largest", [True, False])
 def test_unreadable_form_of_a_large_one(largest):
     model, n = shop(1500, 1200), 2000 if largest else 1400
