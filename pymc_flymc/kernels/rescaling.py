@@ -34,17 +34,17 @@ def propose_rescaling(rng, posterior, k, chain):
     """Propose chain.v_new, with scale k and its effects changed; return the log Jacobian.
 
     The change of log tau is symmetric around zero, whatever the state, and the change back undoes
-    it. Effects are stretched by exp(change) each, around a location that stays: theirs is the
+    it. Effects are stretched by exp(change) each, around locations that stay: theirs is the
     Jacobian.
     """
     scales, theta = posterior.scales, chain.theta_new
     copy(chain.theta, theta)
     change = SMALLEST * (LARGEST / SMALLEST) ** rng.random() * rng.standard_normal()
-    centre = theta[scales.centre[k]] if scales.centre[k] != NO_CENTRE else 0.0
     theta[scales.scale[k]] += change
     first, last = scales.first[k], scales.first[k + 1]
     for i in range(first, last):
         j = scales.effects[i]
+        centre = theta[scales.centre[i]] if scales.centre[i] != NO_CENTRE else 0.0
         theta[j] = centre + (theta[j] - centre) * np.exp(change)
     whiten(posterior.geometry, theta, chain.v_new)
     return (last - first) * change

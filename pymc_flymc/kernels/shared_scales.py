@@ -20,17 +20,17 @@ class SharedScales(NamedTuple):
     Attributes
     ----------
     scale : ndarray, shape (K,), int64
-    centre : ndarray, shape (K,), int64
-        Of the effects' location, or `NO_CENTRE`.
     first : ndarray, shape (K + 1,), int64
         Where the effects of a scale begin among all of them.
-    effects : ndarray, int64
+    effects : ndarray, shape (E,), int64
+    centre : ndarray, shape (E,), int64
+        Of each effect's location, or `NO_CENTRE`. It is no effect of the same scale.
     """
 
     scale: IntVector
-    centre: IntVector
     first: IntVector
     effects: IntVector
+    centre: IntVector
 
 
-NO_SCALES = SharedScales(*(np.zeros(n, np.int64) for n in (0, 0, 1, 0)))
+NO_SCALES = SharedScales(*(np.zeros(n, np.int64) for n in (0, 1, 0, 0)))

@@ -24,11 +24,11 @@ LOCATION_SCALE = NormalRV, StudentTRV, LaplaceRV, CauchyRV, LogisticRV
 def find_shared_scales(
     model: Model, variables: Sequence[TensorVariable], layout: Layout
 ) -> SharedScales:
-    """Find effects with one scale, of a step's variables.
+    """Find effects with one scale, of a step's variables: all that share it.
 
     What is found decides how well a chain moves, not where to: its rescaling is exact for any
     elements. Effects around a location that is neither zero nor a scalar of the step, or that are
-    fewer than two, are left out.
+    fewer than two, are left out, and so are scales that differ from effect to effect.
 
     Parameters
     ----------
@@ -38,29 +38,33 @@ def find_shared_scales(
         Of these.
     """
     places = {model.values_to_rvs[v]: at for v, at in zip(variables, layout.places, strict=True)}
-    scales, centres, found = [], [], []
+    scalars = {rv: at.start for rv, at in places.items() if at.stop - at.start == 1}
+    found: dict[int, list[tuple[np.ndarray, int]]] = {}
     for effects, at in places.items():
         node = effects.owner
         plain = model.rvs_to_transforms.get(effects) is None
-        if at.stop - at.start < 2 or not plain or not isinstance(node.op, LOCATION_SCALE):
+        if effects in scalars or not plain or not isinstance(node.op, LOCATION_SCALE):
             continue
         location, scale = map(_scalar, node.inputs[-2:])
-        if scale not in places or not isinstance(model.rvs_to_transforms.get(scale), LogTransform):
+        if not isinstance(model.rvs_to_transforms.get(scale), LogTransform):
             continue
-        if location in places and model.rvs_to_transforms.get(location) is None:
-            centres.append(places[location].start)
+        if location in scalars and model.rvs_to_transforms.get(location) is None:
+            centre = scalars[location]
         elif _is_zero(location):
-            centres.append(NO_CENTRE)
+            centre = NO_CENTRE
         else:
             continue
-        scales.append(places[scale].start)
-        found.append(np.arange(at.start, at.stop))
-    first = np.cumsum([0, *map(len, found)])
+        if scale in scalars:
+            own = np.arange(at.start, at.stop)
+            found.setdefault(scalars[scale], []).append((own, centre))
+    sets = [each for of_scale in found.values() for each in of_scale]
+    lengths = [sum(len(own) for own, _ in of_scale) for of_scale in found.values()]
+    none = np.empty(0, np.int64)
     return SharedScales(
-        scale=np.array(scales, np.int64),
-        centre=np.array(centres, np.int64),
-        first=np.array(first, np.int64),
-        effects=np.concatenate([np.empty(0, np.int64), *found]),
+        scale=np.array(list(found), np.int64),
+        first=np.cumsum([0, *lengths]),
+        effects=np.concatenate([none, *(own for own, _ in sets)]),
+        centre=np.concatenate([none, *(np.full(len(own), centre) for own, centre in sets)]),
     )
 
 

@@ -75,10 +75,15 @@ class ChainDiagnostics:
         Number of draws after tuning.
     names : sequence of str, length K
         Of the parameters that are looked at.
+    rescaled : ndarray of bool, shape (K,), or bool
+        Whether they are scales that have moves of their own, where there are such; in doubt yes.
     """
 
-    def __init__(self, draws: int, names: Sequence[str]) -> None:
+    def __init__(
+        self, draws: int, names: Sequence[str], rescaled: np.ndarray | bool = True
+    ) -> None:
         self._draws, self._names = draws, names
+        self._rescaled = np.broadcast_to(rescaled, len(names))
         self._drawn: list[Drawn] = []
 
     def statistics(self, chain: Any, before: np.ndarray) -> dict[str, Any]:
@@ -164,14 +169,18 @@ class ChainDiagnostics:
         # Tweedie 1996).
         if len(self._drawn) <= ENOUGH or not self._names:
             return None
-        ways = np.array([(each.accept, each.rescaling_accept) for each in self._drawn[1:]])
-        accept = np.fmax(*ways.T)  # one that leads away is enough
-        if not accept.any():
+        usual, rescaling = np.array(
+            [(each.accept, each.rescaling_accept) for each in self._drawn[1:]]
+        ).T[:, :, None]
+        # Of a scale one way that leads away is enough. Its own moves leave all others where they
+        # are, but for its effects, whose edges are not where it is small.
+        accept = np.where(self._rescaled, np.fmax(usual, rescaling), usual)
+        if not accept.any(axis=0).all():
             return None
         points = np.array([drawn.parameters for drawn in self._drawn[:-1]])
         n = round(EDGE * len(accept))
-        order = np.argsort(points, axis=0, kind="stable")
-        shares = np.stack([accept[order[:n]].mean(0), accept[order[-n:]].mean(0)]) / accept.mean()
+        by_place = np.take_along_axis(accept, np.argsort(points, axis=0, kind="stable"), axis=0)
+        shares = np.stack([by_place[:n].mean(0), by_place[-n:].mean(0)]) / accept.mean(0)
         side, j = divmod(int(np.argmin(shares)), len(self._names))
         if not shares[side, j] < SMALLEST_SHARE:
             return None

@@ -129,7 +129,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         self.observed = tuple(problem.name for problem in reading.problems)
         self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
         self._layout, self._others_layout = reading.layout, reading.others_layout
-        self._default_theta = reading.theta
+        self._default_theta, self._scales = reading.theta, reading.graph.scales.scale
         target, adaptation = self._choose(reading.graph, reading.problems, reading.others)
         for problem, part in zip(reading.problems, target.parts, strict=True):
             check_first_use(problem, part.bound)
@@ -206,8 +206,9 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         end_with_parent()
         self._refresh(in_place=True)
         self._chain, self._has_warned = self.sampler.new_chain(), False
-        names = [self._layout.describe(j) for j in self.target.geometry.dense]
-        self._diagnostics = ChainDiagnostics(draws, names)
+        dense = self.target.geometry.dense
+        names, rescaled = [self._layout.describe(j) for j in dense], np.isin(dense, self._scales)
+        self._diagnostics = ChainDiagnostics(draws, names, rescaled)
         self.tune = tune > 0
         self.tuning = self.sampler.new_tuning(tune)
         self._journal = begin_chain(self, self._checkpoint, self._layout.size, tune, draws)

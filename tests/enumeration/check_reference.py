@@ -47,7 +47,7 @@ MATRIX = MATRIX @ (np.eye(2) + STRETCH * np.outer(DIRECTION, DIRECTION))
 LENGTH = 2.0
 #: theta[1] is the scale of theta[0], then theta[0] that of theta[1]; around zero, and
 #: around itself, which leaves the effect in its place.
-SCALES = SharedScales(*map(np.array, ([1, 0], [NO_CENTRE, 1], [0, 1, 2], [0, 1])))
+SCALES = SharedScales(*map(np.array, ([1, 0], [0, 1, 2], [0, 1], [NO_CENTRE, 1])))
 #: With two likelihoods the rows from this one on are the second's. Its coefficients are -theta.
 SPLIT = 3
 TWO = sys.argv[-1].endswith("two")

@@ -169,7 +169,7 @@ MUTANTS = {
     ),
     "effects stretched around zero in any case": (
         "kernels/rescaling.py",
-        "centre = theta[scales.centre[k]] if scales.centre[k] != NO_CENTRE else 0.0",
+        "centre = theta[scales.centre[i]] if scales.centre[i] != NO_CENTRE else 0.0",
         "centre = 0.0",
         "rescaling",
     ),

@@ -10,6 +10,8 @@ from tests.support.comparison import assert_matches
 from tests.support.steps import drive, sample, step_of
 
 SLOW = pytest.mark.slow
+#: Two variables with the effects of five groups.
+PARTS = [("a", 2), ("b", 3)]
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,22 @@ def test_small_scales_are_reached(cls, settings, n_draws):
     assert (log_tau < -3.2).mean() > 0.002
     for k, reference in enumerate(intercepts_reference(group, y)):
         assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
+
+
+@pytest.mark.slow
+def test_small_scales_that_two_variables_share_are_reached():
+    """With moves of the effects of one variable at a time half as often as they should be."""
+    _, group, y = random_intercepts(True, 5, 22)
+    with pm.Model() as model:
+        tau = pm.HalfNormal("tau", 1.0)
+        effects = pm.math.concatenate([pm.Normal(name, 0.0, tau, shape=n) for name, n in PARTS])
+        pm.Bernoulli("y", logit_p=effects[group], observed=y)
+    step = step_of(model, FireflyHMC)
+    draws, _ = drive(step, model.initial_point(), tune=500, draws=20_000, chains=2)
+    reference = intercepts_reference(group, y)[0]
+    z = draws[..., 1:2] * np.exp(-draws[..., :1])
+    assert_matches(np.concatenate([draws[..., :1], z], axis=2), reference)
+    assert (draws[..., 0] < -3.2).mean() > 0.006
 
 
 def log_scale_model():

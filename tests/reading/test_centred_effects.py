@@ -30,7 +30,7 @@ def scales_of(write):
 )
 def test_effects_are_found(write, centre, n):
     found = scales_of(write)
-    assert found.scale.tolist() == [0] and found.centre.tolist() == [centre]
+    assert found.scale.tolist() == [0] and found.centre.tolist() == [centre] * n
     assert found.first.tolist() == [0, n] and found.effects.tolist() == list(range(2, 2 + n))
 
 
@@ -40,8 +40,21 @@ def test_two_sets_of_effects():
         pm.Normal("b", 0.0, pm.Exponential("s", 1.0), shape=3)
 
     found = scales_of(write)
-    assert found.scale.tolist() == [0, 4] and found.centre.tolist() == [1, NO_CENTRE]
-    assert found.first.tolist() == [0, 2, 5] and found.effects.tolist() == [2, 3, 5, 6, 7]
+    assert found.scale.tolist() == [0, 4] and found.first.tolist() == [0, 2, 5]
+    assert found.effects.tolist() == [2, 3, 5, 6, 7]
+    assert found.centre.tolist() == [1] * 2 + [NO_CENTRE] * 3
+
+
+def test_effects_that_share_a_scale_move_together():
+    def write(tau, mu):
+        pm.Normal("a", mu, tau, shape=2)
+        pm.Normal("b", 0.0, pm.Exponential("s", 1.0), shape=3)
+        pm.Laplace("c", 0.0, tau, shape=2)
+
+    found = scales_of(write)
+    assert found.scale.tolist() == [0, 4] and found.first.tolist() == [0, 4, 7]
+    assert found.effects.tolist() == [2, 3, 8, 9, 5, 6, 7]
+    assert found.centre.tolist() == [1] * 2 + [NO_CENTRE] * 5
 
 
 @pytest.mark.parametrize(
@@ -52,6 +65,8 @@ def test_two_sets_of_effects():
         lambda tau, mu: pm.Normal("a", 5.0, tau, shape=5),
         lambda tau, mu: pm.Normal("a", 2.0 * mu, tau, shape=5),
         lambda tau, mu: pm.Normal("a", 0.0, 2.0 * tau, shape=5),
+        lambda tau, mu: pm.Normal("a", 0.0, pm.HalfNormal("s", 1.0, shape=5)),
+        lambda tau, mu: pm.Normal("a", pm.Normal("m", shape=5), tau),
         lambda tau, mu: pm.Normal("a", 0.0, pm.Uniform("s", 0.0, 1.0), shape=5),
         lambda tau, mu: pm.Gamma("a", 1.0, tau, shape=5),
         lambda tau, mu: pm.Normal("a", tau, 1.0, shape=5),

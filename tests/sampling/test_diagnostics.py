@@ -93,8 +93,9 @@ def metropolis_chain(rng, log_density, start, n, n_transitions=5):
     return accept, draws
 
 
-def said_of_edges(accept, draws, rescaling_accept=np.nan):
-    diagnostics = ChainDiagnostics(len(draws), ["log_tau", *"abcde"[: draws.shape[1] - 1]])
+def said_of_edges(accept, draws, rescaling_accept=np.nan, rescaled=True):
+    names = ["log_tau", *"abcde"[: draws.shape[1] - 1]]
+    diagnostics = ChainDiagnostics(len(draws), names, rescaled)
     ways = zip(accept, np.full(len(draws), rescaling_accept), draws, strict=True)
     drawn = (Drawn(True, np.nan, *each) for each in ways)
     *_, last = map(diagnostics.record, drawn)
@@ -129,6 +130,10 @@ def test_the_neck_of_a_funnel_is_named():
         found += "where a chain's log_tau is smallest" in said_of_edges(accept, draws)
         assert draws[:, 0].min() > -6.0  # two standard deviations
         assert not said_of_edges(accept, draws, 0.3)  # other moves lead away from there
+        # Those of another scale do not.
+        assert bool(said_of_edges(accept, draws, 0.3, np.arange(6) == 1)) == bool(
+            said_of_edges(accept, draws)
+        )
     # Of 60 such chains, of other seeds, 43 are named: 9 of 12, less three standard errors.
     assert found >= 4
 
