@@ -18,7 +18,7 @@ from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import cache_key, keep_as, rewrites, unwrapped
 from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.kernels.caching import environment, version_of
-from pymc_flymc.kernels.density import DENSITY, GRADIENT, N_SHARED, PULLBACK, NativeGraph
+from pymc_flymc.kernels.density import DENSITY, GRADIENT, N_SHARED, VJP, NativeGraph
 from pymc_flymc.kernels.native import (
     LOG_FACTOR,
     LOG_FACTOR_GRADIENT,
@@ -32,7 +32,7 @@ __all__ = [
     "compile_density_gradient",
     "compile_log_factor",
     "compile_log_factor_gradient",
-    "compile_pullback",
+    "compile_vjp",
 ]
 
 
@@ -143,8 +143,8 @@ def compile_density_gradient(graphs: DensityGraphs) -> NativeGraph:
 
 
 @_memoised_for_density
-def compile_pullback(graphs: DensityGraphs) -> NativeGraph:
-    """Compile the chain rule from coefficients to parameters: a native graph like `PULLBACK`."""
+def compile_vjp(graphs: DensityGraphs) -> NativeGraph:
+    """Compile the vector-Jacobian product of coefficients: a native graph like `VJP`."""
     theta, statistics, w, shared = graphs.theta, graphs.statistics, graphs.w, graphs.shared
     slope = pt.vector("slope", dtype="float64")
     # A vector times the Jacobian of w(theta), which is never built.
@@ -152,7 +152,7 @@ def compile_pullback(graphs: DensityGraphs) -> NativeGraph:
     if shared.type.shape != (0,):
         through = through + pt.sum(slope[w.shape[0] :] * shared)
     gradient: Any = pytensor.grad(through, theta)
-    return NativeGraph(_compile([theta, statistics, slope], [gradient]), PULLBACK)
+    return NativeGraph(_compile([theta, statistics, slope], [gradient]), VJP)
 
 
 def _with_shared(w: TensorVariable, shared: TensorVariable) -> TensorVariable:

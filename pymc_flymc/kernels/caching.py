@@ -124,8 +124,8 @@ def _temporary_folder() -> Path:
         path.mkdir(mode=0o700)
     found = path.lstat()
     # What others may write to, they could make this user run.
-    foreign = user is not None and (found.st_uid != user or found.st_mode & 0o022 != 0)
-    if foreign or not stat.S_ISDIR(found.st_mode):
+    open_to_others = user is not None and (found.st_uid != user or found.st_mode & 0o022 != 0)
+    if open_to_others or not stat.S_ISDIR(found.st_mode):
         path = Path(tempfile.mkdtemp(prefix="pymc-flymc-"))
         atexit.register(shutil.rmtree, path, ignore_errors=True)
     if multiprocessing.parent_process() is None:

@@ -44,7 +44,7 @@ NOTHING = 1e-3 * FLOOR
 
 @kernel_part
 def _times(number, power):
-    """Return their product. Inside its limit a power is zero, whatever it multiplies."""
+    """Return a number of a row times a power: zero inside the power's limit, also for infinity."""
     return number * power if power > 0.0 else 0.0
 
 

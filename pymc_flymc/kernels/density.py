@@ -22,13 +22,13 @@ __all__ = [
     "DENSITY",
     "GRADIENT",
     "N_SHARED",
-    "PULLBACK",
+    "VJP",
     "Jacobian",
     "NativeGraph",
-    "add_pullback",
+    "add_vjp",
     "call_density",
     "call_density_gradient",
-    "call_pullback",
+    "call_vjp",
 ]
 
 #: Numbers that a density returns beside its coefficients and value: what the bound shares with
@@ -48,16 +48,16 @@ DENSITY = types.Tuple([_vector, *_numbers])(vector(), vector())
 #: ``(theta, statistics) -> w and what is shared, gradient in theta, slope, log density``: to the
 #: gradient belongs the slope in w, if there is any, times the Jacobian of w.
 GRADIENT = types.Tuple([_vector, _vector, _vector, types.float64])(vector(), vector())
-#: ``(theta, statistics, slope) -> gradient in theta`` of a function of the coefficients, and what
-#: follows them, of which `slope` is the gradient.
-PULLBACK = types.Tuple([_vector])(vector(), vector(), vector())
+#: ``(theta, statistics, slope) -> gradient in theta``: the vector-Jacobian product of a slope
+#: in the coefficients, and in what follows them.
+VJP = types.Tuple([_vector])(vector(), vector(), vector())
 
 
 def _caller(signature: Any) -> Callable[..., Any]:
     return native_caller(signature.args, signature.return_type, as_tuple=True)
 
 
-_density, _gradient, _pullback = map(_caller, (DENSITY, GRADIENT, PULLBACK))
+_density, _gradient, _vjp = map(_caller, (DENSITY, GRADIENT, VJP))
 
 
 @kernel_part
@@ -124,18 +124,18 @@ def call_density_gradient(address, jacobian, theta, statistics, w_out, out):
 
 
 @kernel_part
-def call_pullback(address, jacobian, theta, statistics, slope, out):
+def call_vjp(address, jacobian, theta, statistics, slope, out):
     """Add the gradient in theta that belongs to a slope in the coefficients."""
     if jacobian.start.shape[0] > 0:
         add_times(jacobian, slope, out)
     else:
-        add_pullback(address, theta, statistics, slope, out)
+        add_vjp(address, theta, statistics, slope, out)
 
 
 @kernel_part
-def add_pullback(address, theta, statistics, slope, out):
+def add_vjp(address, theta, statistics, slope, out):
     """Add the gradient in theta that a graph says belongs to a slope in its outputs."""
-    (gradient,) = _pullback(address, theta, statistics, slope)
+    (gradient,) = _vjp(address, theta, statistics, slope)
     if gradient.shape[0] != out.shape[0]:
         raise ValueError(LENGTHS)
     for j in range(out.shape[0]):
@@ -185,7 +185,7 @@ def _is_vector(kind: types.Array) -> bool:
 @functools.cache
 def _entry(signature: Any) -> Any:
     """Compiled function that Python calls for the signature of a density."""
-    assert signature in (DENSITY, GRADIENT), "pullbacks are for kernels"
+    assert signature in (DENSITY, GRADIENT), "vector-Jacobian products are for kernels"
     number, v = types.float64, vector()
     if signature == DENSITY:
 

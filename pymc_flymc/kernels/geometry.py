@@ -86,10 +86,10 @@ class Geometry(NamedTuple):
         """Return v for theta, the inverse of `unwhiten`."""
         x, v = theta - self.centre, np.empty_like(theta, dtype=np.float64)
         v[self.dense] = solve_triangular(self.factor, x[self.dense], lower=True)
-        rest = x[self.wide] + self.coupling.T @ x[self.dense]
+        wide = x[self.wide] + self.coupling.T @ x[self.dense]
         for run, before, mixing in self._mixed():
-            rest[run] -= mixing * rest[before] / self.scale[before]
-        v[self.wide] = rest / self.scale
+            wide[run] -= mixing * wide[before] / self.scale[before]
+        v[self.wide] = wide / self.scale
         return self._stretched(v, -self.stretch / (1.0 + self.stretch))
 
     def spread(self, v: np.ndarray) -> np.ndarray:
@@ -226,13 +226,13 @@ def unwhiten(geometry, v, theta):
 def whiten(geometry, theta, v):
     """Write v for theta: the inverse of `unwhiten`."""
     n_dense, n_wide = geometry.dense.shape[0], geometry.wide.shape[0]
-    rest = np.empty(n_wide)
+    wide = np.empty(n_wide)
     for i in range(n_wide):
-        rest[i] = theta[geometry.wide[i]] - geometry.centre[geometry.wide[i]]
+        wide[i] = theta[geometry.wide[i]] - geometry.centre[geometry.wide[i]]
     for i in range(n_dense):
         x = theta[geometry.dense[i]] - geometry.centre[geometry.dense[i]]
         for k in range(n_wide):
-            rest[k] += geometry.coupling[i, k] * x
+            wide[k] += geometry.coupling[i, k] * x
         for j in range(i):
             x -= geometry.factor[i, j] * v[geometry.dense[j]]
         v[geometry.dense[i]] = x / geometry.factor[i, i]
@@ -241,12 +241,12 @@ def whiten(geometry, theta, v):
         start, before, length = geometry.pairs[k]
         for i in range(length):
             # Of an earlier run, which is done.
-            rest[start + i] -= geometry.mixing[at + i] * (
-                rest[before + i] / geometry.scale[before + i]
+            wide[start + i] -= geometry.mixing[at + i] * (
+                wide[before + i] / geometry.scale[before + i]
             )
         at += length
     for i in range(n_wide):
-        v[geometry.wide[i]] = rest[i] / geometry.scale[i]
+        v[geometry.wide[i]] = wide[i] / geometry.scale[i]
     for k in range(geometry.stretch.shape[0]):
         direction, along = geometry.directions[k], 0.0
         for j in range(v.shape[0]):

@@ -16,6 +16,7 @@ from numba import types
 from pymc_flymc.kernels.brightness import brighten, darken, is_bright
 from pymc_flymc.kernels.density import call_density
 from pymc_flymc.kernels.factors import CHUNK, log_factors, refuse_violations
+from pymc_flymc.kernels.layout import MOMENTS
 from pymc_flymc.kernels.native import call_log_factor, kernel_part
 from pymc_flymc.kernels.records import Int32Vector, IntVector, Vector
 from pymc_flymc.kernels.rows import row_predictors, shared_part
@@ -23,8 +24,8 @@ from pymc_flymc.kernels.sweeps import Plan
 
 __all__ = [
     "Groups",
-    "conditionals_at",
     "link_rows_of_groups",
+    "moments_at",
     "propose_effects",
     "sweep_groups",
 ]
@@ -37,26 +38,23 @@ LEAST_ANGLE = 1e-12
 class Groups(NamedTuple):
     """The effects of one grouping factor, and how the brightness of their rows is resampled.
 
-    G is the number of groups, N that of rows. The conditional distribution of effect g, given all
-    other parameters and without bright rows, has the mean ``conditional[g]`` and the sd
-    ``conditional[G + g]``, and the coefficient of its column changes by ``conditional[2 G + g]``
-    times as much as it does.
+    G is the number of groups, N that of rows.
 
     Attributes
     ----------
     plan : Plan
         Of implicit resampling. ``order`` has rows sorted by group, group g having
         ``order[start[g]:start[g + 1]]``.
-    conditional, pullback : int
-        Addresses of native functions: the numbers above with the sum of the logs of sds, as a
-        density does, and from slopes in means and sds to the gradient in theta.
+    moments, vjp : int
+        Addresses of native functions: of the effects' `Moments` with the sum of the logs of sds, as
+        of a density, and of the vector-Jacobian product of slopes in means and sds.
     elements, others : ndarray, shapes (G,) and (D - G,), int64
         Places in theta: of the effect of each column, and of all other parameters.
     column : int
         Place of the first effect's coefficient in w.
     q_max : ndarray, shape (G,)
         Largest probability of a row's being proposed among the rows of each group.
-    touching, spread : ndarray, shape (G,)
+    touching, sd : ndarray, shape (G,)
         Coefficients at which bounds touch, and their posterior sds, about.
     slack : float
         By which bounds are lowered, in expected gaps.
@@ -75,14 +73,14 @@ class Groups(NamedTuple):
     """
 
     plan: Plan
-    conditional: int
-    pullback: int
+    moments: int
+    vjp: int
     elements: IntVector
     others: IntVector
     column: int
     q_max: Vector
     touching: Vector
-    spread: Vector
+    sd: Vector
     slack: Annotated[float, types.float64]
     boost: Vector
     first: Int32Vector
@@ -93,9 +91,9 @@ class Groups(NamedTuple):
 
 
 @kernel_part
-def conditionals_at(posterior, groups, theta, out):
-    """Return the sum of the logs of conditional sds; writes means, sds and scales, see `Groups`."""
-    return call_density(groups.conditional, theta, posterior.statistics, out)
+def moments_at(posterior, groups, theta, moments):
+    """Write the effects' `Moments`, shape (3, G); return the sum of the logs of their sds."""
+    return call_density(groups.moments, theta, posterior.statistics, moments.ravel())
 
 
 @kernel_part
@@ -174,11 +172,11 @@ def _slice_effect(rng, posterior, groups, g, v, scale, shared, bright, out, scra
 
 
 @kernel_part
-def propose_effects(rng, posterior, groups, conditional, chain, bright, scratch):
+def propose_effects(rng, posterior, groups, moments, chain, bright, scratch):
     """Write effects that all groups have updated to chain.theta_new, and their rows' log factors.
 
-    Needs ``conditional`` of chain.theta. Returns the change that this makes to the log density
-    without rows, if it is as `conditional` says.
+    Needs the `Moments` at chain.theta. Returns the change that this makes to the log density
+    without rows, if they are right.
     """
     link_rows_of_groups(posterior, groups, chain.w, bright, scratch)
     shared, n_groups = shared_part(posterior.rows, chain.w), groups.first.shape[0]
@@ -187,12 +185,12 @@ def propose_effects(rng, posterior, groups, conditional, chain, bright, scratch)
     change = 0.0
     for g in range(n_groups):
         j = groups.elements[g]
-        mean, sd = conditional[g], conditional[n_groups + g]
+        mean, sd = moments[MOMENTS.mean, g], moments[MOMENTS.sd, g]
         v = (chain.theta[j] - mean) / sd
         if groups.first[g] < 0:
             new = rng.standard_normal()
         else:
-            scale, out = sd * conditional[2 * n_groups + g], chain.log_factor_new
+            scale, out = sd * moments[MOMENTS.change, g], chain.log_factor_new
             new = _slice_effect(rng, posterior, groups, g, v, scale, shared, bright, out, scratch)
         chain.theta_new[j] = mean + sd * new
         change += 0.5 * (v * v - new * new)
@@ -208,7 +206,7 @@ def _boost_groups(groups, w):
     """
     slack = groups.slack
     for g in range(groups.boost.shape[0]):
-        z = (w[groups.column + g] - groups.touching[g]) / groups.spread[g]
+        z = (w[groups.column + g] - groups.touching[g]) / groups.sd[g]
         groups.boost[g] = (slack + z * z) / (slack + 1.0)
 
 

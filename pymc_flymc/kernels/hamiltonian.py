@@ -16,7 +16,7 @@ from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import accept_given_z, copy, finite_or_minus_inf, run_type
 from pymc_flymc.kernels.rescaling import rescale
-from pymc_flymc.kernels.sweeps import NONE, Plan, begin, sweep
+from pymc_flymc.kernels.sweeps import NONE, Plan, begin, update_z
 from pymc_flymc.kernels.trajectory import (
     LARGEST_KICK,
     Dynamics,
@@ -31,9 +31,9 @@ __all__ = ["run_kernel"]
 
 @kernel_part
 def bright_force(posterior, at, dynamics, chain, bright, scratch):
-    """Log of p(z | theta) at (theta, w, gradient), up to what theta alone has; writes the force.
+    """Return log p(z | theta), but for a term in theta alone, at (theta, w, gradient) as given.
 
-    And the bright rows' log factors. Needs chain.dark of z.
+    Writes the force and the bright rows' log factors. Needs chain.dark of z.
     """
     return row_force(
         posterior,
@@ -51,7 +51,7 @@ def bright_force(posterior, at, dynamics, chain, bright, scratch):
 
 @kernel_part
 def log_density_given_z(posterior, dynamics, chain, bright, scratch):
-    """Log of p(theta, z) at chain.v_new; writes the bright rows' log factors and the force."""
+    """Return log p(theta, z) at chain.v_new; writes the bright rows' log factors and the force."""
     log_density = density_and_gradient_at(posterior, dynamics, chain)
     if not -np.inf < log_density < np.inf:
         return finite_or_minus_inf(log_density, scratch)
@@ -61,26 +61,26 @@ def log_density_given_z(posterior, dynamics, chain, bright, scratch):
 
 @kernel_part
 def take_force(posterior, dynamics, chain, bright, scratch):
-    """Write the force at the chain's parameters, given z, to `dynamics.kept`.
+    """Write the force at the chain's parameters, given z, to `dynamics.kept_force`.
 
     Needs `dynamics.gradient` there.
     """
     at = chain.theta, chain.w, dynamics.gradient
     bright_force(posterior, at, dynamics, chain, bright, scratch)
-    copy(dynamics.force, dynamics.kept)
+    copy(dynamics.force, dynamics.kept_force)
 
 
 @kernel_part(inline="always")
 def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
     """One Hamiltonian update of theta given z. Returns its acceptance probability.
 
-    Needs `dynamics.gradient` at the chain's parameters, and `dynamics.kept` if that is not stale;
+    Needs `dynamics.gradient` at the chain's parameters, and `dynamics.kept_force` if not stale;
     leaves both there.
     """
     if stale:
         take_dark(posterior.rows, bright, chain)
         take_force(posterior, dynamics, chain, bright, scratch)
-    copy(dynamics.kept, dynamics.force)
+    copy(dynamics.kept_force, dynamics.force)
     log_density = chain.log_density[0] - dark_rate(chain.dark, chain.w)
     for i in range(bright.count[0]):
         log_density += bright.log_factor[i]
@@ -98,7 +98,7 @@ def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
     if -rng.standard_exponential() < log_ratio:
         accept_given_z(chain, dynamics.log_density_new[0], bright)
         copy(dynamics.gradient_new, dynamics.gradient)
-        copy(dynamics.force, dynamics.kept)
+        copy(dynamics.force, dynamics.kept_force)
     return np.exp(min(0.0, log_ratio))
 
 
@@ -125,8 +125,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
             # Sweeps change z, and the force with it. Where all rows are read it stays as it is.
             stale = i == 0 or plan.scheme != NONE
             total += update_theta(rng, stale, posterior, dynamics, chain, bright, scratch)
-            for _j in range(plan.sweeps):
-                sweep(rng, plan, posterior.rows, posterior.log_factor, chain.w, bright, scratch)
+            update_z(rng, posterior, plan, chain.w, bright, scratch)
         return total / n
 
     return run  # type: ignore[no-any-return]

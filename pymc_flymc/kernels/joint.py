@@ -43,7 +43,7 @@ ATTEMPTS = 100
 
 @kernel_part
 def log_weight(log_density, v, of_z):
-    """Log of W(theta, z): the augmented density over that of the proposal.
+    """Return log W(theta, z), of the augmented density over that of the proposal.
 
     The augmented density is in `dark_rates`; the proposal's is N(v; 0, I) times that of z, of which
     `log_weight_of_z` takes care.

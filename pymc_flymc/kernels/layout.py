@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 __all__ = [
     "HEADER",
+    "MOMENTS",
     "PARTS_ROW",
     "PARTS_SHARED",
     "POWERS",
     "ROW",
     "Header",
+    "Moments",
     "PartsRow",
     "PartsShared",
     "Powers",
@@ -87,4 +89,17 @@ class Header(NamedTuple):
     growth: int = 3
 
 
+class Moments(NamedTuple):
+    """Rows of what is said of the effects of groups, given all other parameters; a column each.
+
+    Their conditional means and sds without bright rows, and how many times as much as an effect the
+    coefficient of its column changes.
+    """
+
+    mean: int = 0
+    sd: int = 1
+    change: int = 2
+
+
 POWERS, ROW, PARTS_ROW, PARTS_SHARED, HEADER = Powers(), Row(), PartsRow(), PartsShared(), Header()
+MOMENTS = Moments()

@@ -17,15 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_flymc.kernels.density import add_pullback, call_pullback
+from pymc_flymc.kernels.density import add_vjp, call_vjp
 from pymc_flymc.kernels.factors import add_gradients
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.group_effects import (
     Groups,
-    conditionals_at,
+    moments_at,
     propose_effects,
     sweep_groups,
 )
+from pymc_flymc.kernels.layout import MOMENTS
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
     Chain,
@@ -61,10 +62,10 @@ class LocalProposals(NamedTuple):
         Buffers.
     v : ndarray, shape (G,)
         Buffer: standardised effects.
-    conditional, conditional_new : ndarray, shape (3 G,)
-        Of the effects, see `Groups`, at the chain's parameters and at the end of a trajectory.
-    slope : ndarray, shape (2 G,)
-        Buffer.
+    moments, moments_new : ndarray, shape (3, G)
+        `Moments` of the effects at the chain's parameters and at the end of a trajectory.
+    slope : ndarray, shape (2, G)
+        Buffer: slopes in means and sds.
     """
 
     gain: Vector
@@ -74,9 +75,9 @@ class LocalProposals(NamedTuple):
     x: Vector
     x_new: Vector
     v: Vector
-    conditional: Vector
-    conditional_new: Vector
-    slope: Vector
+    moments: Matrix
+    moments_new: Matrix
+    slope: Matrix
 
 
 def new_local_proposals(
@@ -93,7 +94,7 @@ def new_local_proposals(
         total_gradient=np.zeros(n_parameters),
     )
     of_globals = np.zeros(m), np.eye(m), np.zeros(m), np.zeros(m)
-    of_effects = np.zeros(g), np.zeros(3 * g), np.zeros(3 * g), np.zeros(2 * g)
+    of_effects = np.zeros(g), *np.zeros((2, len(MOMENTS), g)), np.zeros((2, g))
     return LocalProposals(np.zeros(1), dynamics, *of_globals, *of_effects)
 
 
@@ -110,11 +111,10 @@ def log_density_of_globals(posterior, groups, proposals, chain, bright, scratch)
         for j in range(i + 1):
             total += factor[i, j] * chain.v_new[j]
         theta[groups.others[i]] = total
-    log_sds = conditionals_at(posterior, groups, theta, proposals.conditional_new)
+    log_sds = moments_at(posterior, groups, theta, proposals.moments_new)
     if not -np.inf < log_sds < np.inf:
         return finite_or_minus_inf(log_sds, scratch)
-    conditional = proposals.conditional_new
-    mean, sd = conditional[:n_groups], conditional[n_groups : 2 * n_groups]
+    mean, sd = proposals.moments_new[MOMENTS.mean], proposals.moments_new[MOMENTS.sd]
     for g in range(n_groups):
         theta[groups.elements[g]] = mean[g] + sd[g] * proposals.v[g]
     log_density = density_and_gradient(posterior, theta, chain.w_new, dynamics.gradient_new)
@@ -137,13 +137,13 @@ def log_density_of_globals(posterior, groups, proposals, chain, bright, scratch)
     )
     gradient, statistics = dynamics.total_gradient, posterior.statistics
     copy(dynamics.gradient_new, gradient)
-    call_pullback(posterior.pullback, posterior.jacobian, theta, statistics, slope, gradient)
+    call_vjp(posterior.vjp, posterior.jacobian, theta, statistics, slope, gradient)
     # Effects follow: d a_g = d m_g + v_g d s_g, and the log of the Jacobian changes by d s_g / s_g.
     for g in range(n_groups):
         each = gradient[groups.elements[g]]
-        proposals.slope[g] = each
-        proposals.slope[n_groups + g] = each * proposals.v[g] + 1.0 / sd[g]
-    add_pullback(groups.pullback, theta, statistics, proposals.slope, gradient)
+        proposals.slope[MOMENTS.mean, g] = each
+        proposals.slope[MOMENTS.sd, g] = each * proposals.v[g] + 1.0 / sd[g]
+    add_vjp(groups.vjp, theta, statistics, proposals.slope.ravel(), gradient)
     for j in range(n_globals):
         dynamics.force[j] = 0.0
     for i in range(n_globals):
@@ -158,14 +158,14 @@ def log_density_of_globals(posterior, groups, proposals, chain, bright, scratch)
 @kernel_part
 def place_of_state(groups, proposals, chain):
     """Write where the chain is: coordinates of global parameters, and standardised effects."""
-    n_groups, factor = groups.elements.shape[0], proposals.factor
+    moments, factor = proposals.moments, proposals.factor
     for i in range(groups.others.shape[0]):
         total = chain.theta[groups.others[i]] - proposals.centre[i]
         for j in range(i):
             total -= factor[i, j] * chain.v[j]
         chain.v[i] = total / factor[i, i]
-    for g in range(n_groups):
-        mean, sd = proposals.conditional[g], proposals.conditional[n_groups + g]
+    for g in range(groups.elements.shape[0]):
+        mean, sd = moments[MOMENTS.mean, g], moments[MOMENTS.sd, g]
         proposals.v[g] = (chain.theta[groups.elements[g]] - mean) / sd
 
 
@@ -173,7 +173,7 @@ def place_of_state(groups, proposals, chain):
 def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
     """One Hamiltonian update of the global parameters. Returns its acceptance probability.
 
-    Needs the conditionals of the chain's parameters, and leaves those that hold then.
+    Needs the effects' moments at the chain's parameters, and leaves those that hold then.
     """
     place_of_state(groups, proposals, chain)
     arguments = (posterior, groups, proposals, chain, bright, scratch)
@@ -194,7 +194,7 @@ def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
     )
     if -rng.standard_exponential() < log_ratio:
         accept_given_z(chain, proposals.dynamics.log_density_new[0], bright)
-        copy(proposals.conditional_new, proposals.conditional)
+        copy(proposals.moments_new.ravel(), proposals.moments.ravel())
     return np.exp(min(0.0, log_ratio))
 
 
@@ -202,12 +202,12 @@ def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
 def update_effects(rng, posterior, groups, proposals, chain, bright, scratch):
     """One local sweep: an update of each effect given all other parameters, and z.
 
-    That of all effects together is reversible for the density that the conditionals say, times the
+    That of all effects together is reversible for the density that their moments say, times the
     bright rows' terms. They say it to rounding for effects that qualify; the acceptance, always
     one then, keeps the update exact whatever the model is.
     """
-    conditional = proposals.conditional
-    expected = propose_effects(rng, posterior, groups, conditional, chain, bright, scratch)
+    moments = proposals.moments
+    expected = propose_effects(rng, posterior, groups, moments, chain, bright, scratch)
     unused = proposals.dynamics.gradient_new
     log_density = density_and_gradient(posterior, chain.theta_new, chain.w_new, unused)
     log_ratio = finite_or_minus_inf(log_density - chain.log_density[0] - expected, scratch)
@@ -219,7 +219,7 @@ def update_effects(rng, posterior, groups, proposals, chain, bright, scratch):
 def transition(rng, posterior, groups, proposals, chain, bright, scratch):
     """One trajectory of global parameters, then sweeps of effects and brightness.
 
-    Returns the acceptance probability of the first. Needs, and leaves, the conditionals of the
+    Returns the acceptance probability of the first. Needs, and leaves, the effects' moments at the
     chain's parameters.
     """
     accept = update_globals(rng, posterior, groups, proposals, chain, bright, scratch)
@@ -261,7 +261,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             chain.low,
         )
         proposals.dynamics.gain[0] = proposals.gain[0]
-        conditionals_at(posterior, groups, chain.theta, proposals.conditional)
+        moments_at(posterior, groups, chain.theta, proposals.moments)
         total = 0.0
         for _i in range(n):
             total += transition(rng, posterior, groups, proposals, walker, bright, scratch)

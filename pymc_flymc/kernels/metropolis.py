@@ -14,15 +14,10 @@ import numpy as np
 from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.posterior import (
-    accept_given_z,
-    log_density_at,
-    log_ratio_at,
-    run_type,
-)
+from pymc_flymc.kernels.posterior import move_given_z, run_type
 from pymc_flymc.kernels.records import Matrix, Vector
 from pymc_flymc.kernels.rescaling import rescale
-from pymc_flymc.kernels.sweeps import Plan, begin, sweep
+from pymc_flymc.kernels.sweeps import Plan, begin, update_z
 
 __all__ = ["Proposals", "favour_best", "new_proposals", "run_kernel"]
 
@@ -126,18 +121,14 @@ def propose(rng, kind, log_scale, v, v_new):
 def update_theta(rng, kind, posterior, proposals, chain, bright, scratch):
     """One Metropolis-Hastings update of theta given z. Returns its acceptance probability."""
     take_dark(posterior.rows, bright, chain)
-    log_ratio = propose(rng, kind, proposals.log_scale[kind], chain.v, chain.v_new)
-    log_density = log_density_at(posterior, chain)
-    log_ratio += log_ratio_at(posterior, log_density, chain, bright, scratch)
-    accept = np.exp(min(0.0, log_ratio))
+    log_correction = propose(rng, kind, proposals.log_scale[kind], chain.v, chain.v_new)
     jump = 0.0
     for j in range(chain.v.shape[0]):
         jump += (chain.v_new[j] - chain.v[j]) ** 2
+    accept = move_given_z(rng, log_correction, posterior, chain, bright, scratch)
     proposals.acceptance[kind, 0] += 1.0
     proposals.acceptance[kind, 1] += accept
     proposals.acceptance[kind, 2] += accept * jump
-    if -rng.standard_exponential() < log_ratio:
-        accept_given_z(chain, log_density, bright)
     if proposals.gain[0] > 0.0:
         step = proposals.gain[0] * (accept - proposals.target[kind])
         proposals.log_scale[kind] += step
@@ -166,8 +157,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
         for _i in range(n):
             kind = pick(rng, proposals.weight)
             total += update_theta(rng, kind, posterior, proposals, chain, bright, scratch)
-            for _j in range(plan.sweeps):
-                sweep(rng, plan, posterior.rows, posterior.log_factor, chain.w, bright, scratch)
+            update_z(rng, posterior, plan, chain.w, bright, scratch)
         return total / n
 
     return run  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ The parts of a row are the dense columns and each of its sparse columns. Packed 
 `HEADER`            number of sparse columns, and what there is of the dense part
 F, shape (M, M)     the radius of the dense part at u is ``|F u[:M]|``
 G, shape (M, Q)     the numbers of the effects are ``s = u[M:] + G' u[:M]``
-`PackedEffects`           vectors of Q: limit, scale and growth of each effect
+`PackedEffects`     vectors of Q: limit, scale and growth of each effect
 ==================  ============================================================================
 
 A part whose number is x, in size, has the powers ``x^3 scale`` and, beyond its limit,

@@ -30,6 +30,8 @@ __all__ = [
     "log_density_of",
     "log_ratio_at",
     "make_chain",
+    "metropolis_given_z",
+    "move_given_z",
     "run_type",
 ]
 
@@ -44,12 +46,12 @@ class Posterior(NamedTuple):
 
     Attributes
     ----------
-    density, log_factor, density_gradient, pullback, log_factor_gradient : int
+    density, log_factor, density_gradient, vjp, log_factor_gradient : int
         Addresses of native functions; see `native` and `density`. The last three are zero for
         kernels that need no gradient, and for others the first. With several likelihoods there are
         tuples of log factors and their gradients.
     jacobian : Jacobian
-        Of the coefficients, where it is constant: then there is no pullback.
+        Of the coefficients, where it is constant: then there is no vjp.
     statistics : ndarray
         Of the collapsed bounds; values of variables of other step methods follow.
     rows : Rows or SeveralRows
@@ -60,7 +62,7 @@ class Posterior(NamedTuple):
     density: int
     log_factor: Annotated[int | tuple[int, ...], _addresses]
     density_gradient: int
-    pullback: int
+    vjp: int
     log_factor_gradient: Annotated[int | tuple[int, ...], _addresses]
     jacobian: Jacobian
     statistics: Vector
@@ -223,3 +225,26 @@ def accept_given_z(chain, log_density, bright):
     # The cached factors belong to the theta of the chain: replaced on acceptance only.
     for i in range(bright.count[0]):
         bright.log_factor[i] = chain.log_factor_new[i]
+
+
+@kernel_part
+def metropolis_given_z(rng, log_density, log_correction, posterior, chain, bright, scratch):
+    """Accept or reject chain.v_new given z; return whether, and the acceptance probability.
+
+    Needs chain.dark of z. The log density is that at theta_new, and the correction the log of what
+    the acceptance ratio has beside densities: a ratio of proposal densities, or a Jacobian.
+    """
+    log_ratio = log_correction + log_ratio_at(posterior, log_density, chain, bright, scratch)
+    accepted = -rng.standard_exponential() < log_ratio
+    if accepted:
+        accept_given_z(chain, log_density, bright)
+    return accepted, np.exp(min(0.0, log_ratio))
+
+
+@kernel_part
+def move_given_z(rng, log_correction, posterior, chain, bright, scratch):
+    """As `metropolis_given_z`, at the density that it evaluates; return the probability alone."""
+    log_density = log_density_at(posterior, chain)
+    return metropolis_given_z(rng, log_density, log_correction, posterior, chain, bright, scratch)[
+        1
+    ]

@@ -41,11 +41,11 @@ def quadratic(u, statistics, has_header, out):
     before, behind = out[:start], out[stop:]
     for i in range(m):
         each = u[i] if i < start else u[i + n_sparse]
-        row, rest = statistics[place : place + start], statistics[place + start : place + m]
+        left, right = statistics[place : place + start], statistics[place + start : place + m]
         for j in range(start):
-            before[j] += each * row[j]
+            before[j] += each * left[j]
         for j in range(m - start):
-            behind[j] += each * rest[j]
+            behind[j] += each * right[j]
         place += m
     if n_sparse:
         sparse_u, sparse_out = u[start:stop], out[start:stop]

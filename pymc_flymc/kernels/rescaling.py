@@ -16,13 +16,13 @@ import numpy as np
 from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.geometry import whiten
 from pymc_flymc.kernels.native import kernel_part
-from pymc_flymc.kernels.posterior import accept_given_z, copy, log_density_at, log_ratio_at
+from pymc_flymc.kernels.posterior import copy, move_given_z
 from pymc_flymc.kernels.shared_scales import NO_CENTRE
 
-__all__ = ["REPEATS", "propose_rescaling", "rescale"]
+__all__ = ["REPEATS", "rescale", "rescale_by"]
 
-#: Smallest and largest standard deviation of a change of log tau. Each is drawn anew, uniformly in
-#: its logarithm: with few rows the posterior is some units wide, with many a few hundredths.
+#: Smallest and largest standard deviation of a change of log tau. It is uniform in its logarithm:
+#: with few rows the posterior is some units wide, with many a few hundredths.
 SMALLEST, LARGEST = 0.02, 2.0
 #: Moves of each scale in a draw. Of a funnel of five effects, 22 rows, log tau had two to three
 #: times as many effective draws as with one, for at most a fifth more time.
@@ -53,16 +53,23 @@ def propose_rescaling(rng, posterior, k, chain):
 @kernel_part(inline="always")
 def rescale(rng, posterior, chain, bright, scratch):
     """Update each scale in turn, given z. Writes the mean acceptance probability."""
-    n = posterior.scales.scale.shape[0]
-    if n == 0:
-        return
-    take_dark(posterior.rows, bright, chain)
-    total = 0.0
-    for i in range(REPEATS * n):
-        log_ratio = propose_rescaling(rng, posterior, i % n, chain)
-        log_density = log_density_at(posterior, chain)
-        log_ratio += log_ratio_at(posterior, log_density, chain, bright, scratch)
-        total += np.exp(min(0.0, log_ratio))
-        if -rng.standard_exponential() < log_ratio:
-            accept_given_z(chain, log_density, bright)
-    chain.rescaled[0] = total / (REPEATS * n)
+    if posterior.scales.scale.shape[0] > 0:
+        take_dark(posterior.rows, bright, chain)
+        rescale_by(rng, move_given_z, (posterior, chain, bright, scratch), posterior, chain)
+
+
+@kernel_part(inline="always")
+def rescale_by(rng, move, arguments, posterior, chain):
+    """As `rescale`, by a kernel's own Metropolis-Hastings test.
+
+    Parameters
+    ----------
+    move : function
+        ``move(rng, log_correction, *arguments)`` accepts or rejects chain.v_new, and returns the
+        acceptance probability.
+    """
+    n_scales, total = posterior.scales.scale.shape[0], 0.0
+    for i in range(REPEATS * n_scales):
+        log_jacobian = propose_rescaling(rng, posterior, i % n_scales, chain)
+        total += move(rng, log_jacobian, *arguments)
+    chain.rescaled[0] = total / (REPEATS * n_scales)

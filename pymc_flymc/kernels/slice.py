@@ -19,7 +19,7 @@ from pymc_flymc.kernels.posterior import (
 )
 from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.rescaling import rescale
-from pymc_flymc.kernels.sweeps import Plan, begin, sweep
+from pymc_flymc.kernels.sweeps import Plan, begin, update_z
 
 __all__ = ["Slices", "new_slices", "run_kernel"]
 
@@ -137,8 +137,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
         rescale(rng, posterior, chain, bright, scratch)
         for _i in range(n):
             update_theta(rng, posterior, slices, chain, bright, scratch)
-            for _j in range(plan.sweeps):
-                sweep(rng, plan, posterior.rows, posterior.log_factor, chain.w, bright, scratch)
+            update_z(rng, posterior, plan, chain.w, bright, scratch)
         return 1.0
 
     return run  # type: ignore[no-any-return]

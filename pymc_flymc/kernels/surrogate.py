@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_flymc.kernels.dark_rates import dark_rate, take_dark
-from pymc_flymc.kernels.factors import log_factors
+from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.fresh_brightness import (
     AliasTables,
     accept_z,
@@ -36,10 +35,11 @@ from pymc_flymc.kernels.posterior import (
     copy,
     copy_state,
     finite_or_minus_inf,
+    metropolis_given_z,
     run_type,
 )
 from pymc_flymc.kernels.records import Int32Vector, Vector
-from pymc_flymc.kernels.rescaling import REPEATS, propose_rescaling
+from pymc_flymc.kernels.rescaling import rescale_by
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.trajectory import (
     LARGEST_KICK,
@@ -100,7 +100,7 @@ class SurrogateProposals(NamedTuple):
         Log of the random walk's scale.
     acceptance : ndarray, shape (4,)
         Joint proposals made, sum of their acceptance probabilities, trajectories, sum of theirs.
-    kept : ndarray, shape (D,)
+    kept_force : ndarray, shape (D,)
         Buffer: force at the chain's parameters; that at the walker's is kept by the dynamics.
     dynamics : Dynamics
     """
@@ -110,7 +110,7 @@ class SurrogateProposals(NamedTuple):
     walks: Vector
     log_scale: Vector
     acceptance: Vector
-    kept: Vector
+    kept_force: Vector
     dynamics: Dynamics
 
 
@@ -125,7 +125,7 @@ def new_surrogate_proposals(
         walks=np.full(1, WALKS),
         log_scale=np.log([2.38 / np.sqrt(d)]),
         acceptance=np.zeros(4),
-        kept=np.zeros(d),
+        kept_force=np.zeros(d),
         dynamics=new_dynamics(d, n_coefficients, length, target),
     )
 
@@ -158,7 +158,7 @@ def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
 def update_walker(rng, posterior, surrogate, proposals, scratch):
     """One Hamiltonian update of the walker, reversible for q."""
     walker, dynamics = surrogate.walker, proposals.dynamics
-    copy(dynamics.kept, dynamics.force)
+    copy(dynamics.kept_force, dynamics.force)
     arguments = (posterior, surrogate, dynamics, walker, scratch)
     before = walker.log_density[0]
     log_ratio = simulate(
@@ -175,35 +175,25 @@ def update_walker(rng, posterior, surrogate, proposals, scratch):
     proposals.acceptance[3] += np.exp(min(0.0, log_ratio))
     if -rng.standard_exponential() < log_ratio:
         accept_theta(walker, dynamics.log_density_new[0])
-        copy(dynamics.force, dynamics.kept)
+        copy(dynamics.force, dynamics.kept_force)
 
 
 @kernel_part
-def move_given_z(rng, log_jacobian, posterior, surrogate, proposals, chain, bright, scratch):
-    """Accept or reject chain.v_new given z; the chain's weight is stale then. Returns acceptance.
+def move_by_surrogate(rng, log_correction, posterior, surrogate, proposals, chain, bright, scratch):
+    """As `posterior.move_given_z`, by the surrogate's density; the chain's weight is stale then.
 
-    Needs the force of the chain's parameters in proposals.kept, and leaves it there.
+    Needs the force of the chain's parameters in proposals.kept_force, and leaves it there.
     """
-    rows, dynamics = posterior.rows, proposals.dynamics
+    dynamics = proposals.dynamics
     log_density = log_surrogate(posterior, surrogate, dynamics, chain, scratch)
-    log_ratio = -np.inf
-    if log_density > -np.inf:
-        # log p(theta, z) is log q less the rates of dark rows, and the bright rows' log factors.
-        take_dark(rows, bright, chain)
-        log_ratio = log_density - chain.log_density[0] + log_jacobian
-        log_ratio += dark_rate(chain.dark, chain.w) - dark_rate(chain.dark, chain.w_new)
-        count = bright.count[0]
-        index, out = bright.index, chain.log_factor_new
-        log_factors(rows, posterior.log_factor, chain.w_new, index, 0, count, out, scratch)
-        for i in range(count):
-            log_ratio += out[i] - bright.log_factor[i]
-        log_ratio = finite_or_minus_inf(log_ratio, scratch)
-    if -rng.standard_exponential() < log_ratio:
-        accept_theta(chain, log_density)
-        copy(dynamics.force, proposals.kept)
-        for i in range(bright.count[0]):
-            bright.log_factor[i] = chain.log_factor_new[i]
-    return np.exp(min(0.0, log_ratio))
+    take_dark(posterior.rows, bright, chain)
+    # p(theta, z) is q, less the rates of dark rows, times the bright rows' factors.
+    accepted, accept = metropolis_given_z(
+        rng, log_density, log_correction, posterior, chain, bright, scratch
+    )
+    if accepted:
+        copy(dynamics.force, proposals.kept_force)
+    return accept
 
 
 @kernel_part
@@ -219,7 +209,7 @@ def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
     scale = np.exp(proposals.log_scale[0])
     for j in range(chain.v.shape[0]):
         chain.v_new[j] = chain.v[j] + scale * rng.standard_normal()
-    accept = move_given_z(rng, 0.0, posterior, surrogate, proposals, chain, bright, scratch)
+    accept = move_by_surrogate(rng, 0.0, posterior, surrogate, proposals, chain, bright, scratch)
     weigh(posterior, chain, bright)
     proposals.log_scale[0] += proposals.gain[0] * (accept - TARGET_WALK)
     return accept
@@ -228,29 +218,24 @@ def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
 @kernel_part
 def rescale(rng, posterior, surrogate, proposals, chain, bright, scratch):
     """Update each scale in turn, given z. Writes the mean acceptance probability."""
-    n = posterior.scales.scale.shape[0]
-    if n == 0:
-        return
-    total = 0.0
-    for i in range(REPEATS * n):
-        change = propose_rescaling(rng, posterior, i % n, chain)
-        total += move_given_z(rng, change, posterior, surrogate, proposals, chain, bright, scratch)
-    chain.rescaled[0] = total / (REPEATS * n)
-    weigh(posterior, chain, bright)
+    if posterior.scales.scale.shape[0] > 0:
+        arguments = (posterior, surrogate, proposals, chain, bright, scratch)
+        rescale_by(rng, move_by_surrogate, arguments, posterior, chain)
+        weigh(posterior, chain, bright)
 
 
 @kernel_part(inline="always")
 def transition(rng, walks, repeats, posterior, surrogate, proposals, chain, bright, scratch):
     """One transition: trajectories, or a random walk given z; then a fresh z. Returns acceptance.
 
-    Needs the force of the chain's parameters in proposals.kept, and leaves it there.
+    Needs the force of the chain's parameters in proposals.kept_force, and leaves it there.
     """
     walker, tables = surrogate.walker, surrogate.tables
     walked = 0.0
     if walks:
         walked = walk(rng, posterior, surrogate, proposals, chain, bright, scratch)
     copy_state(chain, walker)
-    copy(proposals.kept, proposals.dynamics.kept)
+    copy(proposals.kept_force, proposals.dynamics.kept_force)
     for _i in range(repeats):
         update_walker(rng, posterior, surrogate, proposals, scratch)
     count, of_z = draw_z(rng, tables, posterior, walker.w, chain.log_factor_new, scratch)
@@ -261,7 +246,7 @@ def transition(rng, walks, repeats, posterior, surrogate, proposals, chain, brig
     accept = np.exp(min(0.0, log_ratio)) if log_ratio > -np.inf else 0.0
     if -rng.standard_exponential() < log_ratio:
         copy_state(walker, chain)
-        copy(proposals.dynamics.kept, proposals.kept)
+        copy(proposals.dynamics.kept_force, proposals.kept_force)
         chain.log_weight[0] = weight
         accept_z(tables, chain.log_factor_new, count, bright)
     if walks:
@@ -283,7 +268,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
         # Whoever called may have changed parameters or statistics since the last run.
         copy(chain.v, chain.v_new)
         log_density = log_surrogate(posterior, surrogate, proposals.dynamics, chain, scratch)
-        copy(proposals.dynamics.force, proposals.kept)
+        copy(proposals.dynamics.force, proposals.kept_force)
         begin = n == 0
         if begin:
             unwhiten(posterior.geometry, chain.v, chain.theta)

@@ -29,6 +29,7 @@ __all__ = [
     "Plan",
     "begin",
     "sweep",
+    "update_z",
 ]
 
 NONE, IMPLICIT, WITH_REPLACEMENT, WITHOUT_REPLACEMENT, CYCLE = range(5)
@@ -75,6 +76,13 @@ class Plan(NamedTuple):
     level: Annotated[np.ndarray, unwritten(types.uint8)]
     candidates: Int32Vector
     log_factor: Vector
+
+
+@kernel_part(inline="always")
+def update_z(rng, posterior, plan, w, bright, scratch):
+    """Update z given theta, by as many sweeps as the plan says."""
+    for _i in range(plan.sweeps):
+        sweep(rng, plan, posterior.rows, posterior.log_factor, w, bright, scratch)
 
 
 @kernel_part(inline="always")

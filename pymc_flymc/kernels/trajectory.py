@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_flymc.kernels.dark_rates import dark_rate
-from pymc_flymc.kernels.density import call_density_gradient, call_pullback
+from pymc_flymc.kernels.density import call_density_gradient, call_vjp
 from pymc_flymc.kernels.factors import add_gradients
 from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
 from pymc_flymc.kernels.native import kernel_part
@@ -57,11 +57,11 @@ class Dynamics(NamedTuple):
         Steps made.
     log_density_new : ndarray, shape (1,)
         Log density at the end of the trajectory, without rows.
-    momentum, slope, gradient, gradient_new, total_gradient, force, kept : ndarray
-        Buffers, of shape (P,) if the slope in coefficients, else (D,). The gradients are those of
-        the log density without rows at the chain's parameters and at the end of the trajectory,
-        and that with rows; the force is the latter's in whitened coordinates, and what is kept that
-        at the parameters that a trajectory begins with.
+    momentum, slope, gradient, gradient_new, total_gradient, force, kept_force : ndarray
+        Buffers, the slope in coefficients of shape (P,), all others (D,). `gradient` and
+        `gradient_new` are those of the log density without rows, at the chain's parameters and at
+        the end of the trajectory; `total_gradient` is that with rows; `force` is the same in
+        standardised coordinates; and `kept_force` is the force where a trajectory begins.
     """
 
     step_size: StepSize
@@ -75,7 +75,7 @@ class Dynamics(NamedTuple):
     gradient_new: Vector
     total_gradient: Vector
     force: Vector
-    kept: Vector
+    kept_force: Vector
 
 
 def new_dynamics(n_parameters: int, n_coefficients: int, length: float, target: float) -> Dynamics:
@@ -93,7 +93,7 @@ def new_dynamics(n_parameters: int, n_coefficients: int, length: float, target: 
         gradient_new=np.zeros(d),
         total_gradient=np.zeros(d),
         force=np.zeros(d),
-        kept=np.zeros(d),
+        kept_force=np.zeros(d),
     )
 
 
@@ -142,9 +142,7 @@ def row_force(
     for j in range(w.shape[0]):
         dynamics.slope[j] = -dark[j]
     add_gradients(rows, log_factor_gradient, w, index, 0, count, out, dynamics.slope, scratch)
-    call_pullback(
-        posterior.pullback, posterior.jacobian, theta, posterior.statistics, dynamics.slope, total
-    )
+    call_vjp(posterior.vjp, posterior.jacobian, theta, posterior.statistics, dynamics.slope, total)
     for i in range(count):
         total_factor += out[i]
     whiten_gradient(posterior.geometry, total, dynamics.force)

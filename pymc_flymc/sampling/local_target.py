@@ -9,6 +9,7 @@ import numpy as np
 from pymc_flymc.bounds import FreeJaakkolaJordan, JaakkolaJordan, Problem, Tangent
 from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.kernels.layout import MOMENTS
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.adaptation import Adaptation
@@ -95,7 +96,7 @@ def _check_effects(target: Target) -> None:
         raise UnsupportedModelError(f"{WHO}samples all variables of the model: leave out vars=")
     rows, n_groups = target.data.parts[0], len(effects)
     column = rows.X.shape[1] + rows.intercept
-    gradient, moments = np.empty_like(geometry.centre), np.empty(3 * n_groups)
+    gradient, moments = np.empty_like(geometry.centre), np.empty((len(MOMENTS), n_groups))
 
     def evaluate(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient in the effects, and their coefficients."""
@@ -105,14 +106,14 @@ def _check_effects(target: Target) -> None:
 
     for _ in range(POINTS):
         theta = geometry.unwhiten(rng.standard_normal(len(geometry.centre)))
-        target.conditionals[0](theta, target.statistics, moments)
-        mean, sd, change = moments.reshape(3, n_groups)
+        target.conditionals[0](theta, target.statistics, moments.ravel())
+        mean, sd = moments[MOMENTS.mean], moments[MOMENTS.sd]
         z = FAR * rng.standard_normal(n_groups)
         theta[effects] = mean
         before = evaluate(theta)[1]
         theta[effects] = mean + sd * z
         slope, after = evaluate(theta)
-        expected = change * sd * z
+        expected = moments[MOMENTS.change] * sd * z
         wrong = ~(np.abs(sd * slope + z) < ROUNDING * (1.0 + FAR))
         wrong |= ~(np.abs(after - before - expected) < ROUNDING * (1.0 + np.abs(expected)))
         if wrong.any():

@@ -13,9 +13,10 @@ from pytensor.graph.replace import graph_replace
 from pymc_flymc.anchor.expanded_density import nearby
 from pymc_flymc.bounds import Problem
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.compilation import DensityGraphs, compile_density, compile_pullback
+from pymc_flymc.graphs.compilation import DensityGraphs, compile_density, compile_vjp
 from pymc_flymc.graphs.tools import plain_function
 from pymc_flymc.kernels.density import NativeGraph
+from pymc_flymc.kernels.layout import Moments
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import Design
@@ -45,15 +46,14 @@ def find_effects(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarray
     (w,), q, column = graph.coefficients, design.n_sparse, design.width - design.n_sparse
     slope = pt.vector("slope", dtype="float64")
     change: Any = pytensor.grad(pt.sum(slope * w), graph.theta, disconnected_inputs="ignore")
-    pullback = plain_function([graph.theta, slope], change)
+    vjp = plain_function([graph.theta, slope], change)
     theta, rng = nearby(problems[0].anchor.theta), np.random.default_rng(20141104)
     weights = rng.uniform(1.0, 2.0, design.n_coefficients)
     is_effect = np.zeros(len(weights), bool)
     is_effect[column : column + q] = True
     numbers = np.where(is_effect, np.arange(len(weights)) - column, 0.0)
     of_effects, numbered, of_others = (
-        pullback(theta, each)
-        for each in (weights * is_effect, weights * numbers, weights * ~is_effect)
+        vjp(theta, each) for each in (weights * is_effect, weights * numbers, weights * ~is_effect)
     )
     # Of a parameter in several columns this is a mean of their numbers, with random weights.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -94,8 +94,8 @@ def compile_conditionals(
     Returns
     -------
     NativeGraph, NativeGraph
-        Like `DENSITY`, means, sds and changes of coefficients, one after the other, and the sum of
-        the logs of sds; like `PULLBACK`, of means and sds.
+        Like `DENSITY`, the `Moments` one after the other, and the sum of the logs of sds; like
+        `VJP`, of means and sds.
     """
     at: Any = effects
     if np.array_equal(effects, np.arange(effects[0], effects[0] + len(effects))):
@@ -115,5 +115,6 @@ def compile_conditionals(
     moments = DensityGraphs(
         theta, graphs.statistics, log_sds, zero, pt.join(0, mean, sd), nothing, None
     )
-    together = moments._replace(w=pt.join(0, mean, sd, w_1 - w_0))
-    return compile_density(together), compile_pullback(moments)
+    all_moments: Any = Moments(mean=mean, sd=sd, change=w_1 - w_0)
+    together = moments._replace(w=pt.join(0, *all_moments))
+    return compile_density(together), compile_vjp(moments)

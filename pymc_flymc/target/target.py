@@ -20,7 +20,7 @@ from pymc_flymc.graphs.compilation import (
     compile_density_gradient,
     compile_log_factor,
     compile_log_factor_gradient,
-    compile_pullback,
+    compile_vjp,
 )
 from pymc_flymc.kernels.density import Jacobian, NativeGraph
 from pymc_flymc.kernels.geometry import Geometry
@@ -125,8 +125,8 @@ class Target:
             factors = [factor(part.likelihood, part.bound) for part in self.parts]
             nothing: Any = pt.zeros((0,))
             paths = graphs._replace(shared=nothing) if exact else graphs
-            pullback = [] if is_affine else [compile_pullback(paths)]
-            self.gradients = compile_density_gradient(graphs), *pullback
+            vjp = [] if is_affine else [compile_vjp(paths)]
+            self.gradients = compile_density_gradient(graphs), *vjp
             self.factor_gradients = [compile_log_factor_gradient(factor) for factor in factors]
         self.conditionals: tuple[NativeGraph, ...] = ()
         if self.effects is not None:
@@ -208,12 +208,12 @@ class Target:
     def posterior(self, statistics: np.ndarray, geometry: Geometry) -> Posterior:
         """Native form, for one chain's own statistics and geometry."""
         factors: Any = tuple(part.log_factor.address for part in self.parts)
-        density, pullback = [*(f.address for f in self.gradients), 0, 0][:2]
+        density, vjp = [*(f.address for f in self.gradients), 0, 0][:2]
         gradients: Any = tuple(f.address for f in self.factor_gradients) or (0,) * len(factors)
         if len(self.parts) == 1:
             (factors,), (gradients,) = factors, gradients
         alone = self._density.address if self._density is not None else 0
-        addresses = alone, factors, density, pullback, gradients
+        addresses = alone, factors, density, vjp, gradients
         coordinates = geometry, self.graph.scales
         return Posterior(*addresses, self.jacobian, statistics, self.data.rows, *coordinates)
 

@@ -138,7 +138,7 @@ def density_gradient(theta, statistics):
     return theta.copy(), np.zeros(1 + G), np.empty(0), -np.inf if outside else value
 
 
-def pullback(theta, statistics, slope):
+def vjp(theta, statistics, slope):
     return (np.zeros(1 + G),)
 
 
@@ -179,14 +179,14 @@ def new_groups():
     levels = Levels.by_row(Q).by_group(CODES, G)
     return Groups(
         plan=make_plan(ImplicitResampling(), N, levels, np.zeros(1, np.int64)),
-        conditional=conditional,
-        pullback=pullback,
+        moments=conditional,
+        vjp=vjp,
         elements=np.array([1, 2]),
         others=np.array([0]),
         column=1,
         q_max=np.array([0.5, 0.5]),
         touching=np.array([0.4, -0.3]),
-        spread=np.array([0.5, 0.8]),
+        sd=np.array([0.5, 0.8]),
         slack=0.7,
         boost=np.empty(G),
         first=np.empty(G, np.int32),
@@ -199,7 +199,7 @@ def new_groups():
 
 def branches(what, x, v, z):
     rows = Rows(X, OFFSET, 0, CONSTANTS, n_sparse=G, codes=CODES[:, None])
-    functions = 0, log_factor, density_gradient, pullback, log_factor_gradient
+    functions = 0, log_factor, density_gradient, vjp, log_factor_gradient
     posterior = Posterior(*functions, Jacobian.of(None), None, rows, None)
 
     def program(rng):
@@ -210,7 +210,7 @@ def branches(what, x, v, z):
         proposals.centre[0], proposals.factor[0, 0] = CENTRE, STEP
         chain.theta[:] = theta_of(x, v)
         chain.w[:], _, _, chain.log_density[0] = density_gradient(chain.theta, None)
-        proposals.conditional[:] = conditional(chain.theta, None)[0]
+        proposals.moments.ravel()[:] = conditional(chain.theta, None)[0]
         odds = np.empty(N)
         log_factor(predictors(chain.theta)[:, None], CONSTANTS, None, odds)
         for n in np.flatnonzero(z):
@@ -230,7 +230,7 @@ def branches(what, x, v, z):
         assert np.all(np.abs(new_v - np.round(new_v)) < 1e-9)
         # What is kept must be that of the state that the chain is in.
         assert_close(chain.log_density[0], density_gradient(chain.theta, None)[-1], 1e-12)
-        assert_close(proposals.conditional, conditional(chain.theta, None)[0], 1e-12)
+        assert_close(proposals.moments.ravel(), conditional(chain.theta, None)[0], 1e-12)
         assert_close(chain.w, chain.theta, 1e-12)
         log_factor(predictors(chain.theta)[:, None], CONSTANTS, None, odds)
         k = bright.count[0]

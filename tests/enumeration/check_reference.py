@@ -171,7 +171,7 @@ def density_gradient(theta, statistics):
     return w, gradient_of(log_density, theta), np.empty(0), log_density(theta)
 
 
-def pullback(theta, statistics, slope):
+def vjp(theta, statistics, slope):
     return (slope[:2] - slope[2:] if TWO else slope[:2],)
 
 
@@ -203,7 +203,7 @@ def posterior():
         first = rows._replace(X=X[:SPLIT], constants=CONSTANTS[:SPLIT])
         rows = SeveralRows((first, second), np.array([0, 2, 4]))
         factors = tuple((factor, turned(factor)) for factor in factors)
-    functions = 0, factors[0], density_gradient, pullback, factors[1]
+    functions = 0, factors[0], density_gradient, vjp, factors[1]
     scales = SCALES if sys.argv[1] == "rescaling" else NO_SCALES
     return Posterior(*functions, Jacobian.of(None), None, rows, GEOMETRY, scales)
 

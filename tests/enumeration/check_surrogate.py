@@ -46,7 +46,7 @@ def remainder_gradient(eta, constants, shared, out, slopes, slope):
     out[0], slopes[:] = remainder[EXACT], 0.0
 
 
-def pullback(theta, statistics, slope):
+def vjp(theta, statistics, slope):
     assert not slope.any()
     return (np.zeros(1),)
 
@@ -68,7 +68,7 @@ def branches(repeats, v, z):
     rows = joint.rows_of(KAPPA)
     exact = rows._replace(X=joint.X[[EXACT], None], constants=rows.constants[[EXACT]])
     geometry = dense_geometry(np.array([joint.CENTRE]), np.array([[joint.FACTOR]]))
-    functions = 0, joint.log_factor, density_gradient, pullback, None
+    functions = 0, joint.log_factor, density_gradient, vjp, None
     posterior = Posterior(*functions, Jacobian.of(None), None, rows, geometry)
     heavy = np.array([n for n in range(joint.N) if n != EXACT], dtype=np.int32)
     nothing, nobody = np.ones(joint.N), np.zeros(joint.N, np.int32)

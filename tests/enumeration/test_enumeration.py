@@ -175,8 +175,8 @@ MUTANTS = {
     ),
     "parameters in whitened coordinates without the centre": (
         "kernels/geometry.py",
-        "rest[i] = theta[geometry.wide[i]] - geometry.centre[geometry.wide[i]]",
-        "rest[i] = theta[geometry.wide[i]]",
+        "wide[i] = theta[geometry.wide[i]] - geometry.centre[geometry.wide[i]]",
+        "wide[i] = theta[geometry.wide[i]]",
         "rescaling",
     ),
     "exact rows left out of the surrogate": (
@@ -216,14 +216,14 @@ MUTANTS = {
         "surrogate",
     ),
     "remainder of the bounds left out of a walk": (
-        "kernels/surrogate.py",
+        "kernels/posterior.py",
         "log_ratio += dark_rate(chain.dark, chain.w) - dark_rate(chain.dark, chain.w_new)",
         "pass",
         "surrogate-walk",
     ),
     "bright rows left out of a walk": (
-        "kernels/surrogate.py",
-        "log_ratio += out[i] - bright.log_factor[i]",
+        "kernels/posterior.py",
+        "log_ratio += chain.log_factor_new[i] - bright.log_factor[i]",
         "pass",
         "surrogate-walk",
     ),
@@ -506,7 +506,7 @@ MUTANTS = {
     ),
     "conditional distributions of earlier global parameters": (
         "kernels/local.py",
-        "copy(proposals.conditional_new, proposals.conditional)",
+        "copy(proposals.moments_new.ravel(), proposals.moments.ravel())",
         "pass",
         "local-globals",
     ),

@@ -68,7 +68,7 @@ def walk(tau, x):
 @pytest.fixture
 def no_chains(monkeypatch):
     """Leave out what chains alone need, which takes longest to compile."""
-    monkeypatch.setattr(conditionals, "compile_pullback", lambda graphs: None)
+    monkeypatch.setattr(conditionals, "compile_vjp", lambda graphs: None)
 
 
 ONE_FACTOR, OWN, NORMAL = "one grouping factor", "of their own alone", "normal given all other"

@@ -11,6 +11,7 @@ from pymc_flymc.bounds.quadratic_bounds import TightenedBound
 from pymc_flymc.kernels.factors import CHUNK
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.group_effects import Groups
+from pymc_flymc.kernels.layout import MOMENTS
 from pymc_flymc.kernels.local import new_local_proposals, run_kernel
 from pymc_flymc.sampling.adaptation.base import Adaptation, plan_given_z
 from pymc_flymc.sampling.adaptation.hamiltonian import HamiltonianAdaptation
@@ -30,21 +31,20 @@ def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Groups:
     assert effects is not None
     assert levels is not None
     g, column, centre = len(effects), rows.X.shape[1] + rows.intercept, target.geometry.centre
-    moments = np.empty(3 * g)
-    target.conditionals[0](centre, target.statistics, moments)
-    _, sd, change = moments.reshape(3, g)
+    moments = np.empty((len(MOMENTS), g))
+    target.conditionals[0](centre, target.statistics, moments.ravel())
     lowest = np.zeros(g, np.uint8) + np.uint8(len(levels.q) - 1)
     np.minimum.at(lowest, rows.codes[:, 0], levels.level)
     return Groups(
         plan=plan_given_z(target, resampling, cursor),
-        conditional=target.conditionals[0].address,
-        pullback=target.conditionals[1].address,
+        moments=target.conditionals[0].address,
+        vjp=target.conditionals[1].address,
         elements=effects,
         others=np.setdiff1d(np.arange(len(centre)), effects),
         column=column,
         q_max=levels.q[lowest],
         touching=target.coefficients(centre, target.statistics)[column : column + g],
-        spread=np.abs(change) * sd,
+        sd=np.abs(moments[MOMENTS.change]) * moments[MOMENTS.sd],
         slack=cast(TightenedBound, target.parts[0].bound).slack,
         boost=np.empty(g),
         first=np.empty(g, np.int32),
