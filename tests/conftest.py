@@ -139,7 +139,7 @@ def any_size():
 
 @pytest.fixture(scope="module")
 def geometry():
-    """Three dense parameters and two wide ones, interleaved."""
+    """Three dense parameters and two diagonal ones, interleaved."""
     rng = np.random.default_rng(0)
     factor = np.tril(rng.normal(size=(3, 3))) + 2.0 * np.eye(3)
     return Geometry(

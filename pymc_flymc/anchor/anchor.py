@@ -20,8 +20,8 @@ class AnchorPart:
     Attributes
     ----------
     w_factor : ndarray, shape (P, D), or (P, S) with fewer columns than that
-        w_factor w_factor' is the Laplace covariance of the coefficients, to first order. With wide
-        elements in the anchor's geometry it is so on average only, over columns drawn at random.
+        w_factor w_factor' is the Laplace covariance of the coefficients, to first order. With
+        diagonal elements in the anchor's geometry it is so on average only, over random columns.
     expansion : LikelihoodExpansion
         Log-likelihood of all rows around the coefficients at which bounds touch.
     """
@@ -70,9 +70,9 @@ class Anchor:
 def laplace_geometry(
     centre: np.ndarray,
     dense: np.ndarray,
-    wide: np.ndarray,
-    block: np.ndarray,
     diagonal: np.ndarray,
+    block: np.ndarray,
+    precisions: np.ndarray,
     cross: np.ndarray,
     blocks: Sequence[tuple[int, np.ndarray]] = (),
 ) -> Geometry:
@@ -81,18 +81,18 @@ def laplace_geometry(
     Parameters
     ----------
     centre : ndarray, shape (D,)
-    dense, wide : ndarray of int64, shapes (M,) and (D - M,)
+    dense, diagonal : ndarray of int64, shapes (M,) and (D - M,)
     block : ndarray, shape (M, M)
         Precision of the dense elements, C.
-    diagonal : ndarray, shape (D - M,)
-        Precisions of the wide ones, d; positive.
+    precisions : ndarray, shape (D - M,)
+        Of the diagonal ones, d; positive.
     cross : ndarray, shape (D - M, M)
         B'.
     blocks : sequence of (int, ndarray of shape (J, K, K))
-        Precisions of K effects of each of J groups, and where they begin among the wide elements:
-        the first effect of all groups, then the second. They stand in the place of d.
+        Precisions of K effects of each of J groups, and where they begin among the diagonal
+        elements: the first effect of all groups, then the second. They stand in the place of d.
     """
-    scale, coupling = 1.0 / np.sqrt(diagonal), np.ascontiguousarray(cross.T / diagonal)
+    scale, coupling = 1.0 / np.sqrt(precisions), np.ascontiguousarray(cross.T / precisions)
     pairs, mixing = [], []
     for start, precision in blocks:
         j, k, _ = precision.shape
@@ -106,11 +106,11 @@ def laplace_geometry(
             mixing.append(root[:, s, t])
     factor, proper = _covariance_factor(block - coupling @ cross)
     if not proper:
-        # Away from a mode, or with wide elements that are coupled: no covariance has these blocks.
+        # Away from a mode, or with coupled diagonal elements: no covariance has these blocks.
         coupling = np.zeros_like(coupling)
         factor, _ = _covariance_factor(block)
     runs = np.array(pairs, np.int64).reshape(-1, 3), np.concatenate([np.empty(0), *mixing])
-    return Geometry(centre, dense, wide, factor, scale, coupling, *runs)
+    return Geometry(centre, dense, diagonal, factor, scale, coupling, *runs)
 
 
 def _covariance_factor(precision: np.ndarray) -> tuple[np.ndarray, bool]:

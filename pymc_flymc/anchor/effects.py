@@ -14,12 +14,13 @@ from pymc_flymc.regression.matrices import LARGEST_DENSE
 
 __all__ = ["Effects", "collapsed", "find_effects", "moving"]
 
-#: With more than `LARGEST_DENSE` parameters, effects in variables larger than this are wide.
-WIDE = 100
+#: With more than `LARGEST_DENSE` parameters, effects in variables larger than this are
+#: diagonal elements of a `Geometry`.
+LARGE_VARIABLE = 100
 #: Effects of a group that are told apart from one another, at most.
 MAX_COUPLED = 8
-#: Curvatures of wide elements are probed for all groups at once, by a slope each time if there are
-#: at most so many.
+#: Curvatures of diagonal elements are probed for all groups at once, by a slope each time if there
+#: are at most so many.
 MAX_SLOPES = 64
 #: The conditional precision of a parameter has to grow as many times, to be called a collapse.
 COLLAPSE = 1e4
@@ -32,20 +33,20 @@ class Effects:
     Attributes
     ----------
     integrated_out : ndarray of int64
-        Elements of theta that enter sparse columns only: effects of groups. The wide ones of them,
-        if there are any.
-    dense, wide : ndarray of int64
-        Elements in the blocks of a `Geometry`; wide ones are effects, and come in runs.
+        Elements of theta that enter sparse columns only: effects of groups. The diagonal ones of
+        them, if there are any.
+    dense, diagonal : ndarray of int64
+        Elements in the blocks of a `Geometry`; diagonal ones are effects, and come in runs.
     probes : list of ndarray of int64
-        Sets of wide elements that are hardly coupled, together all of them.
+        Sets of diagonal elements that are hardly coupled, together all of them.
     runs : list of (int, int, int)
-        Of variables with several effects of each group: where they begin among the wide elements,
-        how many effects, and how many groups.
+        Of variables with several effects of each group: where they begin among the diagonal
+        elements, how many effects, and how many groups.
     """
 
     integrated_out: np.ndarray
     dense: np.ndarray
-    wide: np.ndarray
+    diagonal: np.ndarray
     probes: list[np.ndarray]
     runs: list[tuple[int, int, int]]
 
@@ -59,7 +60,7 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
     """
     size, start = layout.size, 0
     most_sparse = max(design.n_sparse for design in designs)
-    is_effect, is_wide = np.zeros(size, bool), np.zeros(size, bool)
+    is_effect, is_diagonal = np.zeros(size, bool), np.zeros(size, bool)
     probes: list[np.ndarray] = []
     runs: list[tuple[int, int, int]] = []
     in_sparse = np.concatenate([_in_sparse(design) for design in designs])
@@ -76,8 +77,8 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
         if np.any(change[~in_sparse]) or not np.any(change[in_sparse]):
             continue
         is_effect[span] = True
-        if size > LARGEST_DENSE and len(span) > WIDE:
-            is_wide[span] = True
+        if size > LARGEST_DENSE and len(span) > LARGE_VARIABLE:
+            is_diagonal[span] = True
             # The longest axis is that of the groups.
             groups_first = np.moveaxis(span.reshape(shape), int(np.argmax(shape)), 0)
             slopes = groups_first.reshape(max(shape), -1).T
@@ -85,8 +86,8 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
                 runs.append((sum(map(len, probes)), *slopes.shape))
             probes += list(slopes) if len(slopes) <= MAX_SLOPES else [span]
     return Effects(
-        np.flatnonzero(is_wide if is_wide.any() else is_effect),
-        np.flatnonzero(~is_wide),
+        np.flatnonzero(is_diagonal if is_diagonal.any() else is_effect),
+        np.flatnonzero(~is_diagonal),
         np.concatenate([np.empty(0, np.int64), *probes]),
         probes,
         runs,

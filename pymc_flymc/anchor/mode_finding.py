@@ -82,7 +82,7 @@ class ModeFinder:
             tolerance = _tolerance(len(theta), i, max(strides) == 1)
             found = find_mode(posterior, theta, start, strides, tolerance, passes)
             check_bounded(posterior, found.theta, found.expansion)
-            if i == 0 and not len(posterior.effects.wide):
+            if i == 0 and not len(posterior.effects.diagonal):
                 posterior, found = _integrated(posterior, found, start, strides, tolerance)
             theta, passes = found.centre, found.passes
             if i == len(stages) - 2 and any_non_smooth(posterior.regressions):
@@ -178,7 +178,7 @@ def _anchor(posterior: LogPosterior, found: ModeResult) -> Anchor:
     geometry = with_slow_directions(
         objective.geometry(centre), lambda v: -objective.hessian_times(centre, v)
     )
-    if len(geometry.wide):
+    if len(geometry.diagonal):
         rng = np.random.default_rng(20141104)
         draws = rng.standard_normal((SKETCH, len(centre))) / np.sqrt(SKETCH)
         # Filled column by column: with effects by the hundred thousand a copy of it is large.

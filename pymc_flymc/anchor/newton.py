@@ -175,7 +175,9 @@ def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objec
     """
     effects = objective.posterior.effects
     # No matrix of all parameters: conjugate gradients, in coordinates in which few are needed.
-    found = _by_products(objective, theta) if len(effects.wide) else _by_matrices(objective, theta)
+    found = (
+        _by_products(objective, theta) if len(effects.diagonal) else _by_matrices(objective, theta)
+    )
     if found is not None:
         return found, objective
     if len(effects.integrated_out) and 0.5 * objective.newton_decrement(theta) ** 2 > NEAR:

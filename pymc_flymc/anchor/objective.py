@@ -19,7 +19,7 @@ from pymc_flymc.kernels.geometry import Geometry
 
 __all__ = ["Objective"]
 
-#: Probes of the curvature of wide elements at least, where they are not exact.
+#: Probes of the curvature of diagonal elements at least, where they are not exact.
 PROBES = 8
 #: Thetas whose precisions are kept: a step is tried, and the search goes on from there or from
 #: where it was.
@@ -106,7 +106,7 @@ class Objective:
         at = theta.tobytes()
         if at not in self._found:
             effects = self.effects
-            if len(effects.wide):
+            if len(effects.diagonal):
                 curvature = self._probe(theta)
             else:
                 curvature = -np.diag(self._density.hessian(theta, self._statistics))
@@ -147,7 +147,7 @@ class Objective:
         return out
 
     def _probe(self, theta: np.ndarray) -> np.ndarray:
-        """Diagonal of minus the density's Hessian for wide elements, shape (D,).
+        """Diagonal of minus the density's Hessian for diagonal elements, shape (D,).
 
         Probed with random signs: exact where elements probed together are not coupled, as the
         effects of one grouping factor, else right on average.
@@ -170,7 +170,7 @@ class Objective:
             self._n_repeats = 1
         return found
 
-    def _groups(self, theta: np.ndarray, diagonal: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    def _groups(self, theta: np.ndarray, precisions: np.ndarray) -> list[tuple[int, np.ndarray]]:
         """Return minus the Hessian of several effects of a group, for all groups at once.
 
         Probed as the diagonal is; left out where effects of different groups are coupled.
@@ -178,7 +178,7 @@ class Objective:
         rng, found = np.random.default_rng(20141104), []
         for start, k, j in self.effects.runs:
             span = slice(start, start + k * j)
-            places, precision = self.effects.wide[span].reshape(k, j), np.empty((2, j, k, k))
+            places, precision = self.effects.diagonal[span].reshape(k, j), np.empty((2, j, k, k))
             for i, s in product(range(2), range(k)):
                 signs = rng.choice([-1.0, 1.0], j)
                 direction = _indicator(len(theta), places[s], signs)
@@ -187,7 +187,7 @@ class Objective:
             each = np.mean(precision, axis=0)
             if not _agree(precision, each):
                 continue
-            own = diagonal[span].reshape(k, j).T
+            own = precisions[span].reshape(k, j).T
             each = 0.5 * (each + each.transpose(0, 2, 1))
             each[:, range(k), range(k)] = own
             size = np.sqrt(own[:, :, None] * own[:, None, :])
@@ -204,21 +204,21 @@ class Objective:
         UnsupportedModelError
             If it is not finite; the message names a parameter.
         """
-        dense, wide = self.effects.dense, self.effects.wide
-        if not len(wide):
+        dense, diagonal = self.effects.dense, self.effects.diagonal
+        if not len(diagonal):
             block = -self.hessian(theta)
-            diagonal, cross = np.empty(0), np.empty((0, len(dense)))
+            precisions, cross = np.empty(0), np.empty((0, len(dense)))
             groups: list[tuple[int, np.ndarray]] = []
         else:
             columns = np.empty((len(theta), len(dense)))
             for j, place in enumerate(dense):
                 columns[:, j] = -self.hessian_times(theta, _indicator(len(theta), place, 1.0))
-            block, cross = 0.5 * (columns[dense] + columns[dense].T), columns[wide]
-            diagonal = self._probe(theta)[wide]
-            groups = self._groups(theta, diagonal)
+            block, cross = 0.5 * (columns[dense] + columns[dense].T), columns[diagonal]
+            precisions = self._probe(theta)[diagonal]
+            groups = self._groups(theta, precisions)
         finite = np.ones(len(theta), bool)
         finite[dense] = np.isfinite(block).all(axis=1)
-        finite[wide] = np.isfinite(diagonal) & np.isfinite(cross).all(axis=1)
+        finite[diagonal] = np.isfinite(precisions) & np.isfinite(cross).all(axis=1)
         if not finite.all():
             furthest = int(np.argmax(np.where(finite, -1.0, np.abs(theta))))
             raise UnsupportedModelError(
@@ -227,11 +227,13 @@ class Objective:
                 "not finite, as in the funnel of a scale and its effects. Write these as scale * z "
                 "with z ~ Normal(0, 1), or give it a prior that keeps away from there"
             )
-        return block, diagonal, cross, groups
+        return block, precisions, cross, groups
 
     def geometry(self, theta: np.ndarray) -> Geometry:
         """Coordinates of the Laplace approximation at theta."""
-        return laplace_geometry(theta, self.effects.dense, self.effects.wide, *self._blocks(theta))
+        return laplace_geometry(
+            theta, self.effects.dense, self.effects.diagonal, *self._blocks(theta)
+        )
 
     def newton_decrement(self, theta: np.ndarray) -> float:
         """Length of the gradient at theta in the coordinates of the Laplace approximation there.

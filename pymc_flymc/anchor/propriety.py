@@ -221,7 +221,7 @@ class _Directions:
 
     def _curvature(self, expansion: JointExpansion) -> Curvature:
         density, theta, statistics = self.posterior.density, self.found.theta, expansion.pack()
-        if len(self.posterior.effects.wide):  # no matrix of all parameters
+        if len(self.posterior.effects.diagonal):  # no matrix of all parameters
             return lambda basis: np.stack(
                 [-density.hessian_times(theta, statistics, v) for v in basis.T], axis=1
             )

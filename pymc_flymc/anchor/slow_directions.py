@@ -40,7 +40,7 @@ LEAST = 1e-8
 def with_slow_directions(
     geometry: Geometry, precision_times: Callable[[np.ndarray], np.ndarray]
 ) -> Geometry:
-    """Add directions that couple wide elements to a geometry that leaves their coupling out.
+    """Add directions that couple diagonal elements to a geometry that leaves their coupling out.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def with_slow_directions(
     precision_times : callable
         Product of the posterior precision with a vector of parameters, shape (D,).
     """
-    if not len(geometry.wide):
+    if not len(geometry.diagonal):
         return geometry
 
     def whitened(v: np.ndarray) -> np.ndarray:

@@ -29,17 +29,17 @@ class Geometry(NamedTuple):
 
     .. math:: \begin{pmatrix} C & B \\ B^\top & \mathrm{diag}(d) \end{pmatrix},
 
-    the *wide* elements being coupled to the *dense* ones and not to each other, which is exact for
-    random intercepts of one grouping factor. For other models the coupling among wide elements is
-    left out, but for a few directions in which it matters most. That guides proposals and the
-    tightness of bounds only: the draws' distribution does not depend on it.
+    an arrow matrix: *diagonal* elements are coupled to the *dense* ones, and not to each other.
+    This is exact for random intercepts of one grouping factor. For other models the coupling among
+    diagonal elements is left out, but for a few directions in which it matters most. That guides
+    proposals and the tightness of bounds only: the draws' distribution does not depend on it.
 
-    ``x[dense] = factor u[dense]`` and ``x[wide] = S u[wide] - coupling' x[dense]``, where
+    ``x[dense] = factor u[dense]`` and ``x[diagonal] = S u[diagonal] - coupling' x[dense]``, where
     x = theta - centre and ``u = v + sum_k c_k (q_k . v) q_k``, with orthonormal q_k. All of v, u
     and theta are in the order of theta.
 
     Of several effects of each group, such as correlated intercepts and slopes, diag(d) is a matrix
-    of small blocks, one for each group. The wide elements come in runs, the first effect of all
+    of small blocks, one for each group. The diagonal elements come in runs, the first effect of all
     groups, then the second, and S has diagonals beside its own, one for each pair of runs.
 
     Attributes
@@ -47,29 +47,29 @@ class Geometry(NamedTuple):
     centre : ndarray, shape (D,)
     dense : ndarray, shape (M,), int64
         Elements of theta that are correlated with one another.
-    wide : ndarray, shape (D - M,), int64
+    diagonal : ndarray, shape (D - M,), int64
         Elements that are independent given the dense ones.
     factor : ndarray, shape (M, M)
         Lower-triangular F with F F' = (C - B diag(d)^-1 B')^-1, about the posterior covariance of
         the dense elements.
     scale : ndarray, shape (D - M,)
-        d^(-1/2), conditional posterior sds of the wide ones: the diagonal of S.
+        d^(-1/2), conditional posterior sds of the diagonal ones: the diagonal of S.
     coupling : ndarray, shape (M, D - M)
         B diag(d)^-1.
     pairs : ndarray, shape (R, 3), int64
-        Where a run begins among the wide elements, where one before it does that it depends on, and
-        how long both are; in the order of the first.
+        Where a run begins among the diagonal elements, where one before it does that it depends on,
+        and how long both are; in the order of the first.
     mixing : ndarray
         The elements of S for all pairs, one after the other.
     directions : ndarray, shape (R, D)
-        q_k: directions that couple wide elements. For geometries with such elements only.
+        q_k: directions that couple diagonal elements. For geometries with such elements only.
     stretch : ndarray, shape (R,)
         c_k: the posterior sd along q_k, in coordinates u, less one.
     """
 
     centre: Vector
     dense: IntVector
-    wide: IntVector
+    diagonal: IntVector
     factor: Matrix
     scale: Vector
     coupling: Matrix
@@ -86,10 +86,10 @@ class Geometry(NamedTuple):
         """Return v for theta, the inverse of `unwhiten`."""
         x, v = theta - self.centre, np.empty_like(theta, dtype=np.float64)
         v[self.dense] = solve_triangular(self.factor, x[self.dense], lower=True)
-        wide = x[self.wide] + self.coupling.T @ x[self.dense]
+        diagonal = x[self.diagonal] + self.coupling.T @ x[self.dense]
         for run, before, mixing in self._mixed():
-            wide[run] -= mixing * wide[before] / self.scale[before]
-        v[self.wide] = wide / self.scale
+            diagonal[run] -= mixing * diagonal[before] / self.scale[before]
+        v[self.diagonal] = diagonal / self.scale
         return self._stretched(v, -self.stretch / (1.0 + self.stretch))
 
     def spread(self, v: np.ndarray) -> np.ndarray:
@@ -97,20 +97,20 @@ class Geometry(NamedTuple):
         v = self._stretched(v, self.stretch)
         x = np.empty_like(v, dtype=np.float64)
         x[self.dense] = self.factor @ v[self.dense]
-        wide = self.scale * v[self.wide] - self.coupling.T @ x[self.dense]
+        diagonal = self.scale * v[self.diagonal] - self.coupling.T @ x[self.dense]
         for run, before, mixing in self._mixed():
-            wide[run] += mixing * v[self.wide[before]]
-        x[self.wide] = wide
+            diagonal[run] += mixing * v[self.diagonal[before]]
+        x[self.diagonal] = diagonal
         return x
 
     def whiten_gradient(self, g: np.ndarray) -> np.ndarray:
         """Return L^-1 g: the gradient in v of a function with gradient g in theta."""
         out = np.empty_like(g, dtype=np.float64)
-        out[self.dense] = self.factor.T @ (g[self.dense] - self.coupling @ g[self.wide])
-        wide = self.scale * g[self.wide]
+        out[self.dense] = self.factor.T @ (g[self.dense] - self.coupling @ g[self.diagonal])
+        diagonal = self.scale * g[self.diagonal]
         for run, before, mixing in self._mixed():
-            wide[before] += mixing * g[self.wide[run]]
-        out[self.wide] = wide
+            diagonal[before] += mixing * g[self.diagonal[run]]
+        out[self.diagonal] = diagonal
         return self._stretched(out, self.stretch)
 
     def _stretched(self, v: np.ndarray, stretch: np.ndarray) -> np.ndarray:
@@ -125,7 +125,7 @@ class Geometry(NamedTuple):
         Parameters
         ----------
         factors : ndarray, shape (D - M,)
-            Sds of the wide elements.
+            Sds of the diagonal elements.
         root : ndarray, shape (M, M)
             Cholesky factor of the covariance of the dense ones.
         """
@@ -139,7 +139,7 @@ class Geometry(NamedTuple):
             return changed
         # What directions add to the covariance of theta stays as it is.
         q = np.empty_like(self.directions)
-        q[:, self.wide] = self.directions[:, self.wide] / factors
+        q[:, self.diagonal] = self.directions[:, self.diagonal] / factors
         q[:, self.dense] = solve_triangular(root, self.directions[:, self.dense].T, lower=True).T
         basis, corner = np.linalg.qr(q.T)
         excess, vectors = np.linalg.eigh((corner * ((1.0 + self.stretch) ** 2 - 1.0)) @ corner.T)
@@ -164,7 +164,7 @@ class Geometry(NamedTuple):
 
 
 def dense_geometry(centre: np.ndarray, factor: np.ndarray) -> Geometry:
-    """Return coordinates without wide elements."""
+    """Return coordinates without diagonal elements."""
     d, none = len(centre), np.empty(0, np.int64)
     return Geometry(centre, np.arange(d), none, factor, np.empty(0), np.empty((d, 0)))
 
@@ -184,8 +184,8 @@ def add_stretch(geometry, v):
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def unwhiten(geometry, v, theta):
     """Write theta = centre + L^-T v."""
-    n_wide = geometry.wide.shape[0]
-    if n_wide == 0:  # the elements in their order: no gathering, one vector loop
+    n_diagonal = geometry.diagonal.shape[0]
+    if n_diagonal == 0:  # the elements in their order: no gathering, one vector loop
         for i in range(v.shape[0]):
             total = 0.0
             for j in range(i + 1):
@@ -200,24 +200,24 @@ def unwhiten(geometry, v, theta):
         total = 0.0
         for j in range(i + 1):
             total += geometry.factor[i, j] * v[geometry.dense[j]]
-        # What is added to the centre, until the wide elements are done with it.
+        # What is added to the centre, until the diagonal elements are done with it.
         theta[geometry.dense[i]] = total
-    # Gathered, for the wide elements are many: loops over them are vectorised.
-    wide = np.empty(n_wide)
-    for i in range(n_wide):
-        wide[i] = geometry.scale[i] * v[geometry.wide[i]]
+    # Gathered, for the diagonal elements are many: loops over them are vectorised.
+    diagonal = np.empty(n_diagonal)
+    for i in range(n_diagonal):
+        diagonal[i] = geometry.scale[i] * v[geometry.diagonal[i]]
     at = 0
     for k in range(geometry.pairs.shape[0]):
         start, before, length = geometry.pairs[k]
         for i in range(length):
-            wide[start + i] += geometry.mixing[at + i] * v[geometry.wide[before + i]]
+            diagonal[start + i] += geometry.mixing[at + i] * v[geometry.diagonal[before + i]]
         at += length
     for j in range(n_dense):
         coupling, each = geometry.coupling[j], theta[geometry.dense[j]]
-        for i in range(n_wide):
-            wide[i] -= each * coupling[i]
-    for i in range(n_wide):
-        theta[geometry.wide[i]] = geometry.centre[geometry.wide[i]] + wide[i]
+        for i in range(n_diagonal):
+            diagonal[i] -= each * coupling[i]
+    for i in range(n_diagonal):
+        theta[geometry.diagonal[i]] = geometry.centre[geometry.diagonal[i]] + diagonal[i]
     for i in range(n_dense):
         theta[geometry.dense[i]] += geometry.centre[geometry.dense[i]]
 
@@ -225,14 +225,14 @@ def unwhiten(geometry, v, theta):
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def whiten(geometry, theta, v):
     """Write v for theta: the inverse of `unwhiten`."""
-    n_dense, n_wide = geometry.dense.shape[0], geometry.wide.shape[0]
-    wide = np.empty(n_wide)
-    for i in range(n_wide):
-        wide[i] = theta[geometry.wide[i]] - geometry.centre[geometry.wide[i]]
+    n_dense, n_diagonal = geometry.dense.shape[0], geometry.diagonal.shape[0]
+    diagonal = np.empty(n_diagonal)
+    for i in range(n_diagonal):
+        diagonal[i] = theta[geometry.diagonal[i]] - geometry.centre[geometry.diagonal[i]]
     for i in range(n_dense):
         x = theta[geometry.dense[i]] - geometry.centre[geometry.dense[i]]
-        for k in range(n_wide):
-            wide[k] += geometry.coupling[i, k] * x
+        for k in range(n_diagonal):
+            diagonal[k] += geometry.coupling[i, k] * x
         for j in range(i):
             x -= geometry.factor[i, j] * v[geometry.dense[j]]
         v[geometry.dense[i]] = x / geometry.factor[i, i]
@@ -241,12 +241,12 @@ def whiten(geometry, theta, v):
         start, before, length = geometry.pairs[k]
         for i in range(length):
             # Of an earlier run, which is done.
-            wide[start + i] -= geometry.mixing[at + i] * (
-                wide[before + i] / geometry.scale[before + i]
+            diagonal[start + i] -= geometry.mixing[at + i] * (
+                diagonal[before + i] / geometry.scale[before + i]
             )
         at += length
-    for i in range(n_wide):
-        v[geometry.wide[i]] = wide[i] / geometry.scale[i]
+    for i in range(n_diagonal):
+        v[geometry.diagonal[i]] = diagonal[i] / geometry.scale[i]
     for k in range(geometry.stretch.shape[0]):
         direction, along = geometry.directions[k], 0.0
         for j in range(v.shape[0]):
@@ -262,8 +262,8 @@ def whiten_gradient(geometry, g_theta, g_v):
 
     The dense elements of `g_theta` are overwritten.
     """
-    n_dense, n_wide = geometry.dense.shape[0], geometry.wide.shape[0]
-    if n_wide == 0:  # as above: vector loops
+    n_dense, n_diagonal = geometry.dense.shape[0], geometry.diagonal.shape[0]
+    if n_diagonal == 0:  # as above: vector loops
         for j in range(n_dense):
             g_v[j] = 0.0
         for i in range(n_dense):
@@ -271,20 +271,20 @@ def whiten_gradient(geometry, g_theta, g_v):
             for j in range(i + 1):
                 g_v[j] += geometry.factor[i, j] * g
         return
-    wide = np.empty(n_wide)
-    for i in range(n_wide):
-        wide[i] = g_theta[geometry.wide[i]]
-        g_v[geometry.wide[i]] = geometry.scale[i] * wide[i]
+    diagonal = np.empty(n_diagonal)
+    for i in range(n_diagonal):
+        diagonal[i] = g_theta[geometry.diagonal[i]]
+        g_v[geometry.diagonal[i]] = geometry.scale[i] * diagonal[i]
     at = 0
     for k in range(geometry.pairs.shape[0]):
         start, before, length = geometry.pairs[k]
         for i in range(length):
-            g_v[geometry.wide[before + i]] += geometry.mixing[at + i] * wide[start + i]
+            g_v[geometry.diagonal[before + i]] += geometry.mixing[at + i] * diagonal[start + i]
         at += length
     for j in range(n_dense):
         coupling, total = geometry.coupling[j], 0.0
-        for i in range(n_wide):
-            total += coupling[i] * wide[i]
+        for i in range(n_diagonal):
+            total += coupling[i] * diagonal[i]
         g_theta[geometry.dense[j]] -= total
     for j in range(n_dense):
         g_v[geometry.dense[j]] = 0.0

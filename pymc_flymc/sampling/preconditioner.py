@@ -23,7 +23,7 @@ def diagonal_geometry(geometry: Geometry) -> Geometry:
     scale = np.empty(d)
     scale[geometry.dense] = np.linalg.norm(geometry.factor, axis=1)
     reach = np.linalg.norm(geometry.coupling.T @ geometry.factor, axis=1)
-    scale[geometry.wide] = np.hypot(geometry.conditional_sds(), reach)
+    scale[geometry.diagonal] = np.hypot(geometry.conditional_sds(), reach)
     alone = geometry._replace(centre=np.zeros(d), stretch=geometry.stretch[:0])
     for direction, more in zip(geometry.directions, geometry.stretch, strict=True):
         scale = np.sqrt(scale**2 + ((1.0 + more) ** 2 - 1.0) * alone.spread(direction) ** 2)
@@ -56,7 +56,7 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
         geometry = geometry._replace(stretch=(1.0 + geometry.stretch) * sds - 1.0)
         # What is learnt of directions is not learnt of their elements as well.
         draws += (along * (1.0 / sds - 1.0)) @ geometry.directions
-    dense, variance = draws[:, geometry.dense], _shrunk_variances(draws, geometry.wide)
+    dense, variance = draws[:, geometry.dense], _shrunk_variances(draws, geometry.diagonal)
     change = np.sqrt((n * variance + CONFIRMING) / (n + CONFIRMING))
     root = geometry.factor[:0, :0]
     if dense.shape[1]:
@@ -65,7 +65,7 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
     return geometry._replace(centre=centre).rescaled(change, root)
 
 
-def _shrunk_variances(draws: np.ndarray, wide: np.ndarray) -> np.ndarray:
+def _shrunk_variances(draws: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Variances of some elements of n centred draws, shape (n, D), shrunk towards their median.
 
     By as much as the noise in their logarithms says, which is seen from parts of the chain as in
@@ -74,16 +74,16 @@ def _shrunk_variances(draws: np.ndarray, wide: np.ndarray) -> np.ndarray:
     kept but for a common scale.
     """
     n, size = len(draws), len(draws) // PARTS
-    if size < 2 or not len(wide):
-        return np.ones(len(wide))
-    # Never an array of the draws' own size: wide elements are many.
+    if size < 2 or not len(places):
+        return np.ones(len(places))
+    # Never an array of the draws' own size: diagonal elements are many.
     parts = np.stack(
         [
-            np.einsum("ij,ij->j", part, part)[wide] / size
+            np.einsum("ij,ij->j", part, part)[places] / size
             for part in np.split(draws[: size * PARTS], PARTS)
         ]
     )
-    variances = np.maximum(np.einsum("ij,ij->j", draws, draws)[wide] / n, np.finfo(float).tiny)
+    variances = np.maximum(np.einsum("ij,ij->j", draws, draws)[places] / n, np.finfo(float).tiny)
     noise = np.var(parts / variances, axis=0) / (PARTS - 1)
     logs = np.log(variances)
     before = np.median(logs)

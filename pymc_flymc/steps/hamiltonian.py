@@ -127,14 +127,14 @@ class FireflyHMC(FireflyStep):
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
     ) -> tuple[Target, Adaptation]:
-        wide = len(problems[0].anchor.geometry.wide)
-        if self._metric == "dense" and wide:
+        n_diagonal = len(problems[0].anchor.geometry.diagonal)
+        if self._metric == "dense" and n_diagonal:
             raise ValueError(
                 f"metric='dense' is not for {len(self._default_theta):,} parameters; 'auto' is "
                 "dense for all but large variables"
             )
         adaptation = HamiltonianAdaptation(
-            self._length, self._target_accept, self._metric, wide > 0
+            self._length, self._target_accept, self._metric, n_diagonal > 0
         )
         settings = self._bound_setting, self._brightness, adaptation, self._transitions
         return target_given_z(graph, problems, *settings, others), adaptation

@@ -17,19 +17,19 @@ def random_geometry(coupled=False, seed=0):
     With two effects of each of two groups, which may be coupled.
     """
     rng = np.random.default_rng(seed)
-    dense, wide = np.array([6, 0, 3]), np.array([5, 1, 2, 4])
-    diagonal, cross = rng.uniform(1, 3, 4), rng.normal(size=(4, 3))
+    dense, diagonal = np.array([6, 0, 3]), np.array([5, 1, 2, 4])
+    precisions, cross = rng.uniform(1, 3, 4), rng.normal(size=(4, 3))
     root = rng.normal(size=(3, 3))
-    of_wide, blocks = np.diag(diagonal), []
+    of_diagonal, blocks = np.diag(precisions), []
     if coupled:
-        of_wide[[0, 1, 2, 3], [2, 3, 0, 1]] = 0.8, -0.5, 0.8, -0.5
-        blocks = [(0, np.stack([of_wide[g::2, g::2] for g in range(2)]))]
-    block = root @ root.T + np.eye(3) + cross.T @ np.linalg.solve(of_wide, cross)
+        of_diagonal[[0, 1, 2, 3], [2, 3, 0, 1]] = 0.8, -0.5, 0.8, -0.5
+        blocks = [(0, np.stack([of_diagonal[g::2, g::2] for g in range(2)]))]
+    block = root @ root.T + np.eye(3) + cross.T @ np.linalg.solve(of_diagonal, cross)
     precision = np.zeros((7, 7))
-    precision[np.ix_(dense, dense)], precision[np.ix_(wide, wide)] = block, of_wide
-    precision[np.ix_(wide, dense)] = cross
-    precision[np.ix_(dense, wide)] = cross.T
-    arguments = np.arange(7.0), dense, wide, block, diagonal, cross, blocks
+    precision[np.ix_(dense, dense)], precision[np.ix_(diagonal, diagonal)] = block, of_diagonal
+    precision[np.ix_(diagonal, dense)] = cross
+    precision[np.ix_(dense, diagonal)] = cross.T
+    arguments = np.arange(7.0), dense, diagonal, block, precisions, cross, blocks
     return precision, laplace_geometry(*arguments)
 
 
@@ -42,11 +42,11 @@ def test_laplace_geometry(coupled):
     v = np.random.default_rng(1).normal(size=7)
     np.testing.assert_allclose(laplace.whiten(laplace.unwhiten(v)), v, rtol=1e-12)
     np.testing.assert_allclose(laplace.whiten_gradient(v), columns.T @ v, rtol=1e-12)
-    given = np.linalg.inv(precision[np.ix_(laplace.wide, laplace.wide)])
+    given = np.linalg.inv(precision[np.ix_(laplace.diagonal, laplace.diagonal)])
     np.testing.assert_allclose(laplace.conditional_sds(), np.sqrt(np.diag(given)), rtol=1e-12)
     wider = laplace.rescaled(np.arange(1.0, 5.0), np.eye(3))
     u = v.copy()
-    u[laplace.wide] *= np.arange(1.0, 5.0)
+    u[laplace.diagonal] *= np.arange(1.0, 5.0)
     np.testing.assert_allclose(wider.spread(v), laplace.spread(u), rtol=1e-12)
 
 
@@ -54,13 +54,18 @@ def test_improper_blocks_give_a_factor():
     """Blocks that no law has: the coupling is left out."""
     _, good = random_geometry()
     laplace = laplace_geometry(
-        good.centre, good.dense, good.wide, 0.01 * np.eye(3), 1.0 / good.scale**2, np.ones((4, 3))
+        good.centre,
+        good.dense,
+        good.diagonal,
+        0.01 * np.eye(3),
+        1.0 / good.scale**2,
+        np.ones((4, 3)),
     )
     assert not laplace.coupling.any()
     np.testing.assert_allclose(laplace.factor, 10.0 * np.eye(3))
 
 
-@pytest.mark.parametrize("form", ["dense", "wide", "coupled"])
+@pytest.mark.parametrize("form", ["dense", "diagonal", "coupled"])
 def test_geometry_in_kernels(form):
     geometry = random_geometry(form == "coupled")[1]
     assert len(geometry.pairs) == (form == "coupled")
@@ -89,15 +94,16 @@ def test_effects_of_a_group_are_told_apart(structured):
     assert [tuple(pair) for pair in geometry.pairs] == [(12, 0, 12)]
     assert len(geometry.mixing) == 12 and np.all(geometry.mixing != 0.0)
     assert geometry.coupling.any()
-    dlogp, wide = model.compile_dlogp(mode="FAST_COMPILE"), np.ix_(geometry.wide, geometry.wide)
+    dlogp = model.compile_dlogp(mode="FAST_COMPILE")
+    at = np.ix_(geometry.diagonal, geometry.diagonal)
 
     def gradient(theta):
         return dlogp(reading.layout.unravel(theta))
 
     steps = 1e-4 * np.eye(len(geometry.centre))
     slopes = [gradient(geometry.centre - e) - gradient(geometry.centre + e) for e in steps]
-    precision = np.array(slopes)[wide] / 2e-4
-    s = np.stack([geometry.spread(v) for v in np.eye(len(geometry.centre))], axis=1)[wide]
+    precision = np.array(slopes)[at] / 2e-4
+    s = np.stack([geometry.spread(v) for v in np.eye(len(geometry.centre))], axis=1)[at]
     np.testing.assert_allclose(s @ s.T, np.linalg.inv(precision), rtol=1e-5, atol=1e-8)
 
 
@@ -115,6 +121,6 @@ def test_chains_start_twice_as_wide_but_for_effects(structured):
         assert step.chain.start_dispersed(rng)
         starts.append(step.chain.state.v.copy())
     v, geometry = np.array(starts), step.target.geometry
-    for places, width in ((geometry.dense, 2.0), (geometry.wide, 1.0)):
+    for places, width in ((geometry.dense, 2.0), (geometry.diagonal, 1.0)):
         error = width / np.sqrt(2.0 * v[:, places].size)
         assert abs(np.sqrt(np.mean(v[:, places] ** 2)) - width) < 4.0 * error

@@ -11,7 +11,7 @@ from tests.support.data import log_sigmoid
 
 
 def independent(precision):
-    """Geometry of wide elements alone, by the diagonal of a precision."""
+    """Geometry of diagonal elements alone, by the diagonal of a precision."""
     d, none = len(precision), np.empty(0, np.int64)
     scale = 1.0 / np.sqrt(np.diag(precision))
     return Geometry(np.zeros(d), none, np.arange(d), np.empty((0, 0)), scale, np.empty((0, d)))
@@ -67,7 +67,7 @@ def test_a_model_of_paired_effects(structured):
         th = pm.Normal("th", 0.0, 2.0, shape=n_players)
         pm.Bernoulli("y", logit_p=th[home] - th[away], observed=y)
     geometry = read(model, None, None, None, "auto").problems[0].anchor.geometry
-    assert len(geometry.wide) == n_players
+    assert len(geometry.diagonal) == n_players
     assert len(geometry.stretch) == 1
     level = np.stack([geometry.spread(v) for v in np.eye(n_players)], axis=1).sum(axis=0)
     # The likelihood says nothing of the mean: its sd is the prior's.

@@ -29,7 +29,7 @@ X = rng.normal(size=(N, 2)) * 2.0
 Y = np.array([1.0, 0.0, 0.0, 1.0, 1.0])
 BOUND = JaakkolaJordan(xi=np.array([1.5, 0.2, 3.0, 1.0, 0.5]))
 CONSTANTS = BOUND.constants(BOUND.xi, Y, np.full(N, 0.1))
-# theta[1] is a dense parameter, theta[0] a wide one: theta is no affine map of v by a triangle.
+# theta[1] is a dense parameter, theta[0] a diagonal one: theta is no affine map of v by a triangle.
 DIRECTION, STRETCH = np.array([0.6, 0.8]), 0.5
 GEOMETRY = Geometry(
     np.array([0.2, -0.3]),

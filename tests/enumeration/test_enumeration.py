@@ -175,8 +175,8 @@ MUTANTS = {
     ),
     "parameters in whitened coordinates without the centre": (
         "kernels/geometry.py",
-        "wide[i] = theta[geometry.wide[i]] - geometry.centre[geometry.wide[i]]",
-        "wide[i] = theta[geometry.wide[i]]",
+        "diagonal[i] = theta[geometry.diagonal[i]] - geometry.centre[geometry.diagonal[i]]",
+        "diagonal[i] = theta[geometry.diagonal[i]]",
         "rescaling",
     ),
     "exact rows left out of the surrogate": (

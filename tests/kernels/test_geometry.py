@@ -21,7 +21,7 @@ def test_methods_are_the_same_map(either):
 
 @pytest.mark.parametrize("mixing", [0.0, 0.7])
 def test_whitening_is_the_way_back(either, mixing):
-    # The second wide element, alone, depends on the first.
+    # The second diagonal element, alone, depends on the first.
     either = either._replace(pairs=np.array([[1, 0, 1]]), mixing=np.array([mixing]))
     v, theta, back = np.random.default_rng(3).normal(size=5), np.empty(5), np.empty(5)
     unwhiten(either, v, theta)

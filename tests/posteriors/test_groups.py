@@ -94,7 +94,7 @@ def test_random_intercepts_by_quadrature(centred, many, request):
     model, group, y = random_intercepts(centred, 5, 150)
     with model:
         step = FireflyMH(transitions=200)
-    assert len(step.target.geometry.wide) == 5 * many
+    assert len(step.target.geometry.diagonal) == 5 * many
     draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
     log_tau, z = draws[..., :1], draws[..., 1:]
     if centred:

@@ -122,7 +122,7 @@ def test_effects_of_columns_in_any_order(step):
 
 
 def test_groups_without_rows():
-    """Of so many groups that effects are wide elements: those without rows are global parameters.
+    """Of so many groups that effects are diagonal elements: those without rows are global.
 
     Their coordinates have the covariance that the geometry says.
     """
@@ -139,7 +139,7 @@ def test_groups_without_rows():
     advance(step, begin(step, model, tune=0), 2)
     chain = step.chain
     others, factor = chain.plan.others, chain.kernel_parameters.factor
-    assert np.isin(others, chain.geometry.wide).sum() == len(empty)
+    assert np.isin(others, chain.geometry.diagonal).sum() == len(empty)
     jacobian = jacobian_of(chain.geometry)[others]
     expected = jacobian @ jacobian.T
     np.testing.assert_allclose(factor @ factor.T, expected, rtol=1e-9, atol=1e-12)

@@ -26,7 +26,7 @@ def test_learnt_geometry_whitens(geometry):
     n = 20_000
     draws = rng.standard_normal((n, 5))
     draws[:, geometry.dense] = draws[:, geometry.dense] @ mixing.T
-    draws[:, geometry.wide] *= [3.0, 0.2]
+    draws[:, geometry.diagonal] *= [3.0, 0.2]
     learnt = learn_geometry(geometry, draws)
     change = np.linalg.solve(jacobian_of(learnt), jacobian_of(geometry))
     again = draws @ change.T

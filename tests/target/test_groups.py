@@ -116,7 +116,7 @@ def collapsed_and_by_row(model, seed=1):
 def test_collapsed_sum_is_the_sum_over_rows(structured):
     collapsed, by_row, step = collapsed_and_by_row(slopes_model("index"))
     assert collapsed == pytest.approx(by_row, rel=1e-10)
-    assert len(step.target.geometry.wide) == 18  # z and slopes
+    assert len(step.target.geometry.diagonal) == 18  # z and slopes
 
 
 def test_many_groups():
@@ -134,7 +134,7 @@ def test_many_groups():
     collapsed, by_row, step = collapsed_and_by_row(model)
     assert collapsed == pytest.approx(by_row, rel=1e-10)
     target = step.target
-    assert len(target.geometry.wide) == 3000
+    assert len(target.geometry.diagonal) == 3000
     held = [*target.geometry, target.statistics, *target.data.rows[:4]]
     assert sum(np.asarray(array).nbytes for array in held) < 3_000_000
     centre = step._layout.unravel(target.geometry.centre)

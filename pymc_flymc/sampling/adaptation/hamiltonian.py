@@ -26,7 +26,7 @@ MANY_EFFECTS = 4.0
 
 
 def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
-    return HamiltonianAdaptation(wide=len(geometry.wide) > 0)
+    return HamiltonianAdaptation(many_effects=len(geometry.diagonal) > 0)
 
 
 HAMILTONIAN = KernelSpec(
@@ -43,8 +43,8 @@ class HamiltonianAdaptation(Adaptation):
         Largest length of a trajectory, in posterior standard deviations.
     target_accept : float
     metric : {"auto", "dense", "diagonal", "isotropic"}
-    wide : bool
-        Whether the geometry has wide elements.
+    many_effects : bool
+        Whether the geometry has diagonal elements.
     """
 
     spec = HAMILTONIAN
@@ -54,13 +54,13 @@ class HamiltonianAdaptation(Adaptation):
         length: float = 2.5,
         target_accept: float = 0.75,
         metric: str = "auto",
-        wide: bool = False,
+        many_effects: bool = False,
     ) -> None:
         self.length, self.target_accept, self.metric = length, target_accept, metric
         # A trajectory costs several gradients: sweeps are cheap beside it, and z must keep up.
         # An effect depends on few rows. One that is hardly ever bright stays so for long once it
         # is, the longer the smaller its ratio, and of thousands of effects it holds some.
-        ratio = MANY_EFFECTS if wide else 1.0
+        ratio = MANY_EFFECTS if many_effects else 1.0
         self.brightness = ImplicitResampling(ratio=ratio, sweeps=2 if length else 1)
 
     def first_transitions(self, target: Target) -> int:
@@ -70,7 +70,7 @@ class HamiltonianAdaptation(Adaptation):
         """
         if not self.length:
             return 20
-        return 5 if target.subsamples and not len(target.geometry.wide) else 1
+        return 5 if target.subsamples and not len(target.geometry.diagonal) else 1
 
     def begin(self, target: Target) -> Any:
         """Return `kernels.trajectory.Dynamics`."""

@@ -76,15 +76,15 @@ class LocalChain(FireflyChain):
 
     def _set_coordinates(self) -> None:
         geometry, others = self.geometry, self.plan.others
-        # Most are dense. An effect of a group without rows has no column, and may be a wide one.
-        is_wide = np.isin(others, geometry.wide)
-        places = np.searchsorted(geometry.dense, others[~is_wide])
-        wide = np.searchsorted(geometry.wide, others[is_wide])
+        # Most are dense. An effect of a group without rows has no column, and may not be.
+        is_diagonal = np.isin(others, geometry.diagonal)
+        places = np.searchsorted(geometry.dense, others[~is_diagonal])
+        diagonal = np.searchsorted(geometry.diagonal, others[is_diagonal])
         m = len(geometry.dense)
-        factor = np.zeros((len(others), m + len(wide)))
-        factor[~is_wide, :m] = geometry.factor[places]
-        factor[is_wide, :m] = -geometry.coupling[:, wide].T @ geometry.factor
-        factor[is_wide, m:] = np.diag(geometry.scale[wide])
+        factor = np.zeros((len(others), m + len(diagonal)))
+        factor[~is_diagonal, :m] = geometry.factor[places]
+        factor[is_diagonal, :m] = -geometry.coupling[:, diagonal].T @ geometry.factor
+        factor[is_diagonal, m:] = np.diag(geometry.scale[diagonal])
         self.kernel_parameters.centre[:] = geometry.centre[others]
         self.kernel_parameters.factor[:] = np.linalg.cholesky(factor @ factor.T)
 
@@ -101,7 +101,7 @@ class LocalAdaptation(HamiltonianAdaptation):
     spec = LOCAL
 
     def __init__(self) -> None:
-        super().__init__(LENGTH, TARGET_ACCEPT, wide=True)
+        super().__init__(LENGTH, TARGET_ACCEPT, many_effects=True)
         self.brightness = ImplicitResampling(ratio=1.0, sweeps=2)
 
     def first_transitions(self, target: Target) -> int:
