@@ -1,4 +1,4 @@
-"""The factor that a bright row brings: of the augmented density, in terms of a bound's gap."""
+"""The factor of a bright row in the augmented density, from the gap of its bound."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def row_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
 
 
 def exact_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
-    """Log factor of a row that is exact whatever its brightness: log(L/B).
+    """Log factor of a row that is treated exactly, whatever its brightness: log(L/B).
 
-    It is log L where there is no bound, and for rows that `Taylor.exempt` frees from the bound on
-    the remainder of their expansion, that remainder.
+    It is log L where there is no bound, and the remainder of the expansion for rows whose rates are
+    zero, see `treat_exactly`.
     """
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:

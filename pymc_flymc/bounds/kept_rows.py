@@ -1,4 +1,4 @@
-"""Rows that are kept bright, and the least rates of all others."""
+"""Rows without a bound: kept bright, or treated exactly; and the least rates of all others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from pymc_flymc.kernels.dark_rates import FLOOR
 from pymc_flymc.kernels.layout import ROW
 
-__all__ = ["keep_bright"]
+__all__ = ["keep_bright", "treat_exactly"]
 
 
 def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
@@ -28,6 +28,16 @@ def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
         _raise_to_floor(constants[:, column])
     constants[rows, ROW.near] = np.inf
     bright[rows] = 1.0
+
+
+def treat_exactly(constants: np.ndarray, bright: np.ndarray, rows: np.ndarray) -> None:
+    """Set rates of rows to zero, in place, for kernels that read these rows at each step.
+
+    What a bound's `gap` gives for them is the remainder of their expansion, of either sign.
+    Arguments are those of `keep_bright`, and the numbers of the rows.
+    """
+    constants[np.ix_(rows, [ROW.near, ROW.beyond])] = 0.0
+    bright[rows] = 0.0
 
 
 def _raise_to_floor(multipliers: np.ndarray) -> None:

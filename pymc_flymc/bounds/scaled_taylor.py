@@ -86,10 +86,6 @@ class ScaledTaylor(Expansion):
         statistics = np.concatenate([Before(log_scale, total), prepared.statistics])
         return replace(prepared, statistics=statistics)
 
-    def exempt(self, preparation: Preparation, rows: np.ndarray) -> None:
-        """Take the remainder's bound off some rows, as `Taylor.exempt`."""
-        self._taylor.exempt(preparation, rows)
-
     def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
         """As of the Taylor bound, at the anchor's scale."""
         return self._taylor.expected_rows(_at_anchor(problem), stride, above)

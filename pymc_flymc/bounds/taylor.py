@@ -184,15 +184,6 @@ class Taylor(Expansion):
         pairs = n_coefficients * (n_coefficients + 1) // 2
         return np.zeros((n_coefficients, pairs if self.order == 3 else 0))
 
-    def exempt(self, preparation: Preparation, rows: np.ndarray) -> None:
-        """Take the remainder's bound off some rows, in place: their rates are zero from then on.
-
-        What `gap` gives for these rows is the remainder of their expansion, of either sign.
-        """
-        for column in (ROW.near, ROW.beyond):
-            preparation.constants[rows, column] = 0.0
-        preparation.bright[rows] = 0.0
-
     def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
         """Rows that a joint move is expected to read, by the local constants of every stride-th."""
         anchor, total = problem.own, 0.0

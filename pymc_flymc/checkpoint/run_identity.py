@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import platform
-import re
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from importlib.metadata import version
@@ -15,6 +14,7 @@ import numpy as np
 
 from pymc_flymc.compat.pymc import arguments_of_sample
 from pymc_flymc.graphs.content_hash import content_hash
+from pymc_flymc.graphs.structure import without_addresses
 from pymc_flymc.reading.fingerprint import Fingerprint
 
 __all__ = ["SEED", "check_same", "check_seeded", "identity_of_run", "identity_of_target", "written"]
@@ -26,7 +26,6 @@ NO_MATTER = ("checkpoint", "client", "data", "model", "rng")
 #: What is told by its hash: there is nothing to show.
 SEED = "random_seed"
 HASHED = "model", "data", SEED
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def identity_of_run(
@@ -127,7 +126,7 @@ def written(value: Any) -> str:
         return f"array of shape {value.shape} {content_hash(value).hex()}"
     if type(value).__repr__ is object.__repr__:  # its address: a bound, say
         return f"{type(value).__name__}({', '.join(_settings(value))})"
-    return _ADDRESS.sub("", repr(value))
+    return without_addresses(repr(value))
 
 
 def _settings(value: Any) -> list[str]:

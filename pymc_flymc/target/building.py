@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 
-from pymc_flymc.bounds import AllRows, Bound, Problem, Taylor, is_expansion, row_factor
+from pymc_flymc.bounds import AllRows, Bound, Preparation, Problem, is_expansion, row_factor
+from pymc_flymc.bounds.kept_rows import treat_exactly
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.layout import ROW
+from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import doing
 from pymc_flymc.target.conditionals import find_effects
@@ -65,6 +66,17 @@ def target_at(target: Target, problems: Sequence[Problem], resampling: Resamplin
     return build_target(target.graph, problems, bounds, resampling, *kernel)
 
 
+def _prepare(problem: Problem, bound: Bound, log_factor: NativeFunction) -> Preparation:
+    try:
+        if is_expansion(bound):
+            return bound.prepare(problem, log_factor, MOSTLY)
+        return bound.prepare(problem, log_factor)
+    except ValueError as error:  # of sizes, say: a bound of a user's own
+        who = describe(bound, problem.likelihood)
+        error.add_note(f"while {who} was prepared for the rows of {problem.name!r}")
+        raise
+
+
 def _tables(
     problems: Sequence[Problem],
     bounds: Sequence[Bound],
@@ -78,15 +90,7 @@ def _tables(
     chosen = np.empty(0, np.int64)
     for problem, bound, size in zip(problems, bounds, sizes, strict=True):
         log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
-        try:
-            if is_expansion(bound):
-                prepared = bound.prepare(problem, log_factor, MOSTLY)
-            else:
-                prepared = bound.prepare(problem, log_factor)
-        except ValueError as error:  # of sizes, say: a bound of a user's own
-            who = describe(bound, problem.likelihood)
-            error.add_note(f"while {who} was prepared for the rows of {problem.name!r}")
-            raise
+        prepared = _prepare(problem, bound, log_factor)
         check_preparation(bound, problem, prepared, size, spec.fresh)
         if spec.exact:
             rates = prepared.constants[:, ROW.near]
@@ -94,7 +98,7 @@ def _tables(
             n_exact = max(n_exact, int(np.sum(np.isinf(rates))))
             if n_exact:
                 chosen = np.sort(np.argpartition(-rates, n_exact - 1)[:n_exact])
-            cast(Taylor, bound).exempt(prepared, chosen)
+            treat_exactly(prepared.constants, prepared.bright, chosen)
         expected = float(prepared.bright.sum(dtype=np.float64))
         known = prepared.statistics, expected, log_factor
         parts.append(TargetPart(problem.likelihood, bound, *known))
