@@ -93,11 +93,11 @@ class RowTable:
         for rows, x, arguments, y in iterate_rows(problem.design, problem.y, anchor.w, stride):
             eta = arguments[0]
             # Mean over the Laplace approximation of eta: Gauss-Hermite quadrature, three nodes.
-            reach = np.sqrt(3.0) * np.linalg.norm(x @ anchor.w_factor[:width], axis=1)
+            half_width = np.sqrt(3.0) * np.linalg.norm(x @ anchor.w_factor[:width], axis=1)
             tightness = bound.tightness(problem, rows, arguments, y)
             tight = bound.constants(tightness, y, np.zeros(len(eta)))
             middle = self._gap(eta, nuisances, tight)
-            pairs = [(eta - reach, nuisances, eta + reach, nuisances)]
+            pairs = [(eta - half_width, nuisances, eta + half_width, nuisances)]
             # As if nuisance parameters were independent of the predictors, and of each other.
             pairs += [(eta, nuisances - shift, eta, nuisances + shift) for shift in shifts]
             spread = np.zeros_like(middle)

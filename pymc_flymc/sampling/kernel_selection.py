@@ -130,30 +130,46 @@ class KernelSelection:
 
     def _try(self, candidate: Candidate, best: Candidate | None, left: Sequence[Candidate]) -> None:
         """Estimate a candidate's cost, given that of the best so far, and learn of those left."""
-        known = self.all_rows if best is None else min(best.cost, self.all_rows)
-        target, adaptation = candidate.built(), self.candidates.adaptation(candidate.spec)
-        limit = most_rows(self.problems, DRAWS * known)
+        best_cost = np.inf if best is None else best.cost
+        to_beat = min(best_cost, self.all_rows)
+        limit = most_rows(self.problems, DRAWS * to_beat)
         if candidate.spec is JOINT:
-            hopeless = max(self.all_rows, ROWS_AT_FAULT * candidate.least)
-            pilot = pilot_joint_moves(target, adaptation.brightness, self.others, limit, hopeless)
-            weighed, rows = pilot.weighed, pilot.rows
-            candidate.cost = weighed.autocorrelation_time * (self.each + rows)
-            candidate.time = joint_time(pilot)
-            if candidate.cost > hopeless:
-                # Rows, not parameters, make the weights vary: most of these rows must be exact.
-                for other in left:
-                    if other.spec.exact and other.rows > 0.5 * rows:
-                        other.rows = np.inf
-            if weighed.heavy_tails:
-                # Where proposals seldom come chains stay for long, and no number of draws is
-                # enough: what weights say of the cost is too little.
-                candidate.cost = np.inf
+            self._weigh_proposals(candidate, limit, left)
             return
         if candidate.spec.exact and self.found_gradients == np.inf:
             # What all rows cost is not known: just this says how many gradients that takes.
-            known = np.inf if best is None else best.cost
-        sampler = Sampler(target, adaptation, adaptation.brightness)
-        trial = pilot_chain(sampler, self.others, self.each, known, limit)
+            to_beat = best_cost
+        self._run_chain(candidate, to_beat, limit, left)
+
+    def _weigh_proposals(
+        self, candidate: Candidate, limit: float, left: Sequence[Candidate]
+    ) -> None:
+        """Estimate the cost of joint moves from the weights of independent proposals."""
+        adaptation = self.candidates.adaptation(candidate.spec)
+        hopeless = max(self.all_rows, ROWS_AT_FAULT * candidate.least)
+        pilot = pilot_joint_moves(
+            candidate.built(), adaptation.brightness, self.others, limit, hopeless
+        )
+        weighed, rows = pilot.weighed, pilot.rows
+        candidate.cost = weighed.autocorrelation_time * (self.each + rows)
+        candidate.time = joint_time(pilot)
+        if candidate.cost > hopeless:
+            # Rows, not parameters, make the weights vary: most of these rows must be exact.
+            for other in left:
+                if other.spec.exact and other.rows > 0.5 * rows:
+                    other.rows = np.inf
+        if weighed.heavy_tails:
+            # Where proposals seldom come chains stay for long, and no number of draws is enough:
+            # what weights say of the cost is too little.
+            candidate.cost = np.inf
+
+    def _run_chain(
+        self, candidate: Candidate, to_beat: float, limit: float, left: Sequence[Candidate]
+    ) -> None:
+        """Estimate a candidate's cost by a short chain, and what gradients cost those left."""
+        adaptation = self.candidates.adaptation(candidate.spec)
+        sampler = Sampler(candidate.built(), adaptation, adaptation.brightness)
+        trial = pilot_chain(sampler, self.others, self.each, to_beat, limit)
         candidate.cost = trial.cost if candidate.spec.gradients else WALKS * trial.cost
         candidate.time = chain_time(trial)
         if candidate.cost == np.inf:  # a chain that never moved says nothing of others

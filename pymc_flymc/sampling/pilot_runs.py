@@ -216,7 +216,7 @@ def pilot_chain(
     sampler: Sampler,
     others: np.ndarray,
     each: float,
-    known: float,
+    to_beat: float,
     limit: float,
 ) -> PilotRun:
     """Run a short chain, as long as it may pay and its cost stays below a limit.
@@ -229,9 +229,9 @@ def pilot_chain(
     sampler : Sampler
         Whose anchor stays where it is.
     others : ndarray, shape (F,)
-    each, known, limit : float
-        Cost of evaluating the density, of an effective draw by other means, and what the trial may
-        cost, in units of a row that is read.
+    each, to_beat, limit : float
+        Cost of evaluating the density, of an effective draw by other means, and what the pilot run
+        may cost, in units of a row that is read.
     """
     rng = np.random.default_rng(SEED)
     adaptation = sampler.adaptation
@@ -260,9 +260,9 @@ def pilot_chain(
         latest = slice(max(0, i + 1 - LATEST), i + 1)
         of_draw = costs, gradients, accept, seconds
         mean = [float(each[latest].mean()) for each in of_draw]
-        if (i >= EARLIEST and mean[0] > known) or costs.sum() > limit:
-            # Dearer than the known kernel even if each draw were independent, or too dear for a
-            # pilot run: as if every third draw were independent.
+        if (i >= EARLIEST and mean[0] > to_beat) or costs.sum() > limit:
+            # Dearer than other means even if each draw were independent, or too dear for a pilot
+            # run: as if every third draw were independent.
             stuck = _never_moved(draws[latest.start : i + 2])
             if stuck:
                 return nothing

@@ -22,8 +22,8 @@ def diagonal_geometry(geometry: Geometry) -> Geometry:
     d = len(geometry.centre)
     scale = np.empty(d)
     scale[geometry.dense] = np.linalg.norm(geometry.factor, axis=1)
-    reach = np.linalg.norm(geometry.coupling.T @ geometry.factor, axis=1)
-    scale[geometry.diagonal] = np.hypot(geometry.conditional_sds(), reach)
+    from_dense = np.linalg.norm(geometry.coupling.T @ geometry.factor, axis=1)
+    scale[geometry.diagonal] = np.hypot(geometry.conditional_sds(), from_dense)
     alone = geometry._replace(centre=np.zeros(d), stretch=geometry.stretch[:0])
     for direction, more in zip(geometry.directions, geometry.stretch, strict=True):
         scale = np.sqrt(scale**2 + ((1.0 + more) ** 2 - 1.0) * alone.spread(direction) ** 2)

@@ -89,16 +89,16 @@ class Anchors:
         if not target.subsamples or not self._pays(bright, 0.0):
             return None
         w = np.stack([target.coefficients(theta, chain.statistics) for theta in draws])
-        if not self._far(w, self.w if chain.anchor is None else chain.anchor.w):
+        if not self._keep_away(w, self.w if chain.anchor is None else chain.anchor.w):
             return None
         anchor = self._anchor(chain, draws.mean(axis=0), w.mean(axis=0))
         moved = self.target_at(anchor)
-        promised = sum(part.expected_bright for part in moved.parts)
-        if not self._pays(bright, promised):
+        expected = sum(part.expected_bright for part in moved.parts)
+        if not self._pays(bright, expected):
             return None
         log.info(
             f"a chain's anchor moves to the mean of {len(draws)} tuning draws: "
-            f"{count(promised)} rows bright, instead of {count(bright)}"
+            f"{count(expected)} rows bright, instead of {count(bright)}"
         )
         return anchor, moved
 
@@ -116,10 +116,10 @@ class Anchors:
         return finder.at(finder.at(theta).theta)
 
     @staticmethod
-    def _pays(bright: float, promised: float) -> bool:
-        return FEW_ROWS + promised < SHARE * (FEW_ROWS + bright)
+    def _pays(bright: float, expected: float) -> bool:
+        return FEW_ROWS + expected < SHARE * (FEW_ROWS + bright)
 
-    def _far(self, w: np.ndarray, touching: np.ndarray) -> bool:
+    def _keep_away(self, w: np.ndarray, touching: np.ndarray) -> bool:
         """Whether draws w, shape (n, P), are nearer to their mean than to where bounds touch.
 
         By the mean square of the predictors' distance over a sample of rows, to which gaps of
