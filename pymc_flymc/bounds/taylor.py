@@ -96,7 +96,7 @@ class Taylor(Expansion):
     their zeros, each has a :math:`c_n` of its own, and :math:`\kappa_n` is the largest third
     derivative along directions within these, over six.
 
-    Where there are effects of groups, moves given z take the form `TaylorInParts` of the second
+    Where there are effects of groups, conditional moves take the form `TaylorInParts` of the second
     order if it leaves fewer rows bright, and beyond 300 coefficients it is the only one.
 
     Parameters

@@ -30,7 +30,7 @@ WIDER, RANGES = 5.0 / 3.0, 4
 
 
 class TaylorInParts(Expansion):
-    r"""What `Taylor` is for effects of groups, in moves given z: a radius for each part of a row.
+    r"""What `Taylor` is for effects of groups, in conditional moves: each part has a radius.
 
     A row's distance from the anchor is a sum over its parts, the dense columns and each effect,
     :math:`u = \sum_i a_i`, see `Parts`. For positive weights with :math:`\sum_i p_i = 1`, convexity

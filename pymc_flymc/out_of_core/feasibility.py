@@ -87,7 +87,7 @@ def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: 
     if brightness is not None or kernel not in ("auto", "joint"):
         asked = "brightness=" if brightness is not None else f"kernel={kernel!r}"
         raise ValueError(
-            f"{asked} is for rows in memory: moves given brightness and trajectories read rows at "
+            f"{asked} is for rows in memory: conditional moves and trajectories read rows at "
             "each step. Rows given by data= are sampled by joint moves, kernel='joint'"
         )
     if proposal not in ("auto", "independent"):

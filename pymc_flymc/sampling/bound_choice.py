@@ -73,7 +73,7 @@ def joint_moves_read(problem: Problem, part: TargetPart, rows: float) -> str:
 
 
 def bright_rows_read(problem: Problem, part: TargetPart) -> str:
-    """Say what moves given z read, for the log."""
+    """Say what conditional moves read, for the log."""
     return (
         f"moves read the bright rows, {count(part.expected_bright)} of {problem.design.n_rows:,} "
         f"of {problem.name!r} ({part.bound.name} bound)"
@@ -93,7 +93,7 @@ def valid_bounds(problem: Problem) -> list[Bound]:
 
 
 def forms(bound: Bound, problem: Problem) -> list[Bound]:
-    """Return the forms that a bound takes for a design: `Taylor` has one for moves given z.
+    """Return the forms that a bound takes for a design: `Taylor` has one for conditional moves.
 
     With more effects of groups than one radius serves, that form is the only one.
     """

@@ -102,7 +102,7 @@ class Candidates:
         bright = sum(estimate_rows(*pair) for pair in pairs)
         n_parameters = len(self.problems[0].anchor.theta)
         # Each bright row holds the parameters where they are, with about twice the precision that
-        # the posterior has in its direction: many of them hold back whatever moves given z.
+        # the posterior has in its direction: many of them hold back whatever is updated given z.
         held_back = max(1.0, bright / n_parameters)
         walk = CONDITIONAL_TRANSITIONS * n_parameters * (self.each + 2.0 * bright) * held_back
         return [

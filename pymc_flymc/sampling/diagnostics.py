@@ -158,8 +158,8 @@ class ChainDiagnostics:
         return (
             f"Firefly: the weights of a chain's joint proposals vary too much (Pareto k = "
             f"{index:.2f}, above {LARGEST_TAIL_INDEX}): the posterior has heavier tails than what "
-            "proposals are drawn from, and the chain may stay in them for long. Take moves given "
-            "the brightness: FireflyHMC() or FireflyMH(kernel='metropolis')."
+            "proposals are drawn from, and the chain may stay in them for long. Take conditional "
+            "moves: FireflyHMC() or FireflyMH(kernel='metropolis')."
         )
 
     def _edge(self) -> str | None:

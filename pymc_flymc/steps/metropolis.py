@@ -54,7 +54,7 @@ class FireflyMH(FireflyStep):
         independent draws from the Laplace
         approximation (joint moves only), or a mixture learnt in tuning. "isotropic" is the paper's
         random walk, with one step size for all parameters on the unconstrained scale: whatever is
-        known of the posterior's shape is left out (moves given brightness only).
+        known of the posterior's shape is left out (conditional moves only).
     kernel : {"auto", "joint", "surrogate", "metropolis", "hamiltonian", "local"}
         How parameters move: independent proposals with their brightness; trajectories through a
         surrogate of the posterior, which read few rows or none, with fresh brightness at their

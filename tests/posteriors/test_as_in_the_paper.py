@@ -47,7 +47,7 @@ def test_isotropic_proposals_by_quadrature(logistic, kind):
 
 
 def test_joint_moves_are_not_isotropic(logistic):
-    with pytest.raises(ValueError, match="proposal='isotropic' is for moves given the brightness"):
+    with pytest.raises(ValueError, match="proposal='isotropic' is for conditional moves"):
         step_of(logistic[0], bound=Taylor(), proposal="isotropic")
 
 

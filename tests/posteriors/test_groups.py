@@ -127,7 +127,7 @@ def test_local_sweeps_by_quadrature(centred):
 def test_a_radius_for_each_part_by_quadrature(family, many, request):
     """The Taylor bound of effects, for few rows: under a Poisson likelihood many are bright.
 
-    In a funnel moves given z are slow under this bound: gaps grow with the cube of the distance.
+    In a funnel conditional moves are slow under this bound, whose gaps grow with cubed distances.
     """
     if many:
         request.getfixturevalue("structured")

@@ -65,7 +65,7 @@ class MetropolisAdaptation(Adaptation):
         mixtures = _JOINT if joint else _CONDITIONAL
         if joint and proposal == "isotropic":
             raise ValueError(
-                "proposal='isotropic' is for moves given the brightness, and not for joint ones, "
+                "proposal='isotropic' is for conditional moves, and not for joint ones, "
                 "which bound=Taylor() makes"
             )
         if proposal not in mixtures:
