@@ -104,7 +104,7 @@ def searches(monkeypatch):
     class _Found(Exception):
         pass
 
-    monkeypatch.setattr(pymc_flymc.steps.metropolis, "choose_target", record)
+    monkeypatch.setattr(pymc_flymc.steps.metropolis, "choose_sampler", record)
 
     def search(model, **settings):
         with model, pytest.raises(_Found):

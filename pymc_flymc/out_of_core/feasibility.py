@@ -13,11 +13,12 @@ from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.out_of_core.chain import BatchChain
 from pymc_flymc.out_of_core.proposals import BATCH, draw_v, log_proposal_density
-from pymc_flymc.out_of_core.target import BatchTarget, build_target
+from pymc_flymc.out_of_core.target import build_target
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import count, doing, log
 from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.pilot_runs import SEED, Independence, weigh_approximation
+from pymc_flymc.sampling.sampler import Sampler
 
 __all__ = ["BatchAdaptation", "check_out_of_core", "choose_batches"]
 
@@ -47,9 +48,7 @@ class BatchAdaptation(Adaptation):
         return {}
 
 
-def choose_batches(
-    graph: DensityGraph, problem: Problem, asked: BoundSetting
-) -> tuple[BatchTarget, Adaptation]:
+def choose_batches(graph: DensityGraph, problem: Problem, asked: BoundSetting) -> Sampler:
     """Prepare batches of independent proposals, and see whether they sample the posterior.
 
     Raises
@@ -74,7 +73,8 @@ def choose_batches(
         f"{problem.name!r} each ({bound.name} bound), {BATCH:,} proposals at a time; a draw is "
         f"worth {1.0 / weighed.autocorrelation_time:.2f} independent ones, by trial"
     )
-    return target, BatchAdaptation()
+    adaptation = BatchAdaptation()
+    return Sampler(target, adaptation, adaptation.brightness)
 
 
 def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: str) -> None:

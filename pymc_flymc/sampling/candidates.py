@@ -10,15 +10,15 @@ import numpy as np
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.bounds import Bound, ExpansionBound, Problem
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE, Adaptation
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE
 from pymc_flymc.sampling.adaptation.surrogate import REPEATS
 from pymc_flymc.sampling.bound_choice import estimate_rows, tightest, valid_bounds
 from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost
 from pymc_flymc.sampling.pilot_runs import pilot_approximation
+from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.time_estimates import PilotTime
 from pymc_flymc.target.building import build_target
 from pymc_flymc.target.kernel_spec import KernelSpec
-from pymc_flymc.target.target import Target
 
 __all__ = ["Candidate", "Candidates"]
 
@@ -39,7 +39,7 @@ class Candidate:
     spec : KernelSpec
     what : str
     build : callable
-        Builds their target.
+        Returns its `Sampler`, with default settings.
     rows : float
         Cost of an effective draw, in rows, if all goes well, but for gradients.
     gradient, gradients : float
@@ -50,24 +50,24 @@ class Candidate:
 
     spec: KernelSpec
     what: str
-    build: Callable[[], Target]
+    build: Callable[[], Sampler]
     rows: float = 0.0
     gradient: float = 0.0
     gradients: float = 0.0
     cost: float = np.inf
     time: PilotTime | None = None
-    target: Target | None = None
+    sampler: Sampler | None = None
 
     @property
     def least(self) -> float:
         """Cost of an effective draw, in rows, if all goes well."""
         return self.rows + self.gradients * self.gradient
 
-    def built(self) -> Target:
-        """Return the target, built once."""
-        if self.target is None:
-            self.target = self.build()
-        return self.target
+    def built(self) -> Sampler:
+        """Return the sampler, built once."""
+        if self.sampler is None:
+            self.sampler = self.build()
+        return self.sampler
 
 
 class Candidates:
@@ -150,12 +150,9 @@ class Candidates:
             )
         return found
 
-    def adaptation(self, spec: KernelSpec) -> Adaptation:
-        """Return what a kernel learns, with default settings."""
-        adaptation: Adaptation = spec.adaptation(self.problems[0].anchor.geometry, "auto")
-        return adaptation
-
-    def build(self, bounds: Sequence[Bound], spec: KernelSpec, n_exact: int = 0) -> Target:
-        """Build the target of a kernel under bounds, one for each likelihood."""
-        settings = self.adaptation(spec).brightness, len(self.others), spec, n_exact
-        return build_target(self.graph, self.problems, bounds, *settings)
+    def build(self, bounds: Sequence[Bound], spec: KernelSpec, n_exact: int = 0) -> Sampler:
+        """Build what samples by a kernel under bounds, one for each likelihood."""
+        adaptation = spec.adaptation(self.problems[0].anchor.geometry, "auto")
+        settings = adaptation.brightness, len(self.others), spec, n_exact
+        target = build_target(self.graph, self.problems, bounds, *settings)
+        return Sampler(target, adaptation, adaptation.brightness)

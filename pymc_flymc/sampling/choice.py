@@ -37,7 +37,7 @@ from pymc_flymc.target.building import build_target
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["check_settings", "choose_target", "target_given_z"]
+__all__ = ["check_settings", "choose_sampler", "sampler_given_z"]
 
 #: What asks for joint moves, in messages.
 ASKED = "kernel={!r}", "proposal='independent'"
@@ -89,7 +89,7 @@ def _check_resampling(bound: object, resampling: Resampling | None) -> None:
         )
 
 
-def choose_target(
+def choose_sampler(
     graph: DensityGraph,
     problems: Sequence[Problem],
     bound: BoundSetting,
@@ -98,8 +98,8 @@ def choose_target(
     kernel: str,
     transitions: int | None,
     others: np.ndarray,
-) -> tuple[Target, Adaptation]:
-    """Build the target with the bound and kernel asked for, or else with those that promise most.
+) -> Sampler:
+    """Return what samples by the bound and kernel asked for, or else by those that cost least.
 
     The settings are those that `check_settings` lets pass. What sampling takes is logged.
 
@@ -119,13 +119,14 @@ def choose_target(
         if adaptation.spec.exact and is_expansion(taylor):
             return selection.surrogate(taylor)
         target = _joint_target(graph, problems, taylor, adaptation, len(others))
-        say_time(problems, Sampler(target, adaptation, adaptation.brightness, transitions), others)
-        return target, adaptation
+        sampler = Sampler(target, adaptation, adaptation.brightness, transitions)
+        say_time(problems, sampler, others)
+        return sampler
     settings = bound, resampling, adaptation, transitions
-    return target_given_z(graph, problems, *settings, others), adaptation
+    return sampler_given_z(graph, problems, *settings, others)
 
 
-def target_given_z(
+def sampler_given_z(
     graph: DensityGraph,
     problems: Sequence[Problem],
     bound: BoundSetting,
@@ -133,13 +134,13 @@ def target_given_z(
     adaptation: Adaptation,
     transitions: int | None,
     others: np.ndarray,
-) -> Target:
-    """Build the target of a kernel that was asked for, and log what sampling takes."""
+) -> Sampler:
+    """Return what samples by a kernel given z that was asked for, and log what sampling takes."""
     build = local_target if adaptation.spec.local else conditional_target
     target = build(graph, problems, bound, resampling, adaptation, len(others))
     sampler = Sampler(target, adaptation, resampling or adaptation.brightness, transitions)
     say_time(problems, sampler, others)
-    return target
+    return sampler
 
 
 def _joint_bound(

@@ -9,7 +9,7 @@ import numpy as np
 from pymc_flymc.bounds import AllRows, ExpansionBound, Problem
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import count, log
-from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, SURROGATE, Adaptation
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT
 from pymc_flymc.sampling.bound_choice import (
     bright_rows_read,
     estimate_kept,
@@ -22,7 +22,6 @@ from pymc_flymc.sampling.costs import GRADIENT, row_seconds
 from pymc_flymc.sampling.pilot_runs import most_rows, pilot_chain, pilot_joint_moves
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_verdict
-from pymc_flymc.target.target import Target
 
 __all__ = ["KernelSelection"]
 
@@ -83,8 +82,8 @@ class KernelSelection:
         gradients = self.found_gradients if found else self.least_gradients
         return gradients * (self.n_rows + GRADIENT * self.each)
 
-    def best(self) -> tuple[Target, Adaptation]:
-        """Return the target and the adaptation of the best kernel."""
+    def best(self) -> Sampler:
+        """Return what samples by the best kernel."""
         taylor = joint_bound(self.problems)
         candidates = self.candidates.given_z()
         if taylor is not None:
@@ -106,15 +105,15 @@ class KernelSelection:
             better = best is None or candidate.cost < best.cost
             best, loser = (candidate, best) if better else (best, candidate)
             if loser is not None:
-                loser.target = None
+                loser.sampler = None
         if best is None or best.cost - self.all_rows > self.worthwhile:
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
         times = ", ".join(others)
         self._say(best, f"by trial an effective draw takes the time of so many rows: {times}")
-        return best.built(), self.candidates.adaptation(best.spec)
+        return best.built()
 
-    def surrogate(self, taylor: ExpansionBound) -> tuple[Target, Adaptation]:
+    def surrogate(self, taylor: ExpansionBound) -> Sampler:
         """Return the best of surrogate moves."""
         rows = estimate_rows(taylor, self.problems[0])
         kept = estimate_kept(taylor, self.problems[0])
@@ -126,7 +125,7 @@ class KernelSelection:
                 self._try(candidate, best, [])
                 best = min(best, candidate, key=lambda each: each.cost)
         self._say(best, "by trial")
-        return best.built(), self.candidates.adaptation(SURROGATE)
+        return best.built()
 
     def _try(self, candidate: Candidate, best: Candidate | None, left: Sequence[Candidate]) -> None:
         """Estimate a candidate's cost, given that of the best so far, and learn of those left."""
@@ -145,11 +144,8 @@ class KernelSelection:
         self, candidate: Candidate, limit: float, left: Sequence[Candidate]
     ) -> None:
         """Estimate the cost of joint moves from the weights of independent proposals."""
-        adaptation = self.candidates.adaptation(candidate.spec)
-        hopeless = max(self.all_rows, ROWS_AT_FAULT * candidate.least)
-        pilot = pilot_joint_moves(
-            candidate.built(), adaptation.brightness, self.others, limit, hopeless
-        )
+        sampler, hopeless = candidate.built(), max(self.all_rows, ROWS_AT_FAULT * candidate.least)
+        pilot = pilot_joint_moves(sampler.target, sampler.brightness, self.others, limit, hopeless)
         weighed, rows = pilot.weighed, pilot.rows
         candidate.cost = weighed.autocorrelation_time * (self.each + rows)
         candidate.time = joint_time(pilot)
@@ -167,9 +163,7 @@ class KernelSelection:
         self, candidate: Candidate, to_beat: float, limit: float, left: Sequence[Candidate]
     ) -> None:
         """Estimate a candidate's cost by a short chain, and what gradients cost those left."""
-        adaptation = self.candidates.adaptation(candidate.spec)
-        sampler = Sampler(candidate.built(), adaptation, adaptation.brightness)
-        trial = pilot_chain(sampler, self.others, self.each, to_beat, limit)
+        trial = pilot_chain(candidate.built(), self.others, self.each, to_beat, limit)
         candidate.cost = trial.cost if candidate.spec.gradients else WALKS * trial.cost
         candidate.time = chain_time(trial)
         if candidate.cost == np.inf:  # a chain that never moved says nothing of others
@@ -189,16 +183,17 @@ class KernelSelection:
                 if other.gradients > 0.0:
                     other.gradients = max(other.gradients, FEWER * gradients)
 
-    def _with_all_rows(self) -> tuple[Target, Adaptation]:
-        target = self.candidates.build([AllRows()] * len(self.problems), HAMILTONIAN)
+    def _with_all_rows(self) -> Sampler:
+        sampler = self.candidates.build([AllRows()] * len(self.problems), HAMILTONIAN)
         log.info(
             f"all {self.n_rows:,} rows are read in every step, for no subset pays: this is at "
             "best some ten times as fast as pm.sample()"
         )
-        return target, self.candidates.adaptation(HAMILTONIAN)
+        return sampler
 
     def _say(self, best: Candidate, why: str) -> None:
-        target = best.built()
+        sampler = best.built()
+        target = sampler.target
         (problem, *_), (part, *_) = self.problems, target.parts
         if best.spec is JOINT:
             log.info(f"{joint_moves_read(problem, part, part.expected_bright)}; {why}")
@@ -211,6 +206,4 @@ class KernelSelection:
             for problem, part in zip(self.problems, target.parts, strict=True):
                 moves = "conditional" + " Hamiltonian" * best.spec.gradients
                 log.info(f"{moves} {bright_rows_read(problem, part)}; {why}")
-        adaptation = self.candidates.adaptation(best.spec)
-        sampler = Sampler(target, adaptation, adaptation.brightness)
         say_verdict(best.time, self.problems, sampler, self.others, self.found_gradients)

@@ -14,12 +14,12 @@ from pymc.util import RandomGenerator
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.sampling.adaptation import Adaptation, HamiltonianAdaptation
-from pymc_flymc.sampling.choice import target_given_z
+from pymc_flymc.sampling.adaptation import HamiltonianAdaptation
+from pymc_flymc.sampling.choice import sampler_given_z
+from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.settings import check, check_choice, is_number
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.resampling import Resampling
-from pymc_flymc.target.target import Target
 
 __all__ = ["FireflyHMC", "FireflyMALA"]
 
@@ -126,7 +126,7 @@ class FireflyHMC(FireflyStep):
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> tuple[Target, Adaptation]:
+    ) -> Sampler:
         n_diagonal = len(problems[0].anchor.geometry.diagonal)
         if self._metric == "dense" and n_diagonal:
             raise ValueError(
@@ -137,7 +137,7 @@ class FireflyHMC(FireflyStep):
             self._length, self._target_accept, self._metric, n_diagonal > 0
         )
         settings = self._bound_setting, self._brightness, adaptation, self._transitions
-        return target_given_z(graph, problems, *settings, others), adaptation
+        return sampler_given_z(graph, problems, *settings, others)
 
 
 class FireflyMALA(FireflyHMC):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pymc.blocking import PointType
@@ -14,14 +14,10 @@ from pymc.util import RandomGenerator
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.sampling.adaptation import Adaptation
-from pymc_flymc.sampling.choice import check_settings, choose_target
+from pymc_flymc.sampling.choice import check_settings, choose_sampler
+from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.resampling import Resampling
-from pymc_flymc.target.target import Target
-
-if TYPE_CHECKING:
-    from pymc_flymc.out_of_core.target import BatchTarget
 
 __all__ = ["FireflyMH"]
 
@@ -186,10 +182,10 @@ class FireflyMH(FireflyStep):
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> tuple[Target | BatchTarget, Adaptation]:
+    ) -> Sampler:
         if self._source is not None:
             from pymc_flymc.out_of_core.feasibility import choose_batches
 
             return choose_batches(graph, problems[0], self._bound_setting)
         settings = self._bound_setting, *self._settings, self._transitions
-        return choose_target(graph, problems, *settings, others)
+        return choose_sampler(graph, problems, *settings, others)

@@ -14,12 +14,12 @@ from pymc.util import RandomGenerator
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.sampling.adaptation import Adaptation, SliceAdaptation
-from pymc_flymc.sampling.choice import target_given_z
+from pymc_flymc.sampling.adaptation import SliceAdaptation
+from pymc_flymc.sampling.choice import sampler_given_z
+from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.settings import check_choice
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.resampling import Resampling
-from pymc_flymc.target.target import Target
 
 __all__ = ["FireflySlice"]
 
@@ -98,7 +98,7 @@ class FireflySlice(FireflyStep):
 
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> tuple[Target, Adaptation]:
+    ) -> Sampler:
         adaptation = SliceAdaptation(self._direction)
         settings = self._bound_setting, self._brightness, adaptation, self._transitions
-        return target_given_z(graph, problems, *settings, others), adaptation
+        return sampler_given_z(graph, problems, *settings, others)

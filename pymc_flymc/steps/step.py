@@ -6,6 +6,7 @@ import functools
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -130,20 +131,21 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta, self._scales = reading.theta, reading.graph.scales.scale
-        target, adaptation = self._choose(reading.graph, reading.problems, reading.others)
+        sampler = self._choose(reading.graph, reading.problems, reading.others)
+        target = sampler.target
         for problem, part in zip(reading.problems, target.parts, strict=True):
             check_first_use(problem, part.bound)
-        brightness, anchors = self._brightness or adaptation.brightness, None
+        anchors = None
         if isinstance(target, Target):  # anchors move in memory only: each takes a pass
             check_compiled(target, reading.problems, reading.others)
-            anchors = Anchors.of(target, reading.problems, self._layout, brightness)
+            anchors = Anchors.of(target, reading.problems, self._layout, sampler.brightness)
             names, others = [problem.name for problem in reading.problems], reading.others
             seconds = functools.partial(target.seconds, others)
             warn_of_full_passes(reading.full_passes, names, seconds)
             for line in advice_on_columns(target, reading.problems, reading.graph, self._layout):
                 log.info(line)
-        self.sampler = Sampler(target, adaptation, brightness, self._transitions, anchors)
-        keep_run(self._checkpoint, reading.problems[0].anchor, target, adaptation)
+        self.sampler = replace(sampler, transitions=self._transitions, anchors=anchors)
+        keep_run(self._checkpoint, reading.problems[0].anchor, target, sampler.adaptation)
         self._fingerprint, self.data = fingerprint, fingerprint.digest
 
     def _refresh(self, in_place: bool) -> None:
@@ -182,8 +184,8 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
     @abstractmethod
     def _choose(
         self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> tuple[Target | BatchTarget, Adaptation]:
-        """Build the target, with the bound asked for or good ones, and say how it is sampled."""
+    ) -> Sampler:
+        """Return what samples, by the bound asked for or a good one."""
 
     @property
     def target(self) -> Target | BatchTarget:

@@ -12,6 +12,7 @@ from pymc_flymc.sampling import candidates
 from pymc_flymc.sampling import kernel_selection as selections
 from pymc_flymc.sampling.kernel_selection import KernelSelection
 from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun
+from pymc_flymc.sampling.sampler import Sampler
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import drive, logistic_step
@@ -83,7 +84,7 @@ def selection(monkeypatch):
         found.append(KernelSelection(graph, problems, np.empty(0)))
         raise StopIteration
 
-    monkeypatch.setattr(pymc_flymc.steps.metropolis, "choose_target", record)
+    monkeypatch.setattr(pymc_flymc.steps.metropolis, "choose_sampler", record)
     with logistic_model(*logistic_rows(4000, 3)), pytest.raises(StopIteration):
         FireflyMH()
     return found[0]
@@ -110,7 +111,7 @@ def test_surrogates_are_tried_where_they_can_help(selection, monkeypatch, fault)
         selections, "pilot_joint_moves", lambda *_: JointPilot(Independence(time, False), rows)
     )
     joint = selection.candidates.joint(Taylor(), rows)
-    joint.target = object()
+    joint.sampler = Sampler(object(), None, None)
     left = selection.candidates.surrogates(rows, 0, Taylor())
     before = [each.rows for each in left]
     assert before[0] == rows and before[-1] == 0.0
@@ -168,7 +169,7 @@ def test_a_stuck_surrogate_does_not_make_all_rows_cheap(selection, monkeypatch):
     stuck = PilotRun(1e6, 100.0, 0.0, True)
     monkeypatch.setattr(selections, "pilot_chain", lambda *_: stuck)
     candidate = selection.candidates.surrogates(50.0, 0, Taylor())[0]
-    candidate.target = object()
+    candidate.sampler = object()
     before = selection.all_rows
     selection._try(candidate, None, [])
     assert selection.all_rows == before

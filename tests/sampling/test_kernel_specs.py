@@ -11,6 +11,7 @@ from pymc_flymc.kernels import metropolis
 from pymc_flymc.sampling.adaptation import KERNELS, MetropolisAdaptation, spec_of
 from pymc_flymc.sampling.adaptation.base import plan_given_z
 from pymc_flymc.sampling.bound_choice import conditional_target
+from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.kernel_spec import KernelSpec
 
@@ -37,7 +38,8 @@ class FireflyWalk(FireflyStep):
     def _choose(self, graph, problems, others):
         adaptation = WalkAdaptation()
         settings = self._bound_setting, None, adaptation, len(others)
-        return conditional_target(graph, problems, *settings), adaptation
+        target = conditional_target(graph, problems, *settings)
+        return Sampler(target, adaptation, adaptation.brightness)
 
 
 def test_a_kernel_of_ones_own():
