@@ -19,15 +19,15 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.reading.row_counts import COUNT_RULES
-from pymc_flymc.reading.row_rules import (
+from pymc_flymc.reading.row_kinds import (
     NUMBER,
-    RULES,
     DependentError,
     Kind,
     RowAxis,
     RowCount,
     StatisticError,
 )
+from pymc_flymc.reading.row_rules import RULES
 
 __all__ = ["check_rows_alone"]
 

@@ -14,8 +14,7 @@ from pytensor.tensor.shape import Reshape, Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
 
 from pymc_flymc.graphs.tools import evaluate
-from pymc_flymc.reading.row_rules import (
-    COPIES,
+from pymc_flymc.reading.row_kinds import (
     COUNT,
     NUMBER,
     Kind,
@@ -23,12 +22,8 @@ from pymc_flymc.reading.row_rules import (
     RowCount,
     Rules,
     StatisticError,
-    alloc,
-    index_of,
-    random,
-    reshape,
-    same,
 )
+from pymc_flymc.reading.row_rules import COPIES, alloc, index_of, random, reshape, same
 
 __all__ = ["COUNT_RULES"]
 

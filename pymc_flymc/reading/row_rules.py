@@ -1,19 +1,17 @@
 """What each operation does with the axis of rows: where its result has it, if each row stays alone.
 
 Rules take a node and the kinds of its inputs, and return the kind of its outputs. Most of them say
-how axes of inputs meet axes of the output, and `_meet` does the rest.
+how axes of inputs meet axes of the output, and `meet` does the rest.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from pytensor.compile.ops import DeepCopyOp, ViewOp
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph.basic import Apply
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar import basic as ps
 from pytensor.tensor.basic import (
@@ -37,57 +35,22 @@ from pytensor.tensor.subtensor import (
     indices_from_subtensor,
 )
 
+from pymc_flymc.reading.row_kinds import (
+    COUNT,
+    NUMBER,
+    DependentError,
+    Kind,
+    RowAxis,
+    RowCount,
+    Rules,
+    StatisticError,
+    meet,
+)
 
-@dataclass(frozen=True)
-class RowAxis:
-    """A tensor with one slice for each row, which depends on this row alone, along an axis."""
-
-    axis: int
-
-
-@dataclass(frozen=True)
-class RowCount:
-    """A vector, or a scalar, of integers: the number of rows stands at some places.
-
-    Graphs need it to say how long an axis of rows is, and for nothing else.
-    """
-
-    places: frozenset[int]
+__all__ = ["COPIES", "RULES", "alloc", "index_of", "random", "reshape", "same"]
 
 
-#: What a variable is; None if it has nothing to do with the rows.
-Kind = RowAxis | RowCount | None
-#: The number of rows itself.
-COUNT = RowCount(frozenset([0]))
-NUMBER = "the number of rows, as a number"
 _REORDERED = "some rows taken out of all, or in another order"
-
-
-class DependentError(Exception):
-    """What rows do to each other; the message completes "it contains ..."."""
-
-
-class StatisticError(DependentError):
-    """A number that is made of all rows, or is how many there are."""
-
-
-def _meet(
-    node: Apply, inputs: Sequence[Variable], own: Sequence[Kind], shifts: Sequence[int]
-) -> int:
-    """Return the output's axis of rows, axis k of an input being axis k plus a shift of the output.
-
-    Refuses rows along different axes, and other arrays with something for each row.
-    """
-    axes = {k.axis + shift for k, shift in zip(own, shifts, strict=True) if isinstance(k, RowAxis)}
-    if len(axes) != 1:
-        raise DependentError(f"{node.op} of rows along different axes")
-    (axis,) = axes
-    for v, kind, shift in zip(inputs, own, shifts, strict=True):
-        if kind is None and axis >= shift and not v.type.broadcastable[axis - shift]:
-            named = [repr(u.name) for u in ancestors([v]) if u.owner is None and u.name]
-            what = ", ".join(named[:3]) or "an array of numbers"
-            raise DependentError(f"a value for each row ({what}) that no container of data= holds")
-    return axis
 
 
 def same(node: Apply, own: Sequence[Any]) -> Kind:
@@ -96,7 +59,7 @@ def same(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 def _elemwise(node: Apply, own: Sequence[Any]) -> Kind:
-    return RowAxis(_meet(node, node.inputs, own, [0] * len(own)))
+    return RowAxis(meet(node, node.inputs, own, [0] * len(own)))
 
 
 def random(node: Apply, own: Sequence[Any]) -> Kind:
@@ -207,7 +170,7 @@ def _lookup(node: Apply, own: Sequence[Any]) -> Kind:
         used = [index[i] for i in arrays]
         shifts = [n_new - v.type.ndim for v in used]
         place = 0 if apart else _n_slices(index[: arrays[0]])
-        return RowAxis(place + _meet(node, used, [kinds.get(v) for v in used], shifts))
+        return RowAxis(place + meet(node, used, [kinds.get(v) for v in used], shifts))
     if index[source.axis] != slice(None):
         raise DependentError(f"{_REORDERED} ({node.op})")
     in_front = n_new if apart or arrays[0] < source.axis else 0
@@ -223,11 +186,11 @@ def _set(node: Apply, own: Sequence[Any]) -> Kind:
         raise DependentError(f"some rows changed and others not ({node.op})")
     behind = _n_slices(index[base.axis :])
     shift = base.axis - (node.inputs[1].type.ndim - behind)
-    return RowAxis(_meet(node, node.inputs[:2], own[:2], [0, shift]))
+    return RowAxis(meet(node, node.inputs[:2], own[:2], [0, shift]))
 
 
 def _join(node: Apply, own: Sequence[Any]) -> Kind:
-    axis = _meet(node, node.inputs, own, [0] * len(own))
+    axis = meet(node, node.inputs, own, [0] * len(own))
     if axis == node.op.axis % node.outputs[0].type.ndim:
         raise DependentError(f"rows joined one after the other ({node.op})")
     if None in own:
@@ -242,7 +205,7 @@ def alloc(node: Apply, own: Sequence[Any]) -> Kind:
         raise StatisticError(NUMBER)
     long = [RowAxis(i) for i, kind in enumerate(lengths) if kind is not None]
     shifts = [len(lengths) - node.inputs[0].type.ndim, *[0] * len(long)]
-    return RowAxis(_meet(node, node.inputs[: len(shifts)], [value, *long], shifts))
+    return RowAxis(meet(node, node.inputs[: len(shifts)], [value, *long], shifts))
 
 
 def reshape(node: Apply, own: Sequence[Any]) -> Kind:
@@ -285,7 +248,6 @@ def _shape_i(node: Apply, own: Sequence[Any]) -> Kind:
     return COUNT if own[0].axis == node.op.i else None
 
 
-Rules = tuple[tuple[Any, Callable[[Apply, Sequence[Any]], Kind]], ...]
 COPIES = (ViewOp, DeepCopyOp, SpecifyShape, TensorFromScalar, ScalarFromTensor, CheckAndRaise)
 #: Of operations on rows, and on other things.
 RULES: Rules = (
