@@ -81,7 +81,7 @@ def test_healthy_runs_have_no_advice(changed):
 
 stuck = np.ones((CHAINS, DRAWS), bool)
 stuck[1, 100:300] = False
-# Pareto's law with k = 1.2.
+# Pareto's distribution with k = 1.2.
 heavy = 1.2 * np.random.default_rng(1).standard_exponential((CHAINS, DRAWS))
 
 

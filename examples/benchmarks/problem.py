@@ -122,11 +122,11 @@ class Problem:
                 sigma = pm.HalfNormal("sigma", 2)
                 pm.Normal("y", mu=self.X @ beta, sigma=sigma, observed=self.y)
             elif self.likelihood == "durations":
-                law = pm.Weibull.dist(SHAPE, pm.math.exp(self.X @ beta))
-                pm.Censored("y", law, lower=None, upper=END, observed=self.y)
+                distribution = pm.Weibull.dist(SHAPE, pm.math.exp(self.X @ beta))
+                pm.Censored("y", distribution, lower=None, upper=END, observed=self.y)
             elif self.likelihood == "weibull":
-                law = pm.Weibull.dist(pm.HalfNormal("k", 2), pm.math.exp(self.X @ beta))
-                pm.Censored("y", law, lower=None, upper=END, observed=self.y)
+                distribution = pm.Weibull.dist(pm.HalfNormal("k", 2), pm.math.exp(self.X @ beta))
+                pm.Censored("y", distribution, lower=None, upper=END, observed=self.y)
             elif self.likelihood == "gamma":
                 k = pm.HalfNormal("k", 2)
                 pm.Gamma("y", alpha=k, beta=k / pm.math.exp(self.X @ beta), observed=self.y)
@@ -228,9 +228,11 @@ def synthetic(
     elif likelihood.startswith("hurdle"):
         mu = np.exp(eta)
         plain = likelihood == "hurdle"
-        law = stats.poisson(mu) if plain else stats.nbinom(ALPHA, ALPHA / (ALPHA + mu))
+        distribution = stats.poisson(mu) if plain else stats.nbinom(ALPHA, ALPHA / (ALPHA + mu))
         # Counts above zero are quantiles above those of zero.
-        y = law.isf(law.sf(0) * rng.random(n_rows)).astype(int) * (rng.random(n_rows) < PSI)
+        y = distribution.isf(distribution.sf(0) * rng.random(n_rows)).astype(int) * (
+            rng.random(n_rows) < PSI
+        )
     elif likelihood in ("beta", "beta-binomial"):
         mean = 1 / (1 + np.exp(-eta))
         # A share so near to one that it is rounded to it has no density.

@@ -63,15 +63,15 @@ class Tangent(TightenedBound):
     xi : float, optional
         The residual, in units of sigma, at which the bound touches every row's likelihood, at the
         nuisance parameters of the anchor. By default the bound is tuned row by row, as said above.
-        ``xi=0`` is the paper's untuned bound; under Laplace noise, which has a kink there, xi must
-        be positive.
+        ``xi=0`` is the paper's untuned bound; under Laplace noise, not smooth there, it must be
+        positive.
     slack : float, default 4
         As in `JaakkolaJordan`.
 
     Raises
     ------
     ValueError
-        If `xi` or `slack` is negative or not finite, or `xi` is zero where a likelihood has kinks.
+        If `xi` or `slack` is negative or not finite, or `xi` is zero under Laplace noise.
 
     See Also
     --------
@@ -117,7 +117,7 @@ class Tangent(TightenedBound):
             if self.xi == 0 and isinstance(family, SmoothedLikelihood):
                 name = family.name
                 raise ValueError(
-                    f"Tangent: xi must be positive under {name} noise, which has kinks"
+                    f"Tangent: xi must be positive under {name} noise, which is not smooth at zero"
                 )
             return family.tangent(np.full(len(y), self.xi**2), nuisances)
         design, factor = problem.design, problem.own.w_factor

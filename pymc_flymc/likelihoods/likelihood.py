@@ -263,7 +263,7 @@ class JointlySmoothLikelihood(Likelihood, Protocol):
 
 @runtime_checkable
 class SmoothedLikelihood(Likelihood, Protocol):
-    """A likelihood with kinks, which the anchor search rounds off."""
+    """A likelihood that is not smooth everywhere: the search for the mode smooths it."""
 
     def smoothed(
         self, arguments: Sequence[TensorVariable], y: TensorVariable, rounding: TensorVariable

@@ -229,9 +229,9 @@ class AsymmetricLaplace(LocationScale):
     def smoothed(
         self, arguments: Sequence[TensorVariable], y: TensorVariable, rounding: TensorVariable
     ) -> TensorVariable:
-        """Log-likelihood with the kink of ``|z|`` rounded off over so many scales.
+        """Log-likelihood with ``|z|`` smoothed at zero, over so many scales.
 
-        Its curvature, of which there is none but in the kink, is then spread over the rows near it.
+        Its curvature, of which there is none but at zero, is then spread over the rows near zero.
         """
         eta, *nuisances = arguments
         z = (y - eta) * pt.exp(-nuisances[-1])

@@ -21,7 +21,7 @@ from pymc_flymc.reporting import COMPILING, doing
 
 __all__ = ["ROUNDING", "Derivatives", "RowDerivatives"]
 
-#: How much kinks are rounded off where nothing is known of the posterior, in scales.
+#: How much likelihoods are smoothed where nothing is known of the posterior, in scales.
 ROUNDING = 0.3
 
 
@@ -50,9 +50,9 @@ class Derivatives(NamedTuple):
 class RowDerivatives:
     """Log-likelihood of each row with its first two derivatives in the row's arguments.
 
-    The derivatives come from the likelihood's own graph, unless it brings them along; PyTensor
-    compiles them for a family, not for a model, and keeps them on disk. Kinks are rounded off, by
-    as much as a last column of the observed values says, or else by `ROUNDING`.
+    The derivatives come from the likelihood's own graph, unless it has methods for them; PyTensor
+    compiles them for a family, not for a model, and keeps them on disk. Where a likelihood is not
+    smooth it is smoothed, as much as a last column of the observed values says, or by `ROUNDING`.
     """
 
     def __init__(self, likelihood: Likelihood) -> None:

@@ -68,13 +68,13 @@ def weighted_noise():
 
 
 def censored():
-    law = pm.Weibull.dist(pm.HalfNormal("s", 1.0), exp(effects()))
-    pm.Censored("y", law, lower=None, upper=1.2, observed=DURATIONS)
+    distribution = pm.Weibull.dist(pm.HalfNormal("s", 1.0), exp(effects()))
+    pm.Censored("y", distribution, lower=None, upper=1.2, observed=DURATIONS)
 
 
 def tobit():
-    law = pm.Normal.dist(effects(), pm.HalfNormal("s", 1.0))
-    pm.Censored("y", law, lower=-0.5, upper=1.0, observed=np.clip(REAL, -0.5, 1.0))
+    distribution = pm.Normal.dist(effects(), pm.HalfNormal("s", 1.0))
+    pm.Censored("y", distribution, lower=-0.5, upper=1.0, observed=np.clip(REAL, -0.5, 1.0))
 
 
 def of_scales():

@@ -51,7 +51,7 @@ def test_laplace_geometry(coupled):
 
 
 def test_improper_blocks_give_a_factor():
-    """Blocks that no law has: the coupling is left out."""
+    """Blocks that no distribution has: the coupling is left out."""
     _, good = random_geometry()
     laplace = laplace_geometry(
         good.centre,

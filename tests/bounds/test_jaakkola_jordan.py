@@ -1,4 +1,4 @@
-"""Laws of the bound of Jaakkola and Jordan: below the likelihood, tight, collapsing exactly."""
+"""The bound of Jaakkola and Jordan: below the likelihood, tight, collapsing exactly."""
 
 import numpy as np
 import pytensor

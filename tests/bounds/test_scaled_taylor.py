@@ -23,11 +23,11 @@ def prepared(request):
     """A step, and the weights of its rows."""
     with pm.Model():
         beta, k = pm.Normal("beta", 0.0, 2.0, shape=4), pm.LogNormal("k")
-        law = dict(alpha=k, beta=k / pm.math.exp(X @ beta))
+        distribution = dict(alpha=k, beta=k / pm.math.exp(X @ beta))
         if request.param == "plain":
-            pm.Gamma("y", observed=Y, **law)
+            pm.Gamma("y", observed=Y, **distribution)
         else:
-            weighted("y", pm.Gamma.dist(**law), WEIGHTS, observed=Y)
+            weighted("y", pm.Gamma.dist(**distribution), WEIGHTS, observed=Y)
         return FireflyMH(kernel="joint"), np.ones(N) if request.param == "plain" else WEIGHTS
 
 

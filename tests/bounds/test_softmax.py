@@ -1,4 +1,4 @@
-"""Laws of the softmax bounds: below the likelihood everywhere, tight, collapsing exactly."""
+"""Properties of the softmax bounds: below the likelihood everywhere, tight, collapsing exactly."""
 
 import numpy as np
 import pytensor

@@ -1,4 +1,4 @@
-"""Laws of the Taylor bound: below the likelihood, tight at the anchor, collapsing."""
+"""Properties of the Taylor bound: below the likelihood, tight at the anchor, collapsing."""
 
 import numpy as np
 import pytensor

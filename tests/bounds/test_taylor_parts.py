@@ -1,4 +1,4 @@
-"""Laws of the Taylor bound with a radius for each part: below the likelihood, collapsing, tight."""
+"""The Taylor bound with a radius for each part: below the likelihood, collapsing, tight."""
 
 import numpy as np
 import pymc as pm

@@ -67,7 +67,7 @@ def run_of(draws, key="regular", queries=100):
 
 
 def test_agreement_of_samplers():
-    """Draws of the same law agree; a shift or a chunk of a fifth of an sd does not."""
+    """Draws of the same distribution agree; a shift or a chunk of a fifth of an sd does not."""
     first, second = RNG.normal(size=(2, 2, 2000, 5))
     [same] = compare_all([run_of(first), run_of(second, "tuned")])
     assert same.agree and same.compared == 10 and same.left_out == 0

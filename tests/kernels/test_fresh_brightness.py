@@ -1,4 +1,4 @@
-"""Rows drawn by Poisson counts: alias tables, and the law of brightness."""
+"""Rows drawn by Poisson counts: alias tables, and the distribution of brightness."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tests.support.native import draw_bright, sort
 
 
 @pytest.mark.parametrize("weights", ["uneven", "with zeros", "all zero"])
-def test_alias_table_has_the_right_law(weights):
+def test_alias_table_has_the_right_probabilities(weights):
     w = np.random.default_rng(1).exponential(size=400) ** 3
     if weights == "with zeros":
         w[::3] = 0.0
@@ -23,10 +23,10 @@ def test_alias_table_has_the_right_law(weights):
     threshold, alias = np.empty(len(w)), np.empty(len(w), np.int32)
     alias_table_kernel()(w, threshold, alias)
     # Probability of each row, from the table: its own threshold and what others leave to it.
-    law = threshold.copy()
-    np.add.at(law, alias, 1.0 - threshold)
+    distribution = threshold.copy()
+    np.add.at(distribution, alias, 1.0 - threshold)
     expected = w / w.sum() if w.sum() > 0 else np.full(len(w), 1.0 / len(w))
-    np.testing.assert_allclose(law / len(w), expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(distribution / len(w), expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 1000])

@@ -64,8 +64,8 @@ def test_reading(name):
 
 def test_weights():
     with pm.Model() as model:
-        law = pm.BetaBinomial.dist(**shapes(coefficients(), free()))
-        weighted("y", law, np.arange(N) % 3, observed=Y)
+        distribution = pm.BetaBinomial.dist(**shapes(coefficients(), free()))
+        weighted("y", distribution, np.arange(N) % 3, observed=Y)
     reading = read_model(model)
     assert reading.regressions[0].likelihood.name == "weighted beta-binomial"
     check_density(model, reading)
@@ -130,11 +130,11 @@ def test_log_likelihood(graphs):
     y = rng.binomial(trials, rng.beta(0.5, 0.5, n))
     found = graphs(eta, tau, eta, tau, y.astype(float), trials.astype(float))[0]
     phi = np.exp(tau)
-    law = stats.betabinom(trials, phi / (1.0 + np.exp(-eta)), phi / (1.0 + np.exp(eta)))
+    distribution = stats.betabinom(trials, phi / (1.0 + np.exp(-eta)), phi / (1.0 + np.exp(eta)))
     coefficient = gammaln(trials + 1.0) - gammaln(y + 1.0) - gammaln(trials - y + 1.0)
     # Those are differences of logarithms of gamma functions.
     rounding = 64 * np.finfo(float).eps * (1.0 + (trials + phi) * (10.0 + np.abs(tau)))
-    assert np.all(np.abs(found + coefficient - law.logpmf(y)) <= rounding)
+    assert np.all(np.abs(found + coefficient - distribution.logpmf(y)) <= rounding)
 
 
 def test_far_out(graphs):

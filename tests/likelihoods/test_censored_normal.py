@@ -34,8 +34,8 @@ def tobit(mu, scale, lower=LOWER, upper=UPPER, kind=pm.Normal, y=Y):
 
 
 def with_weights():
-    law = pm.Censored.dist(pm.Normal.dist(eta(), sigma()), lower=None, upper=UPPER)
-    weighted("y", law, WEIGHTS, observed=np.minimum(Y, UPPER))
+    distribution = pm.Censored.dist(pm.Normal.dist(eta(), sigma()), lower=None, upper=UPPER)
+    weighted("y", distribution, WEIGHTS, observed=np.minimum(Y, UPPER))
 
 
 #: What a user may write, with the number of coefficients.
@@ -147,9 +147,9 @@ def of_two(n, lower=-0.3, upper=0.8):
 
     def log_density(points):
         m, s = points[:, :1], np.exp(points[:, 1:])
-        law = stats.norm(m, s)
-        value = np.where(y < upper, law.logpdf(y), law.logsf(upper))
-        value = np.where(y > lower, value, law.logcdf(lower)).sum(axis=1)
+        distribution = stats.norm(m, s)
+        value = np.where(y < upper, distribution.logpdf(y), distribution.logsf(upper))
+        value = np.where(y > lower, value, distribution.logcdf(lower)).sum(axis=1)
         return value + stats.norm.logpdf(points[:, 0]) - 0.5 * s[:, 0] ** 2 + points[:, 1]
 
     return model, log_density
@@ -179,8 +179,8 @@ def test_few_rows_are_read():
     rows = np.column_stack([np.ones(50_000), rng.normal(size=(50_000, 4))])
     y = rows @ [0.5, 0.3, -0.3, 0.1, 0.0] + rng.normal(size=50_000)
     with pm.Model() as model:
-        law = pm.Normal.dist(rows @ pm.Normal("beta", 0.0, 1.0, shape=5), sigma())
-        pm.Censored("y", law, lower=0.0, upper=None, observed=np.maximum(y, 0.0))
+        distribution = pm.Normal.dist(rows @ pm.Normal("beta", 0.0, 1.0, shape=5), sigma())
+        pm.Censored("y", distribution, lower=0.0, upper=None, observed=np.maximum(y, 0.0))
         step = FireflyMH(kernel="joint")
     _, drawn = drive(step, model.initial_point(), tune=200, draws=300)
     assert drawn["likelihood_queries"].mean() < 100

@@ -30,7 +30,7 @@ def censored(kind, lower=None):
     )
 
 
-#: What a user may write, with scipy's law of a value of given log scale.
+#: What a user may write, with scipy's distribution of a value of given log scale.
 WRITTEN = {
     "rate": (lambda e: pm.Exponential("y", lam=exp(-e), observed=Y), stats.expon()),
     "rate as a quotient": (lambda e: pm.Exponential("y", 1 / exp(e), observed=Y), stats.expon()),
@@ -58,13 +58,13 @@ def model_of(write):
 
 def log_likelihood(name, beta):
     """Of all rows, at coefficients of shape (n, 2)."""
-    scale, law = np.exp(beta @ X.T), WRITTEN[name][1]
+    scale, distribution = np.exp(beta @ X.T), WRITTEN[name][1]
     if not name.startswith("censored"):
-        return (law.logpdf(Y / scale) - np.log(scale)).sum(axis=1)
-    density = law.logpdf(Y / scale) - np.log(scale)
-    value = np.where(Y < UPPER, density, law.logsf(UPPER / scale))
+        return (distribution.logpdf(Y / scale) - np.log(scale)).sum(axis=1)
+    density = distribution.logpdf(Y / scale) - np.log(scale)
+    value = np.where(Y < UPPER, density, distribution.logsf(UPPER / scale))
     if name == "censored twice":
-        value = np.where(Y > LOWER, value, law.logcdf(LOWER / scale))
+        value = np.where(Y > LOWER, value, distribution.logcdf(LOWER / scale))
     return value.sum(axis=1)
 
 

@@ -36,12 +36,12 @@ def gamma(make, observed=Y):
 
 
 def censored(scale, weights=None, lower=None):
-    law = pm.Weibull.dist(pm.HalfNormal("k", 2.0), scale)
+    distribution = pm.Weibull.dist(pm.HalfNormal("k", 2.0), scale)
     settings = dict(lower=lower, upper=UPPER)
     if weights is None:
-        return pm.Censored("y", law, observed=np.clip(Y, lower, UPPER), **settings)
+        return pm.Censored("y", distribution, observed=np.clip(Y, lower, UPPER), **settings)
     kept = np.minimum(Y, UPPER)
-    return weighted("y", pm.Censored.dist(law, **settings), weights, observed=kept)
+    return weighted("y", pm.Censored.dist(distribution, **settings), weights, observed=kept)
 
 
 #: What a user may write, with the number of coefficients, that of log alpha included.

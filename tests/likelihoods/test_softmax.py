@@ -164,7 +164,7 @@ def test_posterior_by_quadrature(problem, bound):
 
 
 def test_identified_by_the_prior_alone():
-    """Without a reference class: the contrasts have the law of a model with correlated priors."""
+    """Without a reference class: the contrasts are those of a model with correlated priors."""
     rng = np.random.default_rng(4)
     x = 1.0 + rng.random((30, 1))
     y = rng.choice(3, size=30, p=[0.15, 0.25, 0.6])
@@ -180,7 +180,7 @@ def test_identified_by_the_prior_alone():
         return log_p - 0.5 * np.einsum("ni,ij,nj->n", points, precision, points)
 
     assert_matches(contrasts, quadrature(log_density, [-8.0, -8.0], [8.0, 8.0]))
-    # The sum of the coefficients is not in the likelihood: it has its prior law.
+    # The sum of the coefficients is not in the likelihood: it has its prior distribution.
     prior = quadrature(lambda s: -0.5 * s[:, 0] ** 2 / (3.0 * 1.5**2), [-20.0], [20.0])
     assert_matches(draws.sum(axis=2, keepdims=True), prior)
 

@@ -51,7 +51,7 @@ def test_rows_are_bright_with_their_probabilities(power, beyond):
     assert abs(spread - 1.0) < 5.0 * np.sqrt(2.0 / k) + 3.0 / np.sqrt(k * np.sum(p))
 
 
-def test_rooms_of_any_size_hold_the_same_law():
+def test_rooms_of_any_size_hold_the_same_distribution():
     tables = kernels.make_tables(np.full(300, 2e-4, np.float32), np.zeros(300, np.float32))
     powers = np.tile([0.0, 100.0, 1.0, 500.0], 50)
     found = [drawn_rows(tables, powers, room=room) for room in (2, 100)]

@@ -1,4 +1,4 @@
-"""Brightness given the parameters has its conditional law."""
+"""Brightness given the parameters has its conditional distribution."""
 
 import numpy as np
 import pytest

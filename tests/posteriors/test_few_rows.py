@@ -63,7 +63,7 @@ def test_few_rows_on_mnist(data, xi):
     # The chain itself, against the exact posterior: nothing but Monte Carlo error.
     mean, error = mean_and_error(drawn["n_bright"])
     assert abs(mean - posterior) < 4 * np.hypot(error, posterior_error)
-    # And z against its law given the very theta of each draw.
+    # And z against its distribution given the very theta of each draw.
     mean, error = mean_and_error(drawn["n_bright"] - expected_bright(X, y, draws[0], touches))
     assert abs(mean) < 4 * error
     assert error < 0.02 * trial

@@ -32,8 +32,8 @@ def simulated(kind, n):
         if kind == "gamma":
             value = stats.gamma.logpdf(y, k, scale=scale / k)
         else:
-            law = stats.weibull_min(k, scale=scale)
-            value = np.where(y < end, law.logpdf(kept), law.logsf(kept))
+            distribution = stats.weibull_min(k, scale=scale)
+            value = np.where(y < end, distribution.logpdf(kept), distribution.logsf(kept))
         prior = stats.norm.logpdf(points[:, 0], 0.0, 2.0) - k[:, 0] ** 2 / 8.0 + points[:, 1]
         return value.sum(axis=1) + prior
 
@@ -129,10 +129,10 @@ def houses():
     beta = pm.Normal("beta", 0.0, 2.0, shape=rows.shape[1])
     # Where PyMC's density of values beyond the limit does not underflow.
     k = pm.HalfNormal("k", 5.0, initval=1.0)
-    law = pm.Weibull.dist(k, exp(rows @ beta))
+    distribution = pm.Weibull.dist(k, exp(rows @ beta))
     end = 5.0
     assert np.mean(y >= end) > 0.03
-    pm.Censored("y", law, lower=None, upper=end, observed=np.minimum(y, end))
+    pm.Censored("y", distribution, lower=None, upper=end, observed=np.minimum(y, end))
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ def problems():
 
 @pytest.mark.parametrize("name", ["skewed", "separable"])
 def test_skewed_problem_is_skewed(problems, name):
-    """A normal law with the right mean and sd would fail the tests below."""
+    """A normal distribution with the right mean and sd would fail the tests below."""
     values = problems[name][1].values
     off = [
         (values[level] - values["mean"]) / values["sd"] - stats.norm.ppf(level)

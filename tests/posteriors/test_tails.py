@@ -74,8 +74,8 @@ def exponential():
 
 
 def weibull():
-    law = pm.Weibull.dist(1.5, exp(line(coefficients())))
-    pm.Censored("y", law, lower=None, upper=4.0, observed=np.minimum(TIMES, 4.0))
+    distribution = pm.Weibull.dist(1.5, exp(line(coefficients())))
+    pm.Censored("y", distribution, lower=None, upper=4.0, observed=np.minimum(TIMES, 4.0))
 
 
 def gamma():
@@ -114,14 +114,14 @@ def truncated():
 
 
 def truncated_negative_binomial():
-    law = pm.NegativeBinomial.dist(mu=exp(line(coefficients())), alpha=3.0)
-    pm.Truncated("y", law, lower=1, observed=POSITIVE)
+    distribution = pm.NegativeBinomial.dist(mu=exp(line(coefficients())), alpha=3.0)
+    pm.Truncated("y", distribution, lower=1, observed=POSITIVE)
 
 
 def truncated_free():
     alpha = pm.Gamma("alpha", 2.0, 1.0)
-    law = pm.NegativeBinomial.dist(mu=exp(constant(coefficients(1)[0])), alpha=alpha)
-    pm.Truncated("y", law, lower=1, observed=POSITIVE)
+    distribution = pm.NegativeBinomial.dist(mu=exp(constant(coefficients(1)[0])), alpha=alpha)
+    pm.Truncated("y", distribution, lower=1, observed=POSITIVE)
 
 
 def beta():

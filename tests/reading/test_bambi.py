@@ -117,7 +117,7 @@ def test_families(formula, family, name):
     ("family", "name", "width"), [("gamma", "gamma-free", 4), ("weibull", "weibull-free", 5)]
 )
 def test_durations(family, name, width):
-    """Of a gamma law Bambi gives the mean and the sd, of a Weibull one the mean."""
+    """Of a gamma distribution Bambi gives the mean and the sd, of a Weibull one the mean."""
     data = frame(60)
     data["amount"] = np.exp(data["amount"])
     (part,) = read_model(

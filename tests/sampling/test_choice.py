@@ -101,12 +101,14 @@ def test_many_bright_rows_hold_back_moves_given_z(selection, monkeypatch):
         np.testing.assert_allclose(np.array(found) / found[0], [1.0, 10.0, 100.0])
 
 
-@pytest.mark.parametrize("fault", ["rows", "law"])
+@pytest.mark.parametrize("fault", ["rows", "distribution"])
 def test_surrogates_are_tried_where_they_can_help(selection, monkeypatch, fault):
     """What makes joint moves fail decides: bright rows, of which a surrogate must treat most."""
     rows = 50.0
-    (time, of_law) = (1000.0, 1.0) if fault == "rows" else (1000.0, 800.0)
-    monkeypatch.setattr(candidates, "pilot_approximation", lambda *_: Independence(of_law, False))
+    (time, of_parameters) = (1000.0, 1.0) if fault == "rows" else (1000.0, 800.0)
+    monkeypatch.setattr(
+        candidates, "pilot_approximation", lambda *_: Independence(of_parameters, False)
+    )
     monkeypatch.setattr(
         selections, "pilot_joint_moves", lambda *_: JointPilot(Independence(time, False), rows)
     )

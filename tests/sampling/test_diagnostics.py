@@ -44,7 +44,7 @@ def test_a_stuck_chain_is_named(rate, start):
 
 @pytest.mark.parametrize("k", [0.2, 0.3, 0.8, 1.2])
 def test_the_index_of_weights(k):
-    """Of Pareto's law; the error of an estimate from 4,000 is about (1 + k) / sqrt(190)."""
+    """Of Pareto distributions; the error of an estimate from 4,000 is about (1 + k) / sqrt(190)."""
     log_weights = k * np.random.default_rng(0).standard_exponential(4000)
     assert pareto_index(log_weights) == pytest.approx(k, abs=4 * (1 + k) / np.sqrt(190))
     assert Independence.of(log_weights).heavy_tails == (k > 0.5)
@@ -61,9 +61,9 @@ def independent_chain(rng, log_weights, n):
     return moved, kept
 
 
-@pytest.mark.parametrize(("law", "loud"), [("normal", False), ("pareto", True)])
-def test_weights_of_a_chain(law, loud):
-    """Log weights with a standard deviation of 0.8 are usual; Pareto's law with k = 1 is not."""
+@pytest.mark.parametrize(("distribution", "loud"), [("normal", False), ("pareto", True)])
+def test_weights_of_a_chain(distribution, loud):
+    """Log weights with a standard deviation of 0.8 are usual; a Pareto k of 1 is not."""
     rng, n_loud = np.random.default_rng(0), 0
     for _ in range(40):
         draw = rng.standard_exponential if loud else lambda n: 0.8 * rng.standard_normal(n)

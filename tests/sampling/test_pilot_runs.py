@@ -22,7 +22,7 @@ def test_equal_weights_are_independent_draws():
 
 
 def test_autocorrelation_time_of_normal_weights():
-    """Against quadrature over log weights N(0, s^2), whose law in equilibrium is N(s^2, s^2)."""
+    """Against quadrature over log weights N(0, s^2), which in equilibrium are N(s^2, s^2)."""
     s, n = 0.8, 20_000
 
     def leave(x):  # E min(1, exp(X - x)) for X ~ N(0, s^2)

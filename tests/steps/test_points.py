@@ -47,7 +47,7 @@ def test_starts_are_overdispersed(shared):
         starts.append(v)
     starts = np.array(starts)
     assert len(np.unique(starts[:, 0])) == 60
-    # A chi-square law has mean 180 (sd 1) for the posterior; far beyond its 1e-6 quantile.
+    # A chi-square distribution has mean 180 (sd 1) for the posterior; far beyond its 1e-6 quantile.
     assert np.sum(starts**2) > chi2(180).isf(1e-6)
 
 

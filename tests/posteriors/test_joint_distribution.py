@@ -1,4 +1,4 @@
-"""Transitions keep the joint law of parameters and data."""
+"""Transitions keep the joint distribution of parameters and data."""
 
 import functools
 import itertools
@@ -24,7 +24,7 @@ from pymc_flymc.target.data import Data
 from pymc_flymc.target.resampling import Levels
 from pymc_flymc.target.target import Target, TargetPart
 from tests.support.data import dense_rows
-from tests.support.joint_law import joint_p_values
+from tests.support.joint_distribution import joint_p_values
 from tests.support.native import KERNELS
 from tests.support.steps import SCHEMES
 
@@ -96,7 +96,7 @@ def p_values_of(name, scheme, tilt=0.0):
 
 
 @pytest.mark.parametrize(("moves", "scheme"), CASES)
-def test_joint_law_is_kept(moves, scheme):
+def test_joint_distribution_is_kept(moves, scheme):
     p_values = p_values_of(moves, SCHEMES[scheme])
     assert min(p_values) > LEVEL / len(CASES) / len(p_values)
 

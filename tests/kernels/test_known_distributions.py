@@ -1,4 +1,4 @@
-"""Kernels on densities whose laws are known, and on what cannot be evaluated."""
+"""Kernels on densities whose distributions are known, and on what cannot be evaluated."""
 
 import functools
 
@@ -23,7 +23,7 @@ from pymc_flymc.target.target import Target, TargetPart
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.native import KERNELS
 
-# --- known laws -----------------------------------------------------------------------------------
+# --- known distributions --------------------------------------------------------------------------
 
 
 def target_of(log_density, d, kernel, geometry, x=0.0, likelihood=BernoulliLogit()):
@@ -58,9 +58,9 @@ def reference_of(log_density):
 
 @pytest.mark.parametrize("log_density", [gaussian, funnel])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_law_of_a_known_density(kernel, log_density):
+def test_known_distributions(kernel, log_density):
     kind, new = KERNELS[kernel]
-    # Coordinates that are off: what they whiten is another law.
+    # Coordinates that are off: what they whiten is another distribution.
     geometry = dense_geometry(np.array([0.3, -0.2]), np.array([[0.8, 0.0], [-0.4, 1.1]]))
     target = target_of(log_density, 2, kind, geometry)
     moves = new(2, 2)
@@ -78,7 +78,7 @@ def test_law_of_a_known_density(kernel, log_density):
     assert_matches(draws, reference_of(log_density))
 
 
-def test_a_normal_law_is_followed_exactly():
+def test_a_normal_distribution_is_followed_exactly():
     """In coordinates that whiten it no energy is lost, whatever the size of the steps."""
     covariance = np.array([[1.0, 1.6], [1.6, 4.0]])
     geometry = dense_geometry(np.zeros(2), np.linalg.cholesky(covariance))

@@ -1,4 +1,4 @@
-"""Whether transitions keep the joint law of parameters and data of a logistic regression."""
+"""Whether transitions keep a logistic regression's joint distribution of parameters and data."""
 
 import numpy as np
 from scipy import stats
@@ -7,9 +7,9 @@ from tests.support.data import log_sigmoid
 
 
 def joint_p_values(X, chain_of, transitions, n_simulations):
-    """P-values of: theta after a few transitions has the law of the prior, jointly with y.
+    """P-values of: theta after a few transitions has the distribution of the prior, jointly with y.
 
-    theta ~ N(0, I), y | theta, z | theta, y; then transitions that ought to keep the law of
+    theta ~ N(0, I), y | theta, z | theta, y; then transitions that ought to keep that of
     (theta, y) (Gandy & Scott 2020). All simulations are independent: the tests have the level that
     they state. `chain_of` returns a chain, not begun, given outcomes.
     """

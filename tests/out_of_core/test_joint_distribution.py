@@ -1,4 +1,4 @@
-"""Batches of independent proposals keep the joint law of parameters and data."""
+"""Batches of independent proposals keep the joint distribution of parameters and data."""
 
 import functools
 from dataclasses import replace
@@ -10,7 +10,7 @@ from pymc_flymc.out_of_core import chain, feasibility, proposals
 from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core import target as targets
 from pymc_flymc.out_of_core.stored_rows import read_rows
-from tests.support.joint_law import joint_p_values
+from tests.support.joint_distribution import joint_p_values
 from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
 
 N_SIMULATIONS = 1500
@@ -54,7 +54,7 @@ def p_values_of(tilt=0.0):
 @pytest.fixture(autouse=True)
 def as_asked(monkeypatch):
     monkeypatch.setattr(sources, "SINGLE", 5)
-    # The law is kept where batches are refused, too: their chains would be slow, not wrong.
+    # It is kept where batches are refused, too: their chains would be slow, not wrong.
     monkeypatch.setattr(feasibility, "_check", lambda weighed, problem: None)
     monkeypatch.setattr(targets, "read_rows", remembered)
     # Superbatches are short here: no thousand proposals for four draws, and no threads.
@@ -64,7 +64,7 @@ def as_asked(monkeypatch):
 
 
 @pytest.mark.slow
-def test_joint_law_is_kept():
+def test_joint_distribution_is_kept():
     p_values = p_values_of()
     assert min(p_values) > LEVEL / len(p_values)
 
