@@ -19,6 +19,8 @@ from pymc_flymc.likelihoods import (
     find_predictor,
     is_likelihood,
 )
+from pymc_flymc.regression.passes import iterate_rows
+from pymc_flymc.regression.quadratic_statistics import QuadraticStatistics, collapsed_quadratic
 from pymc_flymc.settings import check_object
 
 __all__ = [
@@ -31,13 +33,16 @@ __all__ = [
     "Likelihood",
     "Preparation",
     "Problem",
+    "QuadraticStatistics",
     "RowParameters",
     "ScaledLikelihood",
     "SmoothFamily",
     "SmoothLikelihood",
     "SmoothedLikelihood",
     "check_bound",
+    "collapsed_quadratic",
     "find_predictor",
+    "iterate_rows",
     "register_bound",
     "register_likelihood",
     "unregister_bound",
@@ -82,8 +87,7 @@ def register_bound(bound: Bound) -> None:
     Parameters
     ----------
     bound : Bound
-        Taken where it promises fewer bright rows than the others, given the brightness of the
-        rows.
+        Taken for conditional moves where fewer rows are expected to be bright than under others.
 
     Raises
     ------

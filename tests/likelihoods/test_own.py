@@ -14,6 +14,7 @@ from pymc_flymc import FireflyMH
 from pymc_flymc.graphs.tools import evaluate, known_length
 from pymc_flymc.likelihoods import LIKELIHOODS, BernoulliLogit, RowParameters, SmoothFamily
 from pymc_flymc.reading.model import read_model
+from pymc_flymc.steps.setup import read
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.steps import drive
 
@@ -55,6 +56,22 @@ def test_durations_of_the_documentation(page):
         beta = pm.Normal("beta", 0.0, 1.0, shape=2)
         pm.Bernoulli("y", logit_p=X @ beta, observed=y > 1.0)
         assert isinstance(FireflyMH().target.parts[0].likelihood, BernoulliLogit)
+
+
+def test_bound_of_the_documentation(page):
+    """It holds, as the page checks, and leaves rows of all groups bright."""
+    (block,) = re.findall(
+        r"```python\n(from [^`]*class Untuned.*?)```", PAGE.read_text(), re.DOTALL
+    )
+    exec(compile(block, str(PAGE), "exec"), page)
+    group = np.arange(300) % 3
+    with pm.Model():
+        effects = pm.Normal("a", 0.0, 1.0, shape=3)
+        pm.Bernoulli("y", logit_p=effects[group], observed=BINARY)
+        reading = read(pm.modelcontext(None), None, None, None, "auto")
+    (problem,) = reading.problems
+    prepared = page["Untuned"]().prepare(problem, None)
+    assert prepared.bright.sum() == pytest.approx(page["Untuned"]().expected_rows(problem, 1))
 
 
 def test_limits_of_the_documentation(page):
