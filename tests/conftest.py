@@ -98,7 +98,7 @@ def searches(monkeypatch):
     found = []
 
     def record(*args, **kwargs):
-        found.append(args[1][0].anchor)
+        found.append(args[0].problems[0].anchor)
         raise _Found
 
     class _Found(Exception):

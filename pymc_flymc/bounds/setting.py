@@ -8,7 +8,7 @@ from pymc_flymc.bounds import AllRows, Bound, is_bound
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.settings import check_object
 
-__all__ = ["BoundSetting", "check_bound_setting", "check_bounds", "settings_of"]
+__all__ = ["BoundSetting", "bounds_asked", "check_bound_setting", "settings_of"]
 
 #: A bound for all likelihoods, or a dict of bounds by the names of observed variables.
 BoundSetting = Bound | str | None | Mapping[str, Bound | str | None]
@@ -22,12 +22,13 @@ def check_bound_setting(bound: object) -> None:
             check_object(setting, each, is_bound, "a bound, such as Taylor(), None or 'auto'")
 
 
-def check_bounds(bound: BoundSetting, regressions: Sequence[Regression]) -> None:
-    """Refuse bounds that are not for a model's likelihoods, before any pass over the data.
+def bounds_asked(bound: BoundSetting, regressions: Sequence[Regression]) -> list[Bound | str]:
+    """Return the bound asked for each likelihood of a model, or "auto", before any pass over data.
 
     Raises
     ------
     ValueError
+        If one is not for its likelihood.
     """
     settings = settings_of(bound, [regression.name for regression in regressions])
     for regression, asked in zip(regressions, settings, strict=True):
@@ -36,6 +37,7 @@ def check_bounds(bound: BoundSetting, regressions: Sequence[Regression]) -> None
                 f"the {asked.name} bound is not one on {regression.likelihood.name} likelihoods, "
                 f"such as that of {regression.name!r}; bound='auto' takes one that is"
             )
+    return settings
 
 
 def settings_of(bound: BoundSetting, names: Sequence[str]) -> list[Bound | str]:

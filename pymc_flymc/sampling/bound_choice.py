@@ -13,11 +13,10 @@ from pymc_flymc.bounds import (
     TaylorInParts,
     is_expansion,
 )
-from pymc_flymc.bounds.setting import BoundSetting, settings_of
-from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.adaptation import Adaptation
+from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.target.building import MOSTLY, build_target
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target, TargetPart
@@ -41,25 +40,19 @@ SAMPLE_ROWS = 20_000
 
 
 def conditional_target(
-    graph: DensityGraph,
-    problems: Sequence[Problem],
-    bound: BoundSetting,
-    resampling: Resampling | None,
-    adaptation: Adaptation,
-    n_others: int,
+    task: SamplingTask, resampling: Resampling | None, adaptation: Adaptation
 ) -> Target:
     """Build the target of a kernel that updates theta given z, by default with tangent bounds."""
-    scheme = resampling or adaptation.brightness
-    settings = settings_of(bound, [problem.name for problem in problems])
     chosen = [
         tightest(
             valid_bounds(problem) if isinstance(asked, str) else _given_z(asked, problem), problem
         )
-        for problem, asked in zip(problems, settings, strict=True)
+        for problem, asked in zip(task.problems, task.bounds, strict=True)
     ]
-    target = build_target(graph, problems, chosen, scheme, n_others, adaptation.spec)
+    settings = resampling or adaptation.brightness, len(task.others), adaptation.spec
+    target = build_target(task.graph, task.problems, chosen, *settings)
     if target.subsamples:
-        for problem, part in zip(problems, target.parts, strict=True):
+        for problem, part in zip(task.problems, target.parts, strict=True):
             log.info(bright_rows_read(problem, part))
     return target
 

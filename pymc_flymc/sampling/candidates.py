@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_flymc.anchor.expanded_density import expanded_density
-from pymc_flymc.bounds import Bound, ExpansionBound, Problem
-from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.bounds import Bound, ExpansionBound
 from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE
 from pymc_flymc.sampling.adaptation.surrogate import REPEATS
 from pymc_flymc.sampling.bound_choice import estimate_rows, tightest, valid_bounds
 from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost
 from pymc_flymc.sampling.pilot_runs import pilot_approximation
 from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.time_estimates import PilotTime
 from pymc_flymc.target.building import build_target
 from pymc_flymc.target.kernel_spec import KernelSpec
@@ -75,10 +75,8 @@ class Candidates:
 
     Parameters
     ----------
-    graph : DensityGraph
-    problems : sequence of Problem
-    others : ndarray, shape (F,)
-        Values of the variables of other step methods.
+    task : SamplingTask
+        The bounds that it asks for do not count: kernels have the best ones for each.
 
     Attributes
     ----------
@@ -88,12 +86,10 @@ class Candidates:
         Cost of one evaluation of all that is not a row, in rows.
     """
 
-    def __init__(
-        self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> None:
-        self.graph, self.problems, self.others = graph, problems, others
-        self.n_rows = sum(problem.design.n_rows for problem in problems)
-        self.each = evaluation_cost(problems)
+    def __init__(self, task: SamplingTask) -> None:
+        self.task, self.problems = task, task.problems
+        self.n_rows = sum(problem.design.n_rows for problem in self.problems)
+        self.each = evaluation_cost(self.problems)
 
     def given_z(self) -> list[Candidate]:
         """Return updates of the parameters given z, under the tightest bounds for these."""
@@ -119,7 +115,7 @@ class Candidates:
     def joint(self, taylor: ExpansionBound, rows: float) -> Candidate:
         """Return joint updates of (theta, z), which read so many rows."""
         # Their weights vary at least as those of the approximation that thetas come from.
-        density = expanded_density(self.graph, self.others)
+        density = expanded_density(self.task.graph, self.task.others)
         weighed = pilot_approximation(density, self.problems[0])
         cost = weighed.autocorrelation_time * (self.each + rows)
         return Candidate(JOINT, "joint moves", lambda: self.build([taylor], JOINT), cost)
@@ -153,6 +149,6 @@ class Candidates:
     def build(self, bounds: Sequence[Bound], spec: KernelSpec, n_exact: int = 0) -> Sampler:
         """Build what samples by a kernel under bounds, one for each likelihood."""
         adaptation = spec.adaptation(self.problems[0].anchor.geometry, "auto")
-        settings = adaptation.brightness, len(self.others), spec, n_exact
-        target = build_target(self.graph, self.problems, bounds, *settings)
+        settings = adaptation.brightness, len(self.task.others), spec, n_exact
+        target = build_target(self.task.graph, self.problems, bounds, *settings)
         return Sampler(target, adaptation, adaptation.brightness)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import numpy as np
-
-from pymc_flymc.bounds import Bound, Problem, is_expansion
-from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting, settings_of
-from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.bounds import Bound, is_expansion
+from pymc_flymc.bounds.setting import check_bound_setting
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.adaptation import (
@@ -31,6 +28,7 @@ from pymc_flymc.sampling.bound_choice import (
 from pymc_flymc.sampling.kernel_selection import KernelSelection
 from pymc_flymc.sampling.local_target import check_local, local_target
 from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.time_estimates import say_time
 from pymc_flymc.settings import check_choice
 from pymc_flymc.target.building import build_target
@@ -90,14 +88,11 @@ def _check_resampling(bound: object, resampling: Resampling | None) -> None:
 
 
 def choose_sampler(
-    graph: DensityGraph,
-    problems: Sequence[Problem],
-    bound: BoundSetting,
+    task: SamplingTask,
     resampling: Resampling | None,
     proposal: str,
     kernel: str,
     transitions: int | None,
-    others: np.ndarray,
 ) -> Sampler:
     """Return what samples by the bound and kernel asked for, or else by those that cost least.
 
@@ -109,43 +104,38 @@ def choose_sampler(
         If they are not for this model's likelihoods.
     """
     if kernel == "auto":
-        kernel = _implied(problems, bound, resampling, proposal)
-    selection, geometry = KernelSelection(graph, problems, others), problems[0].anchor.geometry
+        kernel = _implied(task, resampling, proposal)
+    selection = KernelSelection(task)
     if kernel == "auto":
         return selection.best()
+    geometry = task.problems[0].anchor.geometry
     adaptation: Adaptation = spec_of(kernel).adaptation(geometry, proposal)
-    if adaptation.spec.fresh:
-        taylor = _joint_bound(problems, bound, proposal, kernel)
-        if adaptation.spec.exact and is_expansion(taylor):
-            return selection.surrogate(taylor)
-        target = _joint_target(graph, problems, taylor, adaptation, len(others))
-        sampler = Sampler(target, adaptation, adaptation.brightness, transitions)
-        say_time(problems, sampler, others)
-        return sampler
-    settings = bound, resampling, adaptation, transitions
-    return sampler_given_z(graph, problems, *settings, others)
-
-
-def sampler_given_z(
-    graph: DensityGraph,
-    problems: Sequence[Problem],
-    bound: BoundSetting,
-    resampling: Resampling | None,
-    adaptation: Adaptation,
-    transitions: int | None,
-    others: np.ndarray,
-) -> Sampler:
-    """Return what samples by a kernel given z that was asked for, and log what sampling takes."""
-    build = local_target if adaptation.spec.local else conditional_target
-    target = build(graph, problems, bound, resampling, adaptation, len(others))
-    sampler = Sampler(target, adaptation, resampling or adaptation.brightness, transitions)
-    say_time(problems, sampler, others)
+    if not adaptation.spec.fresh:
+        return sampler_given_z(task, resampling, adaptation, transitions)
+    taylor = _joint_bound(task, proposal, kernel)
+    if adaptation.spec.exact and is_expansion(taylor):
+        return selection.surrogate(taylor)
+    target = _joint_target(task, taylor, adaptation)
+    sampler = Sampler(target, adaptation, adaptation.brightness, transitions)
+    say_time(task, sampler)
     return sampler
 
 
-def _joint_bound(
-    problems: Sequence[Problem], bound: BoundSetting, proposal: str, kernel: str
-) -> Bound:
+def sampler_given_z(
+    task: SamplingTask,
+    resampling: Resampling | None,
+    adaptation: Adaptation,
+    transitions: int | None,
+) -> Sampler:
+    """Return what samples by a kernel given z that was asked for, and log what sampling takes."""
+    build = local_target if adaptation.spec.local else conditional_target
+    target = build(task, resampling, adaptation)
+    sampler = Sampler(target, adaptation, resampling or adaptation.brightness, transitions)
+    say_time(task, sampler)
+    return sampler
+
+
+def _joint_bound(task: SamplingTask, proposal: str, kernel: str) -> Bound:
     """Return the bound that was asked for, or the one for fresh brightness.
 
     Raises
@@ -153,13 +143,13 @@ def _joint_bound(
     ValueError
         If there is none.
     """
-    if len(problems) > 1:
+    if len(task.problems) > 1:
         raise ValueError(
             f"{ASKED[proposal == 'independent'].format(kernel)} needs joint moves, which are for "
-            f"one likelihood; this model has {names_of(problems)}"
+            f"one likelihood; this model has {names_of(task.problems)}"
         )
-    (asked,) = settings_of(bound, [problem.name for problem in problems])
-    taylor = joint_bound(problems) if isinstance(asked, str) else asked
+    (asked,) = task.bounds
+    taylor = joint_bound(task.problems) if isinstance(asked, str) else asked
     if taylor is None:
         raise ValueError(
             f"kernel={kernel!r} is for one likelihood that is smooth in its predictors, "
@@ -168,33 +158,23 @@ def _joint_bound(
     return taylor
 
 
-def _joint_target(
-    graph: DensityGraph,
-    problems: Sequence[Problem],
-    taylor: Bound,
-    adaptation: Adaptation,
-    n_others: int,
-) -> Target:
-    settings = adaptation.brightness, n_others, adaptation.spec
-    target = build_target(graph, problems, [taylor], *settings)
+def _joint_target(task: SamplingTask, taylor: Bound, adaptation: Adaptation) -> Target:
+    settings = adaptation.brightness, len(task.others), adaptation.spec
+    target = build_target(task.graph, task.problems, [taylor], *settings)
     (part,) = target.parts
-    log.info(joint_moves_read(problems[0], part, part.expected_bright))
+    log.info(joint_moves_read(task.problems[0], part, part.expected_bright))
     return target
 
 
-def _implied(
-    problems: Sequence[Problem], bound: BoundSetting, resampling: Resampling | None, proposal: str
-) -> str:
+def _implied(task: SamplingTask, resampling: Resampling | None, proposal: str) -> str:
     """Return the kernel that other settings leave, or "auto"."""
-    settings = settings_of(bound, [problem.name for problem in problems])
-    if not all(isinstance(asked, str) for asked in settings):
-        (first, *more) = settings
+    (problem, *_), (first, *more) = task.problems, task.bounds
+    if not all(isinstance(asked, str) for asked in task.bounds):
         _check_resampling(first, resampling)
-        joint_moves = getattr(first, "joint", False) and not (more or problems[0].design.is_arrow)
+        joint_moves = getattr(first, "joint", False) and not (more or problem.design.is_arrow)
         return "joint" if joint_moves else "metropolis"
-    joint = joint_bound(problems)
-    only = joint is not None and valid_bounds(problems[0]) == [joint]
-    if only:
+    joint = joint_bound(task.problems)
+    if joint is not None and valid_bounds(problem) == [joint]:  # the only one
         _check_resampling(joint, resampling)
     if proposal == "independent" and resampling is None:
         return "joint"

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pymc_flymc.bounds import AllRows, ExpansionBound, Problem
-from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.bounds import AllRows, ExpansionBound
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT
 from pymc_flymc.sampling.bound_choice import (
@@ -21,6 +20,7 @@ from pymc_flymc.sampling.candidates import Candidate, Candidates
 from pymc_flymc.sampling.costs import GRADIENT, row_seconds
 from pymc_flymc.sampling.pilot_runs import most_rows, pilot_chain, pilot_joint_moves
 from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_verdict
 
 __all__ = ["KernelSelection"]
@@ -56,24 +56,15 @@ class KernelSelection:
 
     Parameters
     ----------
-    graph : DensityGraph
-    problems : sequence of Problem
-    others : ndarray, shape (F,)
-        Values of the variables of other step methods.
+    task : SamplingTask
     """
 
-    def __init__(
-        self,
-        graph: DensityGraph,
-        problems: Sequence[Problem],
-        others: np.ndarray,
-    ) -> None:
-        self.problems, self.others = problems, others
-        self.candidates = Candidates(graph, problems, others)
+    def __init__(self, task: SamplingTask) -> None:
+        self.task, self.problems, self.others = task, task.problems, task.others
+        self.candidates = Candidates(task)
         self.n_rows, self.each = self.candidates.n_rows, self.candidates.each
         self.least_gradients, self.found_gradients = ALL_ROWS, np.inf
-        self.row = row_seconds(problems)
-        self.worthwhile = WORTHWHILE / self.row
+        self.worthwhile = WORTHWHILE / row_seconds(self.problems)
 
     @property
     def all_rows(self) -> float:
@@ -206,4 +197,4 @@ class KernelSelection:
             for problem, part in zip(self.problems, target.parts, strict=True):
                 moves = "conditional" + " Hamiltonian" * best.spec.gradients
                 log.info(f"{moves} {bright_rows_read(problem, part)}; {why}")
-        say_verdict(best.time, self.problems, sampler, self.others, self.found_gradients)
+        say_verdict(best.time, self.task, sampler, self.found_gradients)

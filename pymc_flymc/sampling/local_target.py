@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from pymc_flymc.bounds import FreeJaakkolaJordan, JaakkolaJordan, Problem, Tangent
-from pymc_flymc.bounds.setting import BoundSetting, settings_of
+from pymc_flymc.bounds import FreeJaakkolaJordan, JaakkolaJordan, Tangent
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.layout import MOMENTS
-from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.bound_choice import bright_rows_read
+from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.target.building import build_target
 from pymc_flymc.target.conditionals import WHO
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
@@ -48,12 +45,7 @@ def check_local(bound: object, resampling: Resampling | None) -> None:
 
 
 def local_target(
-    graph: DensityGraph,
-    problems: Sequence[Problem],
-    bound: BoundSetting,
-    resampling: Resampling | None,
-    adaptation: Adaptation,
-    n_others: int,
+    task: SamplingTask, resampling: Resampling | None, adaptation: Adaptation
 ) -> Target:
     """Build the target of local sweeps.
 
@@ -62,8 +54,7 @@ def local_target(
     UnsupportedModelError
         If the model is not for them.
     """
-    problem = problems[0]
-    asked = settings_of(bound, [problem.name for problem in problems])[0]
+    problem, asked = task.problems[0], task.bounds[0]
     if isinstance(asked, str):
         valid = [each for each in TANGENTS if each.supports(problem.likelihood)]
         if not valid:
@@ -72,10 +63,8 @@ def local_target(
                 f"{problem.likelihood.name} likelihoods; take kernel='auto' or 'hamiltonian' here"
             )
         asked = valid[0]
-    bounds = [asked] * len(problems)
-    target = build_target(
-        graph, problems, bounds, resampling or adaptation.brightness, n_others, adaptation.spec
-    )
+    settings = resampling or adaptation.brightness, len(task.others), adaptation.spec
+    target = build_target(task.graph, task.problems, [asked] * len(task.problems), *settings)
     _check_effects(target)
     log.info(bright_rows_read(problem, target.parts[0]))
     return target

@@ -21,6 +21,7 @@ from pymc_flymc.sampling.pilot_runs import (
     pilot_joint_moves,
 )
 from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.target.target import Target
 
 __all__ = [
@@ -230,47 +231,40 @@ def verdict(ours: float, nuts: NutsTime) -> str:
 
 
 def say_verdict(
-    time_each: PilotTime | None,
-    problems: Sequence[Problem],
-    sampler: Sampler,
-    others: np.ndarray,
-    found: float = np.inf,
+    time_each: PilotTime | None, task: SamplingTask, sampler: Sampler, found: float = np.inf
 ) -> None:
     """Log the verdict on a sampler, if the time of its effective draw is known.
 
     Parameters
     ----------
     time_each : PilotTime, optional
-    problems : sequence of Problem
+    task : SamplingTask
     sampler : Sampler
-    others, found
+    found
         As of `time_of_nuts`.
     """
     if time_each is not None:
-        nuts = time_of_nuts(problems, sampler.target, others, found)
+        nuts = time_of_nuts(task.problems, sampler.target, task.others, found)
         log.info(verdict(time_each.of_sampling(sampler), nuts))
 
 
-def say_time(problems: Sequence[Problem], sampler: Sampler, others: np.ndarray) -> None:
+def say_time(task: SamplingTask, sampler: Sampler) -> None:
     """Log the verdict on moves that were asked for, not selected, after a pilot run of them.
 
-    Parameters
-    ----------
-    problems, sampler, others
-        As of `say_verdict`. It does not select: chains are what they are without it.
+    It does not select: chains are what they are without it.
     """
-    target, limit = sampler.target, most_rows(problems)
+    target, others, limit = sampler.target, task.others, most_rows(task.problems)
     try:
         if target.spec.fresh and not target.spec.exact:
             pilot = pilot_joint_moves(target, sampler.brightness, others, limit, np.inf)
             time_each = joint_time(pilot)
         else:
-            trial = pilot_chain(sampler, others, evaluation_cost(problems), np.inf, limit)
+            trial = pilot_chain(sampler, others, evaluation_cost(task.problems), np.inf, limit)
             time_each = chain_time(trial)
     except Exception as error:  # of a user's own type: whether draws meet it, these will show
         log.info(f"the model raised {type(error).__name__} in a pilot run: its time is not known")
         return
-    say_verdict(time_each, problems, sampler, others)
+    say_verdict(time_each, task, sampler)
 
 
 def in_words(seconds: float) -> str:

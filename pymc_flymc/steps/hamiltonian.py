@@ -11,12 +11,11 @@ from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.util import RandomGenerator
 
-from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
-from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.sampling.adaptation import HamiltonianAdaptation
 from pymc_flymc.sampling.choice import sampler_given_z
 from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.settings import check, check_choice, is_number
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.resampling import Resampling
@@ -124,10 +123,8 @@ class FireflyHMC(FireflyStep):
         self._bound_setting, self._metric = bound, metric
         self._length, self._target_accept = length, float(target_accept)
 
-    def _choose(
-        self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> Sampler:
-        n_diagonal = len(problems[0].anchor.geometry.diagonal)
+    def _choose(self, task: SamplingTask) -> Sampler:
+        n_diagonal = len(task.problems[0].anchor.geometry.diagonal)
         if self._metric == "dense" and n_diagonal:
             raise ValueError(
                 f"metric='dense' is not for {len(self._default_theta):,} parameters; 'auto' is "
@@ -136,8 +133,7 @@ class FireflyHMC(FireflyStep):
         adaptation = HamiltonianAdaptation(
             self._length, self._target_accept, self._metric, n_diagonal > 0
         )
-        settings = self._bound_setting, self._brightness, adaptation, self._transitions
-        return sampler_given_z(graph, problems, *settings, others)
+        return sampler_given_z(task, self._brightness, adaptation, self._transitions)
 
 
 class FireflyMALA(FireflyHMC):

@@ -11,11 +11,10 @@ from pymc.blocking import PointType
 from pymc.model import Model, modelcontext
 from pymc.util import RandomGenerator
 
-from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting
-from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.sampling.choice import check_settings, choose_sampler
 from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.resampling import Resampling
 
@@ -180,12 +179,9 @@ class FireflyMH(FireflyStep):
         common = vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint
         self._build(*common, source)
 
-    def _choose(
-        self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> Sampler:
+    def _choose(self, task: SamplingTask) -> Sampler:
         if self._source is not None:
             from pymc_flymc.out_of_core.feasibility import choose_batches
 
-            return choose_batches(graph, problems[0], self._bound_setting)
-        settings = self._bound_setting, *self._settings, self._transitions
-        return choose_sampler(graph, problems, *settings, others)
+            return choose_batches(task.graph, task.problems[0], task.bounds[0])
+        return choose_sampler(task, *self._settings, self._transitions)

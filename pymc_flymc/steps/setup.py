@@ -17,15 +17,16 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.bounds import Problem
-from pymc_flymc.bounds.setting import BoundSetting, check_bounds
+from pymc_flymc.bounds.setting import BoundSetting, bounds_asked
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.reading.centred_effects import find_shared_scales
-from pymc_flymc.reading.flat import DensityGraph, Layout, flatten_model
+from pymc_flymc.reading.flat import Layout, flatten_model
 from pymc_flymc.reading.full_passes import FullPass
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.reading.points import anchor_point, check_start, complete_point
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
+from pymc_flymc.sampling.task import SamplingTask
 
 if TYPE_CHECKING:
     from pymc_flymc.out_of_core.source import RowSource
@@ -34,8 +35,8 @@ __all__ = ["Setup", "read"]
 
 
 @dataclass(frozen=True)
-class Setup:
-    """A model in numbers and graphs, with an anchor.
+class Setup(SamplingTask):
+    """A model in numbers and graphs, with an anchor: a `SamplingTask`, and where it comes from.
 
     Attributes
     ----------
@@ -43,11 +44,8 @@ class Setup:
         Value variables that the step samples.
     layout, others_layout : Layout
         How these, and the variables of other steps, lie in flat vectors.
-    theta, others : ndarray, shapes (D,) and (F,)
-        Both at the model's initial point.
-    graph : DensityGraph
-    problems : list of Problem
-        One for each likelihood.
+    theta : ndarray, shape (D,)
+        At the model's initial point.
     full_passes, per_row
         As of a `ModelReading`.
     """
@@ -56,9 +54,6 @@ class Setup:
     layout: Layout
     others_layout: Layout
     theta: np.ndarray
-    others: np.ndarray
-    graph: DensityGraph
-    problems: list[Problem]
     full_passes: tuple[FullPass, ...]
     per_row: dict[str, int]
 
@@ -89,7 +84,7 @@ def read(
         from pymc_flymc.out_of_core.reading import read_stored
 
         found = read_stored(model, vars, source)
-    check_bounds(bound, found.regressions)
+    bounds = bounds_asked(bound, found.regressions)
     initial_point = complete_point(model, initial_point)
     inputs = set(graph_inputs([found.prior_logp]))
     others = [v for v in model.value_vars if v in inputs and v not in found.vars]
@@ -125,13 +120,14 @@ def read(
         at = finder.at(layout.ravel(anchor_point(model, anchor)))
     check_agreement(model, found, graph, at, (layout, others_layout), theta, of_others)
     return Setup(
-        list(found.vars),
-        layout,
-        others_layout,
-        theta,
-        of_others,
-        graph,
-        Problem.of(found.regressions, at),
-        found.full_passes,
-        found.per_row,
+        graph=graph,
+        problems=Problem.of(found.regressions, at),
+        bounds=bounds,
+        others=of_others,
+        vars=list(found.vars),
+        layout=layout,
+        others_layout=others_layout,
+        theta=theta,
+        full_passes=found.full_passes,
+        per_row=found.per_row,
     )

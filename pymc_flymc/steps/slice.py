@@ -11,12 +11,11 @@ from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.util import RandomGenerator
 
-from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
-from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.sampling.adaptation import SliceAdaptation
 from pymc_flymc.sampling.choice import sampler_given_z
 from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.settings import check_choice
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.resampling import Resampling
@@ -96,9 +95,6 @@ class FireflySlice(FireflyStep):
         self._bound_setting, self._direction = bound, direction
         self._build(vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint)
 
-    def _choose(
-        self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> Sampler:
+    def _choose(self, task: SamplingTask) -> Sampler:
         adaptation = SliceAdaptation(self._direction)
-        settings = self._bound_setting, self._brightness, adaptation, self._transitions
-        return sampler_given_z(graph, problems, *settings, others)
+        return sampler_given_z(task, self._brightness, adaptation, self._transitions)

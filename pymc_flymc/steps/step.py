@@ -17,7 +17,7 @@ from pymc.util import RandomGenerator, get_random_generator
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.compiled import check_compiled
-from pymc_flymc.bounds import Bound, Problem
+from pymc_flymc.bounds import Bound
 from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.bounds.setting import BoundSetting
 from pymc_flymc.checkpoint.folder import Checkpoint
@@ -26,7 +26,6 @@ from pymc_flymc.checkpoint.run_identity import check_seeded
 from pymc_flymc.compat.pymc import ProgressColumns
 from pymc_flymc.errors import warn
 from pymc_flymc.reading.fingerprint import Fingerprint
-from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reading.full_passes import warn_of_full_passes
 from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import log, reported, reporting
@@ -36,6 +35,7 @@ from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
 from pymc_flymc.sampling.reanchoring import Anchors
 from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.common_settings import check_common
 from pymc_flymc.steps.end_of_run import advise_at_the_end
@@ -131,7 +131,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta, self._scales = reading.theta, reading.graph.scales.scale
-        sampler = self._choose(reading.graph, reading.problems, reading.others)
+        sampler = self._choose(reading)
         target = sampler.target
         for problem, part in zip(reading.problems, target.parts, strict=True):
             check_first_use(problem, part.bound)
@@ -182,9 +182,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         advise_at_the_end()
 
     @abstractmethod
-    def _choose(
-        self, graph: DensityGraph, problems: Sequence[Problem], others: np.ndarray
-    ) -> Sampler:
+    def _choose(self, task: SamplingTask) -> Sampler:
         """Return what samples, by the bound asked for or a good one."""
 
     @property

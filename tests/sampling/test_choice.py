@@ -80,8 +80,8 @@ def selection(monkeypatch):
     """Of a plain logistic regression on 4,000 rows; nothing of it has been compiled or tried."""
     found = []
 
-    def record(graph, problems, *_):
-        found.append(KernelSelection(graph, problems, np.empty(0)))
+    def record(task, *_):
+        found.append(KernelSelection(task))
         raise StopIteration
 
     monkeypatch.setattr(pymc_flymc.steps.metropolis, "choose_sampler", record)

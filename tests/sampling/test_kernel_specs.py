@@ -35,10 +35,9 @@ class FireflyWalk(FireflyStep):
         self._bound_setting = "auto"
         self._build(None, None, transitions, None, model, None, None)
 
-    def _choose(self, graph, problems, others):
+    def _choose(self, task):
         adaptation = WalkAdaptation()
-        settings = self._bound_setting, None, adaptation, len(others)
-        target = conditional_target(graph, problems, *settings)
+        target = conditional_target(task, None, adaptation)
         return Sampler(target, adaptation, adaptation.brightness)
 
 
