@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import factorial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -12,7 +11,13 @@ from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.kept_rows import keep_bright
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
 from pymc_flymc.bounds.radius import chi_moment
-from pymc_flymc.bounds.remainder import Expansion, near_and_beyond, remainder
+from pymc_flymc.bounds.remainder import (
+    Expansion,
+    joint_limits,
+    limits_of_differences,
+    near_and_beyond,
+    remainder,
+)
 from pymc_flymc.kernels.layout import POWERS, ROW, Powers
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import (
@@ -211,24 +216,11 @@ class Taylor(Expansion):
         """
         power = self.order + 1
         if isinstance(likelihood, JointlySmoothLikelihood):
-            spread = np.stack([np.linalg.norm(x @ span, axis=1) for span in spans[: len(eta)]])
-            near = likelihood.third_bound(eta, limit * spread, spread, y) / factorial(power)
-            anywhere = likelihood.third_scale(eta, spread, y) / factorial(power)
-            growth = likelihood.growth * spread.max(axis=0)
-            return *near_and_beyond(near, anywhere, growth, limit), growth
-        likelihood = cast(SmoothLikelihood, likelihood)
-        reaches = (x @ span for span in spans)
-        c = np.sqrt(np.max([np.einsum("ij,ij->i", each, each) for each in reaches], axis=0))
-        reach = limit * c
-        if len(eta) == 1:
-            (eta,) = eta
-        else:  # differences of predictors reach as far: half of it up, and half of it down
-            eta, reach = np.concatenate([np.zeros_like(eta[:1]), eta]), 0.5 * reach
-        scale = c**power / factorial(power)
-        near = likelihood.derivative_bound(power, eta - reach, eta + reach, y) * scale
-        low, high = (eta, eta) if likelihood.growth else (-np.inf, np.inf)
-        anywhere = likelihood.derivative_bound(power, low, high, y) * scale
-        growth = likelihood.growth * c
+            limits = joint_limits(likelihood, eta, x, y, spans, limit)
+        else:
+            smooth = cast(SmoothLikelihood, likelihood)
+            limits = limits_of_differences(smooth, power, eta, x, y, spans, limit)
+        near, anywhere, growth = limits
         return *near_and_beyond(near, anywhere, growth, limit), growth
 
     def collapsed(
