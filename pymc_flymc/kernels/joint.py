@@ -104,12 +104,10 @@ def transition(rng, kind, posterior, tables, proposals, chain, bright, scratch):
     accept = update_joint(rng, beta, posterior, tables, chain, bright, scratch)
     if kind == RANDOM_WALK or kind == REFRESHMENT:
         return walked
-    proposals.acceptance[kind, 0] += 1.0
-    proposals.acceptance[kind, 1] += accept
-    # Expected squared jump: 2 (1 - rho) |v|^2 on average.
-    proposals.acceptance[kind, 2] += (
-        accept * 2.0 * (1.0 - np.sqrt(1.0 - beta * beta)) * chain.v.shape[0]
-    )
+    proposals.proposed[kind] += 1.0
+    # On average |v' - v|^2 is 2 (1 - rho) |v|^2.
+    jump = 2.0 * (1.0 - np.sqrt(1.0 - beta * beta)) * chain.v.shape[0]
+    proposals.jumped[kind] += accept * jump
     return accept
 
 

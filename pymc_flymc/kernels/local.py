@@ -245,26 +245,26 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
         if n == 0:
             begin(rng, posterior, groups.plan, chain, bright, scratch)
             return 0.0
-        # What the global parameters' coordinates are for trajectories, instead of all parameters'.
-        walker = Chain(
-            proposals.x,
-            chain.theta,
-            chain.w,
-            chain.log_density,
-            chain.log_weight,
-            chain.rescaled,
-            proposals.x_new,
-            chain.theta_new,
-            chain.w_new,
-            chain.log_factor_new,
-            chain.dark,
-            chain.low,
+        # The same chain, but for trajectories in coordinates of the global parameters alone.
+        of_globals = Chain(
+            v=proposals.x,
+            theta=chain.theta,
+            w=chain.w,
+            log_density=chain.log_density,
+            log_weight=chain.log_weight,
+            rescaled=chain.rescaled,
+            v_new=proposals.x_new,
+            theta_new=chain.theta_new,
+            w_new=chain.w_new,
+            log_factor_new=chain.log_factor_new,
+            dark=chain.dark,
+            low=chain.low,
         )
         proposals.dynamics.gain[0] = proposals.gain[0]
         moments_at(posterior, groups, chain.theta, proposals.moments)
         total = 0.0
         for _i in range(n):
-            total += transition(rng, posterior, groups, proposals, walker, bright, scratch)
+            total += transition(rng, posterior, groups, proposals, of_globals, bright, scratch)
         return total / n
 
     return run  # type: ignore[no-any-return]

@@ -15,7 +15,7 @@ from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import move_given_z, run_type
-from pymc_flymc.kernels.records import Matrix, Vector
+from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.rescaling import rescale
 from pymc_flymc.kernels.sweeps import Plan, begin, update_z
 
@@ -40,15 +40,16 @@ class Proposals(NamedTuple):
         Robbins-Monro gain; zero outside tuning: with it, the kernel would not be a Markov chain.
     target : ndarray, shape (2,)
         Acceptance rates aimed at.
-    acceptance : ndarray, shape (3, 3)
-        By proposal: times proposed, sum of acceptance probabilities, sum of squared jumps |dv|^2.
+    proposed, jumped : ndarray, shape (3,)
+        Since they were last counted: proposals of each kind, and their expected squared jumps.
     """
 
     log_scale: Vector
     weight: Vector
     gain: Vector
     target: Vector
-    acceptance: Matrix
+    proposed: Vector
+    jumped: Vector
 
 
 #: Optimal acceptance rate of a random walk (Roberts, Gelman & Gilks 1997); pCN, whose steps are
@@ -63,28 +64,29 @@ def new_proposals(n_parameters: int, weight: np.ndarray) -> Proposals:
         weight=np.array(weight, dtype=np.float64),
         gain=np.zeros(1),
         target=np.array(TARGET_ACCEPTANCE),
-        acceptance=np.zeros((KINDS, 3)),
+        proposed=np.zeros(KINDS),
+        jumped=np.zeros(KINDS),
     )
 
 
 def favour_best(proposals: Proposals, adapt: bool) -> None:
     """Give the proposal that jumps farthest nearly all of the mixture, and count from zero."""
     used = proposals.weight > 0.0
-    if adapt and np.all(proposals.acceptance[used, 0] > 0):
+    if adapt and np.all(proposals.proposed[used] > 0):
         # Costs are alike, mixing goes with the squared jump.
-        jumps = proposals.acceptance[:, 2] / np.maximum(proposals.acceptance[:, 0], 1.0)
+        jumps = proposals.jumped / np.maximum(proposals.proposed, 1.0)
         proposals.weight[:] = np.where(used, MIN_WEIGHT, 0.0)
         proposals.weight[np.argmax(jumps)] += 1.0 - proposals.weight.sum()
-    proposals.acceptance[:] = 0.0
+    proposals.proposed[:] = proposals.jumped[:] = 0.0
 
 
 @kernel_part
 def pick(rng, weight):
     """Draw a kind of proposal."""
     u = rng.random()
-    if u < weight[0]:
-        return 0
-    return 1 if u < weight[0] + weight[1] else 2
+    if u < weight[RANDOM_WALK]:
+        return RANDOM_WALK
+    return PCN if u < weight[RANDOM_WALK] + weight[PCN] else INDEPENDENT
 
 
 @kernel_part
@@ -126,9 +128,8 @@ def update_theta(rng, kind, posterior, proposals, chain, bright, scratch):
     for j in range(chain.v.shape[0]):
         jump += (chain.v_new[j] - chain.v[j]) ** 2
     accept = move_given_z(rng, log_correction, posterior, chain, bright, scratch)
-    proposals.acceptance[kind, 0] += 1.0
-    proposals.acceptance[kind, 1] += accept
-    proposals.acceptance[kind, 2] += accept * jump
+    proposals.proposed[kind] += 1.0
+    proposals.jumped[kind] += accept * jump
     if proposals.gain[0] > 0.0:
         step = proposals.gain[0] * (accept - proposals.target[kind])
         proposals.log_scale[kind] += step

@@ -109,9 +109,20 @@ class Chain(NamedTuple):
 def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
     """Buffers of one chain; that of rows is committed as it is touched."""
     d, p = n_parameters, n_coefficients
-    state = np.zeros(d), np.zeros(d), np.zeros(p), np.zeros(1), np.zeros(1), np.full(1, np.nan)
-    new = np.zeros(d), np.zeros(d), np.zeros(p), np.empty(n_rows)
-    return Chain(*state, *new, np.zeros(p), np.zeros(p))
+    return Chain(
+        v=np.zeros(d),
+        theta=np.zeros(d),
+        w=np.zeros(p),
+        log_density=np.zeros(1),
+        log_weight=np.zeros(1),
+        rescaled=np.full(1, np.nan),
+        v_new=np.zeros(d),
+        theta_new=np.zeros(d),
+        w_new=np.zeros(p),
+        log_factor_new=np.empty(n_rows),
+        dark=np.zeros(p),
+        low=np.zeros(p),
+    )
 
 
 def run_type(*settings: type, dtype: np.dtype, n_likelihoods: int = 1) -> Any:

@@ -21,6 +21,21 @@ __all__ = [
 GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
 
 
+class Averaging(NamedTuple):
+    """Places in the state of dual averaging.
+
+    Centre of the shrinkage, updates made, mean error of the acceptance, averaged log step.
+    """
+
+    centre: int = 0
+    updates: int = 1
+    error: int = 2
+    log_step: int = 3
+
+
+AVERAGING = Averaging()
+
+
 class StepSize(NamedTuple):
     """Step size and its adaptation.
 
@@ -31,8 +46,7 @@ class StepSize(NamedTuple):
     target : ndarray, shape (1,)
         Acceptance rate aimed at.
     averaging : ndarray, shape (4,)
-        State of dual averaging: centre of the shrinkage, updates made, mean error, averaged log
-        step.
+        State of dual averaging, in the places of `Averaging`.
     """
 
     log_step: Vector
@@ -43,7 +57,7 @@ class StepSize(NamedTuple):
 def new_step_size(n_parameters: int, target: float) -> StepSize:
     """Return the step size as a chain starts with it."""
     log_step = np.log([n_parameters**-0.25])  # optimal scaling of HMC (Beskos et al. 2013)
-    size = StepSize(log_step, np.array([target]), np.zeros(4))
+    size = StepSize(log_step, np.array([target]), np.zeros(len(AVERAGING)))
     restart_adaptation(size)
     return size
 
@@ -51,20 +65,25 @@ def new_step_size(n_parameters: int, target: float) -> StepSize:
 def restart_adaptation(size: StepSize) -> None:
     """Forget what dual averaging has seen, and start from the present step size."""
     log_step = size.log_step[0]
-    size.averaging[:] = log_step + np.log(2.0), 0.0, 0.0, log_step
+    size.averaging[:] = 0.0
+    size.averaging[AVERAGING.centre] = log_step + np.log(2.0)
+    size.averaging[AVERAGING.log_step] = log_step
 
 
 def freeze_step(size: StepSize) -> None:
     """Take the averaged step size: the end of adaptation."""
-    size.log_step[0] = size.averaging[3]
+    size.log_step[0] = size.averaging[AVERAGING.log_step]
 
 
 @kernel_part
 def adapt_step(size, accept, log_largest):
     """Take note of a trajectory's acceptance probability (Hoffman & Gelman 2014, equation 6)."""
     state = size.averaging
-    state[1] += 1.0
-    weight = 1.0 / (state[1] + T0)
-    state[2] += weight * (size.target[0] - accept - state[2])
-    size.log_step[0] = min(state[0] - np.sqrt(state[1]) / GAMMA * state[2], log_largest)
-    state[3] += state[1] ** -KAPPA * (size.log_step[0] - state[3])
+    state[AVERAGING.updates] += 1.0
+    n = state[AVERAGING.updates]
+    error = state[AVERAGING.error]
+    error += 1.0 / (n + T0) * (size.target[0] - accept - error)
+    state[AVERAGING.error] = error
+    log_step = min(state[AVERAGING.centre] - np.sqrt(n) / GAMMA * error, log_largest)
+    state[AVERAGING.log_step] += n**-KAPPA * (log_step - state[AVERAGING.log_step])
+    size.log_step[0] = log_step

@@ -98,8 +98,6 @@ class SurrogateProposals(NamedTuple):
         Share of random walks given z.
     log_scale : ndarray, shape (1,)
         Log of the random walk's scale.
-    acceptance : ndarray, shape (4,)
-        Joint proposals made, sum of their acceptance probabilities, trajectories, sum of theirs.
     kept_force : ndarray, shape (D,)
         Buffer: force at the chain's parameters; that at the walker's is kept by the dynamics.
     dynamics : Dynamics
@@ -109,7 +107,6 @@ class SurrogateProposals(NamedTuple):
     repeats: Vector
     walks: Vector
     log_scale: Vector
-    acceptance: Vector
     kept_force: Vector
     dynamics: Dynamics
 
@@ -124,7 +121,6 @@ def new_surrogate_proposals(
         repeats=np.ones(1),
         walks=np.full(1, WALKS),
         log_scale=np.log([2.38 / np.sqrt(d)]),
-        acceptance=np.zeros(4),
         kept_force=np.zeros(d),
         dynamics=new_dynamics(d, n_coefficients, length, target),
     )
@@ -171,8 +167,6 @@ def update_walker(rng, posterior, surrogate, proposals, scratch):
         walker,
         scratch,
     )
-    proposals.acceptance[2] += 1.0
-    proposals.acceptance[3] += np.exp(min(0.0, log_ratio))
     if -rng.standard_exponential() < log_ratio:
         accept_theta(walker, dynamics.log_density_new[0])
         copy(dynamics.force, dynamics.kept_force)
@@ -249,11 +243,7 @@ def transition(rng, walks, repeats, posterior, surrogate, proposals, chain, brig
         copy(proposals.dynamics.kept_force, proposals.kept_force)
         chain.log_weight[0] = weight
         accept_z(tables, chain.log_factor_new, count, bright)
-    if walks:
-        return walked
-    proposals.acceptance[0] += 1.0
-    proposals.acceptance[1] += accept
-    return accept
+    return walked if walks else accept
 
 
 @functools.cache
