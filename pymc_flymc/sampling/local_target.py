@@ -79,23 +79,24 @@ def _check_effects(target: Target) -> None:
         If they are not normal, or if effects of different groups depend on each other; or if other
         step methods have variables of the model.
     """
-    effects, geometry, rng = target.effects, target.geometry, np.random.default_rng(20261124)
-    assert effects is not None
+    effects, conditionals, geometry = target.effects, target.conditionals, target.geometry
+    assert effects is not None and conditionals is not None
     if target.n_others:
         raise UnsupportedModelError(f"{WHO}samples all variables of the model: leave out vars=")
     rows, n_groups = target.data.parts[0], len(effects)
     column = rows.X.shape[1] + rows.intercept
     gradient, moments = np.empty_like(geometry.centre), np.empty((len(MOMENTS), n_groups))
+    rng = np.random.default_rng(20261124)
 
     def evaluate(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient in the effects, and their coefficients."""
         w = np.empty(target.n_slopes)
-        target.gradients[0](target.jacobian, theta, target.statistics, w, gradient)
+        target.density_gradient(theta, target.statistics, w, gradient)
         return gradient[effects], w[column : column + n_groups]
 
     for _ in range(POINTS):
         theta = geometry.unwhiten(rng.standard_normal(len(geometry.centre)))
-        target.conditionals[0](theta, target.statistics, moments.ravel())
+        conditionals.moments(theta, target.statistics, moments.ravel())
         mean, sd = moments[MOMENTS.mean], moments[MOMENTS.sd]
         z = FAR * rng.standard_normal(n_groups)
         theta[effects] = mean

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor
@@ -21,7 +21,7 @@ from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import Design
 
-__all__ = ["WHO", "compile_conditionals", "find_effects"]
+__all__ = ["WHO", "Conditionals", "compile_conditionals", "find_effects"]
 
 #: What messages begin with.
 WHO = "kernel='local' updates effects of groups one by one, and "
@@ -77,9 +77,22 @@ def _has_one_factor(design: Design) -> bool:
     )
 
 
-def compile_conditionals(
-    graphs: DensityGraphs, effects: np.ndarray, rows: Rows
-) -> tuple[NativeGraph, NativeGraph]:
+class Conditionals(NamedTuple):
+    """Conditional distributions of effects, as native graphs.
+
+    Attributes
+    ----------
+    moments : NativeGraph
+        Like `DENSITY`: the `Moments`, one after the other, and the sum of the logs of sds.
+    vjp : NativeGraph
+        Like `VJP`, of means and sds.
+    """
+
+    moments: NativeGraph
+    vjp: NativeGraph
+
+
+def compile_conditionals(graphs: DensityGraphs, effects: np.ndarray, rows: Rows) -> Conditionals:
     """Compile the conditional distributions of effects, and the gradient of their moments.
 
     The log density is a quadratic in each effect, given all other parameters: its slopes where all
@@ -90,12 +103,6 @@ def compile_conditionals(
     graphs : DensityGraphs
     effects : ndarray, shape (G,), int64
     rows : Rows
-
-    Returns
-    -------
-    NativeGraph, NativeGraph
-        Like `DENSITY`, the `Moments` one after the other, and the sum of the logs of sds; like
-        `VJP`, of means and sds.
     """
     at: Any = effects
     if np.array_equal(effects, np.arange(effects[0], effects[0] + len(effects))):
@@ -117,4 +124,4 @@ def compile_conditionals(
     )
     all_moments: Any = Moments(mean=mean, sd=sd, change=w_1 - w_0)
     together = moments._replace(w=pt.join(0, *all_moments))
-    return compile_density(together), compile_vjp(moments)
+    return Conditionals(compile_density(together), compile_vjp(moments))

@@ -29,7 +29,7 @@ from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import COMPILING_KERNELS, doing
-from pymc_flymc.target.conditionals import compile_conditionals
+from pymc_flymc.target.conditionals import Conditionals, compile_conditionals
 from pymc_flymc.target.data import Data
 from pymc_flymc.target.density import collapsed_density
 from pymc_flymc.target.kernel_spec import KernelSpec
@@ -115,9 +115,10 @@ class Target:
         constant = self.graph.jacobian if gradients and not shares else None
         self.jacobian, is_affine = Jacobian.of(constant), constant is not None
         graphs = collapsed_density(self.graph, bounds, self.n_others, is_affine)
-        self.gradients: tuple[NativeGraph, ...] = ()
         self.factor_gradients: list[NativeFunction] = []
         self._density: NativeGraph | None = None
+        self._density_gradient: NativeGraph | None = None
+        self._vjp: NativeGraph | None = None
         if not gradients:
             self._density = compile_density(graphs)
         else:
@@ -125,10 +126,10 @@ class Target:
             factors = [factor(part.likelihood, part.bound) for part in self.parts]
             nothing: Any = pt.zeros((0,))
             paths = graphs._replace(shared=nothing) if exact else graphs
-            vjp = [] if is_affine else [compile_vjp(paths)]
-            self.gradients = compile_density_gradient(graphs), *vjp
+            self._vjp = None if is_affine else compile_vjp(paths)
+            self._density_gradient = compile_density_gradient(graphs)
             self.factor_gradients = [compile_log_factor_gradient(factor) for factor in factors]
-        self.conditionals: tuple[NativeGraph, ...] = ()
+        self.conditionals: Conditionals | None = None
         if self.effects is not None:
             self.conditionals = compile_conditionals(graphs, self.effects, self.data.parts[0])
         self.compiled_kernel()  # loaded here, it is there in every forked chain
@@ -172,8 +173,14 @@ class Target:
         """
         if self._density is not None:
             return float(self._density(theta, statistics, w_out))
-        gradient = np.empty_like(theta)
-        return float(self.gradients[0](self.jacobian, theta, statistics, w_out, gradient))
+        return self.density_gradient(theta, statistics, w_out, np.empty_like(theta))
+
+    def density_gradient(
+        self, theta: np.ndarray, statistics: np.ndarray, w_out: np.ndarray, out: np.ndarray
+    ) -> float:
+        """As `density`, of kernels that follow gradients; writes the gradient in theta, too."""
+        assert self._density_gradient is not None
+        return float(self._density_gradient(self.jacobian, theta, statistics, w_out, out))
 
     def coefficients(self, theta: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Coefficients of all likelihoods, shape (P,), without what the rows of each share."""
@@ -208,20 +215,31 @@ class Target:
     def posterior(self, statistics: np.ndarray, geometry: Geometry) -> Posterior:
         """Native form, for one chain's own statistics and geometry."""
         factors: Any = tuple(part.log_factor.address for part in self.parts)
-        density, vjp = [*(f.address for f in self.gradients), 0, 0][:2]
         gradients: Any = tuple(f.address for f in self.factor_gradients) or (0,) * len(factors)
         if len(self.parts) == 1:
             (factors,), (gradients,) = factors, gradients
-        alone = self._density.address if self._density is not None else 0
-        addresses = alone, factors, density, vjp, gradients
-        coordinates = geometry, self.graph.scales
-        return Posterior(*addresses, self.jacobian, statistics, self.data.rows, *coordinates)
+        return Posterior(
+            density=_address(self._density),
+            log_factor=factors,
+            density_gradient=_address(self._density_gradient),
+            vjp=_address(self._vjp),
+            log_factor_gradient=gradients,
+            jacobian=self.jacobian,
+            statistics=statistics,
+            rows=self.data.rows,
+            geometry=geometry,
+            scales=self.graph.scales,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Graphs travel to other processes, machine code does not."""
-        native = "_density", "gradients", "factor_gradients", "conditionals"
+        native = "_density", "_density_gradient", "_vjp", "factor_gradients", "conditionals"
         return {k: v for k, v in self.__dict__.items() if k not in native}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.__post_init__()
+
+
+def _address(native: NativeGraph | None) -> int:
+    return 0 if native is None else native.address

@@ -27,18 +27,18 @@ LENGTH, TARGET_ACCEPT = 2.5, 0.75
 
 
 def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Groups:
-    effects, rows, levels = target.effects, target.data.parts[0], target.data.levels
-    assert effects is not None
-    assert levels is not None
+    effects, conditionals = target.effects, target.conditionals
+    rows, levels = target.data.parts[0], target.data.levels
+    assert effects is not None and conditionals is not None and levels is not None
     g, column, centre = len(effects), rows.X.shape[1] + rows.intercept, target.geometry.centre
     moments = np.empty((len(MOMENTS), g))
-    target.conditionals[0](centre, target.statistics, moments.ravel())
+    conditionals.moments(centre, target.statistics, moments.ravel())
     lowest = np.zeros(g, np.uint8) + np.uint8(len(levels.q) - 1)
     np.minimum.at(lowest, rows.codes[:, 0], levels.level)
     return Groups(
         plan=plan_given_z(target, resampling, cursor),
-        moments=target.conditionals[0].address,
-        vjp=target.conditionals[1].address,
+        moments=conditionals.moments.address,
+        vjp=conditionals.vjp.address,
         elements=effects,
         others=np.setdiff1d(np.arange(len(centre)), effects),
         column=column,
