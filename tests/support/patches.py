@@ -32,7 +32,7 @@ def structured() -> Iterator[None]:
         for module in (matrices, quadratic_statistics, effects):
             patch.setattr(module, "LARGEST_DENSE", 1)
         patch.setattr(expanded_density, "MANY", 1)
-        patch.setattr(effects, "WIDE", 1)
+        patch.setattr(effects, "LARGE_VARIABLE", 1)
         yield
 
 
