@@ -204,8 +204,8 @@ def test_good_anchor_stays(cls, transitions, monkeypatch):
     model = logistic(3000, 40)
     with model:
         step = cls(bound=JaakkolaJordan(), transitions=transitions)
-    looks, far = [], Anchors._far
-    monkeypatch.setattr(Anchors, "_far", lambda *args: looks.append(far(*args)) or looks[-1])
+    looks, far = [], Anchors._keep_away
+    monkeypatch.setattr(Anchors, "_keep_away", lambda *args: looks.append(far(*args)) or looks[-1])
     monkeypatch.setattr(Anchors, "target_at", lambda *args: pytest.fail("built"))
     options = dict(tune=300, draws=20, chains=2)
     draws, stats = drive(step, model.initial_point(), **options)
