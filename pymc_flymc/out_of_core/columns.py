@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from pymc_flymc.compat.numpy import drop_pages
 from pymc_flymc.graphs.content_hash import content_hash
 from pymc_flymc.out_of_core.dask_arrays import is_dask, with_checked_blocks
-from pymc_flymc.out_of_core.frames import array_of_frame, is_frame
+from pymc_flymc.out_of_core.frames import Labels, array_of_frame, is_frame
 from pymc_flymc.out_of_core.identity import check_chunks, identity_of, state_of_file
 from pymc_flymc.out_of_core.row_checks import check_rows
 
@@ -170,7 +170,7 @@ def _reopened(
     return column
 
 
-def as_column(name: str, values: Any) -> Column | None:
+def as_column(name: str, values: Any, labels: Labels | None = None) -> Column | None:
     """Return what a user gives for a container as a column, None if it is nothing of the kind.
 
     Parameters
@@ -178,16 +178,20 @@ def as_column(name: str, values: Any) -> Column | None:
     name : str
         Of the container, for messages.
     values : array or data frame
+    labels : mapping, optional
+        Of groups; see `array_of_frame`.
 
     Raises
     ------
     ValueError
         If it holds no numbers, or missing ones, or if chunks of it are missing.
     """
+    if hasattr(values, "to_numpy") and not is_frame(values):  # of Polars or Arrow
+        plain = values.to_numpy()
+        strings = plain.dtype.kind == "O" and hasattr(values, "to_pandas")
+        values = values.to_pandas() if strings else plain
     if is_frame(values):
-        values = array_of_frame(name, values)
-    elif hasattr(values, "to_numpy"):  # of Polars or Arrow
-        values = values.to_numpy()
+        values = array_of_frame(name, values, labels or {})
     elif isinstance(values, list | tuple):
         values = np.asarray(values)
     if isinstance(values, np.ma.MaskedArray):

@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 from pymc.model.core import Model
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.traversal import toposort
+from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_flymc.out_of_core.columns import ArrayColumn, Column, as_column
 from pymc_flymc.out_of_core.dask_arrays import is_dask
+from pymc_flymc.out_of_core.frames import has_own_codes, of_fragments
 from pymc_flymc.out_of_core.source import PARTITION, LocalSource, RowSource
 from pymc_flymc.reporting import log
 from pymc_flymc.settings import check
@@ -39,9 +43,9 @@ def of_table(table: Any, model: Model) -> Any:
 
     Parameters
     ----------
-    table : data frame or path
-        Of pandas, Polars or Dask; the path of Parquet files, which Dask reads. Anything else is
-        returned as it is.
+    table : data frame, Arrow data set or path
+        Of pandas, Polars, Arrow or Dask; the path of Parquet files, which Dask reads. Anything else
+        is returned as it is.
 
     Raises
     ------
@@ -55,6 +59,10 @@ def of_table(table: Any, model: Model) -> Any:
         import dask.dataframe
 
         table = dask.dataframe.read_parquet(table)
+    elif hasattr(table, "get_fragments"):
+        table = of_fragments(table)
+    elif hasattr(table, "to_pandas") and hasattr(table, "column_names"):  # of Arrow
+        table = table.to_pandas()
     if not hasattr(table, "columns"):
         return table
     there, found = set(table.columns), {}
@@ -74,7 +82,7 @@ def of_table(table: Any, model: Model) -> Any:
     return found
 
 
-def source_of(data: object, client: Any = None) -> RowSource:
+def source_of(data: object, client: Any = None, model: Model | None = None) -> RowSource:
     """Return the source of all rows of some data containers.
 
     Parameters
@@ -84,21 +92,28 @@ def source_of(data: object, client: Any = None) -> RowSource:
     client : distributed.Client or str, optional
         Of a Dask cluster, or its scheduler's address, for arrays of any kind: its workers open
         files themselves. By default the one that is open, if the arrays are Dask's.
+    model : Model, optional
+        Whose coordinates number the groups of columns of strings and categories: those of the
+        effects that a container indexes, or those of a column's name.
 
     Raises
     ------
     ValueError
-        If it is something else, if lengths differ, or if what it holds are no numbers.
+        If it is something else, if lengths differ, if what it holds are no numbers, or if the
+        model's container numbers groups in another way.
     """
     good = isinstance(data, Mapping) and bool(data) and all(isinstance(k, str) for k in data)
     check(good, "data", 'a dict of arrays by names of pm.Data containers: {"X": X, "y": y}', data)
     assert isinstance(data, Mapping)
     columns: dict[str, Column] = {}
+    labels = {} if model is None else _labels_of(model)
     for name, values in data.items():
-        column = as_column(name, values)
+        column = as_column(name, values, labels)
         check(column is not None, f"data= of {name!r}", KINDS, values)
         assert column is not None
         columns[name] = column
+        if model is not None and has_own_codes(name, values, labels):
+            _check_codes(name, column, model)
     lengths = {name: column.shape[0] for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{n:,} of {name!r}" for name, n in lengths.items())
@@ -115,6 +130,43 @@ def source_of(data: object, client: Any = None) -> RowSource:
     chunks = merged(arrays[0].chunks[0]) if arrays else _equal_parts(columns)
     blocks = {name: _as_dask(column, chunks) for name, column in columns.items()}
     return ClusterSource(columns, blocks, client, owned)
+
+
+def _labels_of(model: Model) -> dict[str, list[Any]]:
+    """Return labels of groups: by the names of containers that index effects, and by coordinates.
+
+    In ``pm.Normal("effect", dims="carrier")[number]`` the container `number` holds places among the
+    coordinates of `carrier`.
+    """
+    coords = {name: list(each) for name, each in model.coords.items() if each is not None}
+    found: dict[str, set[str]] = {}
+    for node in toposort(model.basic_RVs):
+        if not isinstance(node.op, AdvancedSubtensor):
+            continue
+        dims = model.named_vars_to_dims.get(str(node.inputs[0].name), ())
+        for dim, place in zip(dims, node.op.idx_list, strict=False):
+            index = node.inputs[1 + place] if isinstance(place, int) else None
+            if isinstance(index, SharedVariable) and dim in coords:
+                found.setdefault(str(index.name), set()).add(dim)
+    indexed = {name: [coords[dim] for dim in sorted(dims)] for name, dims in found.items()}
+    return coords | {
+        name: first for name, (first, *others) in indexed.items() if all(o == first for o in others)
+    }
+
+
+def _check_codes(name: str, column: Column, model: Model) -> None:
+    """Refuse a model whose rows number groups otherwise than the categories of a column do."""
+    container = model.named_vars.get(name)
+    if not isinstance(container, SharedVariable):
+        return  # which is said later
+    own = np.asarray(container.get_value(borrow=True))
+    if not np.array_equal(own, column.read(slice(0, len(own)))):
+        raise ValueError(
+            f"data= of {name!r} are categories, and the first of their codes are not those of the "
+            f"model's container: write it on the first rows, pm.Data({name!r}, "
+            "column.cat.codes[:1000]), or give the effects that it indexes a dimension whose "
+            "coordinates are the groups, in the order in which you have numbered them"
+        )
 
 
 def _client(client: Any, has_dask: bool) -> Any:

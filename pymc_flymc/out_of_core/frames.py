@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pymc_flymc.compat.dask import without_rows
+from pymc_flymc.reporting import log
 
-__all__ = ["array_of_frame", "is_frame"]
+__all__ = ["Labels", "array_of_frame", "has_own_codes", "is_frame", "of_fragments"]
 
 #: Integers beyond it need not be floats.
 EXACT_IN_FLOAT64 = 1 << 53
+#: Labels of which the log names so many.
+SHOWN = 5
+#: How names of types of strings begin.
+STRINGS = ("str", "string", "large_string", "dictionary", "object")
+#: Of groups, in the order of their numbers, by names of coordinates.
+Labels = Mapping[str, Sequence[Any]]
+
+
+class Plain(NamedTuple):
+    """What a column is as numbers: of a type of NumPy, or the places of its values among labels."""
+
+    dtype: np.dtype
+    labels: Sequence[Any] | None = None
 
 
 def is_frame(values: Any) -> bool:
@@ -19,7 +34,7 @@ def is_frame(values: Any) -> bool:
     return hasattr(values, "to_dask_array") or hasattr(values, "iloc")
 
 
-def array_of_frame(name: str, frame: Any) -> Any:
+def array_of_frame(name: str, frame: Any, labels: Labels) -> Any:
     """Return columns as an array of NumPy or Dask; of the latter, chunks are of known lengths.
 
     Parameters
@@ -27,6 +42,10 @@ def array_of_frame(name: str, frame: Any) -> Any:
     name : str
         Of the container, for messages.
     frame : DataFrame or Series
+    labels : mapping
+        By names of containers or columns: such a column, of strings or categories, is read as the
+        places of its values among them. Without any, categories are read as the places among their
+        own.
 
     Raises
     ------
@@ -34,8 +53,15 @@ def array_of_frame(name: str, frame: Any) -> Any:
         If a column holds no numbers, or has missing values that its type has a place for; it names
         the column and says what to do.
     """
-    table = frame.to_frame() if frame.ndim == 1 else frame
-    plain = [_plain_type(name, *each) for each in zip(table.columns, table.dtypes, strict=True)]
+    table = frame if frame.ndim > 1 else frame.to_frame(name if frame.name is None else frame.name)
+    plain = [
+        _plain(name, table[column], _labels_of(name, column, labels)) for column in table.columns
+    ]
+    if any(each.labels for each in plain) and any(each.dtype.kind == "f" for each in plain):
+        raise ValueError(
+            f"data= of {name!r}: numbers of groups stand beside measurements, in the columns "
+            f"{', '.join(map(repr, table.columns))}: put groups into a container of their own"
+        )
     if hasattr(table, "to_dask_array"):
         meta = _numbers(without_rows(table), name, plain)
         # Not before: Dask reads several files at a time where it reads some of their columns only,
@@ -47,15 +73,36 @@ def array_of_frame(name: str, frame: Any) -> Any:
     return array[:, 0] if frame.ndim == 1 else array
 
 
-def _plain_type(name: str, column: Any, dtype: Any) -> np.dtype:
-    """Return the type of NumPy that a column has, or that is that of a nullable one."""
+def has_own_codes(name: str, frame: Any, labels: Labels) -> bool:
+    """Return whether a column is read as the places of its values among its own categories."""
+    if not is_frame(frame) or frame.ndim > 1 or _labels_of(name, frame.name, labels) is not None:
+        return False
+    return str(frame.dtype) == "category" and getattr(frame.cat, "known", True)
+
+
+def _labels_of(name: str, column: Hashable, labels: Labels) -> Sequence[Any] | None:
+    """Return the labels of a column: those of the container, or of its own name."""
+    return labels.get(name, labels.get(column) if isinstance(column, str) else None)
+
+
+def _plain(name: str, series: Any, labels: Sequence[Any] | None) -> Plain:
+    """Return what a column is as numbers, given the model's labels of its name."""
+    column, dtype, kind = series.name, series.dtype, str(series.dtype)
     plain = getattr(dtype, "numpy_dtype", dtype)
-    if not isinstance(plain, np.dtype) or plain.kind not in "fiub":
+    if isinstance(plain, np.dtype) and plain.kind in "fiub":
+        return Plain(plain)
+    # Dask may not know the categories before it reads.
+    if labels is None and kind == "category" and getattr(series.cat, "known", True):
+        labels = list(dtype.categories)
+    if labels is None or not kind.startswith(("category", *STRINGS)):
         raise ValueError(
             f"data= of {name!r}: the column {column!r} is of dtype {dtype}, not numbers: "
-            f"{_way_out(str(dtype))}"
+            f"{_way_out(kind)}"
         )
-    return plain
+    shown = [f"{i} = {label!r}" for i, label in enumerate(labels[:SHOWN])]
+    shown += ["..."] if len(labels) > SHOWN else []
+    log.info(f"the {len(labels):,} groups of {column!r} are {', '.join(shown)}")
+    return Plain(np.dtype(np.int32), labels)
 
 
 def _way_out(dtype: str) -> str:
@@ -63,23 +110,29 @@ def _way_out(dtype: str) -> str:
         return "give a number, such as the days since some date"
     if dtype.startswith("Sparse"):
         return "make it dense, by .sparse.to_dense()"
-    if dtype.startswith(("category", "str", "string", "large_string", "dictionary")):
+    if dtype.startswith(("category", *STRINGS[:-1])):
         return (
-            "number the groups from 0, with the same numbers in all partitions, or make a column "
-            "of zeros and ones for each"
+            "give the effects of its groups a dimension with coordinates, as in "
+            "pm.Model(coords={'group': [...]}) and pm.Normal('effect', dims='group'), by which "
+            "they are numbered from 0, or make a column of zeros and ones for each"
         )
     return 'make it a column of numbers, by .astype("float64")'
 
 
-def _numbers(table: Any, name: str, plain: list[np.dtype]) -> Any:
+def _numbers(table: Any, name: str, plain: list[Plain]) -> Any:
     """Return a frame of pandas as numbers of one type: Dask would make objects of several."""
-    common = np.result_type(*plain)
-    for (column, values), dtype in zip(table.items(), plain, strict=True):
+    common = np.result_type(*(each.dtype for each in plain))
+    numbers = {}
+    for i, ((column, values), (dtype, labels)) in enumerate(zip(table.items(), plain, strict=True)):
         if values.dtype != dtype and values.isna().any():
             raise ValueError(
                 f"data= of {name!r}: the column {column!r}, of dtype {values.dtype}, has "
                 f"{int(values.isna().sum())} missing values; drop or impute these rows"
             )
+        if labels is not None:
+            numbers[i] = _places(values, labels, name, column)
+            continue
+        numbers[i] = values.astype(common)
         if common.kind == "f" and dtype.itemsize == 8 and dtype.kind in "iu":
             wide = values.to_numpy(dtype=dtype).astype(np.float64)
             if np.abs(wide).max(initial=0.0) > EXACT_IN_FLOAT64:
@@ -88,4 +141,41 @@ def _numbers(table: Any, name: str, plain: list[np.dtype]) -> Any:
                     "are none of the floats that stand beside it: put it into a container of its "
                     "own"
                 )
-    return table.set_axis(range(len(plain)), axis=1).astype(common)
+    return type(table)(numbers, index=table.index).astype(common)
+
+
+def _places(values: Any, labels: Sequence[Any], name: str, column: Any) -> np.ndarray:
+    """Return the places of a column's values among labels.
+
+    Each file and partition has categories of its own; their numbers say nothing.
+    """
+    import pandas
+
+    index = pandas.Index(labels)
+    if not index.is_unique:
+        raise ValueError(f"data= of {name!r}: the labels of {column!r} are not all different")
+    if isinstance(values.dtype, pandas.CategoricalDtype):
+        of_own = index.get_indexer(values.cat.categories)
+        places = of_own[values.cat.codes.to_numpy()]
+    else:
+        places = index.get_indexer(values)
+    unknown = values[places < 0]
+    if len(unknown):
+        raise ValueError(
+            f"data= of {name!r}: the column {column!r} holds {unknown.iloc[0]!r}, which is none of "
+            f"the {len(labels):,} groups that the model's coordinate, or the column's type, has"
+        )
+    return np.asarray(places, np.int32)
+
+
+def of_fragments(dataset: Any) -> Any:
+    """Return a data set of Arrow's as a data frame of Dask's: a partition for each file."""
+    from dask.dataframe import from_map
+
+    meta = dataset.schema.empty_table().to_pandas()
+    return from_map(_read_fragment, list(dataset.get_fragments()), schema=dataset.schema, meta=meta)
+
+
+def _read_fragment(fragment: Any, schema: Any, columns: Sequence[str] | None = None) -> Any:
+    # By the schema of all: values of folders, as of "year=2024", are in the fragment's own.
+    return fragment.to_table(schema=schema, columns=columns).to_pandas()

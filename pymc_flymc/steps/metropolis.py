@@ -174,7 +174,8 @@ class FireflyMH(FireflyStep):
             from pymc_flymc.out_of_core.feasibility import check_out_of_core
 
             check_out_of_core(bound, brightness, proposal, kernel)
-            source = source_of(of_table(data, modelcontext(model)), client)
+            of = modelcontext(model)
+            source = source_of(of_table(data, of), client, of)
         self._bound_setting, self._settings = bound, (brightness, proposal, kernel)
         common = vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint
         self._build(*common, source)

@@ -20,8 +20,10 @@ GOOD = {
 }
 BAD = {
     "pd.NA": (lambda: pandas.array([1, None, *range(N - 2)], "Int64"), "'c'.* 1 missing values"),
-    "category": (lambda: pandas.Categorical(list("abcabc")), "'c' is of dtype category.*from 0"),
-    "string": (lambda: list("abcabc"), "'c' is of dtype .*, not numbers: number the groups"),
+    "string": (
+        lambda: list("abcabc"),
+        r"'c' is of dtype .*, not numbers: give the .*'c': \[\.\.\.",
+    ),
     "zones": (lambda: pandas.date_range("2020", periods=N, tz="UTC"), "'c' is of .*days since"),
     "dates": (lambda: pandas.date_range("2020", periods=N), "'c' is of dtype datetime.*days since"),
     "Decimal": (lambda: [Decimal(i) for i in range(N)], "'c' is of dtype (object.*astype|string)"),
@@ -82,3 +84,52 @@ def test_columns_of_others(of):
     else:
         series = made.chunked_array([values[:2], values[2:]])
     np.testing.assert_array_equal(as_column("a", series).read(slice(0, N)), values)
+
+
+def test_strings_and_categories_by_the_labels_of_a_model():
+    """The same numbers in all partitions, whatever categories these have."""
+    strings = ["b", "c", "a", "a", "c", "b"]
+    frame = pandas.DataFrame({"g": strings, "k": pandas.Categorical(strings)})
+    labels = {"g": ("c", "a", "b"), "k": ["c", "a", "b"], "other": ["x"]}
+    expected = [2, 0, 1, 1, 0, 2]
+    for each in kinds_of(frame):
+        for name, column in (("g", each["g"]), ("k", each["k"]), ("g", each["g"].rename("h"))):
+            found = as_column(name, column, labels).read(slice(0, N))
+            np.testing.assert_array_equal(found, expected)
+        both = as_column("codes", each[["k", "g"]], labels).read(slice(0, N))
+        np.testing.assert_array_equal(both, np.stack([expected] * 2, axis=1))
+        with pytest.raises(ValueError, match="'g' holds 'b', which is none of the 2 groups"):
+            as_column("g", each["g"], {"g": ["a", "c"]}).read(slice(0, N))
+        with pytest.raises(ValueError, match="labels of 'g' are not all different"):
+            as_column("g", each["g"], {"g": ["a", "b", "c", "a"]}).read(slice(0, N))
+        with pytest.raises(ValueError, match="'X': numbers of groups stand beside measurements"):
+            as_column("X", each[["g"]].assign(x=0.5), labels).read(slice(0, N))
+    holes = pandas.DataFrame({"g": ["a", None, "b", "c", "a", "b"]}).astype("string")
+    for each in kinds_of(holes):
+        with pytest.raises(ValueError, match=r"'g', of dtype .*, has 1 missing"):
+            as_column("g", each["g"], labels).read(slice(0, N))
+
+
+def test_categories_by_their_own_codes():
+    frame = pandas.DataFrame({"k": pandas.Categorical(list("bcaacb"), ["c", "b", "a"])})
+    for each in kinds_of(frame):
+        found = as_column("k", each["k"]).read(slice(0, N))
+        np.testing.assert_array_equal(found, frame["k"].cat.codes)
+    frames = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
+    with pytest.raises(ValueError, match="'k' is of dtype category, not numbers: give the effects"):
+        as_column("k", frames["k"].cat.as_unknown())
+
+
+@pytest.mark.parametrize("of", ["polars", "pyarrow"])
+def test_strings_of_others(of):
+    made = pytest.importorskip(of)
+    if of == "polars":
+        kinds = [
+            made.Series("g", ["b", "a", "b"], dtype) for dtype in (made.String, made.Categorical)
+        ]
+    else:
+        kinds = [made.chunked_array([["b"], ["a", "b"]])]
+        kinds.append(kinds[0].dictionary_encode())
+    for series in kinds:
+        found = as_column("g", series, {"g": ["z", "a", "b"]}).read(slice(0, 3))
+        np.testing.assert_array_equal(found, [2, 1, 2])

@@ -53,6 +53,75 @@ def test_columns_by_the_names_of_containers(kind, tmp_path):
         np.testing.assert_array_equal(rows, TABLE[columns].to_numpy())
 
 
+def arrow(folder):
+    """A data set whose files have their columns in another order, and a column by folders."""
+    made, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    datasets = pytest.importorskip("pyarrow.dataset")
+    for i in range(3):
+        part = TABLE[TABLE["group"] == i].drop(columns="group")
+        table = made.Table.from_pandas(part[list(part.columns[:: -1 if i else 1])])
+        (folder / f"group={i}").mkdir()
+        parquet.write_table(table, folder / f"group={i}" / "rows.parquet")
+    return datasets.dataset(folder, partitioning="hive")
+
+
+def test_a_data_set_of_arrow(tmp_path):
+    dataset = arrow(tmp_path)
+    source = source_of(of_table(dataset, model()))
+    found = [partition.read(slice(None)) for partition in source.partitions]
+    expected = TABLE.sort_values("group", kind="stable")
+    for name, columns in (("X", ["a", "b"]), ("group", "group"), ("y", "y")):
+        rows = np.concatenate([each[name] for each in found])
+        np.testing.assert_array_equal(rows, expected[columns].to_numpy())
+    before = source.identity()
+    (tmp_path / "group=1" / "rows.parquet").write_bytes(b"")
+    assert source.identity() != before
+
+
+def test_a_table_of_arrow():
+    made = pytest.importorskip("pyarrow")
+    source = source_of(of_table(made.Table.from_pandas(TABLE), model()))
+    np.testing.assert_array_equal(source.partitions[0].read(slice(None))["group"], TABLE["group"])
+
+
+def of_groups(codes, names=None):
+    with pm.Model(coords=None if names is None else {"answer": names}) as made:
+        group = pm.Data("group", codes)
+        effects = pm.Normal("effects", **({"shape": 3} if names is None else {"dims": "answer"}))
+        y = pm.Data("y", TABLE["y"].to_numpy()[: len(codes)])
+        pm.Bernoulli("o", logit_p=effects[group], observed=y)
+    return made
+
+
+NAMES = TABLE.assign(group=np.array(["no", "yes", "maybe"])[TABLE["group"]])
+
+
+@pytest.mark.parametrize("kind", ["strings", "categories", "by another name"])
+def test_groups_by_the_coordinate_of_the_effects_that_they_index(kind):
+    data = NAMES.astype({"group": "category"}) if kind == "categories" else NAMES
+    if kind == "by another name":
+        data = {"group": NAMES["group"].rename("answer"), "y": NAMES["y"]}
+    with of_groups(TABLE["group"].to_numpy()[:40], ["no", "yes", "maybe"]) as model:
+        source = source_of(of_table(data, model), model=model)
+    np.testing.assert_array_equal(source.partitions[0].read(slice(None))["group"], TABLE["group"])
+
+
+def test_the_model_numbers_groups_as_categories_do():
+    """Not in the order in which they come, unless the model says so."""
+    categories = NAMES.astype({"group": "category"})
+    codes = categories["group"].cat.codes.to_numpy()
+    with of_groups(codes[:40]) as model:
+        source = source_of(of_table(categories, model), model=model)
+    np.testing.assert_array_equal(source.partitions[0].read(slice(None))["group"], codes)
+    with (
+        of_groups(TABLE["group"].to_numpy()[:40]),
+        pytest.raises(ValueError, match="'group' are categories, and the first of their codes"),
+    ):
+        FireflyMH(data=categories)
+    with of_groups(codes[:40]), pytest.raises(ValueError, match="give the effects of its groups"):
+        FireflyMH(data=NAMES)
+
+
 def test_a_step_on_a_table():
     with model():
         step = FireflyMH(data=TABLE)
