@@ -197,6 +197,7 @@ def _comparisons(
 ) -> Iterator[tuple[str, Evaluate, np.ndarray | None]]:
     """Yield what is compared, how, and the numbers of rows that it is of, for messages."""
     shapes, first, all_terms = value_shapes(model), 0, []
+    all_sums: list[TensorVariable] = []
     logps = dict(zip([*model.basic_RVs, *model.potentials], model.logp(sum=False), strict=True))
     for rv, read in reading.taken.items():
         part = slice(first, first + len(read.parts))
@@ -205,14 +206,18 @@ def _comparisons(
         stored = regressions[0].design.stored
         if stored is None:
             numbers, logp = np.arange(size_of(model, rv)), freeze(logp, shapes)
+            if read.terms is not None:
+                terms = freeze(read.terms, shapes)
+                all_terms.append(terms)
         else:  # out of core: a sample of them, in the model's own containers
             sample = stored.sample(max(1, stored.n_rows // (2 * ROWS)))
-            numbers, logp = sample.numbers, freeze(logp, shapes, sample.containers())
+            values = sample.containers()
+            numbers, logp = sample.numbers, freeze(logp, shapes, values)
+            if read.terms is not None:  # of all rows their sum is known alone
+                terms = freeze(read.terms, shapes, values)
+                all_sums.append(fold_constants(freeze(read.rest, shapes), LONG))
             regressions = [replace(regressions[0], design=sample.design, y=sample.y)]
             members = [np.arange(len(numbers))]
-        if read.terms is not None:
-            terms = freeze(read.terms, shapes)
-            all_terms.append(terms)
         chosen = choose_rows(regressions, members, anchor.parts[part], len(numbers), rng)
         rows = ComparedRows(chosen, len(numbers), regressions, members, first, logp, terms)
         evaluate = partial(rows.evaluate, points)
@@ -230,6 +235,8 @@ def _comparisons(
             every = AllOfGraph(np.arange(terms.type.shape[0]))
             # What cancels in these terms does in their sum, whose errors are known.
             own = own + -of_rows(terms, every, points.named[few], 0).sums()
+        for of_stored in all_sums:
+            own = own + -of_graph(of_stored, points.named[few], 0)
         return own, of_graph(rest, points.named[few], draws)
 
     yield "the log density of priors, potentials and small observed variables", of_all_else, None

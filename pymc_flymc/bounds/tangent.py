@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem, check_slack
-from pymc_flymc.bounds.quadratic_bounds import RowTable, TightenedBound, new_statistics
+from pymc_flymc.bounds.quadratic_bounds import RowTable, TightenedBound
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.forms import says
 from pymc_flymc.likelihoods.likelihood import SmoothedLikelihood
 from pymc_flymc.likelihoods.location_scale import LocationScale
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
-from pymc_flymc.regression.quadratic_statistics import PLACES, collapsed_quadratic, quadratic_size
+from pymc_flymc.regression.matrices import RowMatrix
+from pymc_flymc.regression.passes import add_up
+from pymc_flymc.regression.quadratic_statistics import (
+    PLACES,
+    collapsed_quadratic,
+    pack_quadratic,
+    quadratic_size,
+)
 from pymc_flymc.settings import check, is_number
 
-__all__ = ["Tangent"]
+__all__ = ["Tangent", "pack_sums", "sums_of_rows"]
 
 
 class Columns(NamedTuple):
@@ -141,17 +149,8 @@ class Tangent(TightenedBound):
         rows, each with its weight.
         """
         table = RowTable(self, problem, log_factor)
-        width = problem.design.width
-        statistics = new_statistics(problem)
-        sums = np.zeros(SUMS.residuals(_location_scale(problem.likelihood).n_features))
-        residuals = np.zeros(1 + width)
-        for x, eta, y, tightness, slack in table.fill():
-            y, weight = weights_of(problem.likelihood, y)
-            omega = weight * tightness[0]
-            statistics.add(x, eta, omega, 2.0 * omega * y, -omega * y**2)
-            sums += [slack.sum(), weight.sum(), *(weight * tightness).sum(axis=1)]
-            residuals += np.append(np.sum(weight * (y - eta)), weight @ x)
-        packed = np.concatenate([statistics.pack(), sums, residuals])
+        own = partial(sums_of_rows, problem.likelihood)
+        packed = pack_sums(problem, add_up(own(*rows) for rows in table.fill()))
         return Preparation(packed, table.constants, table.bright)
 
     def collapsed(
@@ -189,6 +188,34 @@ class Tangent(TightenedBound):
         offset = family.tangent_offset(1.0, features, nuisances)
         gap = family.log_kernel(z, nuisances) - offset + features[0] * pt.sqr(z)
         return (gap if weight is None else weight * gap) + slack
+
+
+def sums_of_rows(
+    likelihood: Likelihood,
+    x: RowMatrix,
+    eta: np.ndarray,
+    y: np.ndarray,
+    tightness: np.ndarray,
+    slack: np.ndarray,
+) -> tuple[Any, ...]:
+    """Return what is added up over rows, for `pack_sums`."""
+    y, weight = weights_of(likelihood, y)
+    omega = weight * tightness[0]
+    residual = y - eta
+    return (
+        float(np.sum(-omega * residual**2)),
+        (2.0 * omega * residual) @ x,
+        x.sandwich(omega),
+        np.array([slack.sum(), weight.sum(), *(weight * tightness).sum(axis=1)]),
+        np.append(np.sum(weight * residual), weight @ x),
+    )
+
+
+def pack_sums(problem: Problem, sums: tuple[Any, ...]) -> np.ndarray:
+    """Return the statistics of the bound, from the sums of all rows at the anchor."""
+    constant, linear, curvature, *further = sums
+    centre = problem.own.w[: problem.design.width]
+    return np.concatenate([pack_quadratic(constant, centre, linear, curvature), *further])
 
 
 def _location_scale(likelihood: Likelihood) -> LocationScale:

@@ -1,4 +1,4 @@
-r"""Negative binomial counts of a free alpha: without zeros, as behind a hurdle, or with more.
+r"""Negative binomial counts of a free alpha: with their zeros, without, or with more.
 
 The predictors are the log mean :math:`\eta` and :math:`\tau = \log\alpha`, of which the data speak
 nearly apart. In :math:`\psi = \eta - \tau`, with :math:`p = \sigma(\psi)`, :math:`q = 1 - p` and
@@ -29,7 +29,7 @@ from pymc_flymc.likelihoods.functions import (
 from pymc_flymc.likelihoods.jets import Jet
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import as_columns, find_log_mean, unreadable
-from pymc_flymc.likelihoods.negative_binomial import read_negative_binomial
+from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, read_negative_binomial
 from pymc_flymc.likelihoods.value_checks import check_counts
 from pymc_flymc.likelihoods.zero_inflated import (
     ZeroInflated,
@@ -44,7 +44,38 @@ from pymc_flymc.likelihoods.zero_truncated import (
 )
 from pymc_flymc.likelihoods.zeros import parts_of_inflated
 
-__all__ = ["ZeroInflatedNegativeBinomialFree", "ZeroTruncatedNegativeBinomialFree"]
+__all__ = [
+    "NegativeBinomialSmooth",
+    "ZeroInflatedNegativeBinomialFree",
+    "ZeroTruncatedNegativeBinomialFree",
+]
+
+
+class NegativeBinomialSmooth(JointlySmoothFamily):
+    """Observed counts of such a variable, for rows out of core; see `NegativeBinomialFree`."""
+
+    name = "negative-binomial-smooth"
+    usage = NegativeBinomialFree.usage
+    distributions: Any = NegBinomialRV
+    n_predictors = 2
+    growth = 1.0
+    log_concave = False
+
+    def read(self, rv: TensorVariable) -> RowParameters:
+        """Return eta and tau."""
+        return RowParameters(self, as_columns(*_read(rv)))
+
+    read_observed = staticmethod(check_counts)
+
+    def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
+        """Return the log-likelihood but for ``log y!``."""
+        eta, tau = arguments
+        value: Any = _apart_from_s(eta, tau, y) - exponent(eta, tau)
+        return value
+
+    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return a limit on third derivatives which grows with the distance d like ``exp(d)``."""
+        return _third_of_count_anywhere(eta, spread, y)
 
 
 class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, JointlySmoothFamily):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
@@ -12,11 +12,13 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import evaluate, freeze
-from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.likelihoods import Likelihood, RowParameters
+from pymc_flymc.likelihoods.weighted import weighted_family
 from pymc_flymc.out_of_core.source import Values
 from pymc_flymc.reading.casts import cast_rows
 from pymc_flymc.reading.observed import outcomes_of
 from pymc_flymc.reading.predictor import split_predictor
+from pymc_flymc.reading.weights import read_weights
 from pymc_flymc.regression.design import Design
 
 __all__ = ["Containers", "DesignBuilder", "columns_of"]
@@ -38,6 +40,8 @@ class DesignBuilder:
     observed : TensorVariable
         Graph of the observed values.
     containers, shapes : mapping
+    weights : TensorVariable, optional
+        Graph of the rows' weights.
     like : tuple of int
         Columns of the design as it was read of the model's own rows: dense, with an intercept or
         not, sparse.
@@ -52,6 +56,7 @@ class DesignBuilder:
     observed: TensorVariable
     containers: Containers
     shapes: Mapping[Variable, tuple[int, ...]]
+    weights: TensorVariable | None = None
     like: tuple[int, ...] = ()
     narrow: tuple[str, ...] = ()
 
@@ -69,14 +74,48 @@ class DesignBuilder:
             return design.rows(slice(0, n)), y[:n]
         values = self.values(rows)
         observed = self.observations(values)
-        eta = self.parameters.predictors
-        design = split_predictor(eta, n, self.name, self.shapes, values).design
+        design = self._split(self.parameters.predictors, n, values)
+        design = replace(design, n_nuisances=len(self.parameters.nuisances))
         if columns_of(design) != self.like:
             raise ValueError(
                 f"the rows of {self.name!r} have other columns, {columns_of(design)}, than those "
                 f"of the model, {self.like}; please report this model"
             )
-        return design, outcomes_of(self.parameters, observed, self.name, values)
+        y = outcomes_of(self.parameters, observed, self.name, values)
+        if self.weights is not None:
+            y = weighted_family(self.parameters.likelihood, y, self._weights(n, values))[1]
+        return design, y
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The family of the rows, with weights if they have some."""
+        family, none = self.parameters.likelihood, np.empty(0)
+        return family if self.weights is None else weighted_family(family, none, none)[0]
+
+    def sum_of_rest(self, rows: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sums of the columns, and of the offset, of what else a log-likelihood has."""
+        n, rest = len(next(iter(rows.values()))), self.parameters.rest
+        assert rest is not None
+        if n < 2:  # as above
+            both = self.sum_of_rest(
+                {name: np.repeat(each, 2, axis=0) for name, each in rows.items()}
+            )
+            return 0.5 * n * both[0], 0.5 * n * both[1]
+        values = self.values(rows)
+        design = self._split(rest, n, values)
+        weights = self._weights(n, values)
+        offset = weights @ design.offset if design.offset.size else np.zeros(1)
+        return design.sum_rows(weights), offset
+
+    def _split(
+        self, graph: TensorVariable, n: int, values: Mapping[Variable, np.ndarray]
+    ) -> Design:
+        return split_predictor(graph, n, self.name, self.shapes, values).design
+
+    def _weights(self, n: int, values: Mapping[Variable, np.ndarray]) -> np.ndarray:
+        if self.weights is None:
+            return np.ones(n)
+        return read_weights(freeze(self.weights, {}, values), (n,), self.name)
 
     def values(self, rows: Values) -> dict[Variable, np.ndarray]:
         """Return rows by containers, in the types that these have.

@@ -8,9 +8,11 @@ from typing import Any, override
 import numpy as np
 
 from pymc_flymc.anchor.expanded_density import expanded_density
-from pymc_flymc.bounds import Problem, Taylor
+from pymc_flymc.bounds import Problem, Tangent, Taylor
 from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.likelihoods import Normal
+from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.out_of_core.chain import BatchChain
 from pymc_flymc.out_of_core.proposals import BATCH, draw_v, log_proposal_density
 from pymc_flymc.out_of_core.target import build_target
@@ -57,8 +59,13 @@ def choose_batches(graph: DensityGraph, problem: Problem, asked: BoundSetting) -
         If the weights of proposals have heavy tails, or vary by orders of magnitude.
     """
     (setting,) = settings_of(asked, [problem.name])
-    bound = Taylor() if isinstance(setting, str) else setting
-    assert isinstance(bound, Taylor)
+    own = Tangent() if isinstance(unweighted(problem.likelihood), Normal) else Taylor()
+    bound: Any = own if isinstance(setting, str) else setting
+    if type(bound) is not type(own):
+        raise UnsupportedModelError(
+            f"with data= the likelihood of {problem.name!r} needs bound={type(own).__name__}(), "
+            "which bound='auto' takes"
+        )
     # Before a pass over all rows: no row is read for this.
     v = draw_v(np.random.default_rng(SEED), BATCH, len(problem.anchor.geometry.centre))
     density = expanded_density(graph, np.empty(0))

@@ -11,16 +11,18 @@ import numpy as np
 from pymc_flymc.bounds.bound import Problem
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
 from pymc_flymc.bounds.radius import chi_moment
+from pymc_flymc.bounds.tangent import pack_sums, sums_of_rows
 from pymc_flymc.bounds.taylor import Packed, Taylor, cubic_form, table_of
 from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.out_of_core.design_builder import DesignBuilder
 from pymc_flymc.out_of_core.kernels import RateTables, make_tables
 from pymc_flymc.out_of_core.source import Partition
 from pymc_flymc.out_of_core.stored_rows import SourceRows, read_rows
 from pymc_flymc.regression.derivatives import RowDerivatives
-from pymc_flymc.regression.passes import blocks_of
+from pymc_flymc.regression.passes import blocks_of, sum_rows
 
-__all__ = ["Rates", "prepare_rates", "row_constants"]
+__all__ = ["Rates", "exact_statistics", "prepare_rates", "row_constants"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,22 @@ def prepare_rates(problem: Problem, bound: Taylor) -> tuple[Rates, list[Any], np
     packed = Packed(ridge, limit, growth, cubic / 6.0)
     statistics = np.concatenate([anchor.expansion.pack(), *packed.ravelled()])
     return rates, tables, statistics, float(expected)
+
+
+def exact_statistics(problem: Problem) -> np.ndarray:
+    """Return the statistics of `Tangent` where it is the likelihood, of normal noise, in a pass."""
+    design, w = problem.design, problem.own.w
+    sums = sum_rows(design, problem.y, w, partial(_exact_sums, problem.likelihood))
+    return pack_sums(problem, sums)
+
+
+def _exact_sums(
+    likelihood: Likelihood, rows: slice, x: Any, arguments: np.ndarray, y: np.ndarray
+) -> tuple[Any, ...]:
+    eta, *nuisances = arguments
+    family: Any = unweighted(likelihood)
+    tightness = family.tangent(np.zeros(len(eta)), nuisances)
+    return sums_of_rows(likelihood, x, eta, y, tightness, np.zeros(len(eta)))
 
 
 def _bound_partition(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,18 +11,24 @@ from pymc.model.core import Model
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
+from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import graph_inputs, toposort
-from pytensor.tensor import as_tensor
+from pytensor.tensor import as_tensor, constant, ones_like
 from pytensor.tensor.math import variadic_add
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.tools import evaluate, freeze
 from pymc_flymc.likelihoods import (
     LIKELIHOODS,
     JointlySmoothLikelihood,
+    Likelihood,
+    NegativeBinomialFree,
+    Normal,
     RowParameters,
     SmoothLikelihood,
 )
+from pymc_flymc.likelihoods.free_alpha import NegativeBinomialSmooth
 from pymc_flymc.likelihoods.refusals import nothing_supported
 from pymc_flymc.out_of_core.design_builder import Containers, DesignBuilder, columns_of
 from pymc_flymc.out_of_core.source import RowSource, Values
@@ -31,7 +37,7 @@ from pymc_flymc.reading.model import ModelReading, rest_terms
 from pymc_flymc.reading.observed import observed_graph, without_hurdle
 from pymc_flymc.reading.observed_rows import ObservedRows, Part, check_sizes, parameters_of
 from pymc_flymc.reading.other_steps import warn_of_other_steps
-from pymc_flymc.reading.predictor import read_parameters
+from pymc_flymc.reading.predictor import read_parameters, read_predictor
 from pymc_flymc.reading.row_axes import check_rows_alone
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.reading.weights import without_weights
@@ -39,14 +45,25 @@ from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing, log
 
-__all__ = ["read_stored"]
+__all__ = ["containers_of", "read_stored"]
 
+#: As for rows in memory, but for those that have a form for independent proposals beside another.
+FAMILIES: list[Likelihood] = [
+    NegativeBinomialSmooth() if isinstance(family, NegativeBinomialFree) else family
+    for family in LIKELIHOODS
+]
 #: Rows that a model must be written on, for what is read of them to be checked.
 FEWEST = 8
 
 
-def _containers(model: Model, source: RowSource) -> Containers:
-    """Return the model's containers that a source has rows of."""
+def containers_of(model: Model, source: RowSource) -> Containers:
+    """Return the model's containers that a source has rows of.
+
+    Raises
+    ------
+    ValueError
+        If there is no such container, or if its rows are of another shape.
+    """
     known = {str(v.name): v for v in model.data_vars}
     for name in source.names:
         if name not in known:
@@ -125,17 +142,16 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
         If names or shapes of containers are wrong, or data are not valid.
     """
     owned = value_variables(model, vars)
-    containers, shapes = _containers(model, source), value_shapes(model)
+    containers, shapes = containers_of(model, source), value_shapes(model)
     rv = _only_observed(model, containers)
-    if without_weights(rv)[1] is not None:
-        raise _refused(f"rows given by data= have no weights, and those of {rv.name!r} do")
-    if without_hurdle(rv)[1] is not None:
+    inner, weights = without_weights(rv)
+    if without_hurdle(inner)[1] is not None:
         raise UnsupportedModelError(
             f"rows given by data= are those of one likelihood, and {rv.name!r} with its hurdle has "
             "two. Put the rows into the model, without data=; or give those with y > 0, of "
             "pm.Truncated(dist, lower=1), and in a model of its own pm.Bernoulli for y > 0"
         )
-    if not any(family.matches(rv) for family in LIKELIHOODS):
+    if not any(family.matches(inner) for family in FAMILIES):
         raise UnsupportedModelError(nothing_supported(model))
     name = str(rv.name)
     if rv.ndim - rv.owner.op.ndim_supp != 1:
@@ -143,18 +159,37 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
             f"rows given by data= have one observed value each, and {name!r} has {rv.ndim} "
             "dimensions. Write it with a row for each value, or without data="
         )
-    parameters = parameters_of(model, rv, rv, owned, shapes)
+    parameters = parameters_of(model, rv, inner, owned, shapes, families=FAMILIES)
+    parameters = _with_unit_of_head(parameters)
     warn_of_other_steps(model, owned, source.n_rows)
     _check_likelihood(parameters, name)
-    regression, w = _read_rows(
-        rv, parameters, observed_graph(model, rv), shapes, containers, source
-    )
+    observed = observed_graph(model, rv)
+    builder = DesignBuilder(name, parameters, observed, containers, shapes, weights)
+    regression, w, rest = _read_rows(rv, builder, source)
     check_sizes(regression, name)
     terms = rest_terms(model, [rv])
     _check_rest([*terms.values()], containers)
-    rest, part = variadic_add(*terms.values()), Part(regression, w, np.empty(0, np.int64))
-    taken = {rv: ObservedRows([part], as_tensor(0.0), None)}
-    return ModelReading((regression,), (w,), rest, owned, (), {}, taken)
+    of_each = None
+    if parameters.rest is not None:
+        of_each = parameters.rest * (ones_like(observed) if weights is None else weights)
+    part = Part(regression, w, np.empty(0, np.int64))
+    taken = {rv: ObservedRows([part], rest, of_each)}
+    prior = variadic_add(*terms.values(), rest)
+    return ModelReading((regression,), (w,), prior, owned, (), {}, taken)
+
+
+def _with_unit_of_head(parameters: RowParameters) -> RowParameters:
+    """Return parameters whose unit, where the outcomes decide it, is a number.
+
+    Any will do: that of the model's own rows is near enough to that of all.
+    """
+    unit = parameters.unit
+    if unit is None or unit.ndim:
+        return parameters
+    number: Any = constant(evaluate(freeze(unit, {})))
+    known: dict[Any, Any] = {unit: number}
+    predictors: Any = graph_replace([parameters.predictors], known, strict=False)[0]
+    return replace(parameters, predictors=predictors, unit=number)
 
 
 def _refused(reason: str) -> UnsupportedModelError:
@@ -168,35 +203,28 @@ def _check_likelihood(parameters: RowParameters, name: str) -> None:
             f"rows given by data= are one row each of a regression, and the ordered levels of "
             f"{name!r} are two comparisons each"
         )
-    if parameters.rest is not None:
-        raise UnsupportedModelError(
-            f"the likelihood of {name!r} has a term that is summed up over all rows when the model "
-            "is read, as those of a free shape have, which is not done for rows given by data=. "
-            "Put the rows into the model, without data=, or give the shape as a number"
-        )
-    if not isinstance(parameters.likelihood, SmoothLikelihood | JointlySmoothLikelihood):
+    kinds = SmoothLikelihood | JointlySmoothLikelihood | Normal
+    if not isinstance(parameters.likelihood, kinds):
         raise _refused(
-            f"rows given by data= are sampled by joint moves, which are for smooth likelihoods "
-            f"without nuisance parameters, and {name!r} is of the family "
+            f"rows given by data= are sampled by joint moves, which are for normal noise and for "
+            f"smooth likelihoods without nuisance parameters, and {name!r} is of the family "
             f"{parameters.likelihood.name}"
         )
 
 
 def _read_rows(
-    rv: TensorVariable,
-    parameters: RowParameters,
-    observed: TensorVariable,
-    shapes: Mapping[Variable, tuple[int, ...]],
-    containers: Containers,
-    source: RowSource,
-) -> tuple[Regression, TensorVariable]:
-    """Return the regression of all rows, and the graph of its coefficients."""
-    name = str(rv.name)
-    of_rows = [parameters.predictors, *parameters.row_data, observed]
-    of_rows += [] if parameters.unit is None else [parameters.unit]
-    check_rows_alone(of_rows, parameters.nuisances, containers, name, rv)
-    builder = DesignBuilder(name, parameters, observed, containers, shapes)
-    head = {each: np.asarray(v.get_value(borrow=True)) for each, v in containers.items()}
+    rv: TensorVariable, builder: DesignBuilder, source: RowSource
+) -> tuple[Regression, TensorVariable, TensorVariable]:
+    """Return the regression of all rows, and graphs of its coefficients and of the sum of the rest.
+
+    The rest is what a log-likelihood has beside that of the family, as where a shape is free.
+    """
+    name, parameters, shapes = builder.name, builder.parameters, builder.shapes
+    further = (parameters.unit, parameters.rest, builder.weights)
+    of_rows = [parameters.predictors, *parameters.row_data, builder.observed]
+    of_rows += [graph for graph in further if graph is not None]
+    check_rows_alone(of_rows, parameters.nuisances, builder.containers, name, rv)
+    head = {each: np.asarray(v.get_value(borrow=True)) for each, v in builder.containers.items()}
     _check_lengths(head)
     values = builder.values(head)
     n_rows = len(builder.observations(values))
@@ -209,7 +237,7 @@ def _read_rows(
         )
     narrow = tuple(
         each
-        for each, v in containers.items()
+        for each, v in builder.containers.items()
         if _is_same(design.X, values[v]) and _n_uses(v, of_rows) == 1
     )
     builder = replace(builder, like=columns_of(design), narrow=narrow)
@@ -218,9 +246,15 @@ def _read_rows(
         f"of {name!r} all {source.n_rows:,} rows of data= are sampled; observed_data and "
         f"constant_data of the result hold the {n_rows:,} that the model is written on"
     )
-    none = slice(0, 0)
-    tall = replace(design.rows(none), stored=SourceRows(source, builder))
-    return Regression(name, tall, y[none], parameters.likelihood), predictor.coefficients
+    none, stored = slice(0, 0), SourceRows(source, builder)
+    rest: Any = as_tensor(0.0)
+    if parameters.rest is not None:
+        of_rest = read_predictor(parameters.rest, n_rows, name, shapes, values)
+        columns, offset = stored.sum_of_rest()
+        rest = (columns * of_rest.coefficients).sum() + float(offset[0])
+    tall = replace(design.rows(none), stored=stored)
+    regression = Regression(name, tall, y[none], builder.likelihood)
+    return regression, predictor.coefficients, rest
 
 
 def _is_same(a: np.ndarray, b: np.ndarray) -> bool:

@@ -61,6 +61,19 @@ class SourceRows:
         """Read all rows, with their outcomes, and yield sums of their terms."""
         return self.source.map(partial(_sum_chunks, self.builder, terms), by_chunk=True)
 
+    def sum_of_rest(self) -> tuple[np.ndarray, np.ndarray]:
+        """Add up what else log-likelihoods have, in a pass; see `DesignBuilder.sum_of_rest`."""
+        columns, offset = add_up(self.source.map(partial(_sum_rest, self.builder), by_chunk=True))
+        return columns, offset
+
+
+def _sum_rest(
+    builder: DesignBuilder, partition: Partition, chunks: Sequence[slice] = ()
+) -> tuple[Any, ...]:
+    return add_up(
+        builder.sum_of_rest(partition.read(each)) for each in chunks or partition.chunks()
+    )
+
 
 def _sample(builder: DesignBuilder, stride: int, partition: Partition) -> tuple[np.ndarray, Values]:
     """Read runs of rows, at equal distances through all partitions; return their numbers, too."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_flymc.bounds import Problem, Taylor, row_factor
+from pymc_flymc.bounds import Bound, Problem, Taylor, row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.generators import address_of_generator
@@ -22,7 +22,7 @@ from pymc_flymc.kernels.records import read_only
 from pymc_flymc.out_of_core.design_builder import DesignBuilder
 from pymc_flymc.out_of_core.kernels import RateTables, draw_rows_kernel, weigh_kernel
 from pymc_flymc.out_of_core.proposals import FIRST_PARTITION, Key, Proposals, Proposer, stream
-from pymc_flymc.out_of_core.rates import Rates, prepare_rates, row_constants
+from pymc_flymc.out_of_core.rates import Rates, exact_statistics, prepare_rates, row_constants
 from pymc_flymc.out_of_core.source import CHUNK, Partition, RowSource
 from pymc_flymc.out_of_core.stored_rows import SourceRows, read_rows
 from pymc_flymc.reading.flat import DensityGraph
@@ -178,17 +178,15 @@ class BatchTarget:
     source : RowSource
     tables : list
         References to the tables of each partition.
-    weigher : Weigher
+    proposer : Proposer
+    weigher : Weigher or None
+        None where the bound is the likelihood: then no row is ever bright.
     """
 
     source: RowSource
     tables: list[Any]
-    weigher: Weigher
-
-    @property
-    def proposer(self) -> Proposer:
-        """What makes the proposals."""
-        return self.weigher.proposer
+    proposer: Proposer
+    weigher: Weigher | None
 
     @property
     def geometry(self) -> Geometry:
@@ -202,7 +200,9 @@ class BatchTarget:
 
     def begin(self, key: Key, batches: range) -> Callable[[], Weights]:
         """Begin to weigh some batches; the result waits for their weights."""
-        wait = self.source.start(self.weigher.weigh_batches, self.tables, key, batches)
+        wait: Callable[[], list[PartialWeights]] = list
+        if self.weigher is not None:
+            wait = self.source.start(self.weigher.weigh_batches, self.tables, key, batches)
 
         def result() -> Weights:
             made = [self.proposer.batch(key, each).log_weight for each in batches]
@@ -212,8 +212,11 @@ class BatchTarget:
 
     def weigh(self, key: Key, v: np.ndarray) -> Weights:
         """Return weights at given parameters, shape (K, D)."""
+        log_weight = self.proposer.at(v).log_weight
+        if self.weigher is None:
+            return _total(log_weight, [])
         wait = self.source.start(self.weigher.weigh_start, self.tables, key, v)
-        return _total(self.proposer.at(v).log_weight, wait())
+        return _total(log_weight, wait())
 
 
 def _total(log_weight: np.ndarray, parts: Sequence[PartialWeights]) -> Weights:
@@ -229,13 +232,18 @@ def _total(log_weight: np.ndarray, parts: Sequence[PartialWeights]) -> Weights:
 
 
 @doing("preparing tables of all rows")
-def build_target(graph: DensityGraph, problem: Problem, bound: Taylor) -> BatchTarget:
+def build_target(graph: DensityGraph, problem: Problem, bound: Bound) -> BatchTarget:
     """Prepare all partitions, in one pass over the rows."""
     stored = problem.design.stored
     assert isinstance(stored, SourceRows)
-    began = time.perf_counter()
-    rates, tables, statistics, expected = prepare_rates(problem, bound)
-    seconds, source = time.perf_counter() - began, stored.source
+    began, source = time.perf_counter(), stored.source
+    rates: Rates | None = None
+    tables: list[Any] = []
+    if isinstance(bound, Taylor):
+        rates, tables, statistics, expected = prepare_rates(problem, bound)
+    else:
+        statistics, expected = exact_statistics(problem), 0.0
+    seconds = time.perf_counter() - began
     if seconds > PATIENCE:
         log.info(
             f"read and bounded {source.n_rows / seconds:,.0f} rows a second, "
@@ -245,4 +253,5 @@ def build_target(graph: DensityGraph, problem: Problem, bound: Taylor) -> BatchT
         log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
         part = TargetPart(problem.likelihood, bound, statistics, expected, log_factor)
         proposer = Proposer(graph, part, problem.anchor.geometry)
-    return BatchTarget(source, tables, Weigher(proposer, rates, stored.builder))
+    weigher = None if rates is None else Weigher(proposer, rates, stored.builder)
+    return BatchTarget(source, tables, proposer, weigher)

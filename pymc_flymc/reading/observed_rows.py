@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +19,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
-from pymc_flymc.likelihoods import LIKELIHOODS, RowParameters
+from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.observed import (
     check_form,
@@ -126,6 +126,8 @@ class Observation:
         values = evaluate(graph_of_values)
         shape = shape_of_rows(inner, values)
         weights = None if graph is None else read_weights(graph, shape, str(rv.name))
+        if weights is not None and not weights.any():
+            raise ValueError(f"all weights of {rv.name!r} are zero: no row says anything")
         return cls(model, rv, inner, psi, values, weights, owned, shapes)
 
     @property
@@ -225,16 +227,17 @@ def parameters_of(
     owned: list[TensorVariable],
     shapes: Shapes,
     values: TensorVariable | None = None,
+    families: Sequence[Likelihood] = LIKELIHOODS,
 ) -> RowParameters:
     """Return the parameters of an observed variable in terms of value variables.
 
-    Of one with weights or a hurdle the variable inside is read. In graphs it
-    stands for `values`, by default those observed. Those of a table are those of its rows.
+    Of one with weights or a hurdle the variable inside is read, as one of some families. In graphs
+    it stands for `values`, by default those observed. Those of a table are those of its rows.
     """
     check_form(model, rv)
     if rv.ndim > 1 and isinstance(inner.owner.op, CategoricalRV):
         raise several_predictors(str(rv.name), rv.ndim)
-    parameters = _read_parameters(inner)
+    parameters = _read_parameters(inner, families)
     optional = {name: getattr(parameters, name) for name in ("cutpoints", "rest", "unit")}
     further = {name: graph for name, graph in optional.items() if graph is not None}
     several = [*parameters.nuisances, *parameters.row_data]
@@ -254,9 +257,9 @@ def parameters_of(
     return parameters if len(shape) == 1 else as_rows(parameters, shape, shapes, str(rv.name))
 
 
-def _read_parameters(rv: TensorVariable) -> RowParameters:
+def _read_parameters(rv: TensorVariable, families: Sequence[Likelihood]) -> RowParameters:
     """Return what the first family that can read an observed variable has read."""
-    families = [family for family in LIKELIHOODS if family.matches(rv)]
+    families = [family for family in families if family.matches(rv)]
     for family in families[:-1]:
         with suppress(UnsupportedModelError):
             return family.read(rv)

@@ -176,7 +176,7 @@ def read_weights(graph: TensorVariable, shape: tuple[int, ...], name: str) -> np
     Raises
     ------
     ValueError
-        If they are not finite numbers >= 0, none is positive, or they are not one for each row.
+        If they are not finite numbers >= 0, or not one for each row.
     """
     weights = evaluate(graph).astype(np.float64)
     if len(shape) == 1:
@@ -191,8 +191,6 @@ def read_weights(graph: TensorVariable, shape: tuple[int, ...], name: str) -> np
     check_values(
         np.isfinite(weights) & (weights >= 0), weights, f"the weights of {name!r}", expected
     )
-    if not weights.any():
-        raise ValueError(f"all weights of {name!r} are zero: no row says anything")
     return weights
 
 

@@ -120,7 +120,7 @@ def new_target():
     proposer._density = SimpleNamespace(address=density)
     tables = [make_tables(*KAPPA[n : n + 1].T.astype(np.float32)) for n in range(N)]
     rates = SimpleNamespace(w=np.array([ANCHOR]))
-    return target.BatchTarget(source, tables, target.Weigher(proposer, rates, builder))
+    return target.BatchTarget(source, tables, proposer, target.Weigher(proposer, rates, builder))
 
 
 def branches(v, weight):

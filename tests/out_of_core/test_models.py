@@ -1,0 +1,173 @@
+"""Models whose rows are out of core, by what is read of them and by their draws."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import UnsupportedModelError, weighted
+from pymc_flymc.graphs.tools import plain_function
+from pymc_flymc.out_of_core import source as sources
+from pymc_flymc.out_of_core.data_setting import source_of
+from pymc_flymc.out_of_core.proposals import log_proposal_density
+from pymc_flymc.out_of_core.reading import read_stored
+from pymc_flymc.reading.model import read_model
+from tests.out_of_core.test_posteriors import assert_as_in_memory
+from tests.support.out_of_core import step_elsewhere, written_on_head
+from tests.support.readings import compare
+
+N = 3000
+RNG = np.random.default_rng(0)
+X = np.column_stack([np.ones(N), RNG.normal(size=(N, 2))])
+ETA = X @ [0.3, 0.5, -0.4]
+NOISY = ETA + 1.7 * RNG.normal(size=N)
+WEIGHTS = RNG.integers(0, 4, N) / 2.0
+
+
+@pytest.fixture(autouse=True)
+def partitions(monkeypatch):
+    """Several, of several chunks, the last of a single row."""
+    monkeypatch.setattr(sources, "CHUNK", 400)
+    monkeypatch.setattr(sources, "partition_bounds", lambda n, chunk=1: [0, 1001, n - 1, n])
+
+
+def eta(data):
+    return data["X"] @ pm.Normal("beta", 0, 1, shape=3)
+
+
+def normal(data):
+    pm.Normal("o", eta(data), pm.HalfNormal("sigma", 2), observed=data["y"])
+
+
+def normal_in_units(data):
+    pm.LogNormal("o", eta(data), pm.HalfNormal("sigma", 2) * data["w"], observed=data["y"])
+
+
+def normal_with_weights(data):
+    distribution = pm.Normal.dist(eta(data), pm.HalfNormal("sigma", 2))
+    weighted("o", distribution, data["w"], observed=data["y"])
+
+
+def logistic_with_weights(data):
+    weighted("o", pm.Bernoulli.dist(logit_p=eta(data)), data["w"], observed=data["y"])
+
+
+def poisson_with_weights(data):
+    weighted("o", pm.Poisson.dist(pm.math.exp(eta(data))), data["w"], observed=data["y"])
+
+
+def counts(data):
+    alpha = pm.Gamma("alpha", 2, 1)
+    pm.NegativeBinomial("o", mu=pm.math.exp(eta(data)), alpha=alpha, observed=data["y"])
+
+
+def censored(data):
+    noise = pm.Normal.dist(eta(data), pm.HalfNormal("sigma", 2))
+    pm.Censored("o", noise, lower=-np.inf, upper=2.0, observed=data["y"])
+
+
+def durations_with_weights(data):
+    alpha, beta = pm.Gamma("alpha", 2, 1), pm.math.exp(eta(data))
+    weighted("o", pm.Weibull.dist(alpha=alpha, beta=beta), data["w"], observed=data["y"])
+
+
+def truncated(data):
+    pm.TruncatedNormal("o", eta(data), pm.HalfNormal("sigma", 2), lower=-3.0, observed=data["y"])
+
+
+def scales(data):
+    log_scale = data["X"] @ pm.Normal("gamma", 0, 1, shape=3)
+    pm.Normal("o", eta(data), pm.math.exp(log_scale), observed=data["y"])
+
+
+MODELS = {
+    normal: NOISY,
+    normal_in_units: np.exp(NOISY),
+    normal_with_weights: NOISY,
+    logistic_with_weights: (RNG.random(N) < 1 / (1 + np.exp(-ETA))).astype(np.int8),
+    poisson_with_weights: RNG.poisson(np.exp(ETA)),
+    counts: RNG.negative_binomial(2, 2 / (2 + np.exp(ETA))),
+    censored: np.minimum(NOISY, 2.0),
+    durations_with_weights: np.exp(ETA) * RNG.weibull(1.5, N) + 1e-9,
+    truncated: np.maximum(NOISY, -3.0),
+    scales: NOISY,
+}
+
+
+def data_of(build):
+    data = {"X": X, "y": MODELS[build], "w": WEIGHTS}
+    if build is normal_in_units:
+        data["w"] = WEIGHTS + 0.5
+    with_weights = build is normal_in_units or "weights" in build.__name__
+    return data if with_weights else {name: data[name] for name in "Xy"}
+
+
+def in_memory(build, data):
+    with pm.Model() as model:
+        build({name: pm.Data(name, values) for name, values in data.items()})
+    return model
+
+
+@pytest.mark.parametrize("build", MODELS, ids=lambda build: build.__name__)
+def test_what_is_read(build):
+    """Of each row as the model has it; of all else, sums over rows too, as of rows in memory."""
+    data = data_of(build)
+    head = written_on_head(data, build)
+    stored = read_stored(head, None, source_of(data))
+    compare(head, stored)
+    whole = in_memory(build, data)
+    both = [(head, stored.prior_logp), (whole, read_model(whole).prior_logp)]
+    for scale in (0.0, 0.5, -0.7):
+        point = {name: scale + np.asarray(v) for name, v in whole.initial_point().items()}
+        found = [
+            plain_function(model.value_vars, logp)(*(point[v.name] for v in model.value_vars))
+            for model, logp in both
+        ]
+        np.testing.assert_allclose(*found, rtol=1e-10)
+
+
+@pytest.mark.parametrize("build", [normal, normal_in_units, normal_with_weights])
+def test_normal_noise_is_weighed_without_a_row(build):
+    """A proposal's weight is the posterior's density over its own."""
+    data = data_of(build)
+    target = step_elsewhere(written_on_head(data, build), data).target
+    v = np.random.default_rng(1).normal(size=(20, 4))
+    log_weight, bright, _ = target.weigh((1,), v)
+    assert not bright.any()
+    whole = in_memory(build, data)
+    logp = whole.compile_logp()
+    thetas = [target.geometry.unwhiten(each) for each in v]
+    expected = [float(logp({"beta": t[:3], "sigma_log__": t[3]})) for t in thetas]
+    difference = log_weight + log_proposal_density(v) - expected
+    np.testing.assert_allclose(difference, difference[0], atol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", MODELS, ids=lambda build: build.__name__)
+def test_draws_are_those_of_rows_in_memory(build):
+    assert_as_in_memory(data_of(build), build)
+
+
+def heavy(data):
+    pm.StudentT("o", nu=4.0, mu=eta(data), sigma=2.0, observed=data["y"])
+
+
+def hurdle(data):
+    pm.HurdlePoisson("o", 0.5, pm.math.exp(eta(data)), observed=data["y"])
+
+
+def levels(data):
+    pm.OrderedLogistic("o", eta(data), np.array([-1.0, 1.0]), observed=data["y"])
+
+
+def many_groups(data):
+    effects = pm.Normal("effects", 0, 1, shape=400)
+    pm.Bernoulli("o", logit_p=effects[data["g"]], observed=data["y"])
+
+
+@pytest.mark.parametrize("build", [heavy, hurdle, levels, many_groups])
+def test_refused_before_the_first_pass(build, monkeypatch):
+    data = {"X": X, "y": RNG.integers(0, 2, N), "g": RNG.integers(0, 400, N)}
+    data = {name: data[name] for name in ("gy" if build is many_groups else "Xy")}
+    monkeypatch.setattr(sources.LocalSource, "map", None)
+    with pytest.raises(UnsupportedModelError, match="without data="):
+        read_stored(written_on_head(data, build), None, source_of(data))
