@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     )
     from pymc_flymc.errors import UnsupportedModelError
     from pymc_flymc.plots import plot_brightness, plot_cost
+    from pymc_flymc.out_of_core.random_rows import random_rows
+    from pymc_flymc.out_of_core.row_summaries import summarize_rows
     from pymc_flymc.reading.weights import weighted
     from pymc_flymc.run_report import report
     from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
@@ -43,7 +45,9 @@ __all__ = [
     "UnsupportedModelError",
     "plot_brightness",
     "plot_cost",
+    "random_rows",
     "report",
+    "summarize_rows",
     "weighted",
 ]
 __version__ = version("pymc-flymc")
@@ -59,7 +63,9 @@ _PLACES = {
     "UnsupportedModelError": "errors",
     "plot_brightness": "plots",
     "plot_cost": "plots",
+    "random_rows": "out_of_core.random_rows",
     "report": "run_report",
+    "summarize_rows": "out_of_core.row_summaries",
     "weighted": "reading.weights",
 }
 #: Names that have moved to `pymc_flymc.extending`.

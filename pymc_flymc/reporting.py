@@ -53,8 +53,8 @@ log = _Prefixed(logging.getLogger("pymc.flymc"))
 class _Report:
     """What a step has said while it is set up, and the passes over rows that it has made."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, passes: int) -> None:
+        self.name, self.usual_passes = name, passes
         self.said: set[str] = set()
         self.n_lines = 0
         self._data: dict[int, object] = {}
@@ -79,7 +79,8 @@ class _Report:
             self._passes[id(data)] += 1
             number = self._passes[id(data)]
             what = f"reading {n_rows:,} rows, pass {number}"
-            what += f" of about {USUAL_PASSES}" * (number <= USUAL_PASSES)
+            of = f" of about {self.usual_passes}" if self.usual_passes > 1 else ""
+            what += of * (number <= self.usual_passes)
         else:
             what = f"reading {len(range(0, n_rows, stride)):,} of {n_rows:,} rows"
         began = first = _clock()
@@ -108,9 +109,17 @@ def _clock() -> float:
 
 
 @contextmanager
-def reporting(name: str) -> Iterator[None]:
-    """Put a step's name before the lines of the log, and have it say what takes long."""
-    token = _report.set(_Report(name))
+def reporting(name: str, passes: int = USUAL_PASSES) -> Iterator[None]:
+    """Put a name before the lines of the log, and have them say what takes long.
+
+    Parameters
+    ----------
+    name : str
+        Of a step or a function.
+    passes : int
+        Over all rows, as it will probably make.
+    """
+    token = _report.set(_Report(name, passes))
     try:
         yield
     finally:

@@ -1,0 +1,232 @@
+"""Posterior means and standard deviations of what a model says of each row, in one pass."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytensor
+import xarray as xr
+from pymc.model.core import Model, modelcontext
+from pytensor.graph.replace import graph_replace
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.type import RandomType
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.out_of_core.data_setting import of_table, source_of
+from pymc_flymc.out_of_core.reading import containers_of
+from pymc_flymc.out_of_core.source import Partition, Values
+from pymc_flymc.reading.casts import cast_rows
+from pymc_flymc.reading.row_axes import check_rows_alone
+from pymc_flymc.reporting import reporting
+from pymc_flymc.settings import check, is_number
+
+__all__ = ["summarize_rows"]
+
+#: Rows that are evaluated at a time, for all draws: they stay in the processor's caches.
+BLOCK = 1 << 14
+
+
+def summarize_rows(
+    idata: Any,
+    expressions: Mapping[str, TensorVariable],
+    *,
+    data: Mapping[str, Any] | Any,
+    draws: int = 100,
+    to: str | os.PathLike[str] | None = None,
+    client: Any = None,
+    model: Model | None = None,
+) -> xr.Dataset | Path:
+    """Return posterior means and standard deviations of numbers that a model has for each row.
+
+    All rows of `data` are read once: predictions, or the log-likelihood of each row. There are
+    never numbers for each row *and* draw.
+
+    Parameters
+    ----------
+    idata : DataTree
+        What ``pm.sample`` has returned.
+    expressions : mapping
+        From names to what is summarized: one number for each row, computed from the model's
+        variables and data containers, such as ``pm.math.sigmoid(X @ beta)`` or
+        ``pm.logp(model["y"], y_data)``.
+    data, client, model
+        As of `FireflyMH`. Rows in memory will do as well.
+    draws : int
+        So many draws of all, at equal distances.
+    to : path, optional
+        A new folder for Parquet files, one for each partition of the rows, that whoever reads the
+        rows writes: on a cluster its workers.
+
+    Returns
+    -------
+    Dataset or Path
+        Variables ``<name>_mean`` and ``<name>_sd`` along the dimension ``row``, which counts all
+        rows from zero; with `to` the folder, whose files have these columns and ``row``.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If an expression is none of each row alone, or is drawn at random.
+    ValueError
+        If settings are invalid, or rows.
+
+    Examples
+    --------
+    >>> with model:
+    ...     chance = pm.math.sigmoid(model["X"] @ model["beta"])
+    ...     fitted = summarize_rows(idata, {"chance": chance}, data={"X": X, "y": y})
+    """
+    check(is_number(draws) and draws >= 1, "draws", "a number of draws, 1 or more", draws)
+    model = modelcontext(model)
+    with reporting("summarize_rows", passes=1):
+        source = source_of(of_table(data, model), client, model)
+        containers = containers_of(model, source)
+        work = RowSummary.of(model, expressions, containers, _some_draws(idata, int(draws)))
+        if to is None:
+            parts = list(source.map(work))
+            columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            return xr.Dataset({name: ("row", column) for name, column in columns.items()})
+        folder = Path(os.path.abspath(to))
+        good = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+        check(good, "to", "a folder that is new or empty", str(to))
+        folder.mkdir(parents=True, exist_ok=True)
+        for _ in source.map(partial(_write, work, folder)):
+            pass
+        return folder
+
+
+def _some_draws(idata: Any, n: int) -> dict[str, np.ndarray]:
+    """Return draws of each variable, at equal distances through all chains."""
+    found = {}
+    for name, values in idata["posterior"].data_vars.items():
+        of_all = values.to_numpy()
+        of_all = of_all.reshape(-1, *of_all.shape[2:])
+        places = np.linspace(0, len(of_all) - 1, min(n, len(of_all))).round().astype(int)
+        found[str(name)] = of_all[places]
+    return found
+
+
+@dataclass(eq=False)
+class RowSummary:
+    """Evaluates expressions for rows of a partition, and sums them up; it travels to the rows.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the expressions.
+    containers : mapping
+        By name, the inputs that stand for rows.
+    inputs : list of TensorVariable
+        Those that stand for a draw.
+    outputs : list of TensorVariable
+    draws : list of tuple of ndarray
+        Values of `inputs`.
+    """
+
+    names: tuple[str, ...]
+    containers: Mapping[str, TensorVariable]
+    inputs: list[TensorVariable]
+    outputs: list[TensorVariable]
+    draws: list[tuple[np.ndarray, ...]]
+    _own: threading.local = field(default_factory=threading.local, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        expressions: Mapping[str, TensorVariable],
+        containers: Mapping[str, Any],
+        draws: Mapping[str, np.ndarray],
+    ) -> RowSummary:
+        """Take a model's variables, and its containers, for inputs of expressions.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If an expression is none of each row alone, or needs a variable without draws.
+        """
+        for name, graph in expressions.items():
+            if not isinstance(graph, TensorVariable) or graph.ndim != 1:
+                raise UnsupportedModelError(
+                    f"the expression {name!r} is no vector of one number for each row of data=: "
+                    "give several columns one by one, as p[:, 0]"
+                )
+            check_rows_alone([graph], [], containers, name)
+        above = set(ancestors(list(expressions.values())))
+        used: list[Any] = [v for v in model.free_RVs if v in above]
+        stand_ins: dict[Any, Any] = {v: v.type(str(v.name)) for v in used}
+        rows = {name: v.type(name) for name, v in containers.items() if v in above}
+        stand_ins |= {containers[name]: v for name, v in rows.items()}
+        outputs: Any = graph_replace(list(expressions.values()), stand_ins, strict=False)
+        if any(isinstance(v.type, RandomType) for v in ancestors(outputs)):
+            raise UnsupportedModelError(
+                f"an expression of {', '.join(map(repr, expressions))} is drawn at random: give "
+                "what is expected of it, or pm.sample_posterior_predictive on random_rows"
+            )
+        missing = [str(v.name) for v in used if v.name not in draws]
+        if missing:
+            raise UnsupportedModelError(f"the posterior has no draws of {', '.join(missing)}")
+        arrays = [draws[str(v.name)].astype(v.type.dtype) for v in used]
+        values: list[tuple[np.ndarray, ...]] = list(zip(*arrays, strict=True)) or [()]
+        return cls(tuple(expressions), rows, [stand_ins[v] for v in used], outputs, values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Graphs travel to other processes, compiled functions do not."""
+        return RowSummary, (self.names, self.containers, self.inputs, self.outputs, self.draws)
+
+    def __call__(self, partition: Partition) -> Values:
+        """Return means and standard deviations for each row of a partition."""
+        found = {
+            f"{name}_{what}": np.empty(partition.n_rows)
+            for name in self.names
+            for what in ("mean", "sd")
+        }
+        for chunk in partition.chunks():
+            values = partition.read(chunk)
+            for first in range(0, chunk.stop - chunk.start, BLOCK):
+                block = slice(first, min(first + BLOCK, chunk.stop - chunk.start))
+                place = slice(chunk.start + block.start, chunk.start + block.stop)
+                for name, (mean, sd) in zip(self.names, self._moments(values, block), strict=True):
+                    found[f"{name}_mean"][place], found[f"{name}_sd"][place] = mean, sd
+        return found
+
+    def _moments(self, values: Values, block: slice) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return mean and standard deviation over draws of each expression, of some rows."""
+        rows = [
+            cast_rows(values[name][block], np.dtype(v.type.dtype), name)
+            for name, v in self.containers.items()
+        ]
+        means, squares = (np.zeros((len(self.names), block.stop - block.start)) for _ in range(2))
+        for i, draw in enumerate(self.draws):
+            for k, value in enumerate(self._function()(*rows, *draw)):
+                change = value - means[k]
+                means[k] += change / (i + 1)
+                squares[k] += change * (value - means[k])
+        n = max(1, len(self.draws) - 1)
+        return list(zip(means, np.sqrt(squares / n), strict=True))
+
+    def _function(self) -> Any:
+        """Return the compiled expressions: each thread has a function of its own."""
+        if not hasattr(self._own, "function"):
+            arguments = [*self.containers.values(), *self.inputs]
+            self._own.function = pytensor.function(arguments, self.outputs)
+        return self._own.function
+
+
+def _write(work: RowSummary, folder: Path, partition: Partition) -> None:
+    """Write what is found of a partition: under another name, until it is complete."""
+    from pyarrow import parquet, table
+
+    rows = np.arange(partition.first, partition.first + partition.n_rows)
+    place = folder / f"part-{partition.number:06d}.parquet"
+    unfinished = place.with_suffix(f".{os.getpid()}.tmp")
+    parquet.write_table(table({"row": rows, **work(partition)}), unfinished)
+    os.replace(unfinished, place)
