@@ -197,6 +197,26 @@ def test_killed(cores, model, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.parametrize("cores", [1, 2])
+def test_killed_with_rows_out_of_core(cores, tmp_path):
+    """Of maps, opened again by each process; superbatches that were under way are lost."""
+    for name, values_of in zip("Xy", logistic_rows(20_000), strict=True):
+        np.save(tmp_path / f"{name}.npy", values_of)
+
+    def build(folder):
+        data = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "Xy"}
+        model = out_of_core.written_on_head(data, out_of_core.logistic)
+        return model, out_of_core.step_elsewhere(model, data, checkpoint=folder)
+
+    settings = dict(cores=cores, tune=100, draws=20_000)
+    expected = values(whole(*build(None), **settings))
+    found, on_disk = run_killed(tmp_path, build, settings, [0.5, 100, 1500, 5000, 15_000])
+    assert 100 <= on_disk[1] < on_disk[2] < on_disk[3]
+    same(expected, found)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize("kind", STEPS)
 def test_killed_at_twenty_random_moments(kind, cores, model, tmp_path):
     build = kinds_for_kills(model, kind)
