@@ -126,7 +126,8 @@ def _switch(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
 def _true_div(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     over, under = inputs_of(node)
     if not varies(under, ct.axis):
-        weight = times(ct.weight, pt.reciprocal(under))
+        # As floats: PyTensor has the reciprocal of a short integer in single precision.
+        weight = times(ct.weight, pt.reciprocal(under.astype("float64")))
         return [_operand(over, replace(ct, weight=weight))]
     if not context.is_constant(under):
         raise NotReadableError(*QUOTIENT)

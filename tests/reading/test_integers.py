@@ -34,6 +34,7 @@ FINE = {
     "a product by a column": lambda X, k, **_: (X @ beta) * k,
     "divided": lambda u, k, **_: (b * u) / k / u,
     "constants": lambda x, **_: (x * b) * np.int8(100) * np.int8(100),
+    "divided by a constant": lambda X, k, **_: (X @ beta) * k / 100,
     "minus a constant": lambda x, **_: np.uint8(200) * (3.0 - x * b),
     "a column": lambda u, **_: (u[:, None] * beta).sum(1) * u,
     "small numbers": lambda u, t, **_: b * (u * t) + b * (u // 4 + u // 4) + b * (u // 200) ** 2,
