@@ -38,7 +38,7 @@ from pymc_flymc.reading.observed import observed_graph, without_hurdle
 from pymc_flymc.reading.observed_rows import ObservedRows, Part, check_sizes, parameters_of
 from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.predictor import read_parameters, read_predictor
-from pymc_flymc.reading.row_axes import check_rows_alone
+from pymc_flymc.reading.row_axes import check_rows_alone, statistics_of_rows
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.matrices import LARGEST_DENSE
@@ -117,6 +117,17 @@ def _check_rest(graphs: Sequence[TensorVariable], containers: Containers) -> Non
             )
 
 
+def _check_deterministics(model: Model, containers: Containers) -> None:
+    """Refuse deterministics that would be recorded as statistics of the first rows."""
+    graphs: dict[str, Any] = {str(v.name): v for v in model.deterministics}
+    for name, what in statistics_of_rows(graphs, containers).items():
+        raise UnsupportedModelError(
+            f"the deterministic {name!r} contains {what}: it would be recorded as that of the "
+            "first rows alone. Leave it out of the model; after sampling, summarize_rows reads all "
+            "rows"
+        )
+
+
 @doing("reading the model and checking its data")
 def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
     """Read a model whose data containers hold the first rows of those of a source.
@@ -169,6 +180,7 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
     check_sizes(regression, name)
     terms = rest_terms(model, [rv])
     _check_rest([*terms.values()], containers)
+    _check_deterministics(model, containers)
     of_each = None
     if parameters.rest is not None:
         of_each = parameters.rest * (ones_like(observed) if weights is None else weights)

@@ -204,7 +204,9 @@ class LocalSource(RowSource):
 
     @override
     def identity(self) -> bytes:
-        return b"".join(column.identity() for column in self._columns.values())
+        # Random numbers are those of partitions.
+        cut = repr([partition.first for partition in self.partitions]).encode()
+        return b"".join([cut, *(column.identity() for column in self._columns.values())])
 
     @override
     def renew(self) -> None:

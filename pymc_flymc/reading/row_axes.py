@@ -29,7 +29,7 @@ from pymc_flymc.reading.row_kinds import (
 )
 from pymc_flymc.reading.row_rules import RULES
 
-__all__ = ["check_rows_alone"]
+__all__ = ["check_rows_alone", "statistics_of_rows"]
 
 
 def check_rows_alone(
@@ -85,6 +85,22 @@ def check_rows_alone(
             "would be that of the first rows alone: compute it before the model, from all rows, "
             "and put it in as numbers, or as a container that data= names"
         )
+
+
+def statistics_of_rows(
+    graphs: Mapping[str, Variable], containers: Mapping[str, Variable]
+) -> dict[str, str]:
+    """Return which graphs are made of several rows together, by name, and how.
+
+    Parameters
+    ----------
+    graphs, containers : mapping
+        Graphs, and the variables that hold rows along their first axis, by name.
+    """
+    kinds: dict[Variable, Kind | DependentError] = dict.fromkeys(containers.values(), RowAxis(0))
+    _follow([*graphs.values()], kinds)
+    found = {name: kinds.get(graph) for name, graph in graphs.items()}
+    return {name: str(kind) for name, kind in found.items() if isinstance(kind, StatisticError)}
 
 
 def _follow(outputs: Sequence[Variable], kinds: dict[Variable, Kind | DependentError]) -> None:

@@ -215,6 +215,21 @@ def with_a_potential(data):
     pm.Potential("more", data["X"].sum())
 
 
+def with_a_mean_that_is_recorded(data):
+    logistic(data)
+    pm.Deterministic("share", data["y"].mean())
+
+
+def test_numbers_of_each_row_may_be_recorded():
+    """Those of the rows that the model is written on."""
+
+    def build(data):
+        logistic(data)
+        pm.Deterministic("chance", pm.math.sigmoid(data["X"][:, 0]))
+
+    step_elsewhere(written_on_head(rows(), build), rows())
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -229,6 +244,7 @@ def with_a_potential(data):
         (with_rows_of_its_own, "a value for each row"),
         (with_a_shape_of_rows, "a maximum or minimum"),
         (with_a_potential, "'X' in more than the rows"),
+        (with_a_mean_that_is_recorded, "deterministic 'share' contains a sum, mean"),
     ],
 )
 def test_rows_that_do_not_stand_alone(build, message):
