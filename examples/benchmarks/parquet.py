@@ -1,0 +1,160 @@
+"""Parquet on a cluster of two workers: `python -m examples.benchmarks.parquet --help`.
+
+Simulated logistic and Poisson regressions with effects of groups on one table in many files, that
+are removed afterwards. What goes over the wire is what the loopback interface counts: the machine
+ought to do nothing else with it. Draws of the same rows in maps, Zarr and memory, cut in the same
+way, are compared with those of the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import resource
+import tempfile
+import time
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import arviz as az
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pymc as pm
+from dask import delayed
+from distributed import Client, LocalCluster
+
+from examples.benchmarks.superbatches import sent
+from pymc_flymc import FireflyMH
+
+COLUMNS, N_GROUPS = ["age", "income", "visits", "price"], 50
+WHERE = "Parquet", "map", "Zarr", "array"
+TITLE = (
+    "| model | rows | where | set-up s | sampling s | MB sent | peak memory: client, workers GB "
+    "| min-ESS | rows read a draw | draws |\n|---|---:|---|" + "---:|" * 7
+)
+
+
+def make(folder: Path, n_files: int, n_rows: int) -> list[int]:
+    """Write a table to files of unequal lengths, with their columns in no fixed order."""
+    rng = np.random.default_rng(1)
+    effects, groups = np.array([0.4, -0.3, 0.2, 0.0]), 0.5 * rng.normal(size=N_GROUPS)
+    lengths = [n_rows + (i % 7 - 3) * (n_rows // 50) for i in range(n_files)]
+    for i, n in enumerate(lengths):
+        X = rng.normal(size=(n, len(COLUMNS))).astype(np.float32)
+        group = rng.integers(0, N_GROUPS, n).astype(np.int16)
+        eta = -1.0 + X @ effects + groups[group]
+        bought = rng.random(n) < 1.0 / (1.0 + np.exp(-eta))
+        table = pd.DataFrame(X, columns=COLUMNS).assign(
+            group=group, bought=bought.astype(np.int8), calls=rng.poisson(np.exp(eta)).astype("i2")
+        )
+        table[list(table.columns[:: -1 if i % 2 else 1])].to_parquet(folder / f"{i:03d}.parquet")
+    return lengths
+
+
+def model_of(outcome: str) -> pm.Model:
+    """Return the model, on rows that have the types of the table."""
+    with pm.Model(coords={"column": COLUMNS}) as model:
+        X = pm.Data("X", np.ones((100, len(COLUMNS)), np.float32), dims=("row", "column"))
+        group = pm.Data("group", (np.arange(100) % N_GROUPS).astype(np.int16))
+        y = pm.Data(outcome, (np.arange(100) % 2).astype(np.int16))
+        beta = pm.Normal("beta", 0, 1, dims="column")
+        effect = pm.Normal("effect", -1, 1, shape=N_GROUPS)
+        eta = X @ beta + effect[group]
+        if outcome == "bought":
+            pm.Bernoulli("outcome", logit_p=eta, observed=y)
+        else:
+            pm.Poisson("outcome", mu=pm.math.exp(eta), observed=y)
+    return model
+
+
+def rows_in(where: str, folder: Path, outcome: str, lengths: list[int]) -> Any:
+    """Return the same rows, cut where the files end, stored in another way."""
+    if where == "Parquet":
+        return str(folder)
+    table = pd.concat([pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))])
+    arrays = {"X": table[COLUMNS].to_numpy()} | {
+        name: table[name].to_numpy() for name in ("group", outcome)
+    }
+    found = {}
+    for name, values in arrays.items():
+        path = folder.with_name(f"{where}-{name}")
+        array: Any = np.ascontiguousarray(values)
+        if where == "map":
+            np.save(path, array)
+            parts = [
+                da.from_delayed(
+                    delayed(load)(f"{path}.npy", start, stop),
+                    (stop - start, *array.shape[1:]),
+                    array.dtype,
+                )
+                for start, stop in itertools.pairwise(np.cumsum([0, *lengths]).tolist())
+            ]
+            found[name] = da.concatenate(parts)
+            continue
+        if where == "Zarr":
+            import zarr
+
+            zarr.create_array(path, data=array, chunks=(65_536, *array.shape[1:]))
+            array = zarr.open(path, mode="r")
+        chunks = (tuple(lengths), *((n,) for n in values.shape[1:]))
+        found[name] = da.from_array(array, chunks=chunks)
+    return found
+
+
+def load(path: str, start: int, stop: int) -> np.ndarray:
+    """Read rows of a file, in a worker."""
+    return np.array(np.load(path, mmap_mode="r")[start:stop])
+
+
+def peak() -> float:
+    """Return the most memory that this process has had, in GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def measure(where: str, outcome: str, folder: Path, lengths: list[int]) -> str:
+    """Return a line of the table."""
+    settings: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None}
+    data = rows_in(where, folder, outcome, lengths)
+    with LocalCluster(n_workers=2, **settings) as cluster, Client(cluster) as client:
+        began, before = time.perf_counter(), sent()
+        with model_of(outcome):
+            step = FireflyMH(data=data, client=client)
+            ready = time.perf_counter()
+            idata = pm.sample(
+                step=step, tune=100, chains=2, cores=1, random_seed=1, progressbar=False
+            )
+        seconds = time.perf_counter() - ready
+        megabytes = (sent() - before) / 1e6
+        workers = ", ".join(f"{each:.2f}" for each in client.run(peak).values())
+    draws = np.concatenate([v.to_numpy().ravel() for v in idata["posterior"].data_vars.values()])
+    least = min(float(v.min()) for v in az.ess(idata)["posterior"].data_vars.values())
+    read = float(idata["sample_stats"]["likelihood_queries"].mean())
+    return (
+        f"| {outcome} | {sum(lengths):,} | {where} | {ready - began:.1f} | {seconds:.1f} "
+        f"| {megabytes:.1f} | {peak():.2f}, {workers} | {least:,.0f} | {read:.2f} "
+        f"| {blake2b(draws.tobytes(), digest_size=4).hexdigest()} |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m examples.benchmarks.parquet")
+    parser.add_argument("--files", type=int, default=30)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of a file, about")
+    parser.add_argument("--where", nargs="+", choices=WHERE, default=["Parquet"])
+    parser.add_argument("--outcomes", nargs="+", default=["bought", "calls"])
+    parser.add_argument("--folder", type=Path, help="where to put the files: 20 bytes a row")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name) / "table"
+        folder.mkdir()
+        lengths = make(folder, options.files, options.rows)
+        print(TITLE)
+        for outcome in options.outcomes:
+            for where in options.where:
+                print(measure(where, outcome, folder, lengths), flush=True)
+
+
+if __name__ == "__main__":
+    main()
