@@ -62,9 +62,9 @@ def choose_batches(graph: DensityGraph, problem: Problem, asked: BoundSetting) -
     own = Tangent() if isinstance(unweighted(problem.likelihood), Normal) else Taylor()
     bound: Any = own if isinstance(setting, str) else setting
     if type(bound) is not type(own):
+        others = " or Taylor()" if isinstance(own, Taylor) else ""
         raise UnsupportedModelError(
-            f"with data= the likelihood of {problem.name!r} needs bound={type(own).__name__}(), "
-            "which bound='auto' takes"
+            f"with data= the bound of {problem.name!r} is 'auto'{others}, not {bound.name}"
         )
     # Before a pass over all rows: no row is read for this.
     v = draw_v(np.random.default_rng(SEED), BATCH, len(problem.anchor.geometry.centre))

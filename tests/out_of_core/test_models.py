@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import UnsupportedModelError, weighted
+from pymc_flymc import JaakkolaJordan, UnsupportedModelError, weighted
 from pymc_flymc.graphs.tools import plain_function
 from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core.data_setting import source_of
@@ -139,6 +139,12 @@ def test_normal_noise_is_weighed_without_a_row(build):
     expected = [float(logp({"beta": t[:3], "sigma_log__": t[3]})) for t in thetas]
     difference = log_weight + log_proposal_density(v) - expected
     np.testing.assert_allclose(difference, difference[0], atol=1e-7)
+
+
+def test_bounds_that_are_for_rows_in_memory():
+    data, bound = data_of(logistic_with_weights), {"o": JaakkolaJordan()}
+    with pytest.raises(UnsupportedModelError, match=r"bound of 'o' is 'auto' or Taylor\(\), not"):
+        step_elsewhere(written_on_head(data, logistic_with_weights), data, bound=bound)
 
 
 @pytest.mark.slow

@@ -119,3 +119,23 @@ def test_leave_one_out_of_a_sample_is_corrected_by_all_rows(model, idata):
     estimate = every.sum() + N * (sampled - every[numbers]).mean()
     error = N * (sampled - every[numbers]).std() / np.sqrt(300)
     assert abs(estimate - expected) < 4 * error < 1.0
+
+
+@pytest.mark.slow
+def test_workers_of_a_cluster_write_their_partitions(model, idata, tmp_path):
+    pandas, distributed = pytest.importorskip("pandas"), pytest.importorskip("distributed")
+    settings = dict(threads_per_worker=1, dashboard_address=None)
+    with (
+        distributed.LocalCluster(n_workers=2, **settings) as cluster,
+        distributed.Client(cluster) as client,
+        model,
+    ):
+        where = dict(data=DATA, client=client)
+        folder = summarize_rows(idata, expressions(model), to=tmp_path / "fitted", **where)
+        found = summarize_rows(idata, expressions(model), **where)
+        numbers, rows = random_rows(DATA, 100, random_seed=1, client=client)
+    written = pandas.read_parquet(folder)
+    np.testing.assert_array_equal(written["row"], np.arange(N))
+    for each in (found, written):
+        assert_right(each, BETA.reshape(-1, 2))
+    np.testing.assert_array_equal(rows["X"], DATA["X"][numbers])
