@@ -20,9 +20,9 @@ if TYPE_CHECKING:
         Taylor,
     )
     from pymc_flymc.errors import UnsupportedModelError
-    from pymc_flymc.plots import plot_brightness, plot_cost
     from pymc_flymc.out_of_core.random_rows import random_rows
     from pymc_flymc.out_of_core.row_summaries import summarize_rows
+    from pymc_flymc.plots import plot_brightness, plot_cost
     from pymc_flymc.reading.weights import weighted
     from pymc_flymc.run_report import report
     from pymc_flymc.steps import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
