@@ -39,7 +39,6 @@ import pytensor.tensor as pt
 from pymc_flymc.bounds.bound import Graph, Graphs
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.likelihoods import JointlySmoothLikelihood, Likelihood, SmoothLikelihood
-from pymc_flymc.regression.matrices import RowMatrix
 
 __all__ = [
     "Expansion",
@@ -107,43 +106,34 @@ def limits_of_differences(
     likelihood: SmoothLikelihood,
     power: int,
     eta: np.ndarray,
-    x: RowMatrix,
+    c: np.ndarray,
     y: np.ndarray,
-    spans: list[np.ndarray],
     limit: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return limits on terms of order `power` where differences of predictors count, shape (n,).
+    """Return limits on terms of order `power`, each of shape (n,), for rows of reach c, shape (n,).
 
-    Of a radius of one: by derivatives up to the limit, by those anywhere, and the rate at which the
-    latter grow.
+    In units of the radius, by which no difference of two predictors grows faster than c: by
+    derivatives up to its limit, by those anywhere, and the rate at which the latter grow.
     """
-    spreads = (x @ span for span in spans)
-    c = np.sqrt(np.max([np.einsum("ij,ij->i", each, each) for each in spreads], axis=0))
     half_width = limit * c
     if len(eta) == 1:
         (eta,) = eta
     else:  # differences of predictors are as wide: half of it up, and half of it down
         eta, half_width = np.concatenate([np.zeros_like(eta[:1]), eta]), 0.5 * half_width
-    near = likelihood.derivative_bound(power, eta - half_width, eta + half_width, y)
-    low, high = (eta, eta) if likelihood.growth else (-np.inf, np.inf)
-    anywhere = likelihood.derivative_bound(power, low, high, y)
     scale = c**power / factorial(power)
-    return near * scale, anywhere * scale, likelihood.growth * c
+    near = likelihood.derivative_bound(power, eta - half_width, eta + half_width, y) * scale
+    low, high = (eta, eta) if likelihood.growth else (-np.inf, np.inf)
+    anywhere = likelihood.derivative_bound(power, low, high, y) * scale
+    return near, anywhere, likelihood.growth * c
 
 
 def joint_limits(
-    likelihood: JointlySmoothLikelihood,
-    eta: np.ndarray,
-    x: RowMatrix,
-    y: np.ndarray,
-    spans: list[np.ndarray],
-    limit: float,
+    likelihood: JointlySmoothLikelihood, eta: np.ndarray, c: np.ndarray, y: np.ndarray, limit: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what `limits_of_differences` does, where each predictor is of a kind of its own."""
-    spread = np.stack([np.linalg.norm(x @ span, axis=1) for span in spans[: len(eta)]])
-    near = likelihood.third_bound(eta, limit * spread, spread, y) / factorial(3)
-    anywhere = likelihood.third_scale(eta, spread, y) / factorial(3)
-    return near, anywhere, likelihood.growth * spread.max(axis=0)
+    """Return limits on cubic terms, where each predictor has a c of its own, shape (K, n)."""
+    near = likelihood.third_bound(eta, limit * c, c, y) / factorial(3)
+    anywhere = likelihood.third_scale(eta, c, y) / factorial(3)
+    return near, anywhere, likelihood.growth * c.max(axis=0)
 
 
 def near_and_beyond(

@@ -214,12 +214,14 @@ class Taylor(Expansion):
 
         With them comes the rate at which the second one grows exponentially.
         """
-        power = self.order + 1
         if isinstance(likelihood, JointlySmoothLikelihood):
-            limits = joint_limits(likelihood, eta, x, y, spans, limit)
+            c = np.stack([np.linalg.norm(x @ span, axis=1) for span in spans[: len(eta)]])
+            limits = joint_limits(likelihood, eta, c, y, limit)
         else:
+            images = (x @ span for span in spans)
+            c = np.sqrt(np.max([np.einsum("ij,ij->i", each, each) for each in images], axis=0))
             smooth = cast(SmoothLikelihood, likelihood)
-            limits = limits_of_differences(smooth, power, eta, x, y, spans, limit)
+            limits = limits_of_differences(smooth, self.order + 1, eta, c, y, limit)
         near, anywhere, growth = limits
         return *near_and_beyond(near, anywhere, growth, limit), growth
 
