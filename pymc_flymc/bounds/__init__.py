@@ -17,8 +17,9 @@ from pymc_flymc.bounds.bound import (
     Problem,
     is_bound,
     is_expansion,
+    n_sums_of,
 )
-from pymc_flymc.bounds.factor import exact_factor, log_odds, n_sums_of, row_factor
+from pymc_flymc.bounds.factor import exact_factor, log_odds, row_factor
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
 from pymc_flymc.bounds.jebara_choromanska import JebaraChoromanska
 from pymc_flymc.bounds.negative_binomial import FreeJaakkolaJordan

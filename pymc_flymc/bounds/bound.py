@@ -25,6 +25,8 @@ __all__ = [
     "check_slack",
     "is_bound",
     "is_expansion",
+    "n_common_of",
+    "n_sums_of",
 ]
 
 #: The result of a PyTensor graph, by a name short enough for signatures.
@@ -174,6 +176,16 @@ class ExpansionBound(Bound, Protocol):
 def is_expansion(bound: Bound) -> TypeGuard[ExpansionBound]:
     """Return whether a bound is an expansion less a rate."""
     return getattr(bound, "is_expansion", False)
+
+
+def n_sums_of(bound: Bound) -> int:
+    """Return how many numbers a row adds up of what all share, see `TaylorInParts`; or zero."""
+    return getattr(bound, "n_sums", 0)
+
+
+def n_common_of(bound: Bound) -> int:
+    """Return how many of the shared numbers a row's gap depends on itself: all, or `n_common`."""
+    return getattr(bound, "n_common", bound.n_shared)
 
 
 def is_bound(kind: type) -> bool:

@@ -11,15 +11,13 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.all_rows import AllRows
-from pymc_flymc.bounds.bound import Bound, is_expansion
+from pymc_flymc.bounds.bound import Bound, is_expansion, n_common_of, n_sums_of
 from pymc_flymc.bounds.rounding import rounding_error
-from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.graphs.compilation import RowFactor
 from pymc_flymc.kernels.factors import VIOLATED
-from pymc_flymc.kernels.rows import SUMS
 from pymc_flymc.likelihoods import Likelihood
 
-__all__ = ["exact_factor", "log_brightness", "log_odds", "n_sums_of", "row_factor"]
+__all__ = ["exact_factor", "log_brightness", "log_odds", "row_factor"]
 
 
 def log_odds(gap: TensorVariable) -> TensorVariable:
@@ -49,11 +47,6 @@ def _of_gap(gap: Any, function: Callable[[Any], Any], pullback: Callable[..., An
     gap = pt.maximum(gap, 0.0)
     g = gap.type()
     return OpFromGraph([g], [function(g)], pullback=pullback, inline=True)(gap)
-
-
-def n_sums_of(bound: Bound) -> int:
-    """Numbers that a row adds up of what the bound shares, beside its predictors."""
-    return SUMS if isinstance(bound, TaylorInParts) else 0
 
 
 def row_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
@@ -97,9 +90,6 @@ def exact_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
 
 
 def _factor(likelihood: Likelihood, bound: Bound, log_factor: Callable[..., Any]) -> RowFactor:
-    n_sums, n_common = n_sums_of(bound), bound.n_shared
-    if isinstance(bound, TaylorInParts):
-        n_common = bound.n_common
-    sizes = len(likelihood.nuisances), bound.n_constants(likelihood), n_common
+    sizes = len(likelihood.nuisances), bound.n_constants(likelihood), n_common_of(bound)
     # A row's sums are handed over as if they were further predictors.
-    return RowFactor(log_factor, likelihood.n_predictors + n_sums, *sizes)
+    return RowFactor(log_factor, likelihood.n_predictors + n_sums_of(bound), *sizes)

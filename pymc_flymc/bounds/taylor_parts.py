@@ -59,6 +59,8 @@ class TaylorInParts(Expansion):
     joint = False
     #: Numbers that a row's gap depends on itself: powers of the dense part.
     n_common = PARTS_SHARED.effects
+    #: Numbers that a row adds up of the others, those of its effects.
+    n_sums = SUMS
 
     def __init__(self, n_sparse: int) -> None:
         self.n_sparse = n_sparse
