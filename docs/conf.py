@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 from importlib.metadata import version as installed_version
 
 from docutils import nodes
@@ -23,7 +24,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "data/README.md"]
 html_theme = "furo"
 html_title = f"pymc-flymc {release}"
 html_static_path = ["_static"]
@@ -66,15 +67,30 @@ def true_signature(app, what, name, obj, options, signature, returned):
     return stringify_signature(inspect.signature(obj), show_annotation=False), returned
 
 
+#: Arguments without braces, such as those of `tfrac12` and `hat u_n`, which would be read wrongly.
+ARGUMENT = r"\s*(\\[A-Za-z]+|[A-Za-z0-9]|\{[^{}]*\})"
+UNBRACED = {
+    re.compile(r"\\([td]?frac)" + 2 * ARGUMENT): r"\\\1{\2}{\3}",
+    re.compile(r"\\(hat|tilde|bar)" + ARGUMENT): r"{\\\1{\2}{}}",
+}
+
+
+def mathml(formula, **settings):
+    """Return a formula as browsers draw it."""
+    for pattern, braced in UNBRACED.items():
+        formula = pattern.sub(braced, formula)
+    return tex2mathml(formula, **settings)
+
+
 def inline_math(translator, node):
     """Write a formula in a line."""
-    translator.body.append(tex2mathml(node.astext()))
+    translator.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def displayed_math(translator, node):
     """Write a formula by itself."""
-    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    translator.body.append(f'<div class="math">{mathml(node.astext(), as_block=True)}</div>')
     raise nodes.SkipNode
 
 

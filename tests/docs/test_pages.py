@@ -81,6 +81,7 @@ def test_the_readme_prints_what_it_says(tmp_path):
 def test_blocks_run(page, tmp_path, monkeypatch):
     """From top to bottom, in one session."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").symlink_to(DOCS / "data")
     matplotlib.use("Agg")
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks(page)))

@@ -2,12 +2,15 @@
 
 import itertools
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from pymc_flymc.kernels.geometry import dense_geometry
+from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.sampling import time_estimates
 from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun
 from pymc_flymc.sampling.sampler import Sampler
@@ -148,6 +151,23 @@ def test_a_gradient_is_timed_on_some_rows(monkeypatch):
     problem = _problem(X, y)
     assert time_estimates.gradient_seconds(problem) == pytest.approx(0.02)
     assert sizes == [20_002, 1]
+
+
+def test_a_gradient_looks_effects_up():
+    """Of two hundred groups it takes about as long as of two, not a hundred times as long."""
+    n, times = 20_000, []
+    for n_groups in (2, 200):
+        codes = np.arange(n, dtype=np.int32)[:, None] % n_groups
+        sparse = SparseColumns.of_codes(codes, np.ones((n, 1)), n_groups)
+        design = Design(np.ones((n, 1)), np.empty((0, 1)), False, sparse=sparse)
+        problem = SimpleNamespace(
+            design=design,
+            y=np.zeros(n),
+            own=SimpleNamespace(w=np.zeros(1 + n_groups)),
+            derivatives=lambda arguments, y: SimpleNamespace(first=arguments),
+        )
+        times.append(time_estimates.gradient_seconds(problem))
+    assert times[1] < 10 * times[0]
 
 
 def _problem(X, y):
