@@ -143,6 +143,7 @@ def branches(v, weight):
 
 if __name__ == "__main__":
     proposals.BATCH = sampling.BATCH = 1
+    sampling.MOST_BATCHES = 1  # what comes behind the last one would be branches for nothing
     proposals.draw_v = draw_v
     sources.in_order = lambda work, items, n_items: map(work, items)  # without threads' ado
     states = list(itertools.product(V, itertools.product((0, 1), repeat=N)))

@@ -10,6 +10,7 @@ as slices try quarters of an ellipse alone. The normal distribution becomes that
 the same ratios.
 """
 
+import functools
 import itertools
 import os
 import sys
@@ -39,6 +40,7 @@ SLACK = np.array([0.05, 0.3, 0.02, 0.1])
 CONSTANTS = BOUND.constants(BOUND.xi, Y, SLACK)
 A, B, _ = BOUND.coefficients(BOUND.xi, Y, 0.0)
 Q = np.array([0.5, 0.25, 0.125, 0.5])
+LEVELS = Levels.by_row(Q).by_group(CODES, G)
 CENTRE, STEP = 0.2, 0.7
 LATTICE, EFFECTS = (-1, 0, 1), (-1.0, 0.0, 1.0)
 WEIGHTS = np.exp(-0.5 * np.array(EFFECTS) ** 2)
@@ -117,6 +119,7 @@ def log_bound(eta):
     return c + b * eta - a * eta**2 - SLACK
 
 
+@functools.cache
 def moments(b):
     """Conditional means and sds of the effects, without bright rows."""
     scale, given = np.exp(0.5 * b), X[:, 0] * b + OFFSET[:, 0]
@@ -176,9 +179,8 @@ def law(states):
 
 
 def new_groups():
-    levels = Levels.by_row(Q).by_group(CODES, G)
     return Groups(
-        plan=make_plan(ImplicitResampling(), N, levels, np.zeros(1, np.int64)),
+        plan=make_plan(ImplicitResampling(), N, LEVELS, np.zeros(1, np.int64)),
         moments=conditional,
         vjp=vjp,
         elements=np.array([1, 2]),

@@ -7,6 +7,7 @@ the bound's own, the law is the definition's. For "parts-kept" the last row is k
 bound is zero, and no state has it dark. Prints and exits as `check.py`.
 """
 
+import functools
 import itertools
 import os
 import sys
@@ -153,6 +154,7 @@ def log_factor(eta, constants, shared, out):
         out[:] = np.where(kept, remainder, np.log(np.expm1(remainder + rate)) - rate)
 
 
+@functools.cache
 def factors_at(theta):
     """Log of L - B over the expansion of all rows from the definition."""
     eta = ROWS @ coefficients(theta) + OFFSET[:, 0]
