@@ -40,19 +40,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_sessionstart(session):
-    """Compile the kernels with all processes: the second begins at the end of the list.
-
-    What another one has compiled by then is loaded. Else each would compile them all.
-    """
-    # Graphs are millions of small objects, most of which stay: looking through them takes long.
+    """Let the collector of garbage rest: graphs are millions of small objects that mostly stay."""
     gc.set_threshold(100_000, 50, 100)
-    worker = getattr(session.config, "workerinput", None)
-    if worker is None:
-        return
-    kernels = [(spec, ()) for spec in KERNELS.values()]
-    kernels += [(spec, (2,)) for spec in KERNELS.values() if spec.for_several]
-    for spec, several in kernels[:: -1 if worker["workerid"] == "gw1" else 1]:
-        spec.run_kernel(np.dtype(np.float64), *several)
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
@@ -73,6 +62,25 @@ def pytest_xdist_make_scheduler(config, log):
 def keep_all_compiled():
     """What a worker has compiled serves all its tests."""
     memoise.KEPT = 10_000
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compile_kernels_once(worker_id, tmp_path_factory):
+    """Compile the kernels with all processes: none compiles what another one has begun with.
+
+    The second begins at the end of the list, with those for several likelihoods, which share parts.
+    """
+    if worker_id == "master":
+        return
+    kernels = [(spec, ()) for spec in KERNELS.values()]
+    kernels += [(spec, (2,)) for spec in KERNELS.values() if spec.for_several]
+    for spec, several in kernels[:: -1 if worker_id == "gw1" else 1]:
+        name = "-".join(map(str, ("compiled", spec.name, *several)))
+        try:
+            (tmp_path_factory.getbasetemp().parent / name).touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        spec.run_kernel(np.dtype(np.float64), *several)
 
 
 @pytest.fixture(autouse=True)

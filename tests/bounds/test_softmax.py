@@ -185,7 +185,7 @@ def test_global_limit_is_attained():
     assert third == pytest.approx(limit, rel=1e-12)
 
 
-@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize("k", [2, K])
 @pytest.mark.parametrize(
     "bound", [Bohning(), JebaraChoromanska(), JebaraChoromanska(tuned=False), Taylor()]
 )

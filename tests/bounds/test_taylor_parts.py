@@ -102,7 +102,7 @@ def built(request):
     return Built(request.param)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     v=st.lists(st.floats(-1, 1), min_size=D, max_size=D),
     scale=st.sampled_from([0.01, 1.0, 3.0, 10.0, 30.0, 100.0]),

@@ -1,8 +1,9 @@
 """Limits of size that are lowered, so that small problems take the way of large ones."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -24,11 +25,15 @@ def any_size() -> Iterator[None]:
         yield
 
 
+#: Graphs of a model differ from those that are compiled otherwise, and are the same each time.
+_of_structured: OrderedDict[Hashable, Any] = OrderedDict()
+
+
 @contextmanager
 def structured() -> Iterator[None]:
     """Take any effects of groups for many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memoise, "_kept", OrderedDict())  # graphs of the same model differ
+        patch.setattr(memoise, "_kept", _of_structured)
         for module in (matrices, quadratic_statistics, effects):
             patch.setattr(module, "LARGEST_DENSE", 1)
         patch.setattr(expanded_density, "MANY", 1)
