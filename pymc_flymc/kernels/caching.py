@@ -11,6 +11,7 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -39,6 +40,8 @@ FLAGS = (
     "SLP_VECTORIZE",
     "USING_SVML",
 )
+#: When this process loaded the package.
+LOADED = time.time()
 #: (Modules outside the package's folders check and report: nothing of theirs is compiled.)
 _IMPORT = re.compile(rf"^\s*(?:from|import)\s+{PACKAGE.name}\.(\w+(?:\.\w+)*)", re.MULTILINE)
 
@@ -58,7 +61,9 @@ def version_of(file: str) -> int:
     """Return a number that stands for all that native code of a file is compiled from.
 
     Numba notices a change in the file of a cached function, not in those of the functions that it
-    inlined: these come from the files of the package that it imports, and that they import.
+    inlined: these come from the files of the package that it imports, and that they import. Files
+    that are newer than this process, of an upgrade meanwhile, are not what it runs: then it shares
+    nothing, for under the key of these files it would keep code of the ones before.
 
     Parameters
     ----------
@@ -72,8 +77,16 @@ def version_of(file: str) -> int:
     digest = hashlib.sha256(environment().encode())
     for path in sorted(found):
         digest.update(path.read_bytes() if path.exists() else b"")
+        if path.exists() and _changed(path) > LOADED:
+            digest.update(os.urandom(16))
     # Keys of operations are integers of 64 bits.
     return int(digest.hexdigest()[:15], 16)
+
+
+def _changed(path: Path) -> float:
+    """Return when a file was written, or put in its place: installers may keep the first."""
+    found = path.stat()
+    return max(found.st_mtime, found.st_ctime)
 
 
 @functools.cache

@@ -7,9 +7,11 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
 from pymc_flymc.kernels import caching
@@ -33,6 +35,7 @@ def package(tmp_path, monkeypatch):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     monkeypatch.setattr(caching, "PACKAGE", root)
+    monkeypatch.setattr(caching, "LOADED", np.inf)  # whatever is written below was there before
     pattern = caching._IMPORT.pattern.replace(PACKAGE.name, "package")
     monkeypatch.setattr(caching, "_IMPORT", caching.re.compile(pattern, caching.re.MULTILINE))
 
@@ -59,6 +62,20 @@ def test_a_change_in_what_is_imported_changes_the_key(package, changed):
     }
     expected = {changed, *users.get(changed, set())}
     assert {name for name in SOURCES if version(name) != before[name]} == expected
+
+
+def test_what_runs_is_not_kept_as_what_replaced_it(package, monkeypatch):
+    """After an upgrade a process that goes on has the modules of before, and the files of now."""
+    root, version = package
+    before = {name: version(name) for name in SOURCES}
+    monkeypatch.setattr(caching, "LOADED", time.time() + 60.0)
+    assert {name: version(name) for name in SOURCES} == before
+    later = time.time() + 120.0
+    os.utime(root / "kernels/outer.py", (later, later))
+    for name in SOURCES:
+        is_older = name not in ("kernels/outer.py", "graphs/loops.py")
+        assert (version(name) == before[name]) == is_older
+    assert version("graphs/loops.py") != version("graphs/loops.py")  # nor shared with any other
 
 
 def clear():
