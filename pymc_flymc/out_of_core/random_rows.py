@@ -46,6 +46,10 @@ def random_rows(
     rows : dict
         From names of containers to these rows.
 
+    See Also
+    --------
+    summarize_rows : means and standard deviations for all rows.
+
     Examples
     --------
     >>> numbers, rows = random_rows({"X": X, "y": y}, 1_000, random_seed=1)

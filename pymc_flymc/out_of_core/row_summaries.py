@@ -78,6 +78,10 @@ def summarize_rows(
     ValueError
         If settings are invalid, or rows.
 
+    See Also
+    --------
+    random_rows : a random sample of the rows, for PyMC's own functions.
+
     Examples
     --------
     >>> with model:
