@@ -41,6 +41,11 @@ def identity_of(array: Any) -> bytes:
             found.update(content_hash(leaf))
             path = getattr(owner_of(leaf), "filename", None)  # of a map
             found.update(repr(path and state_of_file(str(path))).encode())
+        elif _is_zarr(leaf) and leaf.nchunks_initialized < leaf.nchunks:
+            raise ValueError(
+                f"chunks of the Zarr array at {leaf.store_path} have been deleted, and would be "
+                f"read as {leaf.fill_value}: open it again, and make a new step"
+            )
         elif files := list(_files(leaf)):
             for top, path in files:
                 state = os.path.relpath(path, top), *state_of_file(path)

@@ -120,3 +120,11 @@ def test_missing_chunks_are_no_zeros(by_dask, tmp_path):
             as_column("X", given)
         made[160:] = 2.0
         assert as_column("X", zarr.open(folder, mode="r")).shape == (200, 3)
+
+
+def test_chunks_that_are_deleted_are_no_zeros(tmp_path):
+    column = as_column("a", stored("zarr", VALUES, tmp_path))
+    column.identity()
+    next(path for path in (tmp_path / "values.zarr" / "c").rglob("*") if path.is_file()).unlink()
+    with pytest.raises(ValueError, match=r"chunks of the Zarr array at .* have been deleted"):
+        column.identity()
