@@ -61,7 +61,10 @@ def check_form(model: Model, rv: TensorVariable) -> None:
             "pm.Minibatch: give all rows, of which Firefly reads few anyway"
         )
     if rv.ndim == 0:
-        raise UnsupportedModelError(f"the observed variable {rv.name!r} is a single number")
+        raise UnsupportedModelError(
+            f"the observed variable {rv.name!r} is a single number: write one variable for all "
+            "rows, with a vector of observed values, in place of one for each"
+        )
 
 
 def check_missing(model: Model, name: str) -> None:

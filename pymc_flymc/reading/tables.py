@@ -220,7 +220,8 @@ class _TableRows:
         except ValueError:
             raise UnsupportedModelError(
                 f"a parameter of {self._name!r} has the shape {table.shape}, which is not that of "
-                f"the observed values, {self._shape}: write it with a row for each value"
+                f"the observed values, {self._shape}: write it with a row for each value, and a "
+                "column of outcomes as observed=y.ravel()"
             ) from None
         rtol = 1e-10 if expected.dtype == np.float64 else 1e-4
         scale = np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected))
