@@ -121,8 +121,10 @@ def outcomes_of(
     Raises
     ------
     ValueError
-        If values are impossible, or row data are not one for each.
+        If there are no values, if they are impossible, or row data are not one for each.
     """
+    if not observed.size:
+        raise ValueError(f"the observed variable {name!r} has no rows")
     likelihood, observed = parameters.likelihood, observed.reshape(len(observed), -1)[:, 0]
 
     def of_rows(graph: TensorVariable, what: str) -> np.ndarray:

@@ -89,6 +89,9 @@ def read(
     inputs = set(graph_inputs([found.prior_logp]))
     others = [v for v in model.value_vars if v in inputs and v not in found.vars]
     layout, others_layout = (Layout.of(each, initial_point) for each in (found.vars, others))
+    if not layout.size:
+        names = ", ".join(repr(v.name) for v in found.vars)
+        raise UnsupportedModelError(f"there is nothing to sample: {names} have no elements")
     theta, of_others = layout.ravel(initial_point), others_layout.ravel(initial_point)
     if anchor is None:
         check_start(theta, layout)

@@ -24,6 +24,7 @@ from pymc_flymc.likelihoods import (
     WeibullFree,
 )
 from pymc_flymc.likelihoods.weighted import weighted_family
+from pymc_flymc.regression import passes
 from pymc_flymc.regression.quadratic_statistics import quadratic_size
 
 RNG = np.random.default_rng(0)
@@ -37,6 +38,9 @@ GROUPED = np.column_stack([RNG.binomial(TRIALS, 0.3), TRIALS])
 # Columns a and y^k, a third of the values being beyond their limits.
 CENSORED = np.stack([RNG.random(300) < 0.7, RNG.gamma(2.0, size=300)], axis=1)
 WEIGHTED = weighted_family(GammaFree(), RNG.gamma(2.0, size=300), RNG.exponential(size=300))
+WEIGHTED_CLASSES = weighted_family(
+    Softmax(n_predictors=2), RNG.integers(0, 3, 300), RNG.exponential(size=300)
+)
 MANY_TRIALS = np.column_stack([RNG.binomial(10**8, 0.3, 300), np.full(300, 10**8)])
 CASES = [
     (JaakkolaJordan(), BernoulliLogit(), BINARY, ()),
@@ -72,17 +76,20 @@ CASES = [
     (Tangent(), AsymmetricLaplace(), RNG.laplace(size=300), (0.7, 0.5)),
     (Bohning(), Softmax(n_predictors=4), RNG.integers(0, 5, 300), ()),
     (Bohning(tuned=False), Softmax(n_predictors=1), BINARY, ()),
+    (Bohning(), *WEIGHTED_CLASSES, ()),
     # Terms that are so large that what is left of their sum is rounding.
     (Taylor(2), PoissonLog(), RNG.poisson(1e6, 300), ()),
     (Taylor(2), BinomialLogit(), MANY_TRIALS, ()),
     (JaakkolaJordan(), BinomialLogit(), MANY_TRIALS, ()),
     (Tangent(), Normal(), 1e6 + RNG.normal(size=300), (-0.5,)),
     (ScaledTaylor(), GammaFree(), RNG.gamma(1e5, 1e3, 300), (10.0,)),
+    (Taylor(2), Softmax(n_predictors=3), RNG.integers(0, 4, 300), ()),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0].name}-{c[1].name}")
-def test_bounds_of_the_package_pass(case):
+def test_bounds_of_the_package_pass(case, monkeypatch):
+    monkeypatch.setattr(passes, "BLOCK", 128)  # statistics are sums over several
     bound, likelihood, y, nuisances = case
     check_bound(bound, likelihood, y, nuisances=nuisances)
 

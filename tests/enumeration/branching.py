@@ -102,6 +102,14 @@ def enumerate_branches(program, kind=BranchingGenerator):
         script = [branch for branch, _ in taken[:-1]] + [taken[-1][1][0]]
 
 
+def gets_everywhere(matrix):
+    """Whether a chain gets from each state to each other one."""
+    steps = np.minimum(matrix + np.eye(len(matrix)), 1.0)
+    for _ in range(len(matrix).bit_length()):
+        steps = np.minimum(steps @ steps, 1.0)
+    return bool(np.all(steps > 0.0))
+
+
 def end_with_verdict(name, pi, matrix):
     """Exit with 1 unless a transition matrix leaves the law pi invariant."""
     invariance = np.max(np.abs(pi @ matrix - pi))

@@ -11,14 +11,19 @@ import sys
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 
 import numpy as np
-from branching import assert_close, enumerate_branches
+from branching import (
+    BranchingGenerator,
+    assert_close,
+    enumerate_branches,
+    gets_everywhere,
+)
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.kernels.brightness import brighten, make_brightness
 from pymc_flymc.kernels.density import Jacobian, call_density
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_proposals, update_theta
+from pymc_flymc.kernels.metropolis import PCN, RANDOM_WALK, new_proposals, update_theta
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.kernels.sweeps import sweep
@@ -44,7 +49,11 @@ SCHEMES = {
     "cycle": ExplicitResampling(fraction=2 / 3, scheme="cycle"),
     "two-likelihoods": ImplicitResampling(),
     "two-likelihoods-cycle": ExplicitResampling(fraction=2 / 3, scheme="cycle"),
+    "pcn": ImplicitResampling(),
 }
+#: Proposals of theta, and where whitened coordinates are.
+KIND = PCN if sys.argv[-1] == "pcn" else RANDOM_WALK
+V = np.array([-1.0, 0.0, 1.0])
 
 
 def log_likelihood(eta):
@@ -65,6 +74,14 @@ def density(theta, statistics):
     value = log_prior(theta[0]) + np.sum(log_bound(X[:, 0] * theta[0] + OFFSET))
     outside = np.min(np.abs(LATTICE - theta[0])) > 1e-9
     return theta[:1], -np.inf if outside else value, SIGN * theta[0], 0.0
+
+
+class Generator(BranchingGenerator):
+    """Normals on the lattice, in proportion to their density: for pCN that forgets where it is."""
+
+    def standard_normal(self):
+        weights = np.exp(-0.5 * V**2)
+        return V[self.choose(list(weights / weights.sum()))]
 
 
 def log_factor_turned(eta, constants, shared, out):
@@ -127,7 +144,7 @@ def transition(scheme, theta, z, cursor):
                 brighten(bright, n, odds[n])
         proposals = new_proposals(1, np.array([1.0, 0.0, 0.0]))
         proposals.log_scale[:] = 0.0
-        update_theta(rng, RANDOM_WALK, posterior, proposals, chain, bright, scratch)
+        update_theta(rng, KIND, posterior, proposals, chain, bright, scratch)
         sweep(rng, plan, rows, factors, chain.w, bright, scratch)
         new_z = [0] * N
         for i in range(bright.count[0]):
@@ -142,7 +159,7 @@ def transition(scheme, theta, z, cursor):
         assert_close(bright.log_factor[:k], odds[bright.index[:k]], 1e-9)
         return new_theta, tuple(new_z)
 
-    return enumerate_branches(program)
+    return enumerate_branches(program, Generator if KIND == PCN else BranchingGenerator)
 
 
 def violations(scheme, cursor=0):
@@ -164,5 +181,7 @@ if __name__ == "__main__":
         moved = 1.0 - np.mean(np.diag(matrix))
         print(f"{sys.argv[1]}: |pi P - pi| = {invariance:.1e}, |P 1 - 1| = {row_sums:.1e}")
         assert moved > 0.1, "the kernel hardly moves: nothing is tested"
+        # (A cycle gets to all rows in several sweeps, each of which has a matrix of its own.)
+        assert "cycle" in sys.argv[1] or gets_everywhere(matrix), "some rows are never visited"
         if max(invariance, row_sums) > 1e-12:
             sys.exit(1)

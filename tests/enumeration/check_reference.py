@@ -51,6 +51,10 @@ SCALES = SharedScales(*map(np.array, ([1, 0], [0, 1, 2], [0, 1], [NO_CENTRE, 1])
 #: With two likelihoods the rows from this one on are the second's. Its coefficients are -theta.
 SPLIT = 3
 TWO = sys.argv[-1].endswith("two")
+#: Intervals may be extended so seldom, and are so short, that this limit is met.
+FEW = sys.argv[-1] == "slice-few-extensions"
+if FEW:
+    slice.MAX_EXTENSIONS = 3
 #: Whether each kick of a reference trajectory was held to its limit.
 limited: list[bool] = []
 
@@ -230,7 +234,7 @@ def compare(kernel, seed):
     random = kernel == "slice-random"
     dynamics = new_dynamics(2, 2 + 2 * TWO, length, 0.8)
     slices = slice.new_slices(2, random)
-    slices.width[:] = 0.7  # short: intervals have to be extended
+    slices.width[:] = 0.3 if FEW else 0.7  # short: intervals have to be extended
 
     def log_p(v):
         return log_joint(GEOMETRY.centre + MATRIX @ v, z)

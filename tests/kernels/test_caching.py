@@ -94,6 +94,11 @@ def test_settings_of_numba_change_the_key(flag, monkeypatch):
     assert version_of(caching.__file__) == before
 
 
+def test_settings_that_change_what_is_compiled_are_in_the_key():
+    """Without the first, a run under checks of indices would load code that has none."""
+    assert set(caching.FLAGS) >= {"BOUNDSCHECK", "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE"}
+
+
 def test_all_imports_are_found():
     """By their text, as Python reads them."""
     for file in PACKAGE.rglob("*.py"):

@@ -30,7 +30,9 @@ def test_whitening_is_the_way_back(either, mixing):
     np.testing.assert_allclose(either.whiten(theta), v, rtol=1e-12)
 
 
-def test_gradients_are_pulled_back_by_the_transpose(either):
+@pytest.mark.parametrize("mixing", [0.0, 0.7])
+def test_gradients_are_pulled_back_by_the_transpose(either, mixing):
+    either = either._replace(pairs=np.array([[1, 0, 1]]), mixing=np.array([mixing]))
     gradient, out = np.random.default_rng(2).normal(size=5), np.empty(5)
     expected = jacobian_of(either).T @ gradient
     whiten_gradient(either, gradient, out)

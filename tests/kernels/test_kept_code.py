@@ -7,6 +7,7 @@ import pytest
 from numba import types
 
 from pymc_flymc.kernels import native
+from pymc_flymc.kernels.caching import version_of
 
 SOURCE = "def twice(x):\n    return 2.0 * x\n"
 
@@ -30,6 +31,21 @@ def compiled(tmp_path):
 
 def files(folder, ending):
     return list((folder / "__pycache__").glob(f"*{ending}"))
+
+
+def test_versions_and_signatures_have_names_of_their_own():
+    """Of another version's cache numba would read types that may be gone."""
+
+    def made(kind):
+        def twice(x):
+            return 2.0 * x
+
+        native.kernel(kind(kind))(twice)
+        return twice.__qualname__
+
+    names = [made(kind) for kind in (types.float64, types.float32)]
+    assert names[0] != names[1]
+    assert all(f"{version_of(__file__):x}" in name for name in names)
 
 
 def test_it_is_loaded(compiled):

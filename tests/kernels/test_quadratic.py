@@ -1,0 +1,48 @@
+"""Quadratics from packed coefficients, whatever these are."""
+
+import numpy as np
+import pytest
+
+from pymc_flymc.kernels.quadratic import quadratic_kernel
+from pymc_flymc.kernels.records import read_only
+
+
+@pytest.mark.parametrize(("start", "n_sparse", "n_behind"), [(2, 3, 2), (1, 2, 0), (0, 3, 1)])
+def test_of_an_arrow(start, n_sparse, n_behind):
+    """Dense columns before and behind sparse ones, of which some pairs are coupled."""
+    rng = np.random.default_rng(0)
+    n, m, stop = start + n_sparse + n_behind, start + n_behind, start + n_sparse
+    outer = [*range(start), *range(stop, n)]
+    matrix = rng.normal(size=(n, n))
+    matrix += matrix.T
+    inner = matrix[start:stop, start:stop]
+    kept = np.eye(n_sparse, dtype=bool)
+    kept[0, 1] = kept[1, 0] = True
+    inner[~kept] = 0.0
+    pairs = [2.0 * inner[0, 1], 0.0, 1.0]  # its share of the form, and where it stands
+    dense, cross = matrix[np.ix_(outer, outer)], matrix[np.ix_(outer, range(start, stop))]
+    packed = [[start, n_sparse, 1], dense.ravel(), cross.ravel(), np.diag(inner), pairs]
+    linear, u, out = rng.normal(size=n), rng.normal(size=n), np.empty(n)
+    statistics = np.concatenate([[9.0], np.full(n, 9.0), linear, *packed, [9.0]])
+    along, form = quadratic_kernel()(read_only(u), read_only(statistics), True, out)
+    assert along == pytest.approx(linear @ u, rel=1e-12)
+    assert form == pytest.approx(u @ matrix @ u, rel=1e-12)
+    np.testing.assert_allclose(out, matrix @ u, rtol=1e-12)
+    assert m == len(outer)
+
+
+def test_of_a_matrix():
+    rng = np.random.default_rng(1)
+    matrix, linear, u, out = (
+        rng.normal(size=(4, 4)),
+        rng.normal(size=4),
+        rng.normal(size=4),
+        np.empty(4),
+    )
+    matrix += matrix.T
+    statistics = np.concatenate([[9.0], np.full(4, 9.0), linear, matrix.ravel()])
+    along, form = quadratic_kernel()(read_only(u), read_only(statistics), False, out)
+    assert along == pytest.approx(linear @ u, rel=1e-12)
+    assert form == pytest.approx(u @ matrix @ u, rel=1e-12)
+    with pytest.raises(ValueError, match="shorter than its coefficients need"):
+        quadratic_kernel()(read_only(u), read_only(statistics[:-1]), False, out)

@@ -1,0 +1,138 @@
+"""Mutants of densities and coordinates."""
+
+from tests.mutants.mutant import Rows
+
+MUTANTS: Rows = {
+    "kernels/density.py": [
+        (
+            "what rows share swapped",
+            "w_out[j] = first if j == n else second",
+            "w_out[j] = second if j == n else first",
+            "independent",
+        ),
+        (
+            "gradient of coefficients subtracted",
+            "out[j] += gradient[j]",
+            "out[j] -= gradient[j]",
+            "hamiltonian",
+        ),
+        (
+            "gradient of coefficients in the place of the whole",
+            "out[j] += gradient[j]",
+            "out[j] = gradient[j]",
+            "hamiltonian",
+        ),
+        (
+            "one coefficient for all",
+            "w_out[j] = w[j]\n    for j in range(out",
+            "w_out[j] = w[0]\n    for j in range(out",
+            "hamiltonian-two",
+        ),
+    ],
+    "kernels/geometry.py": [
+        (
+            "parameters in whitened coordinates without the centre",
+            "diagonal[i] = theta[geometry.diagonal[i]] - geometry.centre[geometry.diagonal[i]]",
+            "diagonal[i] = theta[geometry.diagonal[i]]",
+            "rescaling",
+        ),
+        (
+            "directions left out of the gradient",
+            "    add_stretch(geometry, g_v)",
+            "    pass",
+            "hamiltonian",
+        ),
+        (
+            "the centre left out",
+            "theta[i] = geometry.centre[i] + total",
+            "theta[i] = total",
+            "independent",
+        ),
+        (
+            "dense elements read in the order of theta",
+            "total += geometry.factor[i, j] * v[geometry.dense[j]]",
+            "total += geometry.factor[i, j] * v[j]",
+            "tests/kernels/test_geometry.py",
+        ),
+        (
+            "coupling added",
+            "diagonal[i] -= each * coupling[i]",
+            "diagonal[i] += each * coupling[i]",
+            "tests/kernels/test_geometry.py",
+        ),
+        (
+            "coupling not taken back",
+            "diagonal[k] += geometry.coupling[i, k] * x",
+            "diagonal[k] -= geometry.coupling[i, k] * x",
+            "tests/kernels/test_geometry.py",
+        ),
+        (
+            "coupling left out of the gradient",
+            "g_theta[geometry.dense[j]] -= total",
+            "pass",
+            "tests/kernels/test_geometry.py",
+        ),
+        (
+            "a stretch that is not undone",
+            "along *= geometry.stretch[k] / (1.0 + geometry.stretch[k])",
+            "along *= geometry.stretch[k]",
+            "tests/kernels/test_geometry.py",
+        ),
+        (
+            "scales divided where draws have a larger variance",
+            "scale=self.scale * factors",
+            "scale=self.scale / factors",
+            "tests/kernels/test_geometry.py",
+        ),
+    ],
+    "kernels/posterior.py": [
+        (
+            "cached odds kept on acceptance",
+            "bright.log_factor[i] = chain.log_factor_new[i]",
+            "pass",
+            "implicit-single-q",
+        ),
+        (
+            "cached density kept on acceptance",
+            "copy(chain.w_new, chain.w)\n    chain.log_density[0] = log_density",
+            "copy(chain.w_new, chain.w)",
+            "implicit-single-q",
+        ),
+        (
+            "rates of the dark rows left out of a walk given z",
+            "log_ratio += dark_rate(chain.dark, chain.w) - dark_rate(chain.dark, chain.w_new)",
+            "pass",
+            "walk",
+        ),
+        (
+            "bright rows left out of the acceptance",
+            "log_ratio += chain.log_factor_new[i] - bright.log_factor[i]",
+            "pass",
+            "with-replacement",
+        ),
+        (
+            "coefficients of the old parameters kept",
+            "copy(chain.w_new, chain.w)\n    chain.log_density[0] = log_density",
+            "chain.log_density[0] = log_density",
+            "implicit-single-q",
+        ),
+        (
+            "density of the old state left out of the ratio",
+            "log_ratio = log_density - chain.log_density[0]",
+            "log_ratio = log_density",
+            "implicit-single-q",
+        ),
+        (
+            "remainder of the bounds left out of a walk",
+            "log_ratio += dark_rate(chain.dark, chain.w) - dark_rate(chain.dark, chain.w_new)",
+            "pass",
+            "surrogate-walk",
+        ),
+        (
+            "bright rows left out of a walk",
+            "log_ratio += chain.log_factor_new[i] - bright.log_factor[i]",
+            "pass",
+            "surrogate-walk",
+        ),
+    ],
+}

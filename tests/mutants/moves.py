@@ -1,0 +1,210 @@
+"""Mutants of moves without gradients, and of the surrogate's."""
+
+from tests.mutants.mutant import Rows
+
+MUTANTS: Rows = {
+    "kernels/joint.py": [
+        (
+            "weight not renewed after a walk",
+            "chain.log_weight[0] = log_weight(",
+            "_ = log_weight(",
+            "walk",
+        ),
+        (
+            "density of the proposal inverted",
+            "total += 0.5 * v[j] * v[j]",
+            "total -= 0.5 * v[j] * v[j]",
+            "independent",
+        ),
+        (
+            "density of the proposal left out",
+            "total += 0.5 * v[j] * v[j]",
+            "total += 0.0 * v[j] * v[j]",
+            "independent",
+        ),
+        (
+            "weight of the old state kept on acceptance",
+            "chain.log_weight[0] = weight\n        accept_z",
+            "accept_z",
+            "independent",
+        ),
+        (
+            "brightness of the old state kept on acceptance",
+            "accept_z(tables, chain.log_factor_new, count, bright)",
+            "pass",
+            "independent",
+        ),
+        (
+            "joint proposals always accepted",
+            "if -rng.standard_exponential() < log_ratio:",
+            "if True:",
+            "independent",
+        ),
+        (
+            "ratio of weights inverted",
+            "log_ratio = weight - chain.log_weight[0]",
+            "log_ratio = chain.log_weight[0] - weight",
+            "independent",
+        ),
+        ("brightness left out of the weight", "return total + of_z", "return total", "independent"),
+    ],
+    "kernels/metropolis.py": [
+        (
+            "dark rows of an earlier z",
+            "    take_dark(posterior.rows, bright, chain)\n",
+            "    if not chain.dark.any():\n        take_dark(posterior.rows, bright, chain)\n",
+            "parts",
+        ),
+        (
+            "density of pCN proposals inverted",
+            "log_ratio += 0.5 * (v_new[j] * v_new[j] - v[j] * v[j])",
+            "log_ratio -= 0.5 * (v_new[j] * v_new[j] - v[j] * v[j])",
+            "pcn",
+        ),
+        (
+            "density of pCN proposals left out",
+            "log_ratio += 0.5 * (v_new[j] * v_new[j] - v[j] * v[j])",
+            "pass",
+            "pcn",
+        ),
+        (
+            "pCN that shrinks too much",
+            "rho = np.sqrt(1.0 - beta * beta)",
+            "rho = 1.0 - beta",
+            "tests/kernels/test_proposals.py",
+        ),
+        (
+            "random walks always accepted",
+            "accept = move_given_z(rng, log_correction,",
+            "accept = move_given_z(rng, np.inf,",
+            "implicit-by-row",
+        ),
+        (
+            "a walk that drifts",
+            "v_new[j] = v[j] + scale * rng.standard_normal()",
+            "v_new[j] = 0.9 * v[j] + scale * rng.standard_normal()",
+            "with-replacement",
+        ),
+    ],
+    "kernels/rescaling.py": [
+        (
+            "Jacobian left out of a change of scale",
+            "return (last - first) * change",
+            "return 0.0",
+            "rescaling",
+        ),
+        (
+            "effects stretched the other way",
+            "(theta[j] - centre) * np.exp(change)",
+            "(theta[j] - centre) * np.exp(-change)",
+            "rescaling",
+        ),
+        (
+            "a change of scale that depends on the scale",
+            "theta[scales.scale[k]] += change",
+            "theta[scales.scale[k]] += 0.9 * change",
+            "rescaling",
+        ),
+        (
+            "effects stretched around zero in any case",
+            "centre = theta[scales.centre[i]] if scales.centre[i] != NO_CENTRE else 0.0",
+            "centre = 0.0",
+            "rescaling",
+        ),
+        (
+            "changes of scale always accepted",
+            "move(rng, log_jacobian, *arguments)",
+            "move(rng, np.inf, *arguments)",
+            "rescaling",
+        ),
+        (
+            "the first scale's effects for all",
+            "first, last = scales.first[k], scales.first[k + 1]",
+            "first, last = scales.first[0], scales.first[1]",
+            "rescaling",
+        ),
+    ],
+    "kernels/slice.py": [
+        (
+            "slice at twice the depth",
+            "level = -rng.standard_exponential()",
+            "level = -2.0 * rng.standard_exponential()",
+            "slice",
+        ),
+        ("interval shrunk on the wrong side", "if t < 0.0:", "if t > 0.0:", "slice"),
+        (
+            "interval never extended",
+            "low = -width * rng.random()\n    high = low + width",
+            "low = -0.1 * width * rng.random()\n    high = low + width",
+            "slice-random",
+        ),
+        (
+            "bright rows left out of the slice",
+            "return log_ratio_at(posterior, log_density, chain, bright, scratch), log_density",
+            "return log_density - chain.log_density[0], log_density",
+            "slice-random",
+        ),
+        (
+            "extensions shared out so that the way back may differ",
+            "right = MAX_EXTENSIONS - 1 - left",
+            "right = MAX_EXTENSIONS - 1",
+            "slice-few-extensions",
+        ),
+        (
+            "directions that are not of length one",
+            "slices.direction[j] /= np.sqrt(norm)",
+            "slices.direction[j] /= norm",
+            "slice-random",
+        ),
+        (
+            "widths learnt after tuning",
+            "slices.width[i] += slices.gain[0] * (length - slices.width[i])",
+            "slices.width[i] += max(slices.gain[0], 0.01) * (length - slices.width[i])",
+            "slice",
+        ),
+        (
+            "the same coordinate each time",
+            "slices.direction[i] = 1.0",
+            "slices.direction[0] = 1.0",
+            "slice",
+        ),
+    ],
+    "kernels/surrogate.py": [
+        (
+            "exact rows left out of the surrogate",
+            "log_density += row_force(",
+            "log_density += 0.0 * row_force(",
+            "surrogate",
+        ),
+        (
+            "exact rows counted twice",
+            "log_density += row_force(",
+            "log_density += 2.0 * row_force(",
+            "surrogate-walk",
+        ),
+        (
+            "weight of the old state stale after a trajectory",
+            "        chain.log_weight[0] = weight\n",
+            "        pass\n",
+            "surrogate",
+        ),
+        (
+            "weight of the old state stale after a walk",
+            "chain.log_weight[0] = log_weight_of_z(posterior.rows",
+            "_ = log_weight_of_z(posterior.rows",
+            "surrogate-walk",
+        ),
+        (
+            "density of the old state stale in a proposal of two trajectories",
+            "accept_theta(walker, dynamics.log_density_new[0])",
+            "accept_theta(walker, walker.log_density[0])",
+            "surrogate-twice",
+        ),
+        (
+            "trajectories always accepted",
+            "if -rng.standard_exponential() < log_ratio:\n        accept_theta(walker",
+            "if True:\n        accept_theta(walker",
+            "surrogate",
+        ),
+    ],
+}

@@ -1,0 +1,37 @@
+"""All mutants, by module and what is wrong with it."""
+
+from tests.mutants import (
+    brightness,
+    densities,
+    elsewhere,
+    expansions,
+    local_sweeps,
+    moves,
+    native,
+    parts,
+    quadratic_bounds,
+    rows,
+    trajectories,
+)
+from tests.mutants.mutant import read
+
+__all__ = ["MUTANTS"]
+
+_TABLES = (
+    brightness,
+    densities,
+    elsewhere,
+    expansions,
+    local_sweeps,
+    moves,
+    native,
+    parts,
+    quadratic_bounds,
+    rows,
+    trajectories,
+)
+MUTANTS = {
+    f"{mutant.file.removesuffix('.py')}: {mutant.name}": mutant
+    for table in _TABLES
+    for mutant in read(table.MUTANTS)
+}

@@ -1,0 +1,1 @@
+"""Exact draws stay exact, and nothing that is kept drifts."""

@@ -1,0 +1,143 @@
+"""Chains that begin with exact draws of (theta, z) end with exact draws of theta.
+
+The joint test of Gandy & Scott (2021) given the data: of a posterior in two or three dimensions,
+which is known by quadrature, independent draws are made by rejection, brightness is drawn from its
+conditional distribution, and a chain of its own begins with each. Whatever number of transitions it
+makes, where it ends is an exact draw again: p-values need no effective sample size.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from pymc_flymc import UnsupportedModelError
+from pymc_flymc.kernels.fresh_brightness import AliasTables
+from pymc_flymc.kernels.row_terms import row_terms_kernel
+from pymc_flymc.kernels.surrogate import Surrogate
+from tests.proof.sequential import Verdict, test_in_stages
+from tests.sweep.combinations import Combination
+from tests.sweep.reference import Posterior, density_of
+
+__all__ = ["Exact", "begin_exactly", "test_combination"]
+
+#: Draws of tuning before settings are frozen, and transitions of each chain.
+TUNE, TRANSITIONS = 200, 10
+#: A grid's cell is proposed by this many times its density at the corner: more than it has inside.
+CEILING = 3.0
+
+
+class Exact:
+    """Exact draws of a posterior that is known on a grid.
+
+    Parameters
+    ----------
+    model : pm.Model
+    posterior : Posterior
+    """
+
+    def __init__(self, model: Any, posterior: Posterior) -> None:
+        self.density, self.posterior = density_of(model), posterior
+        self._step = np.array([axis[1] - axis[0] for axis in posterior.axes])
+        at = [axis[len(axis) // 2 : len(axis) // 2 + 1] for axis in posterior.axes]
+        middle = np.array([[x[0] for x in at]])
+        place = tuple(len(axis) // 2 for axis in posterior.axes)
+        self._shift = self.density(middle)[0] - posterior.log_p[place]
+
+    def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Return independent draws, shape (n, D).
+
+        A cell around each grid point is proposed in proportion to the density there, and a point
+        in it accepted in proportion to its own.
+        """
+        found: list[np.ndarray] = []
+        cumulative = np.cumsum(self.posterior.mass.ravel())
+        while sum(map(len, found)) < n:
+            places = np.searchsorted(cumulative, rng.random(2 * n) * cumulative[-1])
+            index = np.unravel_index(places, self.posterior.log_p.shape)
+            corner = np.stack(
+                [axis[i] for axis, i in zip(self.posterior.axes, index, strict=True)], axis=1
+            )
+            points = corner + (rng.random(corner.shape) - 0.5) * self._step
+            ratio = self.density(points) - self._shift - self.posterior.log_p[index]
+            assert ratio.max() < np.log(CEILING), "the grid is too coarse for exact draws"
+            found.append(points[np.log(rng.random(len(points)) * CEILING) < ratio])
+        return np.concatenate(found)[:n]
+
+
+def begin_exactly(chain: Any, rng: np.random.Generator, theta: np.ndarray) -> None:
+    """Start a chain at theta, with all of z drawn from its conditional distribution.
+
+    Kernels that draw z afresh begin with any that is possible: here it is another one.
+    """
+    chain.start_at(rng, theta)
+    if not chain.target.is_joint:
+        return
+    posterior, *settings = chain._arguments()
+    rows, state, bright = posterior.rows, chain.state, chain.bright
+    surrogate = next((each for each in settings if isinstance(each, Surrogate)), None)
+    tables = next((each for each in settings if isinstance(each, AliasTables)), surrogate)
+    assert tables is not None
+    index = np.arange(len(rows.X), dtype=np.int32)
+    factors, rates = np.empty((2, len(index)))
+    terms = row_terms_kernel(rows.X.dtype)
+    terms(posterior, state.w, index, factors, rates, np.zeros(0), chain.scratch)
+    own = np.isin(index, [] if surrogate is None else np.flatnonzero(rates == 0.0), invert=True)
+    # P(z_n = 1) = odds / (1 + odds), the log odds being the factor and the rate together.
+    with np.errstate(over="ignore"):
+        is_bright = own & (rng.random(len(index)) < 1.0 / (1.0 + np.exp(-(factors + rates))))
+    numbers = index[is_bright]
+    k = bright.count[0] = len(numbers)
+    bright.index[:k], bright.log_factor[:k] = numbers, factors[is_bright]
+    weight = np.sum(factors[is_bright] - np.log(-np.expm1(-rates[is_bright])))
+    if surrogate is None:
+        weight += state.log_density[0] + 0.5 * np.sum(state.v**2)
+    state.log_weight[0] = weight
+
+
+def test_combination(
+    combination: Combination, posterior: Posterior, n: int, alarm: float
+) -> Verdict | str:
+    """Test a combination of the sweep; return why not, if it is refused."""
+    model = combination.model
+    with model.patches():
+        try:
+            step = combination.step()
+        except (UnsupportedModelError, ValueError) as error:
+            return str(error).splitlines()[0]
+        exact = Exact(model.whole, posterior)
+        rng = np.random.default_rng(combination.seed)
+        step.setup_chain(rng, TUNE, 1)
+        step.tune, point = True, model.sampled.initial_point()
+        for _ in range(TUNE):
+            point, _ = step.step(point)
+        step.stop_tuning()
+        step.step(point)
+        chain = step.chain
+
+        def p_values(n: int) -> np.ndarray:
+            begun, ended = exact.draw(rng, n), np.empty((n, len(chain.state.theta)))
+            for i, theta in enumerate(begun):
+                begin_exactly(chain, rng, theta)
+                chain.advance(rng, TRANSITIONS, 0.0)
+                ended[i] = chain.state.theta
+            assert np.mean(np.any(ended != begun, axis=1)) > 0.05, "chains hardly move"
+            fresh = exact.draw(rng, n)
+            return np.array([*map(_same_law, _features(ended, exact), _features(fresh, exact))])
+
+        return test_in_stages(p_values, n, alarm)
+
+
+def _features(draws: np.ndarray, exact: Exact) -> list[np.ndarray]:
+    """Return the parameters, the log density, and products of pairs: what laws are compared by."""
+    d = draws.shape[1]
+    centred = draws - exact.posterior.mean
+    pairs = [centred[:, i] * centred[:, j] for i in range(d) for j in range(i)]
+    return [*draws.T, exact.density(draws), *pairs]
+
+
+def _same_law(a: np.ndarray, b: np.ndarray) -> float:
+    return float(stats.ks_2samp(a, b, method="asymp").pvalue)
+
+
+test_combination.__test__ = False  # type: ignore[attr-defined]  # no test of pytest's
