@@ -128,16 +128,17 @@ class SymmetricMatrix:
 
         Beyond `LARGEST_DENSE` coefficients there come first the position of the sparse columns,
         their number and that of the pairs that meet; then the two dense blocks; the diagonal of the
-        sparse one; and of each pair twice its number (for it stands in the matrix twice) and its
-        two positions.
+        sparse one; and, if there are pairs, how many each row has above the diagonal, their
+        numbers, and their columns.
         """
         if not self.n_sparse:
             n = len(self.dense)
             return np.concatenate([[n, 0, 0][: 3 * (n > LARGEST_DENSE)], self.dense.ravel()])
-        pairs = triu(self.sparse, k=1, format="coo")
+        pairs = triu(self.sparse, k=1, format="csr")
         header = [self.start, self.n_sparse, pairs.nnz]
         parts: list[Any] = [self.dense.ravel(), self.cross.ravel(), self.sparse.diagonal()]
-        return np.concatenate([header, *parts, 2.0 * pairs.data, *pairs.coords])
+        of_pairs = [np.diff(pairs.indptr), pairs.data, pairs.indices] if pairs.nnz else []
+        return np.concatenate([header, *parts, *of_pairs])
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.quadratic import Quadratic
@@ -152,7 +153,8 @@ def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:
         return start + p * p
     _, n_sparse, n_pairs = (statistics[start + i].astype("int64") for i in range(3))
     m = p - n_sparse
-    return start + 3 + m * m + m * n_sparse + n_sparse + 3 * n_pairs
+    n_lengths: Any = pt.switch(n_pairs > 0, n_sparse, 0)
+    return start + 3 + m * m + m * n_sparse + n_sparse + n_lengths + 2 * n_pairs
 
 
 def collapsed_quadratic(
