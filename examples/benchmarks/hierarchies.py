@@ -1,0 +1,242 @@
+"""Measure hierarchies: `python -m examples.benchmarks.hierarchies --out hierarchies.json`.
+
+Prints a Markdown table of processor seconds, from a built model to 100 effective draws of the
+slowest parameter of one chain, each run in a process of its own with warm kernel caches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from examples.benchmarks.firefly import Clock
+from examples.benchmarks.measurement import draws_of, smallest_ess
+from examples.benchmarks.subprocesses import ONE_THREAD, ROOT
+
+#: Effective draws that a run is timed to.
+ENOUGH = 100
+TUNE, DRAWS = 200, 400
+#: Step methods.
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "default": ("FireflyMH", {}),
+    "hmc": ("FireflyHMC", {}),
+    "local": ("FireflyMH", {"kernel": "local"}),
+}
+
+
+def _outcomes(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return np.asarray(rng.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta)))
+
+
+def bradley_terry(players: int = 500, games: int = 100_000) -> Any:
+    """Build a model of who wins a game of two players."""
+    import pymc as pm
+
+    rng = np.random.default_rng(1)
+    first = rng.integers(players, size=games)
+    second = (first + rng.integers(1, players, size=games)) % players
+    strength = rng.normal(size=players)
+    y = _outcomes(strength[first] - strength[second], rng)
+    with pm.Model() as model:
+        strengths = pm.Normal("strength", 0, pm.HalfNormal("sigma", 1), shape=players)
+        pm.Bernoulli("y", logit_p=strengths[first] - strengths[second], observed=y)
+    return model
+
+
+def rasch(persons: int = 3_000, items: int = 60) -> Any:
+    """Build a model of which persons solve which items: each tries all."""
+    import pymc as pm
+
+    rng = np.random.default_rng(2)
+    person, item = np.divmod(np.arange(persons * items), items)
+    y = _outcomes(rng.normal(size=persons)[person] - rng.normal(0, 1.5, size=items)[item], rng)
+    with pm.Model() as model:
+        ability = pm.Normal("ability", 0, pm.HalfNormal("sigma", 1), shape=persons)
+        difficulty = pm.Normal("difficulty", 0, 2, shape=items)
+        pm.Bernoulli("y", logit_p=ability[person] - difficulty[item], observed=y)
+    return model
+
+
+def _zipf(size: int, n: int, exponent: float, rng: np.random.Generator) -> np.ndarray:
+    weights = (10.0 + np.arange(size)) ** -exponent
+    return rng.choice(size, n, p=weights / weights.sum())
+
+
+def crossed(rows: int = 1_000_000, users: int = 6_000, films: int = 4_000) -> Any:
+    """Build a model of who likes which film; some users and films have many more ratings."""
+    import pymc as pm
+
+    rng = np.random.default_rng(3)
+    user, film = _zipf(users, rows, 0.8, rng), _zipf(films, rows, 1.0, rng)
+    eta = 0.5 + rng.normal(0, 0.9, users)[user] + rng.normal(0, 0.7, films)[film]
+    y = _outcomes(eta, rng)
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 2)
+        a = pm.Normal("a", 0, pm.HalfNormal("sigma_user", 1), shape=users)
+        b = pm.Normal("b", 0, pm.HalfNormal("sigma_film", 1), shape=films)
+        pm.Bernoulli("y", logit_p=mu + a[user] + b[film], observed=y)
+    return model
+
+
+def intercepts(rows: int, groups: int, slopes: int = 10) -> Any:
+    """Build a model of random intercepts, and slopes that all groups share."""
+    import pymc as pm
+
+    rng = np.random.default_rng(4)
+    X, group = rng.normal(size=(rows, slopes)), rng.integers(groups, size=rows)
+    eta = X @ np.linspace(-0.5, 0.5, slopes) + rng.normal(0.3, 0.8, groups)[group]
+    y = _outcomes(eta, rng)
+    with pm.Model() as model:
+        mu, beta = pm.Normal("mu", 0, 2), pm.Normal("beta", 0, 1, shape=slopes)
+        a = pm.Normal("a", mu, pm.HalfNormal("tau", 1), shape=groups)
+        pm.Bernoulli("y", logit_p=X @ beta + a[group], observed=y)
+    return model
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "Bradley-Terry": bradley_terry,
+    "Rasch": rasch,
+    "crossed": crossed,
+    "intercepts 1e5 x 1e3": lambda: intercepts(100_000, 1_000),
+    "intercepts 1e6 x 1e4": lambda: intercepts(1_000_000, 10_000),
+    "intercepts 1e6 x 1e5": lambda: intercepts(1_000_000, 100_000),
+}
+
+
+def measure(name: str, method: str, seed: int, tune: int, draws: int) -> dict[str, Any]:
+    """Sample a model in this process."""
+    import pymc as pm
+
+    import pymc_flymc
+
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("pymc.flymc").addHandler(handler)
+    kind, settings = METHODS[method]
+    with MODELS[name]():
+        data = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        began = time.process_time()
+        try:
+            step = getattr(pymc_flymc, kind)(**settings)
+        except pymc_flymc.UnsupportedModelError as error:
+            return {"refused": str(error)}
+        ready = time.process_time()
+        clock = Clock(time.process_time)
+        idata = pm.sample(
+            step=step,
+            callback=clock,
+            tune=tune,
+            draws=draws,
+            chains=1,
+            cores=1,
+            progressbar=False,
+            random_seed=seed,
+            compute_convergence_checks=False,
+        )
+    total = time.process_time() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    (steady,) = clock.each()
+    ess = smallest_ess(draws_of(idata))
+    statistics = idata.sample_stats
+    return {
+        "seconds": total - steady + steady * ENOUGH / ess,
+        "setup": ready - began,
+        "tuning": total - steady - (ready - began),
+        "ms": 1e3 * steady / draws,
+        "ess": ess,
+        "ms for an effective draw": 1e3 * steady / ess,
+        "rows": float(statistics["likelihood_queries"].sum()) / ess,
+        "bright": float(statistics["n_bright"].mean()),
+        "peak MB": peak / 1e3,
+        "before MB": data / 1e3,
+        "kernel": step.target.kernel,
+        "said": said,
+    }
+
+
+def run(name: str, method: str, seed: int, tune: int, draws: int, limit: float) -> dict[str, Any]:
+    """Measure in a process of its own; `over` the limit if it takes longer.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails.
+    """
+    arguments = ["--worker", name, method, str(seed), str(tune), str(draws)]
+    try:
+        found = subprocess.run(
+            [sys.executable, "-m", "examples.benchmarks.hierarchies", *arguments],
+            cwd=ROOT,
+            env=os.environ | ONE_THREAD,
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=True,
+        )
+    except subprocess.TimeoutExpired:
+        return {"over": limit}
+    except subprocess.CalledProcessError as error:
+        raise RuntimeError(f"{name} by {method}:\n{error.stderr}") from None
+    measured: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])
+    return measured
+
+
+def line(name: str, method: str, found: dict[str, Any]) -> str:
+    """One line of the table."""
+    if "over" in found:
+        return f"| {name} | {method} | > {found['over']:.0f} |" + " |" * 7
+    if "refused" in found:
+        return f"| {name} | {method} | refused |" + " |" * 7
+    numbers = "seconds", "setup", "ms", "ess", "ms for an effective draw", "rows", "bright"
+    cells = [
+        f"{found[each]:,.3g}" if found[each] < 1e3 else f"{found[each]:,.0f}" for each in numbers
+    ]
+    label = f"{method} ({found['kernel']})"
+    return f"| {name} | {label} | {' | '.join(cells)} | {found['peak MB']:,.0f} |"
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--worker"]:
+        name, method, *numbers = sys.argv[2:]
+        warnings.simplefilter("ignore")
+        print(json.dumps(measure(name, method, *map(int, numbers))))
+        return
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tune", type=int, default=TUNE)
+    parser.add_argument("--draws", type=int, default=DRAWS)
+    parser.add_argument("--limit", type=float, default=420.0, help="seconds for a run")
+    parser.add_argument("--out", type=Path, help="JSON of all that was measured")
+    options = parser.parse_args()
+    print(
+        f"| model | method | s to min-ESS {ENOUGH} | set-up s | ms a draw | min-ESS of "
+        f"{options.draws} | ms for an effective draw | rows for one | bright | peak memory MB |"
+    )
+    print("|---|---|" + "---:|" * 8)
+    table: dict[str, dict[str, Any]] = {}
+    for name in options.models:
+        for method in options.methods:
+            found = run(name, method, options.seed, options.tune, options.draws, options.limit)
+            table.setdefault(name, {})[method] = found
+            print(line(name, method, found), flush=True)
+            if options.out:
+                options.out.write_text(json.dumps(table, indent=1))
+
+
+if __name__ == "__main__":
+    main()
