@@ -27,6 +27,9 @@ SMALLEST, LARGEST = 0.02, 2.0
 #: Moves of each scale in a draw. Of a funnel of five effects, 22 rows, log tau had two to three
 #: times as many effective draws as with one, for at most a fifth more time.
 REPEATS = 4
+#: Scales of more effects than this move once in a draw. Their posteriors are seldom funnels, and so
+#: narrow that most of these moves are rejected, each at the price of half a gradient.
+MANY = 100
 
 
 @kernel_part
@@ -68,8 +71,13 @@ def rescale_by(rng, move, arguments, posterior, chain):
         ``move(rng, log_correction, *arguments)`` accepts or rejects chain.v_new, and returns the
         acceptance probability.
     """
-    n_scales, total = posterior.scales.scale.shape[0], 0.0
+    scales, total, n_moves = posterior.scales, 0.0, 0
+    n_scales = scales.scale.shape[0]
     for i in range(REPEATS * n_scales):
-        log_jacobian = propose_rescaling(rng, posterior, i % n_scales, chain)
+        k = i % n_scales
+        if i >= n_scales and scales.first[k + 1] - scales.first[k] > MANY:
+            continue
+        n_moves += 1
+        log_jacobian = propose_rescaling(rng, posterior, k, chain)
         total += move(rng, log_jacobian, *arguments)
-    chain.rescaled[0] = total / (REPEATS * n_scales)
+    chain.rescaled[0] = total / n_moves
