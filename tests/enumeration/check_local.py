@@ -23,8 +23,9 @@ from branching import BranchingGenerator, assert_close, end_with_verdict, enumer
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.kernels.brightness import brighten, make_brightness
 from pymc_flymc.kernels.density import Jacobian
-from pymc_flymc.kernels.factors import CHUNK, make_scratch
-from pymc_flymc.kernels.group_effects import Groups, sweep_groups
+from pymc_flymc.kernels.factors import make_scratch
+from pymc_flymc.kernels.group_brightness import sweep_groups
+from pymc_flymc.kernels.group_effects import new_groups
 from pymc_flymc.kernels.local import new_local_proposals, update_effects, update_globals
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows
@@ -67,27 +68,44 @@ class _Angle:
         return self.generator.flip(min(max(float(bound), 0.0), 1.0))
 
 
-class _LogUniform:
-    """The log of a uniform number, of which comparisons say more and more."""
-
-    def __init__(self, generator):
-        self.generator, self.low, self.high = generator, 0.0, 1.0
-
-    def __lt__(self, bound):
-        p = 0.0 if np.isnan(bound) else np.exp(min(float(bound), 0.0))
-        p = 1.0 if p > 1.0 - 1e-12 else p  # rounding makes no branches
-        at = min(max(p, self.low), self.high)
-        is_less = self.generator.flip((at - self.low) / (self.high - self.low))
-        self.low, self.high = (self.low, at) if is_less else (at, self.high)
-        return is_less
-
-
 class _Exponential:
+    """An exponential number, or what is left of it, of which comparisons say more and more."""
+
     def __init__(self, generator):
-        self.generator = generator
+        self.generator, self.low, self.high, self.gone = generator, 0.0, np.inf, 0.0
+
+    def _mass(self, start, stop):
+        start, stop = np.clip([start, stop], self.low, self.high)
+        return np.exp(self.low - start) - np.exp(self.low - stop)
 
     def __neg__(self):
-        return _LogUniform(self.generator)
+        return _LogUniform(self)
+
+    def __lt__(self, bound):
+        # Rounding makes no branches.
+        at = np.inf if np.isnan(bound) else self.gone + bound
+        at = self.low if at < self.low + 1e-12 else at
+        p = self._mass(self.low, at) / self._mass(self.low, self.high)
+        is_less = self.generator.flip(p)
+        self.low, self.high = (self.low, min(at, self.high)) if is_less else (at, self.high)
+        return is_less
+
+    def __sub__(self, length):
+        self.gone += length
+        return self
+
+    def __truediv__(self, rate):
+        n = round((self.high - self.gone) / rate)
+        masses = [self._mass(self.gone + i * rate, self.gone + (i + 1) * rate) for i in range(n)]
+        return self.generator.choose(list(np.array(masses) / sum(masses)))
+
+
+class _LogUniform:
+    def __init__(self, exponential):
+        self.exponential = exponential
+
+    def __lt__(self, bound):
+        return not self.exponential < -bound
 
 
 class Generator(BranchingGenerator):
@@ -178,8 +196,11 @@ def law(states):
     return p / p.sum()
 
 
-def new_groups():
-    return Groups(
+def groups_of_rows():
+    return new_groups(
+        N,
+        CONSTANTS.shape[1],
+        G,
         plan=make_plan(ImplicitResampling(), N, LEVELS, np.zeros(1, np.int64)),
         moments=conditional,
         vjp=vjp,
@@ -190,12 +211,6 @@ def new_groups():
         touching=np.array([0.4, -0.3]),
         sd=np.array([0.5, 0.8]),
         slack=0.7,
-        boost=np.empty(G),
-        first=np.empty(G, np.int32),
-        following=np.empty(N, np.int32),
-        members=np.empty(CHUNK, np.int32),
-        eta=np.empty(N),
-        log_q=np.empty(CHUNK),
     )
 
 
@@ -205,7 +220,7 @@ def branches(what, x, v, z):
     posterior = Posterior(*functions, Jacobian.of(None), None, rows, None)
 
     def program(rng):
-        chain, bright, groups = make_chain(1 + G, 1 + G, N), make_brightness(N), new_groups()
+        chain, bright, groups = make_chain(1 + G, 1 + G, N), make_brightness(N), groups_of_rows()
         scratch, proposals = make_scratch(1, 2), new_local_proposals(1 + G, G, 1 + G, 0.0, 0.8)
         chain = chain._replace(v=proposals.x, v_new=proposals.x_new)
         proposals.dynamics.step_size.log_step[:] = 0.0
@@ -215,7 +230,7 @@ def branches(what, x, v, z):
         proposals.moments.ravel()[:] = conditional(chain.theta, None)[0]
         odds = np.empty(N)
         log_factor(predictors(chain.theta)[:, None], CONSTANTS, None, odds)
-        for n in np.flatnonzero(z):
+        for n in np.flatnonzero(z)[::-1]:  # not in the order of their groups
             brighten(bright, n, odds[n])
         if what == "local-globals":
             update_globals(rng, posterior, groups, proposals, chain, bright, scratch)
@@ -226,6 +241,7 @@ def branches(what, x, v, z):
         new_z = np.zeros(N, int)
         new_z[bright.index[: bright.count[0]]] = 1
         assert sum(new_z) == bright.count[0] == np.count_nonzero(bright.slot)
+        assert all(bright.slot[n] == i + 1 for i, n in enumerate(bright.index[: sum(new_z)]))
         new_x = round((chain.theta[0] - CENTRE) / STEP)
         mean, sd = moments(chain.theta[0])
         new_v = (chain.theta[1:] - mean) / sd

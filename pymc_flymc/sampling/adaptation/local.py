@@ -8,9 +8,8 @@ import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.bounds.quadratic_bounds import TightenedBound
-from pymc_flymc.kernels.factors import CHUNK
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.group_effects import Groups
+from pymc_flymc.kernels.group_effects import Groups, new_groups
 from pymc_flymc.kernels.layout import MOMENTS
 from pymc_flymc.kernels.local import new_local_proposals, run_kernel
 from pymc_flymc.sampling.adaptation.base import Adaptation, plan_given_z
@@ -35,7 +34,10 @@ def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Groups:
     conditionals.moments(centre, target.statistics, moments.ravel())
     lowest = np.zeros(g, np.uint8) + np.uint8(len(levels.q) - 1)
     np.minimum.at(lowest, rows.codes[:, 0], levels.level)
-    return Groups(
+    return new_groups(
+        len(rows.X),
+        rows.constants.shape[1],
+        g,
         plan=plan_given_z(target, resampling, cursor),
         moments=conditionals.moments.address,
         vjp=conditionals.vjp.address,
@@ -46,12 +48,6 @@ def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Groups:
         touching=target.coefficients(centre, target.statistics)[column : column + g],
         sd=np.abs(moments[MOMENTS.change]) * moments[MOMENTS.sd],
         slack=cast(TightenedBound, target.parts[0].bound).slack,
-        boost=np.empty(g),
-        first=np.empty(g, np.int32),
-        following=np.empty(len(rows.X), np.int32),
-        members=np.empty(CHUNK, np.int32),
-        eta=np.empty(len(rows.X)),
-        log_q=np.empty(CHUNK),
     )
 
 
