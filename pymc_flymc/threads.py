@@ -6,13 +6,14 @@ import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from contextvars import copy_context
 from functools import cache
 
 from numba.core.config import NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["in_order"]
+__all__ = ["in_order", "one_blas_thread"]
 
 #: More would wait for memory, and for Python between one product and the next.
 MOST_THREADS = 8
@@ -40,7 +41,7 @@ def in_order[T, R](
     threaded : bool
         Whether to use threads at all.
     """
-    with _controller().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         each = iter(items)
         for item in each:  # the first alone: it may have to compile what all others call
             yield work(item)
@@ -61,6 +62,14 @@ def in_order[T, R](
             finally:
                 for future in waiting:
                     future.cancel()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context in which BLAS has one thread.
+
+    Threads that wait for the next of many small products take the time of those that work.
+    """
+    return _controller().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def _n_threads() -> int:

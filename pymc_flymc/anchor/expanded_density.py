@@ -170,6 +170,11 @@ class ExpandedDensity:
             return lambda theta, v: _difference(self.coefficients, theta, v)
         return self._compile([theta, v], change)
 
+    @property
+    def is_affine(self) -> bool:
+        """Whether the coefficients are affine in theta."""
+        return self._constant is not None
+
     def __call__(self, theta: np.ndarray, statistics: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, shape (D,)."""
         self.error = None

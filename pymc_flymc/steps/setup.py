@@ -16,6 +16,7 @@ from pymc_flymc.agreement.comparison import check_agreement
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.anchor.mode_finding import ModeFinder
+from pymc_flymc.anchor.other_modes import warn_of_other_modes
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, bounds_asked
 from pymc_flymc.errors import UnsupportedModelError
@@ -110,7 +111,8 @@ def read(
         others_layout,
     )
     graph = replace(graph, scales=find_shared_scales(model, found.vars, layout))
-    finder = ModeFinder(expanded_density(graph, of_others), found.regressions, layout)
+    density = expanded_density(graph, of_others)
+    finder = ModeFinder(density, found.regressions, layout)
     if kept is not None:
         at = kept
     elif anchor is None:
@@ -119,6 +121,7 @@ def read(
             f"posterior mode found in {at.passes:.1f} passes over the rows of "
             f"{names_of(found.regressions)}"
         )
+        warn_of_other_modes(density, at, theta, layout)
     else:
         at = finder.at(layout.ravel(anchor_point(model, anchor)))
     check_agreement(model, found, graph, at, (layout, others_layout), theta, of_others)

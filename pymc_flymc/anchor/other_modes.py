@@ -1,0 +1,113 @@
+"""Other modes of a posterior, sought without reading a row."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
+
+from pymc_flymc.anchor.anchor import Anchor
+from pymc_flymc.anchor.expanded_density import ExpandedDensity
+from pymc_flymc.errors import warn
+from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.reading.flat import Layout
+from pymc_flymc.regression.expansion import JointExpansion
+from pymc_flymc.threads import one_blas_thread
+
+__all__ = ["warn_of_other_modes"]
+
+#: Searches from random places, beside those from the anchor and the mirror image of the best mode;
+#: half the width of the box around the model's initial point in which these are: that of NUTS.
+STARTS, HALF_WIDTH = 2, 1.0
+#: With more parameters the search takes longer than all else of the set-up.
+MOST_PARAMETERS = 50
+MOST_STEPS = 200
+#: Log of the probability, relative to the largest mode's, from which a mode counts; and of the
+#: density between two modes, relative to the lower one, below which chains hardly cross.
+LEAST_MASS, BARRIER = -5.0, -10.0
+#: Predicted gain of one more Newton step at a mode.
+AT_MODE = 0.1
+#: Points of the line between two modes at which the density is compared.
+BETWEEN = np.linspace(0.0, 1.0, 23)[1:-1]
+
+
+def warn_of_other_modes(
+    density: ExpandedDensity, anchor: Anchor, start: np.ndarray, layout: Layout
+) -> None:
+    """Warn where the posterior has several modes, such as by signs that may change together.
+
+    Likelihoods are the quadratics around the anchor. Other modes of consequence have about the
+    same coefficients, as where these are products of parameters, so that no row needs to be read.
+
+    Parameters
+    ----------
+    start : ndarray, shape (D,)
+        The model's initial point.
+    layout : Layout
+        Names of the parameters, for the message.
+    """
+    n_parameters = len(start)
+    # Of coefficients that are affine, likelihoods have one mode; mixtures are warned of by name.
+    if density.is_affine or n_parameters > MOST_PARAMETERS:
+        return
+    statistics = JointExpansion(tuple(part.expansion for part in anchor.parts)).concave().pack()
+    rng = np.random.default_rng(20141104)
+    box = rng.uniform(-HALF_WIDTH, HALF_WIDTH, (STARTS, n_parameters))
+    starts = [anchor.theta, *(start + box)]
+    with one_blas_thread():
+        found = [_mode_near(density, statistics, anchor.geometry, theta) for theta in starts]
+        best, _ = max(found, key=lambda each: each[1])
+        found.append(_mode_near(density, statistics, anchor.geometry, -best))
+    modes = [(theta, mass) for theta, mass in found if np.isfinite(mass)]
+    if not modes:
+        return
+    most = max(mass for _, mass in modes)
+    large = [theta for theta, mass in modes if mass > most + LEAST_MASS]
+    for one, other in combinations(large, 2):
+        if _is_barrier(density, statistics, one, other):
+            i = int(np.argmax(np.abs(one - other)))
+            warn(
+                "the posterior has several modes between which chains hardly cross: one where "
+                f"{layout.describe(i)} is {one[i]:.3g} and one where it is {other[i]:.3g} "
+                "(unconstrained). Chains start around one of them, and R-hat does not show what "
+                "none has visited. If modes differ by signs alone, give a parameter a positive "
+                "prior, such as pm.HalfNormal; else let chains start at both, "
+                "pm.sample(initvals=[{...}, {...}]), and compare with NUTS"
+            )
+            return
+
+
+def _mode_near(
+    density: ExpandedDensity, statistics: np.ndarray, geometry: Geometry, start: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Return a mode near a start and the log of its Laplace integral; -inf if there is none."""
+
+    def negative(v: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = density(geometry.unwhiten(v), statistics)
+        if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
+            return np.inf, np.zeros_like(v)
+        return -value, -geometry.whiten_gradient(gradient)
+
+    v = geometry.whiten(start)
+    if not np.isfinite(negative(v)[0]):
+        return start, -np.inf
+    options = {"maxiter": MOST_STEPS, "gtol": 0.01, "ftol": 1e-10}
+    theta = geometry.unwhiten(minimize(negative, v, jac=True, method="L-BFGS-B", options=options).x)
+    value, gradient = density(theta, statistics)
+    try:
+        factor = cho_factor(-density.hessian(theta, statistics))
+    except (np.linalg.LinAlgError, ValueError):  # a saddle, or a derivative that there is not
+        return theta, -np.inf
+    gain = 0.5 * float(gradient @ cho_solve(factor, gradient))
+    mass = value - float(np.sum(np.log(np.diag(factor[0]))))
+    return theta, mass if gain < AT_MODE else -np.inf
+
+
+def _is_barrier(
+    density: ExpandedDensity, statistics: np.ndarray, one: np.ndarray, other: np.ndarray
+) -> bool:
+    ends = [density(theta, statistics)[0] for theta in (one, other)]
+    between = [density(one + t * (other - one), statistics)[0] for t in BETWEEN]
+    return bool(min(between) < min(ends) + BARRIER)
