@@ -61,7 +61,7 @@ def choose_batches(graph: DensityGraph, problem: Problem, asked: BoundSetting) -
     (setting,) = settings_of(asked, [problem.name])
     own = Tangent() if isinstance(unweighted(problem.likelihood), Normal) else Taylor()
     bound: Any = own if isinstance(setting, str) else setting
-    if type(bound) is not type(own):
+    if not isinstance(bound, type(own)):
         others = " or Taylor()" if isinstance(own, Taylor) else ""
         raise UnsupportedModelError(
             f"with data= the bound of {problem.name!r} is 'auto'{others}, not {bound.name}"

@@ -47,11 +47,6 @@ from pymc_flymc.reporting import doing, log
 
 __all__ = ["containers_of", "read_stored"]
 
-#: As for rows in memory, but for those that have a form for independent proposals beside another.
-FAMILIES: list[Likelihood] = [
-    NegativeBinomialSmooth() if isinstance(family, NegativeBinomialFree) else family
-    for family in LIKELIHOODS
-]
 #: Rows that a model must be written on, for what is read of them to be checked.
 FEWEST = 8
 
@@ -162,7 +157,8 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
             "two. Put the rows into the model, without data=; or give those with y > 0, of "
             "pm.Truncated(dist, lower=1), and in a model of its own pm.Bernoulli for y > 0"
         )
-    if not any(family.matches(inner) for family in FAMILIES):
+    families = _families()
+    if not any(family.matches(inner) for family in families):
         raise UnsupportedModelError(nothing_supported(model))
     name = str(rv.name)
     if rv.ndim - rv.owner.op.ndim_supp != 1:
@@ -170,7 +166,7 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
             f"rows given by data= have one observed value each, and {name!r} has {rv.ndim} "
             "dimensions. Write it with a row for each value, or without data="
         )
-    parameters = parameters_of(model, rv, inner, owned, shapes, families=FAMILIES)
+    parameters = parameters_of(model, rv, inner, owned, shapes, families=families)
     parameters = _with_unit_of_head(parameters)
     warn_of_other_steps(model, owned, source.n_rows)
     _check_likelihood(parameters, name)
@@ -222,6 +218,14 @@ def _check_likelihood(parameters: RowParameters, name: str) -> None:
             f"smooth likelihoods without nuisance parameters, and {name!r} is of the family "
             f"{parameters.likelihood.name}"
         )
+
+
+def _families() -> list[Likelihood]:
+    """Return the registered families, in forms for independent proposals where there are two."""
+    return [
+        NegativeBinomialSmooth() if isinstance(family, NegativeBinomialFree) else family
+        for family in LIKELIHOODS
+    ]
 
 
 def _read_rows(

@@ -227,17 +227,18 @@ def parameters_of(
     owned: list[TensorVariable],
     shapes: Shapes,
     values: TensorVariable | None = None,
-    families: Sequence[Likelihood] = LIKELIHOODS,
+    families: Sequence[Likelihood] | None = None,
 ) -> RowParameters:
     """Return the parameters of an observed variable in terms of value variables.
 
-    Of one with weights or a hurdle the variable inside is read, as one of some families. In graphs
-    it stands for `values`, by default those observed. Those of a table are those of its rows.
+    Of one with weights or a hurdle the variable inside is read, as one of some families, by default
+    of all. In graphs it stands for `values`, by default those observed. Those of a table are those
+    of its rows.
     """
     check_form(model, rv)
     if rv.ndim > 1 and isinstance(inner.owner.op, CategoricalRV):
         raise several_predictors(str(rv.name), rv.ndim)
-    parameters = _read_parameters(inner, families)
+    parameters = _read_parameters(inner, LIKELIHOODS if families is None else families)
     optional = {name: getattr(parameters, name) for name in ("cutpoints", "rest", "unit")}
     further = {name: graph for name, graph in optional.items() if graph is not None}
     several = [*parameters.nuisances, *parameters.row_data]

@@ -2,6 +2,7 @@
 
 import importlib.util
 import pickle
+import sys
 
 import pytest
 from numba import types
@@ -83,8 +84,10 @@ def test_another_version(compiled, tmp_path):
     assert compiled() == (0, 1)
 
 
-def test_a_full_disk(compiled, tmp_path):
+def test_a_full_disk(compiled, tmp_path, monkeypatch):
     resource = pytest.importorskip("resource")  # not on Windows
+    # Of modules that are imported meanwhile Python would keep files that are cut off.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:

@@ -19,7 +19,8 @@ def test_of_an_arrow(start, n_sparse, n_behind):
     kept = np.eye(n_sparse, dtype=bool)
     kept[0, 1] = kept[1, 0] = True
     inner[~kept] = 0.0
-    pairs = [2.0 * inner[0, 1], 0.0, 1.0]  # its share of the form, and where it stands
+    lengths = np.arange(n_sparse) == 0  # the first row has one pair
+    pairs = [*lengths, inner[0, 1], 1.0]  # behind these its number, and its column
     dense, cross = matrix[np.ix_(outer, outer)], matrix[np.ix_(outer, range(start, stop))]
     packed = [[start, n_sparse, 1], dense.ravel(), cross.ravel(), np.diag(inner), pairs]
     linear, u, out = rng.normal(size=n), rng.normal(size=n), np.empty(n)

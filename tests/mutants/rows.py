@@ -43,9 +43,9 @@ MUTANTS: Rows = {
     ],
     "kernels/quadratic.py": [
         (
-            "elements off the diagonal counted twice",
-            "each = 0.5 * statistics[k]",
-            "each = statistics[k]",
+            "pairs on one side of the diagonal",
+            "sparse_out[j] += values[k] * each",
+            "pass",
             "tests/regression/test_matrices.py",
         ),
         (

@@ -22,7 +22,7 @@ BAD = {
     "pd.NA": (lambda: pandas.array([1, None, *range(N - 2)], "Int64"), "'c'.* 1 missing values"),
     "string": (
         lambda: list("abcabc"),
-        r"'c' is of dtype .*, not numbers: give the .*'c': \[\.\.\.",
+        r"'c' is of dtype .*, not numbers: give the effects of its groups a dimension",
     ),
     "zones": (lambda: pandas.date_range("2020", periods=N, tz="UTC"), "'c' is of .*days since"),
     "dates": (lambda: pandas.date_range("2020", periods=N), "'c' is of dtype datetime.*days since"),
