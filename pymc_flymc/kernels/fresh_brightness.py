@@ -131,9 +131,9 @@ def sort(values, start, stop):
 
 
 @kernel_part
-def is_drawn(rng, rows, w, n):
-    """Draw whether row n is bright."""
-    return rng.random() < -np.expm1(-rate_of(rows, w, n))
+def is_drawn(rng, rows, w, n, times):
+    """Draw whether row n is bright, at so many times its rate."""
+    return rng.random() < -np.expm1(-times * rate_of(rows, w, n))
 
 
 @kernel_part
@@ -149,28 +149,28 @@ def draw_from(rng, rate, threshold, alias, drawn, count):
 
 
 @kernel_part
-def draw_bright(rng, tables, rows, w):
+def draw_bright(rng, tables, rows, w, times):
     """Write the rows that are bright at coefficients w to tables.drawn; return their number.
 
-    P(z_n = 1) = 1 - exp(-o_n), independently.
+    P(z_n = 1) = 1 - exp(-times o_n), independently.
     """
     n_rows, drawn, shared = rows.X.shape[0], tables.drawn, bound_part(rows, w)
-    near = tables.total[ROW.near] * shared[POWERS.near]
+    near = times * tables.total[ROW.near] * shared[POWERS.near]
     beyond = 0.0
     if shared[POWERS.beyond] > 0.0:
-        beyond = tables.total[ROW.beyond] * shared[POWERS.beyond]
+        beyond = times * tables.total[ROW.beyond] * shared[POWERS.beyond]
     count = 0
     # Far out: so many draws that it is cheaper to visit all rows, and that the buffer might not do.
     # (It has room for the heavy rows and eight times the draws that are expected here.)
     if not near + beyond <= (n_rows - tables.heavy.shape[0]) / 8.0:
         for n in range(n_rows):
-            if is_drawn(rng, rows, w, n):
+            if is_drawn(rng, rows, w, n, times):
                 drawn[count] = n
                 count += 1
         return count
     for i in range(tables.heavy.shape[0]):
         n = tables.heavy[i]
-        if is_drawn(rng, rows, w, n):
+        if is_drawn(rng, rows, w, n, times):
             drawn[count] = n
             count += 1
     light = count
@@ -201,14 +201,34 @@ def log_weight_of_z(rows, w, index, log_factor, count):
 
 
 @kernel_part
-def draw_z(rng, tables, posterior, w, log_factor, scratch):
+def thin(rng, rows, w, drawn, log_factor, count):
+    """Keep rows that were drawn at twice their rates with P(z_n = 1 | theta); return their number.
+
+    That is 1 - B_n / L_n, one less e^-g_n for the gap g_n, which is at most twice the rate.
+    """
+    kept = 0
+    for i in range(count):
+        n, rate = drawn[i], rate_of(rows, w, drawn[i])
+        bright = 1.0 / (1.0 + np.exp(-rate - log_factor[i]))
+        # A row that is kept bright is bright, whatever its factor.
+        if rate == np.inf or rng.random() < bright / -np.expm1(-2.0 * rate):
+            drawn[kept], log_factor[kept] = n, log_factor[i]
+            kept += 1
+    return kept
+
+
+@kernel_part
+def draw_z(rng, tables, posterior, w, given_theta, log_factor, scratch):
     """Draw z afresh at coefficients w: bright rows to tables.drawn, their log factors beside.
 
-    Returns their number and `log_weight_of_z`.
+    As a proposal, or from its conditional distribution given theta. Returns the number of bright
+    rows and `log_weight_of_z`.
     """
     rows = posterior.rows
-    count = draw_bright(rng, tables, rows, w)
+    count = draw_bright(rng, tables, rows, w, 2.0 if given_theta else 1.0)
     log_factors(rows, posterior.log_factor, w, tables.drawn, 0, count, log_factor, scratch)
+    if given_theta:
+        count = thin(rng, rows, w, tables.drawn, log_factor, count)
     return count, log_weight_of_z(rows, w, tables.drawn, log_factor, count)
 
 

@@ -35,10 +35,8 @@ from pymc_flymc.kernels.rescaling import rescale
 
 __all__ = ["run_kernel"]
 
-#: Kind of a transition that draws z afresh and leaves theta alone, for the start of a chain.
-REFRESHMENT = -1
-#: Times that this is tried: any z that is possible at all may start a chain.
-ATTEMPTS = 100
+#: Kind of a transition that leaves theta alone and draws z given it, for the start of a chain.
+START = -1
 
 
 @kernel_part
@@ -63,17 +61,19 @@ def weigh(posterior, chain, bright):
 
 
 @kernel_part(inline="always")
-def update_joint(rng, beta, posterior, tables, chain, bright, scratch):
+def update_joint(rng, beta, start, posterior, tables, chain, bright, scratch):
     """One Metropolis-Hastings update of (theta, z). Returns its acceptance probability.
 
     theta is proposed by pCN, reversible for the Laplace approximation: independent of the state for
-    beta = 1, equal to it for beta = 0, which leaves a refreshment of z alone.
+    beta = 1, equal to it for beta = 0, which leaves a refreshment of z alone. At a start z is drawn
+    from its conditional distribution: another step may have moved theta, and whatever that leaves
+    invariant must stay so.
     """
     propose_pcn(rng, beta, chain.v, chain.v_new)
     log_density = log_density_at(posterior, chain)
     if not finite_or_minus_inf(log_density, scratch) > -np.inf:
         return 0.0
-    count, of_z = draw_z(rng, tables, posterior, chain.w_new, chain.log_factor_new, scratch)
+    count, of_z = draw_z(rng, tables, posterior, chain.w_new, start, chain.log_factor_new, scratch)
     # An infinite weight would be accepted, and never left again.
     weight = finite_or_minus_inf(log_weight(log_density, chain.v_new, of_z), scratch)
     log_ratio = weight - chain.log_weight[0]
@@ -101,8 +101,9 @@ def transition(rng, kind, posterior, tables, proposals, chain, bright, scratch):
         # pCN with a step drawn at random: large ones for the bulk, small ones for the tails.
         beta = rng.random()
     # (One call for all kinds: a second one would keep the compiler from inlining it.)
-    accept = update_joint(rng, beta, posterior, tables, chain, bright, scratch)
-    if kind == RANDOM_WALK or kind == REFRESHMENT:
+    start = kind == START
+    accept = update_joint(rng, beta, start, posterior, tables, chain, bright, scratch)
+    if kind == RANDOM_WALK or start:
         return walked
     proposals.proposed[kind] += 1.0
     # On average |v' - v|^2 is 2 (1 - rho) |v|^2.
@@ -128,10 +129,8 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             rescale(rng, posterior, chain, bright, scratch)
             weigh(posterior, chain, bright)
         total = 0.0
-        for _i in range(ATTEMPTS if begin else n):
-            if begin and chain.log_weight[0] > -np.inf:
-                break
-            kind = REFRESHMENT if begin else pick(rng, proposals.weight)
+        for _i in range(1 if begin else n):
+            kind = START if begin else pick(rng, proposals.weight)
             total += transition(rng, kind, posterior, tables, proposals, chain, bright, scratch)
         return 0.0 if begin else total / n
 

@@ -57,8 +57,6 @@ __all__ = ["Surrogate", "SurrogateProposals", "new_surrogate_proposals", "run_ke
 WALKS = 0.05
 #: Acceptance rate of these that is aimed at (Roberts, Gelman & Gilks 1997).
 TARGET_WALK = 0.234
-#: Times that a z is drawn for the start of a chain: any that is possible at all may start it.
-ATTEMPTS = 100
 
 
 class Surrogate(NamedTuple):
@@ -219,10 +217,11 @@ def rescale(rng, posterior, surrogate, proposals, chain, bright, scratch):
 
 
 @kernel_part(inline="always")
-def transition(rng, walks, repeats, posterior, surrogate, proposals, chain, bright, scratch):
+def transition(rng, walks, repeats, start, posterior, surrogate, proposals, chain, bright, scratch):
     """One transition: trajectories, or a random walk given z; then a fresh z. Returns acceptance.
 
-    Needs the force of the chain's parameters in proposals.kept_force, and leaves it there.
+    Needs the force of the chain's parameters in proposals.kept_force, and leaves it there. At a
+    start there are neither, and z is drawn from its conditional distribution, as in `joint`.
     """
     walker, tables = surrogate.walker, surrogate.tables
     walked = 0.0
@@ -232,7 +231,7 @@ def transition(rng, walks, repeats, posterior, surrogate, proposals, chain, brig
     copy(proposals.kept_force, proposals.dynamics.kept_force)
     for _i in range(repeats):
         update_walker(rng, posterior, surrogate, proposals, scratch)
-    count, of_z = draw_z(rng, tables, posterior, walker.w, chain.log_factor_new, scratch)
+    count, of_z = draw_z(rng, tables, posterior, walker.w, start, chain.log_factor_new, scratch)
     # What is left of the ratio of the augmented densities: q, and that of the proposed z, have
     # cancelled. An infinite weight would be accepted, and never left again.
     weight = finite_or_minus_inf(of_z, scratch)
@@ -270,13 +269,14 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
         if not begin:
             rescale(rng, posterior, surrogate, proposals, chain, bright, scratch)
         total = 0.0
-        for _i in range(ATTEMPTS if begin else n):
-            if begin and (chain.log_weight[0] > -np.inf or log_density == -np.inf):
-                break
+        n_transitions = n
+        if begin:
+            n_transitions = 1 if log_density > -np.inf else 0
+        for _i in range(n_transitions):
             walks = not begin and rng.random() < proposals.walks[0]
             repeats = 0 if begin or walks else int(proposals.repeats[0])
             total += transition(
-                rng, walks, repeats, posterior, surrogate, proposals, chain, bright, scratch
+                rng, walks, repeats, begin, posterior, surrogate, proposals, chain, bright, scratch
             )
         return 0.0 if begin else total / n
 

@@ -74,7 +74,19 @@ class BatchChain:
         return self.state.log_weight
 
     def start_at(self, rng: np.random.Generator, theta: np.ndarray) -> float:
-        """As `start`, from unconstrained parameters."""
+        """As `start`, from unconstrained parameters.
+
+        Raises
+        ------
+        RuntimeError
+            If the chain has started: another step has moved it.
+        """
+        if self.started:
+            raise RuntimeError(
+                "Firefly: another step method moves variables that this one samples from rows out "
+                "of core, and knows of those rows only what the model has of them; leave these "
+                "variables to this step"
+            )
         log_weight = self.start(rng, self.target.geometry.whiten(theta))
         self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
         return log_weight

@@ -22,8 +22,8 @@ from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_proposals, tra
 
 EXACT = 2
 KAPPA = np.where(np.arange(joint.N)[:, None] == EXACT, 0.0, joint.KAPPA)
-#: Trajectories in a proposal, by move.
-MOVES = {"surrogate": 1, "surrogate-twice": 2, "surrogate-walk": 0}
+#: Trajectories in a proposal, by move; none in a walk.
+MOVES = {"surrogate": 1, "surrogate-twice": 2, "surrogate-walk": 0, "surrogate-start": 0}
 
 
 def log_surrogate(theta):
@@ -64,7 +64,8 @@ def law(states):
     return p / p.sum()
 
 
-def branches(repeats, v, z):
+def branches(move, v, z):
+    repeats, start = MOVES[move], move.endswith("start")
     rows = joint.rows_of(KAPPA)
     exact = rows._replace(X=joint.X[[EXACT], None], constants=rows.constants[[EXACT]])
     geometry = dense_geometry(np.array([joint.CENTRE]), np.array([[joint.FACTOR]]))
@@ -92,8 +93,10 @@ def branches(repeats, v, z):
         chain.log_weight[0] = weight
         proposals = new_surrogate_proposals(1, 4, 0.0, 0.8)
         proposals.log_scale[:] = proposals.dynamics.step_size.log_step[:] = 0.0
-        walks = repeats == 0
-        transition(rng, walks, repeats, posterior, surrogate, proposals, chain, bright, scratch)
+        if start:
+            bright.count[0], chain.log_weight[0] = 0, -np.inf
+        arguments = posterior, surrogate, proposals, chain, bright, scratch
+        transition(rng, repeats == 0 and not start, repeats, start, *arguments)
         k, theta = bright.count[0], chain.theta[0]
         w = np.array([theta, joint.NUISANCE, *joint.powers_at(theta)])
         weight = log_weight_of_z(rows, w, bright.index, bright.log_factor, k)
@@ -117,5 +120,4 @@ if __name__ == "__main__":
     dark = (0,)  # whoever is exact is never bright
     members = [(0, 1) if n != EXACT else dark for n in range(joint.N)]
     states = list(itertools.product(joint.V, itertools.product(*members)))
-    repeats = MOVES[sys.argv[1]]
-    joint.verdict(sys.argv[1], states, law(states), lambda v, z: branches(repeats, v, z))
+    joint.verdict(sys.argv[1], states, law(states), lambda v, z: branches(sys.argv[1], v, z))

@@ -27,8 +27,20 @@ SCRIPTS = {
         "two-likelihoods-cycle",
         "pcn",
     ),
-    "check_joint.py": ("independent", "walk", "independent-kept", "walk-kept"),
-    "check_surrogate.py": ("surrogate", "surrogate-twice", "surrogate-walk"),
+    "check_joint.py": (
+        "independent",
+        "walk",
+        "joint-start",
+        "independent-kept",
+        "walk-kept",
+        "joint-start-kept",
+    ),
+    "check_surrogate.py": (
+        "surrogate",
+        "surrogate-twice",
+        "surrogate-walk",
+        "surrogate-start",
+    ),
     "check_reference.py": (
         "hamiltonian",
         "langevin",

@@ -60,7 +60,7 @@ def test_rows_are_bright_with_the_right_probability(power, beyond):
     w = np.array([0.0, *Powers(power, beyond * power)])
     counts, pairs = np.zeros(n), 0
     for _ in range(draws):
-        count = draw_bright(rng, tables, rows, w)
+        count = draw_bright(rng, tables, rows, w, 1.0)
         members = tables.drawn[:count]
         assert len(set(members.tolist())) == count
         counts[members] += 1

@@ -107,9 +107,27 @@ MUTANTS: Rows = {
     "kernels/fresh_brightness.py": [
         (
             "rate of the Poisson draws halved",
-            "rng.random() < -np.expm1(-rate_of(rows, w, n))",
-            "rng.random() < -np.expm1(-0.5 * rate_of(rows, w, n))",
+            "rng.random() < -np.expm1(-times * rate_of(rows, w, n))",
+            "rng.random() < -np.expm1(-0.5 * times * rate_of(rows, w, n))",
             "independent",
+        ),
+        (
+            "a start with z as proposed",
+            "    if given_theta:\n",
+            "    if False:\n",
+            "joint-start",
+        ),
+        (
+            "candidates of a start at their rates",
+            "2.0 if given_theta else 1.0",
+            "1.0",
+            "joint-start",
+        ),
+        (
+            "a start kept with the chance of a proposal",
+            "bright = 1.0 / (1.0 + np.exp(-rate - log_factor[i]))",
+            "bright = -np.expm1(-rate)",
+            "surrogate-start",
         ),
         (
             "probability of having been drawn left out",

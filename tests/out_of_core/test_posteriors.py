@@ -47,6 +47,17 @@ def test_few_rows_against_quadrature(n, order, monkeypatch, caplog):
     assert_matches(draws, reference)
 
 
+def test_another_step_on_the_same_variables_is_refused():
+    """It would see the few rows that the model holds."""
+    data = rows(300)
+    model = written_on_head(data, logistic, 10)
+    step = step_elsewhere(model, data)
+    step.setup_chain(np.random.default_rng(0), 0, 1)
+    point, _ = step.step(model.initial_point())
+    with pytest.raises(RuntimeError, match="another step method moves variables"):
+        step.step({name: value + 0.1 for name, value in point.items()})
+
+
 @pytest.fixture(scope="module")
 def in_memory():
     data = rows(3000, 4, dtype=np.float32)

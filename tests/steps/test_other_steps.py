@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, UnsupportedModelError
+from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Taylor, UnsupportedModelError
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_posterior
@@ -64,3 +64,18 @@ def test_foreign_step_on_the_likelihood_is_refused():
         pm.Bernoulli("y", logit_p=X[:, 0] * a + X[:, 1] * b, observed=y)
         with pytest.raises(UnsupportedModelError, match=r"depends on \['b'\].*add \['b'\] to vars"):
             FireflyMH([a])
+
+
+@pytest.mark.slow  # what is wrong in a start is enumerated; here it would be an error of 3 %
+@pytest.mark.parametrize("kernel", ["joint", "surrogate"])
+def test_variable_of_two_steps(kernel):
+    """Another step moves theta without z, which is then drawn from its conditional distribution."""
+    X, y = logistic_rows(14, [1.2])
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 3.0, shape=1)
+        pm.Bernoulli("y", logit_p=X @ beta, observed=y)
+        step = [FireflyMH([beta], bound=Taylor(), kernel=kernel), pm.Metropolis([beta])]
+    idata = sample(model, step, tune=1000, draws=60_000, chains=2, cores=2)
+    assert_matches(
+        idata.posterior["beta"].values, quadrature(logistic_posterior(X, y, 3.0), [-8.0], [12.0])
+    )
