@@ -62,6 +62,10 @@ class _Report:
         self._seconds_read = 0.0
         self._last_line = -INTERVAL
 
+    def end(self) -> None:
+        """Let data go: callbacks that were begun meanwhile keep the report as long as they live."""
+        self._data.clear()
+
     def say(self, what: str, n_lines: int) -> None:
         """Say what is being done, unless a part of it has been said since there were n lines."""
         if self.n_lines == n_lines:
@@ -119,11 +123,13 @@ def reporting(name: str, passes: int = USUAL_PASSES) -> Iterator[None]:
     passes : int
         Over all rows, as it will probably make.
     """
-    token = _report.set(_Report(name, passes))
+    report = _Report(name, passes)
+    token = _report.set(report)
     try:
         yield
     finally:
         _report.reset(token)
+        report.end()
 
 
 def reported[S, **P, R](

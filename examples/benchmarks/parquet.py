@@ -10,26 +10,31 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import resource
+import sys
 import tempfile
 import time
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import arviz as az
 import dask.array as da
 import numpy as np
 import pandas as pd
 import pymc as pm
+import zarr
 from dask import delayed
 from distributed import Client, LocalCluster
 
+from examples.benchmarks.measurement import draws_of, smallest_ess
+from examples.benchmarks.subprocesses import run
 from examples.benchmarks.superbatches import sent
 from pymc_flymc import FireflyMH
 
 COLUMNS, N_GROUPS = ["age", "income", "visits", "price"], 50
 WHERE = "Parquet", "map", "Zarr", "array"
+OUTCOMES = "bought", "calls"
 TITLE = (
     "| model | rows | where | set-up s | sampling s | MB sent | peak memory: client, workers GB "
     "| min-ESS | rows read a draw | draws |\n|---|---:|---|" + "---:|" * 7
@@ -69,23 +74,44 @@ def model_of(outcome: str) -> pm.Model:
     return model
 
 
+def write_arrays(folder: Path, lengths: list[int]) -> None:
+    """Write the columns of the table as arrays, file by file: maps, and compressed Zarr."""
+    arrays: dict[str, Any] = {}
+    ends = np.cumsum([0, *lengths]).tolist()
+    for path, (start, stop) in zip(files(folder), itertools.pairwise(ends), strict=True):
+        table = pd.read_parquet(path)
+        found = {"X": table[COLUMNS], **{name: table[name] for name in ("group", *OUTCOMES)}}
+        for name, frame in found.items():
+            values = frame.to_numpy()
+            if name not in arrays:
+                shape, dtype = (ends[-1], *values.shape[1:]), values.dtype
+                arrays[name] = np.lib.format.open_memmap(
+                    folder.with_name(f"{name}.npy"), mode="w+", dtype=dtype, shape=shape
+                )
+            arrays[name][start:stop] = values
+    for name, array in arrays.items():
+        array.flush()
+        path = folder.with_name(f"{name}.zarr")
+        zarr.create_array(path, data=array, chunks=(65_536, *array.shape[1:]))
+
+
+def files(folder: Path) -> list[Path]:
+    """Return the files of the table, in their order."""
+    return sorted(folder.glob("*.parquet"))
+
+
 def rows_in(where: str, folder: Path, outcome: str, lengths: list[int]) -> Any:
     """Return the same rows, cut where the files end, stored in another way."""
     if where == "Parquet":
         return str(folder)
-    table = pd.concat([pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))])
-    arrays = {"X": table[COLUMNS].to_numpy()} | {
-        name: table[name].to_numpy() for name in ("group", outcome)
-    }
     found = {}
-    for name, values in arrays.items():
-        path = folder.with_name(f"{where}-{name}")
-        array: Any = np.ascontiguousarray(values)
+    for name in ("X", "group", outcome):
+        path = str(folder.with_name(f"{name}.npy"))
+        array: Any = np.load(path, mmap_mode="r" if where == "map" else None)
         if where == "map":
-            np.save(path, array)
             parts = [
                 da.from_delayed(
-                    delayed(load)(f"{path}.npy", start, stop),
+                    delayed(load)(path, start, stop),
                     (stop - start, *array.shape[1:]),
                     array.dtype,
                 )
@@ -93,12 +119,9 @@ def rows_in(where: str, folder: Path, outcome: str, lengths: list[int]) -> Any:
             ]
             found[name] = da.concatenate(parts)
             continue
+        chunks = (tuple(lengths), *((n,) for n in array.shape[1:]))
         if where == "Zarr":
-            import zarr
-
-            zarr.create_array(path, data=array, chunks=(65_536, *array.shape[1:]))
-            array = zarr.open(path, mode="r")
-        chunks = (tuple(lengths), *((n,) for n in values.shape[1:]))
+            array = zarr.open(folder.with_name(f"{name}.zarr"), mode="r")
         found[name] = da.from_array(array, chunks=chunks)
     return found
 
@@ -114,7 +137,7 @@ def peak() -> float:
 
 
 def measure(where: str, outcome: str, folder: Path, lengths: list[int]) -> str:
-    """Return a line of the table."""
+    """Return a line of the table; this process is for it alone."""
     settings: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None}
     data = rows_in(where, folder, outcome, lengths)
     with LocalCluster(n_workers=2, **settings) as cluster, Client(cluster) as client:
@@ -128,8 +151,8 @@ def measure(where: str, outcome: str, folder: Path, lengths: list[int]) -> str:
         seconds = time.perf_counter() - ready
         megabytes = (sent() - before) / 1e6
         workers = ", ".join(f"{each:.2f}" for each in client.run(peak).values())
-    draws = np.concatenate([v.to_numpy().ravel() for v in idata["posterior"].data_vars.values()])
-    least = min(float(v.min()) for v in az.ess(idata)["posterior"].data_vars.values())
+    found = draws_of(idata)
+    draws, least = np.concatenate([v.ravel() for v in found.values()]), smallest_ess(found)
     read = float(idata["sample_stats"]["likelihood_queries"].mean())
     return (
         f"| {outcome} | {sum(lengths):,} | {where} | {ready - began:.1f} | {seconds:.1f} "
@@ -143,18 +166,26 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=30)
     parser.add_argument("--rows", type=int, default=1_000_000, help="of a file, about")
     parser.add_argument("--where", nargs="+", choices=WHERE, default=["Parquet"])
-    parser.add_argument("--outcomes", nargs="+", default=["bought", "calls"])
-    parser.add_argument("--folder", type=Path, help="where to put the files: 20 bytes a row")
+    parser.add_argument("--outcomes", nargs="+", choices=OUTCOMES, default=OUTCOMES)
+    parser.add_argument("--folder", type=Path, help="where to put the files: 70 bytes a row")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        folder = Path(name) / "table"
+        folder, out = Path(name) / "table", Path(name) / "out.json"
         folder.mkdir()
         lengths = make(folder, options.files, options.rows)
+        if set(options.where) - {"Parquet"}:
+            write_arrays(folder, lengths)
         print(TITLE)
         for outcome in options.outcomes:
             for where in options.where:
-                print(measure(where, outcome, folder, lengths), flush=True)
+                asked = json.dumps([where, outcome, str(folder), lengths])
+                run("examples.benchmarks.parquet", "measure", asked, str(out))
+                print(out.read_text(), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["measure"]:
+        where, outcome, name, lengths = json.loads(sys.argv[2])
+        Path(sys.argv[3]).write_text(measure(where, outcome, Path(name), lengths))
+    else:
+        main()

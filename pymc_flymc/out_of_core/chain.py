@@ -95,11 +95,16 @@ class BatchChain:
         """As `start`, from a point drawn around the anchor; see `FireflyChain`."""
         raised: Exception | None = None
         for _ in range(50):
+            v = spread * rng.standard_normal(len(self.state.v))
             try:
-                if np.isfinite(self.start(rng, spread * rng.standard_normal(len(self.state.v)))):
-                    return True
+                self.target.proposer.at(v[None])
             except Exception as error:  # of a user's own type
                 raised = error
+            else:
+                # Rows that cannot be read are no matter of the point: they would be waited for
+                # again at each.
+                if np.isfinite(self.start(rng, v)):
+                    return True
             spread *= 0.8
         if raised is not None:
             raise raised

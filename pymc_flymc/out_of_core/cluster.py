@@ -7,11 +7,13 @@ needed, from the rows on, with the same numbers. Nothing is scattered, pinned, o
 from __future__ import annotations
 
 import os
+import threading
 import time
 import uuid
 import weakref
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, override
@@ -21,6 +23,7 @@ import numpy as np
 
 from pymc_flymc.compat.dask import keep_tasks_home
 from pymc_flymc.out_of_core.columns import Column
+from pymc_flymc.out_of_core.patience import PAUSES, may_pass, say_again
 from pymc_flymc.out_of_core.source import Partition, RowSource
 from pymc_flymc.out_of_core.tasks import load, run
 from pymc_flymc.reporting import doing, reading
@@ -29,6 +32,10 @@ __all__ = ["ClusterSource"]
 
 #: Seconds between looks at whether there still are workers, and without any before giving up.
 LOOK, PATIENCE = 5.0, 60.0
+#: What to do where workers are killed or do not come.
+ENOUGH = (
+    "Workers need memory for all rows, 8 bytes more for each, and some for a partition at a time"
+)
 #: With what the names of tasks begin that read a partition's rows.
 PASS, STATE, SUPERBATCH = (f"pymc-flymc-{what}" for what in ("pass", "state", "superbatch"))
 
@@ -87,6 +94,7 @@ class ClusterSource(RowSource):
 
     @override
     def renew(self) -> None:
+        self._futures: list[Any] = []
         self._partitions: list[LoadedPartition] = []
         self._states: dict[str, Any] = {}
         self._shared: dict[Callable[..., Any], Any] = {}
@@ -101,8 +109,8 @@ class ClusterSource(RowSource):
         """Return the partitions, loaded where they will stay."""
         if not self._partitions:
             with doing("loading all rows into the memory of the cluster's workers"):
-                futures = self._persist()
-                self._wait(futures)
+                futures = self._futures = self._persist()
+                self._finish(futures)
                 hash_of = attrgetter("content_hash")
                 asked = [self._submit(hash_of, f, key=f"{f.key}-hash") for f in futures]
                 hashes, found = self._gather(asked), self._connected().who_has(futures)
@@ -209,11 +217,42 @@ class ClusterSource(RowSource):
     def _gather(self, futures: list[Any]) -> list[Any]:
         """Return results."""
         try:
-            self._wait(futures)
+            self._finish(futures)
             return list(self._connected().gather(futures))
-        except (Exception, CancelledError):
+        except (Exception, CancelledError) as error:
             self._check_running()  # where somebody has closed it, this is what to say
+            for number in self._unread():
+                error.add_note(f"partition {number} of data= cannot be read")
+            if type(error).__name__ == "KilledWorker":
+                error.add_note(ENOUGH)
             raise
+
+    def _unread(self) -> list[int]:
+        """Return the numbers of partitions whose rows could not be read."""
+        return [i for i, future in enumerate(self._futures) if future.status == "error"]
+
+    def _finish(self, futures: list[Any]) -> None:
+        """Wait until results are there, or an error that will stay."""
+        for pause in PAUSES:
+            self._wait(futures)
+            failed = [future for future in futures if future.status == "error"]
+            again = [future for future in failed if may_pass(future.exception())]
+            if not again or len(again) < len(failed):
+                return
+            said = ", ".join(map(str, self._unread())) or "some"
+            say_again(f"partitions {said} of data=", again[0].exception(), pause)
+            time.sleep(pause)
+            self._retry(again)
+        self._wait(futures)
+
+    def _retry(self, futures: list[Any]) -> None:
+        """Have failed tasks run again, with those before them that have failed."""
+        with suppress(KeyError):  # of Dask itself: of those before there are no futures
+            self._connected().retry(futures)
+        # What the scheduler says of them comes by another way.
+        began = time.monotonic()
+        while any(each.status == "error" for each in futures) and time.monotonic() < began + LOOK:
+            time.sleep(0.01)
 
     def _wait(self, futures: list[Any]) -> None:
         """Wait for results, and say so where there are no workers left to compute them."""
@@ -227,16 +266,21 @@ class ClusterSource(RowSource):
                     wait(futures, timeout=LOOK)
                 return
             except TimeoutError:
-                lost = not client.scheduler_info(n_workers=-1)["workers"]
-                alone = alone + time.monotonic() - began if lost else 0.0
+                self._check_running()
+            workers = client.scheduler_info(n_workers=-1)["workers"].values()
+            lost = not any(worker["status"] == "running" for worker in workers)
+            alone = alone + time.monotonic() - began if lost else 0.0
             if alone > PATIENCE:
+                what = "no workers"
+                if workers:
+                    what += f" but such as wait for memory to become free, {len(workers)} of them,"
                 raise RuntimeError(
-                    f"the Dask cluster at {self.address} has had no workers for {alone:.0f} s"
+                    f"the Dask cluster at {self.address} has had {what} for {alone:.0f} s. {ENOUGH}"
                 )
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the connection, which is of one process: another can ask for nothing."""
-        left_out = ("_states", "_shared", "_columns", "_arrays", "_partitions")
+        left_out = ("_states", "_shared", "_columns", "_arrays", "_futures", "_partitions")
         return self.__dict__ | {"_client": None, "_pid": 0} | {name: () for name in left_out}
 
 
@@ -247,4 +291,6 @@ def _hash(what: bytes) -> str:
 def _close(client: Any, pid: int) -> None:
     """Close a client, in the process that made it."""
     if os.getpid() == pid:
-        client.close()
+        # Whatever thread collects garbage may be the one that serves the connection, or hold what
+        # that one waits for.
+        threading.Thread(target=client.close, daemon=True).start()

@@ -14,7 +14,13 @@ from pymc_flymc.compat.numpy import drop_pages
 from pymc_flymc.graphs.content_hash import content_hash
 from pymc_flymc.out_of_core.dask_arrays import is_dask, with_checked_blocks
 from pymc_flymc.out_of_core.frames import Labels, array_of_frame, is_frame
-from pymc_flymc.out_of_core.identity import check_chunks, identity_of, state_of_file
+from pymc_flymc.out_of_core.identity import (
+    check_chunks,
+    check_file,
+    identity_of,
+    paths_of,
+    state_of_file,
+)
 from pymc_flymc.out_of_core.row_checks import check_rows
 
 __all__ = ["ArrayColumn", "Column", "FileColumn", "as_column"]
@@ -63,6 +69,7 @@ class ArrayColumn(Column):
         self.dtype = np.dtype(array.dtype)
         chunks = getattr(array, "chunks", None)
         first = chunks[0] if chunks else 1
+        self._files: dict[str, tuple[int, int]] = {}
         # Zarr says one number for all chunks, Dask one for each.
         self.chunk = int(max(first, default=1) if isinstance(first, tuple) else first)
 
@@ -79,7 +86,13 @@ class ArrayColumn(Column):
 
     @override
     def identity(self) -> bytes:
+        self._files = {path: state_of_file(path) for path in paths_of(self.array)}
         return identity_of(self.array)
+
+    @override
+    def check_unchanged(self) -> None:
+        for path, state in self._files.items():
+            check_file(path, state)
 
 
 class FileColumn(Column):
@@ -143,11 +156,7 @@ class FileColumn(Column):
 
     @override
     def check_unchanged(self) -> None:
-        if state_of_file(self._path) != self._state:
-            raise ValueError(
-                f"{self._path} has been written to while it was sampled from: the draws since are "
-                "those of no posterior. Sample again"
-            )
+        check_file(self._path, self._state)
 
     def _read_file(self, start: int, stop: int) -> np.ndarray:
         row = math.prod(self.shape[1:])

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.graphs.content_hash import content_hash
 from pymc_flymc.out_of_core.row_checks import check_rows
 
-__all__ = ["is_dask", "leaves", "with_checked_blocks"]
+__all__ = ["check_repeatable", "is_dask", "leaves", "with_checked_blocks"]
 
 #: Objects of a Dask graph are looked into so deep: files stand in arguments of tasks.
 DEEPEST = 12
@@ -42,6 +43,31 @@ def _checked(block: Any, container: str, block_info: Any = None) -> Any:
     at = block_info[0]["array-location"]
     shape = tuple(stop - start for start, stop in at)
     return check_rows(block, container, shape, f"the block of rows {at[0][0]:,} to {at[0][1]:,}")
+
+
+def check_repeatable(name: str, array: Any) -> None:
+    """Refuse an array whose first rows have other values each time that they are computed.
+
+    Parameters
+    ----------
+    name : str
+        Of the container, for messages.
+    array : dask.array.Array
+
+    Raises
+    ------
+    ValueError
+    """
+    first = next(i for i, n in enumerate(array.chunks[0]) if n)
+    block = array.blocks[first]
+    once, again = (content_hash(np.asarray(block.compute(scheduler="threads"))) for _ in range(2))
+    if once != again:
+        raise ValueError(
+            f"data= of {name!r}: the first {array.chunks[0][first]:,} rows had other values when "
+            "they were computed again, and rows are read several times. Whatever draws random "
+            "numbers in their computation needs a seed for each block; or write them to files, or "
+            "persist() them"
+        )
 
 
 def leaves(array: Any) -> list[Any]:

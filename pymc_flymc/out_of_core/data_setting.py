@@ -16,7 +16,7 @@ from pytensor.graph.traversal import toposort
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_flymc.out_of_core.columns import ArrayColumn, Column, as_column
-from pymc_flymc.out_of_core.dask_arrays import is_dask
+from pymc_flymc.out_of_core.dask_arrays import check_repeatable, is_dask
 from pymc_flymc.out_of_core.frames import has_own_codes, of_fragments
 from pymc_flymc.out_of_core.source import PARTITION, LocalSource, RowSource
 from pymc_flymc.reporting import log
@@ -120,14 +120,18 @@ def source_of(data: object, client: Any = None, model: Model | None = None) -> R
         raise ValueError(f"data= has different numbers of rows: {listed}")
     if not next(iter(lengths.values())):
         raise ValueError("data= has no rows")
-    arrays = [c.array for c in columns.values() if isinstance(c, ArrayColumn) and is_dask(c.array)]
+    of_dask = {n: c.array for n, c in columns.items() if isinstance(c, ArrayColumn)}
+    of_dask = {name: array for name, array in of_dask.items() if is_dask(array)}
     owned = isinstance(client, str)
-    client = _client(client, bool(arrays))
+    client = _client(client, bool(of_dask))
     if client is None:
+        for name, array in of_dask.items():
+            check_repeatable(name, array)
         return LocalSource(columns)
     from pymc_flymc.out_of_core.cluster import ClusterSource
 
-    chunks = merged(arrays[0].chunks[0]) if arrays else _equal_parts(columns)
+    first = next(iter(of_dask.values()), None)
+    chunks = _equal_parts(columns) if first is None else merged(first.chunks[0])
     blocks = {name: _as_dask(column, chunks) for name, column in columns.items()}
     return ClusterSource(columns, blocks, client, owned)
 

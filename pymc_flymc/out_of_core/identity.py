@@ -15,8 +15,9 @@ import numpy as np
 
 from pymc_flymc.graphs.content_hash import content_hash, owner_of
 from pymc_flymc.out_of_core.dask_arrays import leaves
+from pymc_flymc.out_of_core.zarr_arrays import check_shape, files_of, is_zarr, n_missing_chunks
 
-__all__ = ["check_chunks", "identity_of", "state_of_file"]
+__all__ = ["check_chunks", "check_file", "identity_of", "paths_of", "state_of_file"]
 
 #: Rows of an array of another kind that are read.
 LOOKED_AT = 16
@@ -26,6 +27,32 @@ def state_of_file(path: str) -> tuple[int, int]:
     """Return a file's size, in bytes, and the time at which it was last changed, in ns."""
     found = os.stat(path)
     return found.st_size, found.st_mtime_ns
+
+
+def check_file(path: str, state: tuple[int, int]) -> None:
+    """Refuse a file that is not in the state in which it was when a run began.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not os.path.exists(path) or state_of_file(path) != state:
+        raise ValueError(
+            f"{path} has been written to while it was sampled from: the draws since are those of "
+            "no posterior. Sample again"
+        )
+
+
+def paths_of(array: Any) -> Iterator[str]:
+    """Yield the files that an array of Zarr or Dask is read from, as far as can be told."""
+    for leaf in leaves(array):
+        if isinstance(leaf, str):
+            yield leaf
+        elif isinstance(leaf, np.ndarray):
+            path = getattr(owner_of(leaf), "filename", None)  # of a map
+            yield from [] if path is None else [str(path)]
+        else:
+            yield from (path for _, path in (files_of(leaf) if is_zarr(leaf) else ()))
 
 
 def identity_of(array: Any) -> bytes:
@@ -41,49 +68,49 @@ def identity_of(array: Any) -> bytes:
             found.update(content_hash(leaf))
             path = getattr(owner_of(leaf), "filename", None)  # of a map
             found.update(repr(path and state_of_file(str(path))).encode())
-        elif _is_zarr(leaf) and leaf.nchunks_initialized < leaf.nchunks:
-            raise ValueError(
-                f"chunks of the Zarr array at {leaf.store_path} have been deleted, and would be "
-                f"read as {leaf.fill_value}: open it again, and make a new step"
-            )
-        elif files := list(_files(leaf)):
-            for top, path in files:
-                state = os.path.relpath(path, top), *state_of_file(path)
-                found.update(repr(state).encode())
-        else:  # in a bucket, say
-            for row in np.linspace(0, leaf.shape[0] - 1, LOOKED_AT, dtype=np.int64).tolist():
-                found.update(content_hash(np.asarray(leaf[row : row + 1])))
+        else:
+            found.update(_identity_of_stored(leaf))
     return found.digest()
 
 
+def _identity_of_stored(array: Any) -> bytes:
+    """Return the state of a Zarr array's files, or what some rows of another array hold.
+
+    Raises
+    ------
+    ValueError
+        If a Zarr array is not the one that was opened, or is not whole any more.
+    """
+    files: list[Any] = []
+    if is_zarr(array):
+        check_shape(array)
+        if n_missing_chunks(array):
+            raise ValueError(
+                f"chunks of the Zarr array at {array.store_path} have been deleted, and would be "
+                f"read as {array.fill_value}: open it again, and make a new step"
+            )
+        files = [(os.path.relpath(path, top), state_of_file(path)) for top, path in files_of(array)]
+    if files:
+        return repr(files).encode()
+    places = np.linspace(0, array.shape[0] - 1, LOOKED_AT, dtype=np.int64).tolist()  # in a bucket
+    return b"".join(content_hash(np.asarray(array[row : row + 1])) for row in places)
+
+
 def check_chunks(name: str, array: Any) -> None:
-    """Refuse a container's Zarr arrays without some of their chunks, which would be zeros.
+    """Refuse a container's Zarr arrays that are not whole, or not as they were opened.
+
+    What is missing would be read as zeros.
 
     Raises
     ------
     ValueError
     """
-    for leaf in leaves(array):
-        if _is_zarr(leaf) and leaf.nchunks_initialized < leaf.nchunks:
-            missing = leaf.nchunks - leaf.nchunks_initialized
+    for leaf in filter(is_zarr, leaves(array)):
+        check_shape(leaf)
+        if missing := n_missing_chunks(leaf):
             raise ValueError(
                 f"data= of {name!r}: {missing:,} of the {leaf.nchunks:,} chunks of the Zarr array "
                 f"are missing in its store, and would be read as {leaf.fill_value}. Write them; if "
                 "they hold nothing else and were left out for that, write the array again with "
                 'zarr.create_array(..., config={"write_empty_chunks": True})'
             )
-
-
-def _is_zarr(values: Any) -> bool:
-    return hasattr(values, "nchunks_initialized") and hasattr(values, "store")
-
-
-def _files(array: Any) -> Iterator[tuple[str, str]]:
-    """Yield the files of a Zarr array in a folder, with the folder, in their order."""
-    if not _is_zarr(array):
-        return
-    root = str(getattr(array.store, "root", getattr(array.store, "path", "")))
-    top = os.path.join(root, array.path)
-    for folder, folders, files in os.walk(top):
-        folders.sort()
-        yield from ((top, os.path.join(folder, file)) for file in sorted(files))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from abc import ABC, abstractmethod
@@ -12,6 +13,7 @@ from typing import Any, override
 import numpy as np
 
 from pymc_flymc.out_of_core.columns import Column
+from pymc_flymc.out_of_core.patience import read_patiently
 from pymc_flymc.out_of_core.row_checks import check_rows
 from pymc_flymc.reporting import reading
 from pymc_flymc.threads import in_order
@@ -69,11 +71,12 @@ class Partition:
             n = len(range(start, stop, step))
         else:
             at, n = self.start + rows, len(rows)
-        what = f"what was read in partition {self.number}"
-        return {
-            name: check_rows(column.read(at), name, (n, *column.shape[1:]), what)
-            for name, column in self.columns.items()
-        }
+        what, found = f"what was read in partition {self.number}", {}
+        for name, column in self.columns.items():
+            named = f"data= of {name!r}, in partition {self.number},"
+            values = read_patiently(functools.partial(column.read, at), named)
+            found[name] = check_rows(values, name, (n, *column.shape[1:]), what)
+        return found
 
     def chunks(self) -> list[slice]:
         """Cut the partition into what is read at a time: chunks of the stores, where possible."""

@@ -13,6 +13,8 @@ from pymc_flymc.reporting import log
 
 __all__ = ["watch_chains"]
 
+#: How PyMC begins the names of processes of chains.
+CHAIN = "worker_chain"
 #: Seconds in which a process whose files are closed has ended.
 PATIENCE = 5.0
 
@@ -21,9 +23,9 @@ def watch_chains() -> None:
     """Log an error if one of the chains' processes, which have been started, is killed.
 
     A thread waits for their end, and ends with the last of them. Processes that this one starts
-    for other purposes are watched, too, if they are daemonic as PyMC's are.
+    for other purposes, such as the workers of a Dask cluster, are not watched.
     """
-    processes = [each for each in multiprocessing.active_children() if each.daemon]
+    processes = [each for each in multiprocessing.active_children() if each.name.startswith(CHAIN)]
     if processes:
         threading.Thread(target=_watch, args=(processes,), daemon=True).start()
 

@@ -97,7 +97,15 @@ def test_an_address_does(expected):
         client = step.target.source._client
         del step
         gc.collect()
-        assert client.status in ("closing", "closed")
+        waited_for(lambda: client.status == "closed")
+
+
+def waited_for(condition, seconds=10.0):
+    """Wait until something is so; fail if it takes too long."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() < began + seconds
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("when", ["setup", "sampling"])
@@ -139,8 +147,10 @@ def test_no_workers_left(expected, monkeypatch):
         made.scale(0)
         while client.scheduler_info()["workers"]:
             time.sleep(0.1)
+        began = time.monotonic()
         with pytest.raises(RuntimeError, match="has had no workers"):
             sample(model, step)
+        assert time.monotonic() < began + 10.0  # not for each place where a chain might start
 
 
 def test_a_closed_client_and_another_process(expected):

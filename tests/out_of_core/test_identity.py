@@ -45,7 +45,11 @@ def test_a_value_that_changes(kind, by_dask, tmp_path):
     rewrite(kind, kept, tmp_path)
     changed = column.read(slice(0, 500)).ravel()[3] == -1.0
     assert changed or by_dask  # which may have taken a copy
+    if changed and kind != "array":  # while it is sampled from
+        with pytest.raises(ValueError, match="has been written to while it was sampled from"):
+            column.check_unchanged()
     assert (column.identity() != before) == changed
+    column.check_unchanged()
 
 
 def test_zarr_through_dask_and_by_its_name(tmp_path):
@@ -120,6 +124,65 @@ def test_missing_chunks_are_no_zeros(by_dask, tmp_path):
             as_column("X", given)
         made[160:] = 2.0
         assert as_column("X", zarr.open(folder, mode="r")).shape == (200, 3)
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_missing_chunks_of_shards_are_no_zeros(location, tmp_path):
+    """Of shards that reach beyond the array, in both directions."""
+    zarr = pytest.importorskip("zarr")
+    shards = {"shape": (12, 4), "index_location": location}
+    made = zarr.create_array(
+        store=tmp_path, shape=(50, 6), chunks=(3, 2), shards=shards, dtype="f8"
+    )
+    made[:] = 1.0
+    column = as_column("X", zarr.open(tmp_path, mode="r"))
+    column.identity()
+    made[21:24, 2:4] = 0.0  # which is not written
+    with pytest.raises(ValueError, match="have been deleted"):
+        column.identity()
+    with pytest.raises(ValueError, match=r"'X': 1 of the 51 chunks .* are missing"):
+        as_column("X", zarr.open(tmp_path, mode="r"))
+    with zarr.config.set({"array.write_empty_chunks": True}):
+        zarr.open(tmp_path, mode="r+")[21:24, 2:4] = 0.0
+    assert as_column("X", zarr.open(tmp_path, mode="r")).shape == (50, 6)
+    # So many chunks are behind the array's end that Zarr's own count makes up for these.
+    for shard in ("c/0/1", "c/4/0"):
+        (tmp_path / shard).unlink()
+    with pytest.raises(ValueError, match=r"'X': 6 of the 51 chunks .* are missing"):
+        as_column("X", zarr.open(tmp_path, mode="r"))
+
+
+@pytest.mark.parametrize("by_dask", [False, True])
+@pytest.mark.parametrize("shape", [(700, 3), (420, 3), (490, 3), (501, 3), (500, 4)])
+def test_a_zarr_array_that_is_resized(shape, by_dask, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    given = stored("zarr", VALUES, tmp_path)
+    if by_dask:
+        given = pytest.importorskip("dask.array").from_array(given)
+    column = as_column("a", given)
+    column.identity()
+    there = zarr.open(str(tmp_path / "values.zarr"), mode="r+")
+    there.resize(shape)
+    there[:] = 1.0
+    with pytest.raises(ValueError, match="has been resized or written again: it was of the shape"):
+        column.identity()
+    with pytest.raises(ValueError, match="has been resized"):  # in a new step, too
+        as_column("a", given)
+    assert as_column("a", there).shape == shape
+
+
+def test_values_that_are_others_each_time():
+    dask, dask_array = pytest.importorskip("dask"), pytest.importorskip("dask.array")
+    rng = np.random.default_rng(0)
+    block = dask.delayed(lambda: rng.normal(size=50))
+    drawn = dask_array.concatenate(
+        [dask_array.from_delayed(block(), (n,), float) for n in (0, 50, 50)][1:]
+    )
+    with pytest.raises(ValueError, match="of 'y': the first 50 rows had other values when"):
+        source_of({"X": VALUES[:100], "y": drawn})
+    seeded = dask_array.random.default_rng(1).normal(size=100, chunks=50)
+    unseeded = dask_array.random.normal(size=100, chunks=50)  # its seeds are in its graph
+    assert source_of({"X": seeded, "y": unseeded, "z": drawn.persist()}).n_rows == 100
 
 
 def test_chunks_that_are_deleted_are_no_zeros(tmp_path):

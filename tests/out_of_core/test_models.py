@@ -2,10 +2,19 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 from pymc_flymc import JaakkolaJordan, UnsupportedModelError, weighted
+from pymc_flymc.extending import (
+    RowParameters,
+    SmoothFamily,
+    find_predictor,
+    register_likelihood,
+    unregister_likelihood,
+)
 from pymc_flymc.graphs.tools import plain_function
+from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core.data_setting import source_of
 from pymc_flymc.out_of_core.proposals import log_proposal_density
@@ -177,3 +186,46 @@ def test_refused_before_the_first_pass(build, monkeypatch):
     monkeypatch.setattr(sources.LocalSource, "map", None)
     with pytest.raises(UnsupportedModelError, match="without data="):
         read_stored(written_on_head(data, build), None, source_of(data))
+
+
+class GumbelNoise(SmoothFamily):
+    """A family that the package does not have."""
+
+    name = "gumbel"
+    distributions = pm.Gumbel
+    usage = "pm.Gumbel(eta, 1)"
+
+    def read(self, rv):
+        mu, _ = rv.owner.op.dist_params(rv.owner)
+        return RowParameters(self, find_predictor(mu, lambda eta: eta))
+
+    def log_likelihood(self, arguments, y):
+        (eta,) = arguments
+        return eta - y - pt.exp(eta - y)
+
+
+def gumbel(data):
+    pm.Gumbel("o", eta(data), 1.0, observed=data["y"])
+
+
+@pytest.fixture
+def registered():
+    family = GumbelNoise()
+    register_likelihood(family)
+    yield family
+    if family in LIKELIHOODS:
+        unregister_likelihood(family)
+
+
+def test_a_family_that_is_registered_later(registered):
+    data = {"X": X, "y": ETA + RNG.gumbel(size=N)}
+    reading = read_stored(written_on_head(data, gumbel), None, source_of(data))
+    assert reading.regressions[0].likelihood is registered
+    unregister_likelihood(registered)
+    with pytest.raises(UnsupportedModelError, match="Gumbel"):
+        read_stored(written_on_head(data, gumbel), None, source_of(data))
+
+
+@pytest.mark.slow
+def test_draws_of_a_family_that_is_registered_later(registered):
+    assert_as_in_memory({"X": X, "y": ETA + RNG.gumbel(size=N)}, gumbel)

@@ -1,0 +1,46 @@
+"""Rows that cannot be read for a while: what is waited for, and what is named."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from pymc_flymc.reporting import log
+
+__all__ = ["PAUSES", "may_pass", "read_patiently", "say_again"]
+
+#: Seconds before each further try to read rows.
+PAUSES = 1.0, 2.0, 4.0, 8.0, 16.0
+
+
+def may_pass(error: BaseException | None) -> bool:
+    """Return whether rows may be read later: a disk or a network has failed, no file is missing."""
+    return isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
+
+
+def say_again(what: str, error: BaseException | None, pause: float) -> None:
+    """Say that rows will be read again after a pause, in seconds."""
+    log.warning(
+        f"{what} could not be read ({type(error).__name__}: {error}): again in {pause:.0f} s"
+    )
+
+
+def read_patiently[T](read: Callable[[], T], what: str) -> T:
+    """Return what is read, after some tries; an error that remains says of what it is.
+
+    Parameters
+    ----------
+    read : callable
+    what : str
+        For messages.
+    """
+    for pause in (*PAUSES, None):
+        try:
+            return read()
+        except Exception as error:
+            if pause is None or not may_pass(error):
+                error.add_note(f"{what} cannot be read")
+                raise
+            say_again(what, error, pause)
+            time.sleep(pause)
+    raise AssertionError
