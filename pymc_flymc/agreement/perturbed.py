@@ -243,7 +243,8 @@ def _was_cut(v: Any) -> bool:
 
 
 def _is_long(number: float) -> bool:
-    single = float(np.float32(number))
+    with np.errstate(over="ignore"):  # infinite then, which the number is not
+        single = float(np.float32(number))
     if abs(single - number) > np.finfo(np.float64).eps * abs(number):
         return False
     return bool((np.frexp(single)[0] * 2.0**SHORT_BITS) % 1.0)

@@ -117,10 +117,14 @@ def _covariance_factor(precision: np.ndarray) -> tuple[np.ndarray, bool]:
     """Cholesky factor of the inverse of a matrix, and whether it is positive definite.
 
     Away from a mode (a funnel, a given anchor) the curvature can vanish or be negative somewhere.
-    The Laplace covariance only guides proposals: there, any moderate scale will do.
+    The Laplace covariance only guides proposals: there, any moderate scale will do. Where the
+    matrix is one of a mode, parameters may be in whatever units.
     """
-    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(precision)), 1e-8))
-    values, vectors = np.linalg.eigh(precision * np.outer(scale, scale))
-    proper = bool(np.all(values > 1e-10))
+    curvature = np.abs(np.diag(precision))
+    for smallest in (np.finfo(float).tiny, 1e-8):
+        scale = 1.0 / np.sqrt(np.maximum(curvature, smallest))
+        values, vectors = np.linalg.eigh(scale[:, None] * precision * scale)
+        if proper := bool(np.all(values > 1e-10)):
+            break
     values = np.where(values > 1e-10, values, 0.1)
-    return np.linalg.cholesky((vectors / values) @ vectors.T) * scale[:, None], proper
+    return scale[:, None] * np.linalg.cholesky((vectors / values) @ vectors.T), proper

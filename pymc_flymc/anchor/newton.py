@@ -188,25 +188,41 @@ def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objec
 
 def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
     """Newton steps within a trust region, by the whole Hessian; None if each step fails."""
+    found, is_small = _in_units(objective, theta, np.ones(len(theta)))
+    if found is None or not is_small:
+        return found
+    # A gradient is small at any place where the units of a parameter are small enough.
+    curvature = np.abs(np.diagonal(objective.hessian(found)))
+    units = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
+    if np.max(np.abs(objective(found)[1]) * units) > np.sqrt(2.0 * TOLERANCE):
+        found, _ = _in_units(objective, found, units)
+    return found
+
+
+def _in_units(
+    objective: Objective, theta: np.ndarray, units: np.ndarray
+) -> tuple[np.ndarray | None, bool]:
+    """As `_by_matrices`, of parameters in these units; and whether the gradient has come to rest."""
     best, most = theta, -np.inf
 
-    def negative(t: np.ndarray) -> tuple[float, np.ndarray]:
+    def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best, most
+        t = theta + units * u
         value, gradient = objective(t)
         if not np.isfinite(value):  # refused, if SciPy's linear algebra sees finite numbers only
-            return np.inf, np.zeros_like(t)
+            return np.inf, np.zeros_like(u)
         if value > most:
             best, most = t, value
-        return -value, -gradient
+        return -value, -gradient * units
 
-    def curvature(t: np.ndarray) -> np.ndarray:
-        found = -objective.hessian(t)
-        return found if np.all(np.isfinite(found)) else np.eye(len(t))
+    def curvature(u: np.ndarray) -> np.ndarray:
+        found = -objective.hessian(theta + units * u) * units * units[:, None]
+        return found if np.all(np.isfinite(found)) else np.eye(len(u))
 
     try:
         result = minimize(
             negative,
-            theta,
+            np.zeros(len(theta)),
             jac=True,
             hess=curvature,
             method="trust-exact",
@@ -223,8 +239,8 @@ def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
             f"{best[i]:.6g} (unconstrained), as at a covariance that is singular. A prior "
             "that keeps away from there would give it a mode"
         ) from None
-    stuck = not result.success and np.array_equal(result.x, theta)
-    return None if stuck else np.asarray(result.x)
+    stuck = not result.success and not result.x.any()
+    return None if stuck else theta + units * result.x, bool(result.success)
 
 
 def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:

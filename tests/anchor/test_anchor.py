@@ -50,6 +50,19 @@ def test_laplace_geometry(coupled):
     np.testing.assert_allclose(wider.spread(v), laplace.spread(u), rtol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1e-120, 1e-11, 1e11, 1e120])
+def test_parameters_in_any_unit(unit):
+    """Their standard deviations are as large as the unit is: chains would not move by one."""
+    root = np.random.default_rng(2).normal(size=(3, 3))
+    precision = root @ root.T + np.eye(3)
+    nothing, none = np.empty(0), np.empty(0, np.int64)
+    laplace = laplace_geometry(
+        np.zeros(3), np.arange(3), none, precision / unit / unit, nothing, np.empty((0, 3))
+    )
+    covariance = (laplace.factor / unit) @ (laplace.factor / unit).T
+    np.testing.assert_allclose(covariance, np.linalg.inv(precision), rtol=1e-10)
+
+
 def test_improper_blocks_give_a_factor():
     """Blocks that no distribution has: the coupling is left out."""
     _, good = random_geometry()
