@@ -202,7 +202,7 @@ def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
 def _in_units(
     objective: Objective, theta: np.ndarray, units: np.ndarray
 ) -> tuple[np.ndarray | None, bool]:
-    """As `_by_matrices`, of parameters in these units; and whether the gradient has come to rest."""
+    """As `_by_matrices`, of parameters in these units; and whether their gradient is small."""
     best, most = theta, -np.inf
 
     def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
