@@ -112,7 +112,8 @@ class Objective:
                 curvature = -np.diag(self._density.hessian(theta, self._statistics))
             while len(self._found) >= KEPT:
                 del self._found[next(iter(self._found))]
-            self._found[at] = np.maximum(curvature[effects.integrated_out], 1e-8)
+            own = curvature[effects.integrated_out]
+            self._found[at] = np.maximum(own, _rounding(own))
         return self._found[at]
 
     def _points(self, theta: np.ndarray, precision: np.ndarray | None = None) -> list[np.ndarray]:
@@ -163,7 +164,7 @@ class Objective:
                 probed.append(-signs * along[places])
             total = np.mean(probed, axis=0)
             exact = exact and _agree(np.array(probed), total)
-            good = total > 1e-8
+            good = total > _rounding(total)
             # Noise, or no mode in this direction: the scale of the others will do.
             found[places] = np.where(good, total, np.median(total[good]) if good.any() else 1.0)
         if exact:  # from now on, once is enough
@@ -251,6 +252,12 @@ def _indicator(size: int, places: np.ndarray | int, values: np.ndarray | float) 
     out = np.zeros(size)
     out[places] = values
     return out
+
+
+def _rounding(curvature: np.ndarray) -> float:
+    """Least curvature that is more than rounding has left of none, in whatever units."""
+    largest = float(np.max(np.abs(curvature), initial=0.0))
+    return np.finfo(float).eps * largest if largest > 0.0 else 1.0
 
 
 def _agree(probed: np.ndarray, mean: np.ndarray) -> bool:

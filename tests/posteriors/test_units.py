@@ -1,4 +1,4 @@
-"""Units of parameters and predictors: those of the data are the user's, whatever they are."""
+"""Units of parameters, predictors and outcomes: those of the data are the user's."""
 
 import numpy as np
 import pymc as pm
@@ -9,21 +9,42 @@ from tests.support.data import logistic_rows
 from tests.support.steps import drive
 
 
-def draws_in(unit, cls):
-    """Draws of a model whose predictors are so many times smaller, in the units of one."""
-    X, y = logistic_rows(500, [0.5, -1.0])
-    with pm.Model() as model:
-        beta = pm.Normal("beta", 0.0, 3.0 * unit, shape=2)
-        pm.Bernoulli("y", logit_p=(X / unit) @ beta, observed=y)
-        step = cls()
-    draws, _ = drive(step, model.initial_point(), tune=40, draws=40, chains=1)
-    return draws / unit
-
-
 @pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC])
-def test_units_do_not_matter(cls):
-    """Powers of two round nothing: the anchor, the choice and all draws are the same."""
-    expected = draws_in(1.0, cls)
+def test_units_of_predictors_do_not_matter(cls):
+    """The anchor, the choice and all draws are the same: powers of two round nothing."""
+    X, y = logistic_rows(500, [0.5, -1.0])
+
+    def draws_in(unit):
+        with pm.Model() as model:
+            beta = pm.Normal("beta", 0.0, 3.0 * unit, shape=2)
+            pm.Bernoulli("y", logit_p=(X / unit) @ beta, observed=y)
+            step = cls()
+        draws, _ = drive(step, model.initial_point(), tune=40, draws=40, chains=1)
+        return draws / unit
+
+    expected = draws_in(1.0)
     assert np.ptp(expected) > 0.0
-    for exponent in (-40, 30, 330):
-        np.testing.assert_allclose(draws_in(2.0**exponent, cls), expected, rtol=1e-8)
+    for exponent in (-40, 330):
+        np.testing.assert_allclose(draws_in(2.0**exponent), expected, rtol=1e-8)
+
+
+def test_units_of_outcomes_do_not_matter():
+    """Nor do those of effects, here more than go with a dense matrix, as of prices in cents."""
+    rng = np.random.default_rng(1)
+    groups, x = rng.integers(0, 350, 2000), rng.normal(size=2000)
+    outcomes = 0.5 * x + rng.normal(size=350)[groups] + rng.standard_t(4, 2000)
+
+    def target_in(unit):
+        with pm.Model():
+            slope, tau = pm.Normal("slope", 0.0, 3.0 * unit), pm.HalfNormal("tau", 2.0 * unit)
+            effects = pm.Normal("effects", 0.0, tau, shape=350)
+            sigma, mu = pm.HalfNormal("sigma", 3.0 * unit), slope * x + effects[groups]
+            pm.StudentT("y", nu=4.0, mu=mu, sigma=sigma, observed=unit * outcomes)
+            return FireflyHMC().target
+
+    here, there = target_in(1.0), target_in(2.0**20)
+    sds = here.geometry.conditional_sds(), there.geometry.conditional_sds()
+    assert len(sds[0]) == 350
+    np.testing.assert_allclose(sds[1], 2.0**20 * sds[0], rtol=1e-6)
+    bright = [target.parts[0].expected_bright for target in (here, there)]
+    assert bright[1] == pytest.approx(bright[0], rel=1e-6)
