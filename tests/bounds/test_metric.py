@@ -6,6 +6,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
+from pymc_flymc.bounds.metric import spans_of
 from tests.support.steps import drive, step_of
 
 X = np.random.default_rng(3).normal(size=300)
@@ -38,3 +39,17 @@ def test_a_product_of_two_parameters(kernel):
         # Of batch means, which hold most of the dependence of draws.
         means = (found**power).reshape(40, -1).mean(axis=1)
         assert abs(means.mean() - expected) < 4.0 * means.std(ddof=1) / np.sqrt(len(means))
+
+
+def test_spans_reach_the_differences_of_all_classes():
+    """And no further: the reference class, zero, is one of them."""
+    rng = np.random.default_rng(0)
+    k, p = 3, 2
+    metric, x = rng.normal(size=(k * p, k * p)), rng.normal(size=p)
+    of_predictors = metric.reshape(k, p, k * p).transpose(0, 2, 1) @ x  # (k, k p): eta = this @ v
+    classes = np.concatenate([np.zeros((1, k * p)), of_predictors])
+    furthest = [np.linalg.norm(a - b) for i, a in enumerate(classes) for b in classes[:i]]
+    reached = [np.linalg.norm(x @ span) for span in spans_of(metric, k)]
+    np.testing.assert_allclose(np.sort(reached), np.sort(furthest), rtol=1e-12)
+    of_each = np.linalg.norm(of_predictors, axis=1)  # the first are those of predictors themselves
+    np.testing.assert_allclose(reached[:k], of_each, rtol=1e-12)

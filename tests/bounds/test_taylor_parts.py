@@ -137,6 +137,14 @@ def test_bound_is_tried_within_and_beyond_limits(built):
     _, w, eta = built.at(geometry.centre)
     _, gap, _ = built.gaps(eta, w[p : p + 2])
     np.testing.assert_allclose(gap, 0.0, atol=1e-6)  # it touches at the anchor
+    for v in (sign * distance * e for e in np.eye(D) for sign in (1, -1) for distance in (10, 30)):
+        _, w, eta = built.at(geometry.unwhiten(v))
+        log_l, gap, remainder = built.gaps(eta, w[p : p + 2])
+        known = np.isfinite(log_l) & np.isfinite(
+            remainder
+        )  # else the point is outside the support, by overflow
+        size = 1.0 + np.abs(log_l) + np.abs(remainder)
+        assert np.all(gap[known] >= -1e-12 * size[known])
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 from numba import types
 
 from pymc_flymc.compat.numba import address_of, native_caller
-from pymc_flymc.kernels.native import LOG_FACTOR, NativeFunction
+from pymc_flymc.kernels.native import LOG_FACTOR, NativeFunction, kernel
 from pymc_flymc.kernels.records import vector
 
 call_log_factor = native_caller(LOG_FACTOR.args, LOG_FACTOR.return_type)
@@ -62,3 +62,16 @@ def test_exceptions_with_arguments_known_when_they_are_raised():
     with pytest.raises(TooLargeError) as raised:
         caller(address, np.array([2.0]), np.array([0.5]))
     assert raised.value.args == ("x is larger by", 1.5)
+
+
+def test_kernels_take_no_other_arguments():
+    """They are compiled for one signature: numbers of another type are an error, not other code."""
+
+    @kernel(types.float64(vector()))
+    def total(x):
+        return x.sum()
+
+    assert total(np.ones(3)) == 3.0
+    for other in (np.ones(3, np.float32), np.ones((3, 1)), np.ones(6)[::2], [1.0, 2.0]):
+        with pytest.raises(TypeError, match="No matching definition"):
+            total(other)

@@ -142,6 +142,12 @@ MUTANTS: Rows = {
             "independent",
         ),
         (
+            "a row drawn twice bright twice",
+            "if i == light or drawn[i] != drawn[count - 1]:",
+            "if True:",
+            "tests/kernels/test_fresh_brightness.py",
+        ),
+        (
             "one bright row lost on acceptance",
             "bright.count[0] = count",
             "bright.count[0] = max(count - 1, 0)",

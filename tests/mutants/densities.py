@@ -23,6 +23,12 @@ MUTANTS: Rows = {
             "hamiltonian",
         ),
         (
+            "the Jacobian's rows one too few",
+            "for j in range(jacobian.start.shape[0] - 1):",
+            "for j in range(jacobian.start.shape[0] - 2):",
+            "tests/kernels/test_hamiltonian.py::test_force_is_the_gradient_of_the_joint_density",
+        ),
+        (
             "one coefficient for all",
             "w_out[j] = w[j]\n    for j in range(out",
             "w_out[j] = w[0]\n    for j in range(out",

@@ -3,6 +3,10 @@
 from tests.mutants.mutant import Rows
 
 PASS = "tests/bounds/test_validity.py::test_bounds_of_the_package_pass"
+SCALED = f"{PASS}[scaled Taylor-gamma-free0]"
+PARTS = (
+    "tests/bounds/test_taylor_parts.py::test_bound_is_below_the_likelihood_and_collapses[poisson]"
+)
 MUTANTS: Rows = {
     "bounds/kept_rows.py": [
         (
@@ -49,6 +53,24 @@ MUTANTS: Rows = {
             "return np.linalg.inv(factor).T * (1.0 + 1e-9), 0.0 * ridge",
             f"{PASS}[Taylor-bernoulli-logit]",
         ),
+        (
+            "differences of neighbouring classes left out",
+            "np.triu_indices(len(blocks), 1)",
+            "np.triu_indices(len(blocks), 2)",
+            "tests/bounds/test_metric.py::test_spans_reach_the_differences_of_all_classes",
+        ),
+        (
+            "sums of classes in place of differences",
+            "(blocks[i] - blocks[j]).T",
+            "(blocks[i] + blocks[j]).T",
+            "tests/bounds/test_metric.py::test_spans_reach_the_differences_of_all_classes",
+        ),
+        (
+            "the prior's ridge for the data's too",
+            "factor = np.linalg.cholesky(information + np.diag(ridge))",
+            "factor = np.linalg.cholesky(2.0 * information + np.diag(ridge))",
+            f"{PASS}[Taylor-bernoulli-logit]",
+        ),
     ],
     "bounds/parts.py": [
         (
@@ -56,6 +78,30 @@ MUTANTS: Rows = {
             "return np.sqrt(np.einsum(",
             "return 0.5 * np.sqrt(np.einsum(",
             "parts",
+        ),
+        (
+            "means within groups added",
+            "x.dense - x.sparse @ self.within",
+            "x.dense + x.sparse @ self.within",
+            "tests/bounds/test_parts.py",
+        ),
+        (
+            "the radius of the transposed matrix",
+            "precision = np.linalg.cholesky(0.5 * (schur + schur.T)).T",
+            "precision = np.linalg.cholesky(0.5 * (schur + schur.T))",
+            "tests/bounds/test_parts.py",
+        ),
+        (
+            "an inverse that is too small",
+            "solve_triangular(precision, np.eye(m)) *",
+            "solve_triangular(precision, np.eye(m)) * 0.3 *",
+            "tests/bounds/test_parts.py",
+        ),
+        (
+            "the transposed inverse",
+            "self.within) @ self.reach",
+            "self.within) @ self.reach.T",
+            "tests/bounds/test_parts.py",
         ),
     ],
     "bounds/radius.py": [
@@ -90,7 +136,151 @@ MUTANTS: Rows = {
             "tests/bounds/test_radius.py::test_as_scipy_s",
         ),
     ],
+    "bounds/remainder.py": [
+        (
+            "a quarter of the remainder",
+            "scale = c**power / factorial(power)",
+            "scale = c**power / factorial(power + 1)",
+            f"{PASS}[Taylor-bernoulli-logit]",
+        ),
+        (
+            "the curvature twice",
+            "difference = difference - derivative / factorial(i)",
+            "difference = difference - derivative",
+            f"{PASS}[Taylor-bernoulli-logit]",
+        ),
+        (
+            "derivatives at the anchor alone",
+            "half_width = limit * c",
+            "half_width = 0.0 * c",
+            f"{PASS}[Taylor-bernoulli-logit]",
+        ),
+        (
+            "growth up to the limit left out",
+            "at_limit = anywhere * np.exp(growth * limit)",
+            "at_limit = anywhere",
+            f"{PASS}[Taylor-poisson-log0]",
+        ),
+        (
+            "the second power left out of rates",
+            "return cast(Graph, near + beyond)",
+            "return cast(Graph, near)",
+            f"{PASS}[Taylor-poisson-log0]",
+        ),
+        (
+            "one derivative fewer",
+            "for i in range(1, order + 1):",
+            "for i in range(1, order):",
+            f"{PASS}[Taylor-bernoulli-logit]",
+        ),
+    ],
+    "bounds/scaled_taylor.py": [
+        (
+            "rows normalised twice",
+            "Before(log_scale, total)",
+            "Before(log_scale, 2.0 * total)",
+            SCALED,
+        ),
+        (
+            "a scale that is not relative to the anchor's",
+            "times: Any = pt.exp(w[p] - statistics[BEFORE.log_scale])",
+            "times: Any = pt.exp(w[p])",
+            SCALED,
+        ),
+        (
+            "rates of the anchor's scale",
+            "return times * expansion + normaliser, times * shared",
+            "return times * expansion + normaliser, shared",
+            "tests/bounds/test_scaled_taylor.py::test_bound_is_below_the_likelihood_and_collapses",
+        ),
+        (
+            "weights of the anchor's scale",
+            "        weights /= np.exp(log_scale)\n",
+            "",
+            SCALED,
+        ),
+        (
+            "the scale left out of the remainder",
+            "return pt.exp(log_scale) * own",
+            "return own",
+            SCALED,
+        ),
+        (
+            "the normaliser left out",
+            "return times * expansion + normaliser, times",
+            "return times * expansion, times",
+            SCALED,
+        ),
+    ],
+    "bounds/taylor.py": [
+        (
+            "half of the rates",
+            "near = square ** (0.5 * (self.order + 1))",
+            "near = 0.5 * square ** (0.5 * (self.order + 1))",
+            f"{PASS}[Taylor-bernoulli-logit]",
+        ),
+        (
+            "a cubic form six times as large",
+            "packed = Packed(ridge, limit, growth, cubic / 6.0)",
+            "packed = Packed(ridge, limit, growth, cubic)",
+            f"{PASS}[third-order Taylor-bernoulli-logit]",
+        ),
+        (
+            "the cubic form of the last block alone",
+            "cubic += part",
+            "cubic = part",
+            f"{PASS}[third-order Taylor-bernoulli-logit]",
+        ),
+        (
+            "pairs of columns once",
+            "np.where(i == j, 1.0, 2.0)",
+            "1.0",
+            f"{PASS}[third-order Taylor-bernoulli-logit]",
+        ),
+        (
+            "growth left out",
+            "beyond = past ** (self.order + 1) * pt.exp(packed.growth * past)",
+            "beyond = past ** (self.order + 1)",
+            f"{PASS}[Taylor-poisson-log0]",
+        ),
+        (
+            "a second power that begins too late",
+            "past = pt.sqrt(pt.maximum(square, packed.limit**2)) - packed.limit",
+            "past = pt.sqrt(pt.maximum(square, 4.0 * packed.limit**2)) - 2.0 * packed.limit",
+            "tests/bounds/test_taylor.py::test_remainder_is_smooth_at_its_limit",
+        ),
+        (
+            "the constant left out",
+            "expansion = statistics[PLACES.constant] + linear - form",
+            "expansion = linear - form",
+            f"{PASS}[Taylor-bernoulli-logit]",
+        ),
+        (
+            "the anchor of another row",
+            "constants[rows] = table_of(near, beyond, eta.T, y)",
+            "constants[rows] = table_of(near, beyond, np.roll(eta.T, 1, axis=0), y)",
+            f"{PASS}[Taylor-bernoulli-logit]",
+        ),
+    ],
     "bounds/taylor_parts.py": [
+        (
+            "half of the rates",
+            "near = steepest * typical**2 / 6.0",
+            "near = steepest * typical**2 / 12.0",
+            "parts",
+        ),
+        (
+            "nothing beyond the limits",
+            "beyond * limit**2 / 6.0",
+            "0.0 * beyond * limit**2",
+            "tests/bounds/test_taylor_parts.py::test_bound_is_tried_within_and_beyond_limits[poisson]",
+        ),
+        (
+            "the dense part's powers left out of rates",
+            "(reach * shared[PARTS_SHARED.near] + near)",
+            "near",
+            PARTS,
+        ),
         (
             "derivatives at the anchor alone",
             "eta - end * span, eta + end * span, y)",

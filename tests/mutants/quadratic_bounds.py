@@ -170,6 +170,12 @@ MUTANTS: Rows = {
             "tests/bounds/test_expected_rows.py::test_as_many_are_bright_as_expected",
         ),
         (
+            "predictors that vary to one side",
+            "pairs = [(eta - half_width, nuisances,",
+            "pairs = [(eta, nuisances,",
+            "tests/bounds/test_expected_rows.py::test_as_many_are_bright_as_expected",
+        ),
+        (
             "nuisance parameters that do not vary",
             "pairs += [",
             "_ = [",

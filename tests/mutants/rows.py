@@ -61,6 +61,12 @@ MUTANTS: Rows = {
             "tests/regression/test_matrices.py",
         ),
         (
+            "the linear part in the place of the anchor",
+            "statistics[1 + n : 1 + 2 * n], 1 + 2 * n",
+            "statistics[1 : 1 + n], 1 + 2 * n",
+            "tests/kernels/test_quadratic.py",
+        ),
+        (
             "a header skipped that is not there",
             "if has_header:",
             "if True:",

@@ -11,6 +11,7 @@ from tests.mutants import (
     parts,
     quadratic_bounds,
     rows,
+    stated,
     trajectories,
 )
 from tests.mutants.mutant import read
@@ -28,6 +29,7 @@ _TABLES = (
     parts,
     quadratic_bounds,
     rows,
+    stated,
     trajectories,
 )
 MUTANTS = {
