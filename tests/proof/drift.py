@@ -11,11 +11,39 @@ import numpy as np
 from pymc_flymc.kernels.fresh_brightness import AliasTables
 from pymc_flymc.kernels.row_terms import row_terms_kernel
 from pymc_flymc.kernels.surrogate import Surrogate
+from tests.sweep.combinations import combinations_of
+from tests.sweep.models import MODELS
 
-__all__ = ["drift_of", "largest_drift"]
+__all__ = ["CHAINS", "DRIFT", "drift_of", "largest_drift", "started_chain"]
 
 #: Transitions between looks at a chain.
 EACH = 100_000
+#: Rounding errors that may add up: of sums of some hundred numbers.
+DRIFT = 1e-10
+#: Chains that are looked at: each kernel, two likelihoods, a scale with its effects.
+CHAINS = (
+    "poisson/plain/Taylor/joint",
+    "poisson/plain/Taylor/surrogate",
+    "poisson/plain/Taylor/metropolis",
+    "poisson/plain/Taylor/hmc",
+    "bernoulli-logit/plain/JaakkolaJordan/slice-random",
+    "bernoulli-logit/plain/JaakkolaJordan/slice-coordinate",
+    "bernoulli-logit/plain/JaakkolaJordan/mala",
+    "bernoulli-logit/groups/JaakkolaJordan/local",
+    "bernoulli-logit/several/JaakkolaJordan/metropolis",
+    "student-t/nuisance/Tangent/hmc",
+)
+
+
+def started_chain(name: str, rng: np.random.Generator) -> Any:
+    """Return a chain of one of the sweep's combinations."""
+    model = MODELS["/".join(name.split("/")[:2])]
+    (combination,) = (one for one in combinations_of(model) if one.name == name)
+    with model.patches():
+        step = combination.step()
+        step.setup_chain(rng, 0, 1)
+        step.step(model.sampled.initial_point())
+    return step.chain
 
 
 def largest_drift(chain: Any, rng: np.random.Generator, transitions: int) -> float:

@@ -1,22 +1,19 @@
 """The proofs, in small, and that they can fail; all of them by ``python -m tests.proof``."""
 
 import numpy as np
+import pymc as pm
 import pytest
 from scipy import stats
 
-from tests.proof import equilibrium
-from tests.proof.drift import drift_of, largest_drift
+from tests.proof import calibrated, combinations, equilibrium
+from tests.proof.calibration import KEPT, Calibration, test_model
+from tests.proof.combinations import chosen, combination_of
+from tests.proof.drift import CHAINS, drift_of, largest_drift, started_chain
 from tests.proof.equilibrium import Exact, begin_exactly, test_combination
 from tests.proof.sequential import STAGES, test_in_stages
-from tests.sweep.combinations import combinations_of
 from tests.sweep.models import MODELS
+from tests.sweep.moves import MOVES, SCHEMES
 from tests.sweep.reference import posterior_of
-
-
-def combination(name):
-    model = MODELS["/".join(name.split("/")[:2])]
-    (found,) = [each for each in combinations_of(model) if each.name == name]
-    return found
 
 
 def test_exact_samplers_hardly_ever_fail():
@@ -48,17 +45,34 @@ def test_exact_draws_are_the_posterior_s():
         assert np.max(np.abs(below - levels)) < 4.0 * 0.5 / np.sqrt(len(x))
 
 
+def test_combinations_are_of_all_kinds(monkeypatch):
+    """Of few models already: what was not among those before comes first; another seed, others."""
+    few = {"poisson", "bernoulli-logit", "student-t", "softmax", "binomial-logit"}
+    monkeypatch.setattr(
+        combinations, "MODELS", {k: m for k, m in MODELS.items() if k.split("/")[0] in few}
+    )
+    found = [[one.name for model in chosen(seed, 8) for one in model] for seed in (1, 2)]
+    assert [len(names) for names in found] == [40, 40] and set(found[0]) != set(found[1])
+    kernels = {
+        one.moves.settings.get("kernel", one.moves.step.__name__)
+        for one in map(combination_of, found[0])
+    }
+    assert len(kernels) >= 5
+    assert set(SCHEMES) < {name.split("/")[-1] for name in found[0]}
+    assert len({name.split("/")[2] for name in found[0]}) >= 7
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        "poisson/plain/Taylor/joint",
-        pytest.param("poisson/plain/Taylor/surrogate", marks=pytest.mark.slow),
+        "poisson/plain/Taylor/joint/own",
+        pytest.param("poisson/plain/Taylor/surrogate/own", marks=pytest.mark.slow),
     ],
 )
 def test_exact_draws_stay_exact(name, monkeypatch):
-    chosen = combination(name)
-    posterior = posterior_of(chosen.model.whole)
-    found = test_combination(chosen, posterior, 1000, 1e-6)
+    one = combination_of(name)
+    posterior = posterior_of(one.model.whole)
+    found = test_combination(one, posterior, 1000, 1e-6, 0)
     assert not found.failed, found
     # A step with the wrong density: chains begin exactly, and are a little off in the end.
     begun = equilibrium.begin_exactly
@@ -68,23 +82,51 @@ def test_exact_draws_stay_exact(name, monkeypatch):
 
     monkeypatch.setattr(equilibrium, "begin_exactly", begin_elsewhere)
     monkeypatch.setattr(equilibrium, "TRANSITIONS", 0)
-    assert test_combination(chosen, posterior, 1000, 1e-6).failed
+    assert test_combination(one, posterior, 1000, 1e-6, 0).failed
+
+
+def test_calibration():
+    assert not test_model("counts", 0, 4, 1e-6).failed
+
+
+@pytest.mark.parametrize("wrong", [None, "width", "place", "data"])
+def test_what_is_not_calibrated(wrong, monkeypatch):
+    """Of draws of a known posterior, that of a normal mean, by themselves."""
+
+    def sample(self, outcomes):
+        y, n = outcomes["y"], len(outcomes["y"])
+        mean, sd = y.sum() / (n + 1), (n + 1) ** -0.5
+        if wrong == "data":
+            mean, sd = 0.0, 1.0  # the prior: right of the parameter, and wrong of the likelihood
+        sd, mean = sd * (1.5 if wrong == "width" else 1.0), mean + 0.7 * sd * (wrong == "place")
+        return [{"m": x} for x in self.rng.normal(mean, sd, KEPT)]
+
+    def write(y=None):
+        pm.Normal("y", pm.Normal("m"), 1.0, shape=8, observed=y)
+
+    monkeypatch.setitem(calibrated.MODELS, "normal", calibrated.Calibrated(write))
+    monkeypatch.setattr(Calibration, "sample", sample)
+    assert test_model("normal", 0, 200, 1e-3).failed == (wrong is not None)
+
+
+def test_all_kernels_are_looked_at():
+    """Each core kind of moves, and what is for groups, among the chains that may drift."""
+    of_chains = {name.split("/")[-1] for name in CHAINS}
+    assert of_chains >= {name for name, moves in MOVES.items() if moves.core} | {"local"}
 
 
 @pytest.mark.parametrize(
     "name",
     [
         "poisson/plain/Taylor/joint",
-        pytest.param("bernoulli-logit/plain/JaakkolaJordan/slice-random", marks=pytest.mark.slow),
+        *(pytest.param(each, marks=pytest.mark.slow) for each in CHAINS[4:]),
     ],
 )
 def test_nothing_drifts(name):
-    chosen, rng = combination(name), np.random.default_rng(0)
-    step = chosen.step()
-    step.setup_chain(rng, 0, 1)
-    step.step(chosen.model.sampled.initial_point())
-    begin_exactly(step.chain, rng, step.chain.state.theta.copy())
-    assert largest_drift(step.chain, rng, 200_000) < 1e-12
-    step.chain.bright.log_factor[:] += 1e-9  # what is kept is looked at
-    step.chain.state.log_density[0] += 1e-9
-    assert drift_of(step.chain) > 1e-10
+    rng = np.random.default_rng(0)
+    chain = started_chain(name, rng)
+    begin_exactly(chain, rng, chain.state.theta.copy())
+    assert largest_drift(chain, rng, 200_000) < 1e-12
+    chain.bright.log_factor[:] += 1e-9  # what is kept is looked at
+    chain.state.log_density[0] += 1e-9
+    assert drift_of(chain) > 1e-10

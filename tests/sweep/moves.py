@@ -16,7 +16,7 @@ from pymc_flymc.sampling.choice import KERNELS
 from pymc_flymc.steps.hamiltonian import METRICS
 from pymc_flymc.steps.slice import DIRECTIONS
 
-__all__ = ["MOVES", "Moves"]
+__all__ = ["MOVES", "SCHEMES", "Moves"]
 
 #: Kernels of `FireflyMH` that draw brightness afresh, for bounds that say so.
 FRESH = ("joint", "surrogate")
@@ -83,20 +83,22 @@ def _moves() -> dict[str, Moves]:
     for direction in DIRECTIONS:
         settings = {"direction": direction}
         found[f"slice-{direction}"] = Moves(FireflySlice, settings, core=direction != "isotropic")
-    implicit = {
-        "single-q": ImplicitResampling(q=0.1),
-        "three-sweeps": ImplicitResampling(ratio=1.0, sweeps=3),
-    }
     found[OF_GROUPS] = Moves(FireflyMH, {"kernel": OF_GROUPS}, of_groups=True)
-    for name, brightness in implicit.items():
-        settings = {"kernel": OF_GROUPS, "brightness": brightness}
-        found[f"{OF_GROUPS}-{name}"] = Moves(FireflyMH, settings, of_groups=True)
-    schemes: dict[str, Any] = dict(implicit)
-    for scheme in get_args(get_type_hints(ExplicitResampling)["scheme"]):
-        schemes[scheme] = ExplicitResampling(fraction=0.2, scheme=scheme)
-    for name, brightness in schemes.items():
+    for name, brightness in SCHEMES.items():
         found[f"mala-{name}"] = Moves(FireflyMALA, {"brightness": brightness})
+        if isinstance(brightness, ImplicitResampling):
+            settings = {"kernel": OF_GROUPS, "brightness": brightness}
+            found[f"{OF_GROUPS}-{name}"] = Moves(FireflyMH, settings, of_groups=True)
     return found
 
 
+#: Ways to resample brightness given the parameters, but for the default.
+SCHEMES: dict[str, Any] = {
+    "single-q": ImplicitResampling(q=0.1),
+    "three-sweeps": ImplicitResampling(ratio=1.0, sweeps=3),
+    **{
+        scheme: ExplicitResampling(fraction=0.2, scheme=scheme)
+        for scheme in get_args(get_type_hints(ExplicitResampling)["scheme"])
+    },
+}
 MOVES = _moves()
