@@ -178,7 +178,9 @@ def test_beside_another_step(tmp_path):
 
 
 def kinds_for_kills(model, kind):
-    cls, settings = STEPS[kind]
+    if kind == "local":
+        model = intercepts_model()
+    cls, settings = STEPS.get(kind, (FireflyMH, {"kernel": kind}))
     return lambda folder: (model, step_of(model, cls, checkpoint=folder, **settings))
 
 
@@ -217,15 +219,15 @@ def test_killed_with_rows_out_of_core(cores, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.parametrize("cores", [1, 2])
-@pytest.mark.parametrize("kind", STEPS)
-def test_killed_at_twenty_random_moments(kind, cores, model, tmp_path):
+@pytest.mark.parametrize("kind", [*STEPS, "local"])
+def test_killed_at_twenty_random_moments(kind, cores, model, tmp_path, any_size):
     build = kinds_for_kills(model, kind)
     settings = dict(cores=cores, tune=500, draws=4000)
     expected = values(whole(*build(None), **settings))
     rng = np.random.default_rng()
     moments = [*rng.uniform(0.0, 1.0, 8).tolist(), *np.sort(rng.integers(1, 4400, 12)).tolist()]
     found, on_disk = run_killed(tmp_path, build, settings, moments)
-    print(on_disk)
+    print(kind, cores, on_disk)
     same(expected, found)
 
 

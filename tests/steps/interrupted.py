@@ -4,6 +4,7 @@ Prints a line for each interrupt: seconds after which it was sent, and what came
 """
 
 import logging
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -24,9 +25,13 @@ from tests.support.models import logistic_model
 PATIENCE = 10.0
 
 
-def interrupted(model, build, delay):
-    """Sample until an interrupt comes after `delay` seconds; return what came of it."""
-    sender = subprocess.Popen(["sh", "-c", f"sleep {delay}; kill -INT {os.getpid()}"])
+def interrupted(model, build, delay, cores):
+    """Sample until an interrupt comes after `delay` seconds; return what came of it.
+
+    Where chains have processes of their own all of them get it, as by Ctrl-C in a terminal.
+    """
+    target = os.getpid() if cores == 1 else -os.getpgrp()
+    sender = subprocess.Popen(["sh", "-c", f"trap '' INT; sleep {delay}; kill -INT {target}"])
     began = time.monotonic()
 
     def late(trace, draw):
@@ -39,8 +44,8 @@ def interrupted(model, build, delay):
                 step=build(),
                 draws=10**6,
                 tune=200,
-                chains=1,
-                cores=1,
+                chains=cores,
+                cores=cores,
                 progressbar=False,
                 compute_convergence_checks=False,
                 callback=late,
@@ -54,9 +59,12 @@ def interrupted(model, build, delay):
         return "tuning" if "Not enough samples" in str(error) else repr(error)
     finally:
         sender.wait()
+        for process in multiprocessing.active_children():
+            process.join(PATIENCE)
+            assert not process.is_alive(), "a chain goes on alone"
 
 
-def main(name, settings, times, longest, seed):
+def main(name, settings, times, longest, seed, cores):
     """Interrupt a step `times` times."""
     # The shell that starts tests in the background ignores interrupts, and so would this process.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -68,9 +76,10 @@ def main(name, settings, times, longest, seed):
         cls(**settings)  # compiles, or loads
     for _ in range(times):
         delay = longest * rng.random() ** 2
-        print(f"{delay:.3f}", interrupted(model, lambda: cls(**settings), delay), flush=True)
+        print(f"{delay:.3f}", interrupted(model, lambda: cls(**settings), delay, cores), flush=True)
 
 
 if __name__ == "__main__":
-    _, name, settings, times, longest, seed = sys.argv
-    main(name, eval(settings, vars(pymc_flymc)), int(times), float(longest), int(seed))
+    _, name, settings, times, longest, seed, cores = sys.argv
+    settings = eval(settings, {each: getattr(pymc_flymc, each) for each in pymc_flymc.__all__})
+    main(name, settings, int(times), float(longest), int(seed), int(cores))

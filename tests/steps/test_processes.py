@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import cloudpickle
 import numpy as np
 import pytest
 
+from pymc_flymc import threads
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import SCHEMES, STATS, drive, identical, sample, step_of
@@ -38,6 +40,25 @@ def test_workers_that_share_nothing_make_the_same_draws(shared, method, caplog):
         several = sample(model, step, cores=2, mp_ctx=method)
     assert "Multiprocess sampling" in caplog.text, "PyMC fell back to one process"
     identical(sample(model, step, cores=1), several)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_forks_after_threads(shared, monkeypatch):
+    """Those of set-up, of BLAS, and one that goes on: chains neither hang nor change."""
+    model, step = shared()
+    expected = sample(model, step, cores=1)
+    monkeypatch.setattr(threads, "NUMBA_NUM_THREADS", 5)
+    x = np.random.default_rng(0).normal(size=(600, 600))
+    assert len(list(threads.in_order(lambda i: x @ x, range(12), 12))) == 12
+    end = threading.Event()
+    busy = threading.Thread(target=lambda: [x @ x for _ in iter(end.is_set, True)])
+    busy.start()
+    try:
+        identical(expected, sample(model, step, cores=2, mp_ctx="fork"))
+    finally:
+        end.set()
+        busy.join()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
