@@ -76,7 +76,8 @@ def check_settings(
             )
     if spec is not None and spec.local:
         check_local(bound, resampling)
-    _check_resampling(bound, resampling)
+    if spec is None:
+        _check_resampling(bound, resampling)
 
 
 def _check_resampling(bound: object, resampling: Resampling | None) -> None:

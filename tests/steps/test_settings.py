@@ -17,6 +17,7 @@ N = 40
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(N, 2))
 Y = (RNG.random(N) < 0.5).astype(int)
+SWEEPS = ImplicitResampling(sweeps=3)
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +122,8 @@ def test_settings_and_data():
         logistic_step(X, y, bound="auto", proposal="nuts")
     with pytest.raises(ValueError, match="brightness= is for conditional moves"):
         logistic_step(X, y, bound=Taylor(), brightness=ImplicitResampling())
+    step = logistic_step(X, y, bound=Taylor(), kernel="metropolis", brightness=SWEEPS)[1]
+    assert step.sampler.new_chain().plan.sweeps == SWEEPS.sweeps
     with pytest.raises(ValueError, match="transitions must be a positive integer"):
         logistic_step(X, y, bound="auto", transitions=0)
     with pytest.raises(ValueError, match="needs joint moves"):
