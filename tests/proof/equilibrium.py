@@ -13,14 +13,11 @@ from scipy import stats
 from scipy.ndimage import maximum_filter
 
 from pymc_flymc import UnsupportedModelError
-from pymc_flymc.kernels.fresh_brightness import AliasTables
-from pymc_flymc.kernels.row_terms import row_terms_kernel
-from pymc_flymc.kernels.surrogate import Surrogate
 from tests.proof.sequential import Verdict, test_in_stages
 from tests.sweep.combinations import Combination
 from tests.sweep.reference import Posterior, density_of
 
-__all__ = ["Exact", "begin_exactly", "test_combination"]
+__all__ = ["Exact", "test_combination"]
 
 #: Draws of tuning before settings are frozen, and transitions of each chain.
 TUNE, TRANSITIONS = 200, 10
@@ -64,36 +61,6 @@ class Exact:
         return np.concatenate(found)[:n]
 
 
-def begin_exactly(chain: Any, rng: np.random.Generator, theta: np.ndarray) -> None:
-    """Start a chain at theta, with all of z drawn from its conditional distribution.
-
-    Kernels that draw z afresh begin with any that is possible: here it is another one.
-    """
-    chain.start_at(rng, theta)
-    if not chain.target.is_joint:
-        return
-    posterior, *settings = chain._arguments()
-    rows, state, bright = posterior.rows, chain.state, chain.bright
-    surrogate = next((each for each in settings if isinstance(each, Surrogate)), None)
-    tables = next((each for each in settings if isinstance(each, AliasTables)), surrogate)
-    assert tables is not None
-    index = np.arange(len(rows.X), dtype=np.int32)
-    factors, rates = np.empty((2, len(index)))
-    terms = row_terms_kernel(rows.X.dtype)
-    terms(posterior, state.w, index, factors, rates, np.zeros(0), chain.scratch)
-    own = np.isin(index, [] if surrogate is None else np.flatnonzero(rates == 0.0), invert=True)
-    # P(z_n = 1) = odds / (1 + odds), the log odds being the factor and the rate together.
-    with np.errstate(over="ignore"):
-        is_bright = own & (rng.random(len(index)) < 1.0 / (1.0 + np.exp(-(factors + rates))))
-    numbers = index[is_bright]
-    k = bright.count[0] = len(numbers)
-    bright.index[:k], bright.log_factor[:k] = numbers, factors[is_bright]
-    weight = np.sum(factors[is_bright] - np.log(-np.expm1(-rates[is_bright])))
-    if surrogate is None:
-        weight += state.log_density[0] + 0.5 * np.sum(state.v**2)
-    state.log_weight[0] = weight
-
-
 def test_combination(
     combination: Combination, posterior: Posterior, n: int, alarm: float, seed: int
 ) -> Verdict | str:
@@ -117,7 +84,7 @@ def test_combination(
         def p_values(n: int) -> np.ndarray:
             begun, ended = exact.draw(rng, n), np.empty((n, len(chain.state.theta)))
             for i, theta in enumerate(begun):
-                begin_exactly(chain, rng, theta)
+                chain.start_at(rng, theta)
                 chain.advance(rng, TRANSITIONS, 0.0)
                 ended[i] = chain.state.theta
             assert np.mean(np.any(ended != begun, axis=1)) > MOVED, "chains hardly move"

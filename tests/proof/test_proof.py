@@ -9,7 +9,7 @@ from tests.proof import calibrated, combinations, equilibrium
 from tests.proof.calibration import KEPT, Calibration, test_model
 from tests.proof.combinations import chosen, combination_of
 from tests.proof.drift import CHAINS, drift_of, largest_drift, started_chain
-from tests.proof.equilibrium import Exact, begin_exactly, test_combination
+from tests.proof.equilibrium import Exact, test_combination
 from tests.proof.sequential import STAGES, test_in_stages
 from tests.sweep.models import MODELS
 from tests.sweep.moves import MOVES, SCHEMES
@@ -47,19 +47,19 @@ def test_exact_draws_are_the_posterior_s():
 
 def test_combinations_are_of_all_kinds(monkeypatch):
     """Of few models already: what was not among those before comes first; another seed, others."""
-    few = {"poisson", "bernoulli-logit", "student-t", "softmax", "binomial-logit"}
+    few = {"poisson", "bernoulli-logit", "student-t"}
     monkeypatch.setattr(
         combinations, "MODELS", {k: m for k, m in MODELS.items() if k.split("/")[0] in few}
     )
     found = [[one.name for model in chosen(seed, 8) for one in model] for seed in (1, 2)]
-    assert [len(names) for names in found] == [40, 40] and set(found[0]) != set(found[1])
+    assert [len(names) for names in found] == [24, 24] and set(found[0]) != set(found[1])
     kernels = {
         one.moves.settings.get("kernel", one.moves.step.__name__)
         for one in map(combination_of, found[0])
     }
     assert len(kernels) >= 5
     assert set(SCHEMES) < {name.split("/")[-1] for name in found[0]}
-    assert len({name.split("/")[2] for name in found[0]}) >= 7
+    assert len({name.split("/")[2] for name in found[0]}) >= 5
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,16 @@ def test_exact_draws_stay_exact(name, monkeypatch):
     found = test_combination(one, posterior, 1000, 1e-6, 0)
     assert not found.failed, found
     # A step with the wrong density: chains begin exactly, and are a little off in the end.
-    begun = equilibrium.begin_exactly
+    drawn = Exact.draw
 
-    def begin_elsewhere(chain, rng, theta):
-        begun(chain, rng, theta + 0.3 * np.sqrt(posterior.variance))
+    def draw_elsewhere(self, rng, n):
+        elsewhere.append(not elsewhere or not elsewhere[-1])
+        return drawn(self, rng, n) + 0.3 * np.sqrt(posterior.variance) * elsewhere[-1]
 
-    monkeypatch.setattr(equilibrium, "begin_exactly", begin_elsewhere)
+    elsewhere: list[bool] = []
+    monkeypatch.setattr(Exact, "draw", draw_elsewhere)
     monkeypatch.setattr(equilibrium, "TRANSITIONS", 0)
+    monkeypatch.setattr(equilibrium, "MOVED", -1.0)
     assert test_combination(one, posterior, 1000, 1e-6, 0).failed
 
 
@@ -125,7 +128,7 @@ def test_all_kernels_are_looked_at():
 def test_nothing_drifts(name):
     rng = np.random.default_rng(0)
     chain = started_chain(name, rng)
-    begin_exactly(chain, rng, chain.state.theta.copy())
+    chain.start_at(rng, chain.state.theta.copy())
     assert largest_drift(chain, rng, 200_000) < 1e-12
     chain.bright.log_factor[:] += 1e-9  # what is kept is looked at
     chain.state.log_density[0] += 1e-9

@@ -1,5 +1,6 @@
 """Runs in processes of their own that are killed, and begun again."""
 
+import fcntl
 import multiprocessing
 import signal
 import time
@@ -11,6 +12,8 @@ from pymc_flymc.checkpoint.files import read_object
 from tests.support.steps import sample
 
 _FORK = multiprocessing.get_context("fork")
+#: Seconds in which chains must have ended.
+PATIENCE = 60.0
 
 
 def values(idata):
@@ -71,7 +74,7 @@ def run_killed(folder, build, settings, moments):
                 process.kill()
                 process.join()
                 on_disk.append(_n_draws(folder / "run"))
-                time.sleep(0.6)  # its chains' processes end soon after it
+                _wait_for_chains(folder / "run")
         if process.exitcode == 0:
             break
         assert process.exitcode == -signal.SIGKILL
@@ -82,3 +85,18 @@ def run_killed(folder, build, settings, moments):
 def _n_draws(folder):
     saved = read_object(folder / "chain-0.state")
     return 0 if saved is None else saved.n_draws
+
+
+def _wait_for_chains(folder):
+    """Wait until nobody holds a folder: chains' own processes end soon after the one killed."""
+    if not (folder / "lock").exists():
+        return
+    with (folder / "lock").open() as lock:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                time.sleep(0.01)
+    raise TimeoutError("a chain outlives the process that began it")
