@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pymc as pm
@@ -31,6 +32,7 @@ from examples.benchmarks.measurement import draws_of, smallest_ess
 from examples.benchmarks.subprocesses import run
 from examples.benchmarks.superbatches import sent
 from pymc_flymc import FireflyMH
+from pymc_flymc.out_of_core.columns import as_column
 
 COLUMNS, N_GROUPS = ["age", "income", "visits", "price"], 50
 WHERE = "Parquet", "map", "Zarr", "array"
@@ -175,6 +177,10 @@ def main() -> None:
         lengths = make(folder, options.files, options.rows)
         if set(options.where) - {"Parquet"}:
             write_arrays(folder, lengths)
+        # Dask reads several small files as one partition.
+        table = dd.read_parquet(folder)[COLUMNS]
+        lengths = list(as_column("X", table).array.chunks[0])
+        print(f"{options.files} files, {len(lengths)} partitions")
         print(TITLE)
         for outcome in options.outcomes:
             for where in options.where:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -25,6 +26,8 @@ from tests.out_of_core.test_cluster import (  # noqa: F401
     sampled,
     waited_for,
 )
+from tests.support.data import logistic_rows
+from tests.support.killing import run_killed, same
 from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
 from tests.support.steps import identical, sample
 
@@ -108,19 +111,30 @@ def test_workers_without_enough_memory(expected):  # noqa: F811
         assert time.monotonic() < began + 120.0
 
 
+@contextmanager
+def served():
+    """Address of a scheduler with a worker, and both processes."""
+    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    port = str(8000 + os.getpid() % 1000)
+    address = f"tcp://127.0.0.1:{port}"
+    start = [sys.executable, "-m"]
+    options = ["--host", "127.0.0.1", "--port", port, "--no-dashboard"]
+    scheduler = subprocess.Popen([*start, "distributed.cli.dask_scheduler", *options], **quiet)
+    options = [address, "--no-nanny", "--nthreads", "1", "--no-dashboard"]
+    worker = subprocess.Popen([*start, "distributed.cli.dask_worker", *options], **quiet)
+    try:
+        yield address, scheduler, worker
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("nothing_left")
 def test_a_scheduler_that_is_killed(expected):  # noqa: F811
     data, *_ = expected
-    quiet = dict(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    dask_of = [sys.executable, "-m", "distributed.cli.dask_"]
-    port = 8000 + os.getpid() % 1000
-    address = f"tcp://127.0.0.1:{port}"
-    command = ["--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]
-    scheduler = subprocess.Popen([*dask_of[:-1], dask_of[-1] + "scheduler", *command], **quiet)
-    command = [address, "--no-nanny", "--nthreads", "1", "--no-dashboard"]
-    worker = subprocess.Popen([*dask_of[:-1], dask_of[-1] + "worker", *command], **quiet)
-    try:
+    with served() as (address, scheduler, worker):
         with distributed.Client(address, timeout=30) as client:
             client.wait_for_workers(1, timeout=60)
             _, step = sampled(client, data)
@@ -131,10 +145,32 @@ def test_a_scheduler_that_is_killed(expected):  # noqa: F811
                     step.target.begin((1, 2), range(batch, batch + 2))()
             assert time.monotonic() < began + 60.0
         worker.wait(90)  # it ends by itself
-    finally:
-        for process in (scheduler, worker):
-            process.kill()
-            process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_client_that_is_killed(tmp_path):
+    """With a checkpoint the next one goes on, to the last bit."""
+    for name, values in zip("Xy", logistic_rows(20_000), strict=True):
+        np.save(tmp_path / f"{name}.npy", values)
+
+    with served() as (address, *_):
+
+        def build(folder):
+            data = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "Xy"}
+            settings = dict(client=address, checkpoint=folder)
+            model = written_on_head(data, logistic)
+            return model, step_elsewhere(model, data, **settings)
+
+        settings = dict(cores=1, tune=100, draws=20_000)
+        folders = tmp_path / "whole", tmp_path / "killed"
+        for folder in folders:
+            folder.mkdir()
+        expected, on_disk = run_killed(folders[0], build, settings, [])
+        assert not on_disk
+        found, on_disk = run_killed(folders[1], build, settings, [2.0, 100, 1500, 15_000])
+    assert 100 <= on_disk[1] < on_disk[2] < on_disk[3]
+    same(found, expected)
 
 
 def failing(values, path):
