@@ -25,16 +25,16 @@ N_COLUMNS = 11
 BLOCK = 1_000_000
 
 
-def make(folder: Path, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+def make(folder: Path, n_rows: int, n_columns: int = N_COLUMNS) -> tuple[np.ndarray, np.ndarray]:
     """Write predictors and outcomes to files, and return maps of them."""
     X: Any = np.lib.format.open_memmap(
-        folder / "X.npy", mode="w+", dtype=np.float32, shape=(n_rows, N_COLUMNS)
+        folder / "X.npy", mode="w+", dtype=np.float32, shape=(n_rows, n_columns)
     )
     y: Any = np.lib.format.open_memmap(folder / "y.npy", mode="w+", dtype=np.int8, shape=(n_rows,))
     rng = np.random.default_rng(1)
-    effects = rng.normal(size=N_COLUMNS) / np.sqrt(N_COLUMNS)
+    effects = rng.normal(size=n_columns) / np.sqrt(n_columns)
     for start in range(0, n_rows, BLOCK):
-        block = rng.standard_normal((min(BLOCK, n_rows - start), N_COLUMNS), dtype=np.float32)
+        block = rng.standard_normal((min(BLOCK, n_rows - start), n_columns), dtype=np.float32)
         block[:, 0] = 1.0
         rows = slice(start, start + len(block))
         X[rows] = block

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import resource
+import re
 import sys
 import tempfile
 import time
@@ -34,7 +34,7 @@ from examples.benchmarks.superbatches import sent
 from pymc_flymc import FireflyMH
 from pymc_flymc.out_of_core.columns import as_column
 
-COLUMNS, N_GROUPS = ["age", "income", "visits", "price"], 50
+COLUMNS, N_GROUPS = ["age", "income", "visits", "price"], 10
 WHERE = "Parquet", "map", "Zarr", "array"
 OUTCOMES = "bought", "calls"
 TITLE = (
@@ -134,8 +134,12 @@ def load(path: str, start: int, stop: int) -> np.ndarray:
 
 
 def peak() -> float:
-    """Return the most memory that this process has had, in GB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    """Return the most memory that this process has had, in GB (Linux only).
+
+    `resource.getrusage` would say that of the process that started it, if that is more.
+    """
+    status = Path("/proc/self/status").read_text()
+    return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 1e6
 
 
 def measure(where: str, outcome: str, folder: Path, lengths: list[int]) -> str:
@@ -182,8 +186,8 @@ def main() -> None:
         lengths = list(as_column("X", table).array.chunks[0])
         print(f"{options.files} files, {len(lengths)} partitions")
         print(TITLE)
-        for outcome in options.outcomes:
-            for where in options.where:
+        for where in options.where:
+            for outcome in options.outcomes:
                 asked = json.dumps([where, outcome, str(folder), lengths])
                 run("examples.benchmarks.parquet", "measure", asked, str(out))
                 print(out.read_text(), flush=True)

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 
 from pymc_flymc.compat.numpy import drop_pages
 from pymc_flymc.graphs.content_hash import content_hash
-from pymc_flymc.out_of_core.dask_arrays import is_dask, with_checked_blocks
+from pymc_flymc.out_of_core.dask_arrays import is_dask, leaves, with_checked_blocks
 from pymc_flymc.out_of_core.frames import Labels, array_of_frame, is_frame
 from pymc_flymc.out_of_core.identity import (
     check_chunks,
@@ -20,6 +20,7 @@ from pymc_flymc.out_of_core.identity import (
     identity_of,
     paths_of,
     state_of_file,
+    store_of,
 )
 from pymc_flymc.out_of_core.row_checks import check_rows
 
@@ -49,6 +50,11 @@ class Column(ABC):
     @abstractmethod
     def identity(self) -> bytes:
         """Return what changes with the rows; see `identity_of`."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where the rows are: a file, a store, memory."""
 
     def check_unchanged(self) -> None:
         """Refuse rows that have changed since `identity` was asked for, if that costs nothing."""
@@ -88,6 +94,14 @@ class ArrayColumn(Column):
     def identity(self) -> bytes:
         self._files = {path: state_of_file(path) for path in paths_of(self.array)}
         return identity_of(self.array)
+
+    @property
+    @override
+    def place(self) -> str:
+        found = {store_of(leaf) for leaf in leaves(self.array)}
+        stores = sorted(found - {"memory"} or found)  # Dask holds lengths and such in memory
+        more = f" and {len(stores) - 1:,} more" if len(stores) > 1 else ""
+        return f"{stores[0]}{more}" if stores else "computed"
 
     @override
     def check_unchanged(self) -> None:
@@ -153,6 +167,11 @@ class FileColumn(Column):
         if self._state[0] < self._offset + self._array.nbytes:
             raise ValueError(f"{self._path} is shorter than the map of it")
         return content_hash(self._array) + repr(self._state).encode()
+
+    @property
+    @override
+    def place(self) -> str:
+        return os.path.abspath(self._path)
 
     @override
     def check_unchanged(self) -> None:

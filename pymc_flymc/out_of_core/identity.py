@@ -17,7 +17,7 @@ from pymc_flymc.graphs.content_hash import content_hash, owner_of
 from pymc_flymc.out_of_core.dask_arrays import leaves
 from pymc_flymc.out_of_core.zarr_arrays import check_shape, files_of, is_zarr, n_missing_chunks
 
-__all__ = ["check_chunks", "check_file", "identity_of", "paths_of", "state_of_file"]
+__all__ = ["check_chunks", "check_file", "identity_of", "paths_of", "state_of_file", "store_of"]
 
 #: Rows of an array of another kind that are read.
 LOOKED_AT = 16
@@ -53,6 +53,16 @@ def paths_of(array: Any) -> Iterator[str]:
             yield from [] if path is None else [str(path)]
         else:
             yield from (path for _, path in (files_of(leaf) if is_zarr(leaf) else ()))
+
+
+def store_of(leaf: Any) -> str:
+    """Return where one of the `leaves` of an array is."""
+    if isinstance(leaf, str):
+        return leaf
+    if isinstance(leaf, np.ndarray):
+        path = getattr(owner_of(leaf), "filename", None)
+        return "memory" if path is None else os.path.abspath(path)
+    return str(leaf.store_path) if is_zarr(leaf) else type(leaf).__name__
 
 
 def identity_of(array: Any) -> bytes:

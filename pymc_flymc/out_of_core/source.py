@@ -103,6 +103,7 @@ class RowSource(ABC):
     """
 
     in_flight: int
+    _columns: Mapping[str, Column]
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
         self.names = tuple(arrays)
@@ -111,6 +112,11 @@ class RowSource(ABC):
         self.row_bytes = sum(
             array.dtype.itemsize * math.prod(array.shape[1:]) for array in arrays.values()
         )
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Where the rows of each container are."""
+        return {name: column.place for name, column in self._columns.items()}
 
     @abstractmethod
     def map(self, work: Callable[..., Any], by_chunk: bool = False) -> Iterator[Any]:

@@ -37,6 +37,10 @@ class SourceRows:
     builder: DesignBuilder
     _samples: dict[int, Sample] = field(default_factory=dict, compare=False, repr=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave out samples, which are not for other processes."""
+        return SourceRows, (self.source, self.builder)
+
     @property
     def n_rows(self) -> int:
         """Number of rows, N."""

@@ -180,6 +180,15 @@ class FireflyMH(FireflyStep):
         common = vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint
         self._build(*common, source)
 
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """How many rows the draws are conditioned on, and where those of `data` are.
+
+        PyMC lets no step write attributes of a result: ``idata.attrs.update(step.provenance)``.
+        """
+        places = {} if self._source is None else self._source.places
+        return {"n_rows": self._n_rows} | {f"data {name}": at for name, at in places.items()}
+
     def _choose(self, task: SamplingTask) -> Sampler:
         if self._source is not None:
             from pymc_flymc.out_of_core.feasibility import choose_batches

@@ -191,3 +191,14 @@ def test_chunks_that_are_deleted_are_no_zeros(tmp_path):
     next(path for path in (tmp_path / "values.zarr" / "c").rglob("*") if path.is_file()).unlink()
     with pytest.raises(ValueError, match=r"chunks of the Zarr array at .* have been deleted"):
         column.identity()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_rows_are(kind, tmp_path):
+    place = as_column("a", stored(kind, VALUES, tmp_path)).place
+    expected = {
+        "memmap": str(tmp_path / "values.npy"),
+        "zarr": f"file://{tmp_path / 'values.zarr'}",
+        "parquet": f"{tmp_path / '0.parquet'} and 2 more",
+    }
+    assert place == expected.get(kind, "memory")

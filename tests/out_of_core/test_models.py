@@ -1,5 +1,6 @@
 """Models whose rows are out of core, by what is read of them and by their draws."""
 
+import cloudpickle
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -21,7 +22,7 @@ from pymc_flymc.out_of_core.proposals import log_proposal_density
 from pymc_flymc.out_of_core.reading import read_stored
 from pymc_flymc.reading.model import read_model
 from tests.out_of_core.test_posteriors import assert_as_in_memory
-from tests.support.out_of_core import step_elsewhere, written_on_head
+from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
 from tests.support.readings import compare
 
 N = 3000
@@ -154,6 +155,15 @@ def test_bounds_that_are_for_rows_in_memory():
     data, bound = data_of(logistic_with_weights), {"o": JaakkolaJordan()}
     with pytest.raises(UnsupportedModelError, match=r"bound of 'o' is 'auto' or Taylor\(\), not"):
         step_elsewhere(written_on_head(data, logistic_with_weights), data, bound=bound)
+
+
+def test_samples_do_not_travel_with_the_work():
+    data = {"X": X, "y": RNG.integers(0, 2, N)}
+    reading = read_stored(written_on_head(data, logistic), None, source_of(data))
+    stored = reading.regressions[0].design.stored
+    before = len(cloudpickle.dumps(stored))
+    assert len(stored.sample(2).y) > 1000
+    assert len(cloudpickle.dumps(stored)) == before
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from tests.out_of_core.test_source import KINDS, stored
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.models import logistic_posterior
 from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
-from tests.support.steps import drive, step_of
+from tests.support.steps import drive, sample, step_of
 
 
 def rows(n, d=2, seed=3, dtype=np.float64):
@@ -56,6 +56,17 @@ def test_another_step_on_the_same_variables_is_refused():
     point, _ = step.step(model.initial_point())
     with pytest.raises(RuntimeError, match="another step method moves variables"):
         step.step({name: value + 0.1 for name, value in point.items()})
+
+
+def test_what_a_result_says_of_its_rows():
+    data = rows(300)
+    model = written_on_head(data, logistic, 10)
+    step = step_elsewhere(model, data)
+    idata = sample(model, step, draws=20)
+    assert np.all(idata["sample_stats"]["n_rows"] == 300)
+    assert "log_likelihood" not in idata.children
+    idata.attrs.update(step.provenance)
+    assert idata.attrs["n_rows"] == 300 and idata.attrs["data X"] == "memory"
 
 
 @pytest.fixture(scope="module")
