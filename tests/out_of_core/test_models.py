@@ -157,6 +157,26 @@ def test_bounds_that_are_for_rows_in_memory():
         step_elsewhere(written_on_head(data, logistic_with_weights), data, bound=bound)
 
 
+@pytest.mark.parametrize("agree", [True, False])
+def test_effects_whose_groups_agree_on_the_head(agree):
+    """What is read depends on no values: later rows have other groups."""
+    data = {"g": RNG.integers(0, 4, N), "h": RNG.integers(0, 4, N), "y": RNG.integers(0, 2, N)}
+    if agree:
+        data["h"][:40] = data["g"][:40]
+
+    def build(data):
+        a, b = pm.Normal("a", shape=4), pm.Normal("b", shape=4)
+        pm.Bernoulli("o", logit_p=a[data["g"]] + b[data["h"]], observed=data["y"])
+
+    head = written_on_head(data, build)
+    reading = read_stored(head, None, source_of(data))
+    a, b = RNG.normal(size=(2, 4))
+    w = plain_function(head.value_vars, reading.coefficients[0])(a, b)
+    design, y = reading.regressions[0].design.stored.builder(data)
+    np.testing.assert_allclose(design.predictor(w)[:, 0], a[data["g"]] + b[data["h"]])
+    np.testing.assert_array_equal(y, data["y"])
+
+
 def test_samples_do_not_travel_with_the_work():
     data = {"X": X, "y": RNG.integers(0, 2, N)}
     reading = read_stored(written_on_head(data, logistic), None, source_of(data))
