@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from numba import types
+from numba.core import codegen
 
 from pymc_flymc.kernels import native
 from pymc_flymc.kernels.caching import version_of
@@ -82,6 +83,16 @@ def test_another_version(compiled, tmp_path):
         rest = file.read()
     path.write_bytes(pickle.dumps("0.1", protocol=-1) + rest)
     assert compiled() == (0, 1)
+
+
+def test_another_processor(compiled, monkeypatch):
+    """As in a home that machines share: each has its own code, beside the others'."""
+    compiled()
+    with monkeypatch.context() as patch:
+        patch.setattr(codegen.CPUCodegen, "magic_tuple", lambda self: ("other", "older", "-avx2"))
+        assert compiled() == (0, 1)
+        assert compiled() == (1, 0)
+    assert compiled() == (1, 0)
 
 
 def test_a_full_disk(compiled, tmp_path, monkeypatch):
