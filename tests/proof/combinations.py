@@ -31,7 +31,9 @@ def chosen(seed: int, each: int) -> Iterator[list[Combination]]:
         waiting = _of_one_form(seed, written)
         taken: list[Combination] = []
         while waiting and len(taken) < each:
-            best = max(waiting, key=lambda one: len(_pairs(one) - known))
+            # Kernels that draw brightness afresh have no schemes of resampling, and fewer pairs.
+            fresh = [] if taken else [one for one in waiting if one.moves.fresh]
+            best = max(fresh or waiting, key=lambda one: len(_pairs(one) - known))
             known |= _pairs(best)
             waiting.remove(best)
             taken.append(best)
