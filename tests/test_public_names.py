@@ -41,3 +41,12 @@ def test_nothing_is_imported_with_the_package():
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = {name.split(".")[0] for name in done.stdout.split()}
     assert "pymc_flymc" in found and not found & {"numba", "numpy", "scipy", "pytensor", "pymc"}
+
+
+def test_a_step_imports_what_its_first_model_needs():
+    """PyMC itself imports numba for that; ArviZ, optimisers and plots can wait."""
+    code = "import sys; from pymc_flymc import FireflyMH; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    later = {"arviz", "matplotlib", "scipy.optimize", "scipy.stats", "scipy.sparse.linalg"}
+    later |= {"dask", "distributed", "zarr", "pytensor.xtensor", "nutpie", "bambi"}
+    assert not later & set(done.stdout.split())

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.anchor.objective import Objective
@@ -203,6 +202,8 @@ def _in_units(
     objective: Objective, theta: np.ndarray, units: np.ndarray
 ) -> tuple[np.ndarray | None, bool]:
     """As `_by_matrices`, of parameters in these units; and whether their gradient is small."""
+    from scipy.optimize import minimize  # slow to import, and most models do without
+
     best, most = theta, -np.inf
 
     def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
@@ -245,6 +246,8 @@ def _in_units(
 
 def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
     """Newton steps within a trust region, by products of the Hessian; None if each step fails."""
+    from scipy.optimize import minimize
+
     geometry = objective.geometry(theta)
 
     def negative(v: np.ndarray) -> tuple[float, np.ndarray]:

@@ -6,7 +6,6 @@ from itertools import combinations
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.optimize import minimize
 
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
@@ -93,6 +92,8 @@ def _mode_near(
     v = geometry.whiten(start)
     if not np.isfinite(negative(v)[0]):
         return start, -np.inf
+    from scipy.optimize import minimize  # slow to import, and most models do without
+
     options = {"maxiter": MOST_STEPS, "gtol": 0.01, "ftol": 1e-10}
     theta = geometry.unwhiten(minimize(negative, v, jac=True, method="L-BFGS-B", options=options).x)
     value, gradient = density(theta, statistics)

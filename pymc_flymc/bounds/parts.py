@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.sparse import diags_array
-from scipy.sparse.linalg import cg
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.radius import chi_moment, chi_quantile
@@ -127,6 +126,8 @@ def _solve(matrix: Any, right: np.ndarray) -> np.ndarray:
     start = right * scale[:, None]
     if matrix.nnz <= len(scale):
         return start
+    from scipy.sparse.linalg import cg  # slow to import, and needed for many groups only
+
     step, columns = diags_array(scale), []
     for b, x in zip(right.T, start.T, strict=True):
         columns.append(cg(matrix, b, x0=x, M=step, rtol=1e-6, maxiter=ITERATIONS)[0])
