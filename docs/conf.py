@@ -4,6 +4,7 @@ import inspect
 import os
 import re
 from importlib.metadata import version as installed_version
+from typing import Protocol
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -61,9 +62,14 @@ numpydoc_show_class_members = False
 
 
 def true_signature(app, what, name, obj, options, signature, returned):
-    """Return the signature of `__init__` where a base class has a `__new__` that hides it."""
+    """Return the signature of `__init__` where a base class has a `__new__` that hides it.
+
+    Protocols are not made: they have none.
+    """
     if what != "class" or signature != "(*args, **kwargs)":
         return None
+    if Protocol in obj.__bases__:
+        return "", None
     return stringify_signature(inspect.signature(obj), show_annotation=False), returned
 
 

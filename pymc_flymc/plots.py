@@ -33,6 +33,8 @@ SHOWN = 40
 LEAST = 1e-9
 #: Height of a parameter's line, and of all else, in inches; width of a panel.
 LINE, MARGIN, WIDTH = 0.3, 2.2, 7.0
+#: Of this package's steps and of NUTS, as in all figures of the documentation; of what is neither.
+FIREFLY, NUTS, NEITHER = "#D55E00", "#0072B2", "#666666"
 
 
 def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotCollection:
@@ -76,11 +78,11 @@ def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotC
     size = WIDTH, LINE * len(order) + MARGIN
     plot = _collection(found, size, backend, pc_kwargs)
     lines = {"all rows once": run.n_rows, "NUTS": run.nuts_rows}
-    for (name, rows), style in zip(lines.items(), ("C1", "C2"), strict=True):
+    for (name, rows), style in zip(lines.items(), (NEITHER, NUTS), strict=True):
         plot.map(_line_at, name, value=float(rows), color=style, ignore_aes="all")
         text = {"text": name, "color": style, "horizontal_align": "right"}
         plot.map(_text_at, f"{name} text", x=float(rows), y=float(len(order)), **text)
-    plot.map(_scatter, "cost", color="C0", ignore_aes="all")
+    plot.map(_scatter, "cost", color=FIREFLY, ignore_aes="all")
     names = [run.names[j] for j in order]
     plot.map(_name_lines, "names", heights=heights, names=names, store_artist=False)
     plot.map(set_ylim, "ylim", limits=(-0.7, len(order) + 0.7), store_artist=False)
@@ -150,7 +152,7 @@ def plot_brightness(
     size = WIDTH * min(len(panels), 2), 4.2 * ((len(panels) + 1) // 2)
     data = xr.Dataset(panels)
     plot = _collection(data, size, backend, {"col_wrap": 2} | pc_kwargs)
-    plot.map(_scatter, "rows", color="C0", alpha=0.4, size=8, ignore_aes="all")
+    plot.map(_scatter, "rows", color=FIREFLY, alpha=0.4, size=8, ignore_aes="all")
     plot.map(labelled_title, "title", subset_info=True, labeller=BaseLabeller())
     return _finish(plot, None, "probability of being bright", ("y",))
 

@@ -2,7 +2,8 @@
 
 Draws, for `FireflyHMC` on simulated regressions, effective draws a second of processor time and for
 each thousand rows read, against the slack of the bound, the proposal probabilities of dark rows,
-the sweeps after each update of the parameters and the length of trajectories; each by itself.
+the sweeps after each update of the parameters and the length of trajectories; each by itself. Bars
+are the range of four chains, each tuned by itself. What is drawn is written as CSV, too.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from examples.benchmarks.problem import synthetic
+from examples.palette import look
 
 PROBLEMS = {"logistic, 51 parameters": ("logistic", 51), "Student t, 13 parameters": ("robust", 11)}
 SETTINGS = {
@@ -36,8 +39,8 @@ N_ROWS, N_CHAINS, N_TUNE, N_DRAWS = 50_000, 4, 400, 3000
 
 def measure(
     model: Any, bound: Any, slack: float, ratio: float, sweeps: int, path_length: float
-) -> tuple[float, float]:
-    """Effective draws a second, and a thousand rows, over chains of single transitions."""
+) -> list[dict[str, float]]:
+    """Effective draws a second, and a thousand rows, of each chain of single transitions."""
     import arviz as az
 
     from pymc_flymc import FireflyHMC, ImplicitResampling
@@ -50,7 +53,7 @@ def measure(
             path_length=path_length,
             transitions=1,
         )
-    seconds, queries, draws = 0.0, 0, []
+    rates = []
     for seed in range(N_CHAINS):
         # PyMC's own work for each draw is left out: a draw has several transitions.
         step.setup_chain(np.random.default_rng(seed), N_TUNE, N_DRAWS)
@@ -58,17 +61,48 @@ def measure(
         for _ in range(N_TUNE):
             point, _ = step.step(point)
         step.stop_tuning()
-        chain, rng = step.chain, np.random.default_rng(100 + seed)
+        chain, rng, draws = step.chain, np.random.default_rng(100 + seed), []
         assert chain is not None
         chain.take_queries()
         began = time.process_time()
         for _ in range(N_DRAWS):
             chain.advance(rng, 1, 0.0)
             draws.append(chain.state.theta.copy())
-        seconds += time.process_time() - began
-        queries += chain.take_queries()
-    ess = float(np.min(az.ess(np.reshape(draws, (N_CHAINS, N_DRAWS, -1)), method="bulk")))
-    return ess / seconds, 1000.0 * ess / queries
+        seconds, queries = time.process_time() - began, chain.take_queries()
+        ess = float(np.min(az.ess(np.reshape(draws, (1, N_DRAWS, -1)), method="bulk")))
+        rates.append({"a second": ess / seconds, "for 1,000 rows": 1000.0 * ess / queries})
+    return rates
+
+
+def draw(found: pd.DataFrame, path: Path) -> None:
+    """Draw the mean over chains, and their range."""
+    figure, axes = plt.subplots(
+        2, 4, figsize=(11, 5), layout="constrained", sharex="col", sharey="row"
+    )
+    own = look("FireflyHMC")
+    styles = {"logistic": (own.colour, "-"), "Student t": ("white", "--")}
+    for column, (setting, values) in enumerate(SETTINGS.items()):
+        for row, rate in enumerate(("a second", "for 1,000 rows")):
+            ax = axes[row, column]
+            for problem, (face, line) in styles.items():
+                of = (found["setting"] == setting) & found["problem"].str.startswith(problem)
+                by_value = found[of].groupby("value")
+                mean, chains = by_value[rate].mean(), by_value[rate]
+                label = found.loc[of, "problem"].iloc[0]
+                like = {"color": own.colour, "ls": line, "marker": own.marker, "mfc": face}
+                ax.plot(mean.index, mean, label=label, **like)
+                ax.vlines(mean.index, chains.min(), chains.max(), color=own.colour, lw=1)
+                at = by_value["default"].any()
+                ax.plot(mean.index[at], mean[at], "o", ms=13, mfc="none", c="0.4")
+            ax.set(xscale="log", yscale="log")
+            ax.spines[["top", "right"]].set_visible(False)
+        axes[1, column].set_xticks(values, [f"{v:g}" for v in values])
+        axes[1, column].minorticks_off()
+        axes[1, column].set_xlabel(setting)
+    axes[0, 0].set_ylabel("effective draws a second")
+    axes[1, 0].set_ylabel("effective draws for 1,000 rows")
+    axes[0, 3].legend(frameon=False, loc="lower right")
+    figure.savefig(path, dpi=150)
 
 
 def main() -> None:
@@ -79,37 +113,28 @@ def main() -> None:
     )
     parser.add_argument("--figure", type=Path, default=Path("docs/figures/mixing.png"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--redraw", action="store_true", help="draw what the CSV file has")
     arguments = parser.parse_args()
+    points = arguments.figure.with_suffix(".csv")
+    if arguments.redraw:
+        draw(pd.read_csv(points), arguments.figure)
+        return
     logging.getLogger("pymc").setLevel(logging.ERROR)
-    figure, axes = plt.subplots(
-        2, 4, figsize=(11, 5), layout="constrained", sharex="col", sharey="row"
-    )
-    for label, (likelihood, n_columns) in PROBLEMS.items():
+    rows = []
+    for problem, (likelihood, n_columns) in PROBLEMS.items():
         model = synthetic(N_ROWS, n_columns, arguments.seed, likelihood).model()
         bound = JaakkolaJordan if likelihood == "logistic" else Tangent
         defaults = {"slack": bound().slack} | DEFAULTS
-        for column, (setting, values) in enumerate(SETTINGS.items()):
-            rates = [measure(model, bound, **defaults | {setting: value}) for value in values]
-            print(
-                label,
-                setting,
-                [tuple(float(f"{r:.3g}") for r in rate) for rate in rates],
-                flush=True,
-            )
-            for row, ax in enumerate(axes[:, column]):
-                (line,) = ax.plot(values, [rate[row] for rate in rates], marker="o", label=label)
-                ax.set(xscale="log", yscale="log")
-                default = values.index(defaults[setting])
-                ax.plot(
-                    values[default], rates[default][row], "o", ms=12, mfc="none", c=line.get_c()
-                )
-            axes[1, column].set_xticks(values, [f"{v:g}" for v in values])
-            axes[1, column].minorticks_off()
-            axes[1, column].set_xlabel(setting)
-    axes[0, 0].set_ylabel("effective draws a second")
-    axes[1, 0].set_ylabel("effective draws a 1,000 rows")
-    axes[0, 3].legend(frameon=False, loc="lower right")
-    figure.savefig(arguments.figure, dpi=150)
+        for setting, values in SETTINGS.items():
+            for value in values:
+                of = {"problem": problem, "setting": setting, "value": value}
+                of["default"] = value == defaults[setting]
+                rates = measure(model, bound, **defaults | {setting: value})
+                rows += [of | {"chain": chain} | rate for chain, rate in enumerate(rates)]
+                print(of, np.mean([list(r.values()) for r in rates], axis=0).round(2), flush=True)
+    found = pd.DataFrame(rows)
+    found.to_csv(points, index=False, float_format="%.4g")
+    draw(found, arguments.figure)
 
 
 if __name__ == "__main__":
