@@ -11,13 +11,35 @@ import pytest
 
 import pymc_flymc
 from examples.support_table import README, with_table
-from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
+from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice, extending
 
 ROOT = README.parent
 DOCS = ROOT / "docs"
 PAGES = [README, *sorted(DOCS.glob("*.md"))]
-#: Pages whose blocks are fragments, or definitions that tests of their own use.
-NOT_RUN = {"README.md", "faq.md", "index.md", "own_likelihood.md", "tutorial_large_data.md"}
+#: Pages whose blocks are fragments, and those that are run in a process of their own.
+FRAGMENTS = {"faq.md", "index.md"}
+OWN_PROCESS = {"README.md", "own_likelihood.md", "tutorial_large_data.md"}
+NOT_RUN = FRAGMENTS | OWN_PROCESS
+#: What the fragments speak of.
+PREAMBLE = """
+import arviz as az
+import numpy as np
+import pandas as pd
+import pymc as pm
+from pymc_flymc import FireflyMH
+
+rng = np.random.default_rng(1)
+frame = pd.DataFrame(rng.normal(size=(500, 2)), columns=["age", "income"])
+frame["school"], frame["bought"] = rng.choice(["a", "b"], 500), rng.random(500) < 0.5
+columns, S = ["age", "income"], frame[["age", "income"]].to_numpy()
+X, y = S, frame["bought"].to_numpy()
+model = pm.Model()
+model.__enter__()
+tau = pm.HalfNormal("tau", 1)
+alpha, beta = pm.Normal("alpha", 0, tau), pm.Normal("beta", 0, 1, shape=2)
+a = pm.Normal("a", 0, 1, shape=2)
+pm.Bernoulli("y", logit_p=alpha + X @ beta + a[pd.factorize(frame["school"])[0]], observed=y)
+"""
 BLOCK = re.compile(r"^```(?:python|\{code-cell\}[^\n]*)\n(.*?)^```", re.M | re.S)
 
 
@@ -47,6 +69,16 @@ def test_everything_public_is_in_the_reference():
     page = (DOCS / "api.md").read_text()
     for name in pymc_flymc.__all__:
         assert re.search(rf"^\.\. auto\w+:: {name}$", page, re.M), name
+
+
+def test_everything_for_extensions_has_an_example_and_is_in_the_reference():
+    page = (DOCS / "own_likelihood.md").read_text()
+    examples = page.split("## Where there is an example")[1].split("\n## ")[0]
+    for name in extending.__all__:
+        assert re.search(rf"^\.\. auto\w+:: {name}$", page, re.M), name
+        assert f"`{name}`" in examples, name
+    for file in re.findall(r"`(pymc_flymc/[^`]*)`", examples):
+        assert (ROOT / file).exists(), file
 
 
 @pytest.mark.parametrize("name", pymc_flymc.__all__)
@@ -89,8 +121,18 @@ def test_blocks_run(page, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_tutorial_on_large_data_runs(tmp_path):
-    """Workers of a cluster import the script."""
+@pytest.mark.parametrize("page", sorted(OWN_PROCESS - {"README.md"}))
+def test_blocks_run_in_a_process(page, tmp_path):
+    """Workers of a cluster import the script; a likelihood is registered for good."""
     script = tmp_path / "page.py"
-    script.write_text("\n".join(blocks(DOCS / "tutorial_large_data.md")))
+    script.write_text("\n".join(blocks(DOCS / page)))
     subprocess.run([sys.executable, script], cwd=tmp_path, check=True, capture_output=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted(FRAGMENTS))
+def test_fragments_run(page, tmp_path):
+    """Each by itself, after what it speaks of."""
+    for block in blocks(DOCS / page):
+        code = PREAMBLE + block
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
