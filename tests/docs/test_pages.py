@@ -87,6 +87,12 @@ def test_everything_public_has_an_example_and_points_elsewhere(name):
     assert "See Also\n--------" in text and "Examples\n--------" in text
 
 
+def test_every_folder_of_the_package_is_explained():
+    page = (DOCS / "how_it_works.md").read_text().split("## Where things are in the code")[1]
+    folders = {path.parent.name for path in (ROOT / "pymc_flymc").glob("*/__init__.py")}
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.M)) == folders
+
+
 def test_every_statistic_is_explained():
     page = (DOCS / "statistics.md").read_text()
     for step in (FireflyMH, FireflyHMC, FireflyMALA, FireflySlice):
