@@ -156,7 +156,7 @@ class ChainDiagnostics:
         if not index > LARGEST_TAIL_INDEX:
             return None
         return (
-            f"Firefly: the weights of a chain's joint proposals vary too much (Pareto k = "
+            f"Firefly: the weights of a chain's proposals vary too much (Pareto k = "
             f"{index:.2f}, above {LARGEST_TAIL_INDEX}): the posterior has heavier tails than what "
             "proposals are drawn from, and the chain may stay in them for long. Take conditional "
             "moves: FireflyHMC() or FireflyMH(kernel='metropolis')."
