@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.sampling.diagnostics import tail_index
-from pymc_flymc.sampling.time_estimates import evenly, gradients_given
+from pymc_flymc.sampling.rehearsal import evenly
+from pymc_flymc.sampling.time_estimates import gradients_given
 
 __all__ = ["Run"]
 

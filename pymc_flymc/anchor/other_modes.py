@@ -18,15 +18,20 @@ from pymc_flymc.threads import one_blas_thread
 __all__ = ["warn_of_other_modes"]
 
 #: Searches from random places, beside those from the anchor and the mirror image of the best mode;
-#: half the width of the box around the model's initial point in which these are: that of NUTS.
+#: half the width of the box around the model's initial point in which these are: that of NUTS. The
+#: mirror image has other signs in any case. Modes by which several signs differ one at a time are
+#: each found half of the time by one more search: two more are a judgement.
 STARTS, HALF_WIDTH = 2, 1.0
 #: With more parameters the search takes longer than all else of the set-up.
 MOST_PARAMETERS = 50
 MOST_STEPS = 200
-#: Log of the probability, relative to the largest mode's, from which a mode counts; and of the
-#: density between two modes, relative to the lower one, below which chains hardly cross.
-LEAST_MASS, BARRIER = -5.0, -10.0
-#: Predicted gain of one more Newton step at a mode.
+#: Log of the probability, relative to the largest mode's, from which a mode counts: what is smaller
+#: changes no probability by more than its Monte Carlo error in 4,000 draws, sqrt(0.25 / 4000).
+LEAST_MASS = -5.0
+#: Log of the density between two modes, relative to the lower one, below which chains hardly cross:
+#: fewer than one of 4,000 draws is there. (On a line: there may be an easier way around.)
+BARRIER = -10.0
+#: Predicted gain of one more Newton step at a mode: its mass is known to some 10 per cent.
 AT_MODE = 0.1
 #: Points of the line between two modes at which the density is compared.
 BETWEEN = np.linspace(0.0, 1.0, 23)[1:-1]

@@ -21,7 +21,7 @@ from pymc_flymc.sampling.costs import GRADIENT, row_seconds
 from pymc_flymc.sampling.pilot_runs import most_rows, pilot_chain, pilot_joint_moves
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
-from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_verdict
+from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_time, say_verdict
 
 __all__ = ["KernelSelection"]
 
@@ -180,6 +180,7 @@ class KernelSelection:
             f"all {self.n_rows:,} rows are read in every step, for no subset pays: this is at "
             "best some ten times as fast as pm.sample()"
         )
+        say_time(self.task, sampler)
         return sampler
 
     def _say(self, best: Candidate, why: str) -> None:

@@ -20,15 +20,16 @@ from pymc_flymc.sampling.pilot_runs import (
     pilot_chain,
     pilot_joint_moves,
 )
+from pymc_flymc.sampling.rehearsal import PYMC_DRAW, evenly, rehearse
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
+from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION
 from pymc_flymc.target.target import Target
 
 __all__ = [
     "NutsTime",
     "PilotTime",
     "chain_time",
-    "evenly",
     "gradients_given",
     "joint_time",
     "say_time",
@@ -39,14 +40,10 @@ __all__ = [
 
 #: Effective draws that times are said for.
 EFFECTIVE_DRAWS = 1000
-#: Processor seconds that PyMC and a step take for a draw, beside the kernel's work.
-PYMC_DRAW = 20e-6
-#: Effective draws per draw, once tuning has made neighbouring draws nearly independent.
-EFFICIENCY = 0.8
 #: Seconds that nobody waits for.
 NOTHING = 0.1
-#: Short chains hardly show how long brightness holds parameters back: of six models, chains given
-#: brightness took 1.1 to 4.3 times what their pilot runs did, mostly 2.
+#: Where there is no time for a rehearsal: pilot runs hardly show how long brightness holds
+#: parameters back. Of six models, chains given brightness took 1.1 to 4.3 times what these said.
 GIVEN_Z = 2.2
 
 #: Gradients of NUTS for an effective draw are this many times the square root of the condition
@@ -76,16 +73,26 @@ class PilotTime:
     transitions: float
     held_back: bool = False
 
-    def of_sampling(self, sampler: Sampler) -> float:
+    def of_draw(self, sampler: Sampler) -> tuple[float, float]:
+        """Return how long a draw of ``pm.sample`` takes, and how many an effective one needs."""
+        adaptation, given = sampler.adaptation, sampler.transitions
+        # As if the autocorrelation of transitions decayed exponentially, as `Tuning` has it.
+        one = max((self.transitions - 1.0) / (self.transitions + 1.0), 0.0)
+        wanted = np.log(TARGET_AUTOCORRELATION) / np.log(max(one, 0.01))
+        each = given or int(np.clip(np.round(wanted), adaptation.fewest, adaptation.most))
+        draws = (1.0 + one**each) / (1.0 - one**each)
+        return each * self.seconds / self.transitions + PYMC_DRAW, draws
+
+    def of_sampling(self, sampler: Sampler, others: np.ndarray) -> float:
         """Return what it takes in ``pm.sample``, in seconds, with PyMC's own work."""
-        target, adaptation, given = sampler.target, sampler.adaptation, sampler.transitions
-        fewest, most = (given, given) if given else (adaptation.fewest, adaptation.most)
-        draws = max(1.0 / EFFICIENCY, self.transitions / most)
-        in_kernel = self.seconds * max(1.0, draws * fewest / self.transitions)
+        target = sampler.target
+        draw, draws = self.of_draw(sampler)
+        measured = rehearse(sampler, others, draw, EFFECTIVE_DRAWS * draw * draws)
+        if measured is not None:
+            return measured
         given_z = target.subsamples and not (target.spec.fresh or self.held_back)
-        if given_z and sum(part.expected_bright for part in target.parts) > 1.0:
-            in_kernel *= GIVEN_Z
-        return in_kernel + draws * PYMC_DRAW
+        few_bright = sum(part.expected_bright for part in target.parts) <= 1.0
+        return draw * draws * (GIVEN_Z if given_z and not few_bright else 1.0)
 
 
 def chain_time(trial: PilotRun) -> PilotTime | None:
@@ -103,8 +110,7 @@ def joint_time(pilot: JointPilot) -> PilotTime | None:
     weighed = pilot.weighed
     if weighed.outstanding:
         return None
-    # Larger weights than those of the pilot run come up in a longer one.
-    transitions = weighed.autocorrelation_time**2
+    transitions = weighed.autocorrelation_time
     return PilotTime(transitions * pilot.seconds, transitions)
 
 
@@ -171,11 +177,6 @@ def gradients_given(correlations: np.ndarray) -> float:
     """As `nuts_gradients`, from a matrix of correlations, shape (D, D)."""
     values = np.linalg.eigvalsh(correlations)
     return PER_ROOT * float(np.sqrt(values[-1] / max(values[0], np.finfo(float).eps)))
-
-
-def evenly(n: int, most: int) -> np.ndarray:
-    """Return numbers from 0 to n - 1: all of them, or an even choice."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
 def gradient_seconds(problem: Problem) -> float:
@@ -245,9 +246,14 @@ def say_verdict(
     found
         As of `time_of_nuts`.
     """
-    if time_each is not None:
-        nuts = time_of_nuts(task.problems, sampler.target, task.others, found)
-        log.info(verdict(time_each.of_sampling(sampler), nuts))
+    if time_each is None:
+        return
+    try:
+        ours = time_each.of_sampling(sampler, task.others)
+    except Exception as error:
+        _say_unknown(error)
+        return
+    log.info(verdict(ours, time_of_nuts(task.problems, sampler.target, task.others, found)))
 
 
 def say_time(task: SamplingTask, sampler: Sampler) -> None:
@@ -263,10 +269,15 @@ def say_time(task: SamplingTask, sampler: Sampler) -> None:
         else:
             trial = pilot_chain(sampler, others, evaluation_cost(task.problems), np.inf, limit)
             time_each = chain_time(trial)
-    except Exception as error:  # of a user's own type: whether draws meet it, these will show
-        log.info(f"the model raised {type(error).__name__} in a pilot run: its time is not known")
+    except Exception as error:
+        _say_unknown(error)
         return
     say_verdict(time_each, task, sampler)
+
+
+def _say_unknown(error: Exception) -> None:
+    """Say that the model has raised an error: whether draws meet it, these will show."""
+    log.info(f"the model raised {type(error).__name__} in a pilot run: its time is not known")
 
 
 def in_words(seconds: float) -> str:

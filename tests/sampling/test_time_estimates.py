@@ -11,8 +11,10 @@ from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.sparse_columns import SparseColumns
-from pymc_flymc.sampling import time_estimates
+from pymc_flymc.sampling import rehearsal, time_estimates
+from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun
+from pymc_flymc.sampling.rehearsal import effective_draws, rehearse
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.time_estimates import (
     PER_ROOT,
@@ -120,14 +122,52 @@ def test_a_chain_that_never_moves_has_none():
     assert dear == PilotTime(3.0, 15.0, held_back=True)
 
 
-@pytest.mark.parametrize(("given", "draws"), [(None, 1.25), (40, 1.25), (2, 10.0)])
-def test_a_draw_of_few_transitions_is_no_effective_one(given, draws):
-    """Effective ones take 20 transitions; PyMC's own work is done for each draw."""
+@pytest.mark.parametrize(("given", "each"), [(None, 23), (40, 40), (2, 2)])
+def test_a_draw_of_few_transitions_is_no_effective_one(given, each):
+    """Effective ones take 20 transitions, and autocorrelations decay: 0.1 is left after 23."""
     _, step = logistic_step(*logistic_rows(400), kernel="joint")
     sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness, given)
-    seconds = PilotTime(1.0, 20.0).of_sampling(sampler)
-    in_kernel = 2.5 if given == 40 else 1.0  # 1.25 draws of 40
-    assert seconds == pytest.approx(in_kernel + draws * time_estimates.PYMC_DRAW)
+    draw, draws = PilotTime(1.0, 20.0).of_draw(sampler)
+    assert draw == pytest.approx(each / 20.0 + rehearsal.PYMC_DRAW)
+    left = (19.0 / 21.0) ** each
+    assert draws == pytest.approx((1.0 + left) / (1.0 - left))
+
+
+@pytest.mark.parametrize("correlation", [-0.4, 0.0, 0.5, 0.9])
+def test_effective_draws(correlation):
+    noise = np.random.default_rng(1).normal(size=(20_000, 3))
+    draws = noise.copy()
+    for i in range(1, len(draws)):
+        draws[i] = correlation * draws[i - 1] + np.sqrt(1.0 - correlation**2) * noise[i]
+    draws[:, 2] = 0.3
+    found = effective_draws(draws)
+    expected = len(draws) * (1.0 - correlation) / (1.0 + correlation)
+    # Estimates of the time vary by 5 % at a correlation of 0.9.
+    np.testing.assert_allclose(found[:2], expected, rtol=0.2)
+    assert found[2] == 0.0
+
+
+def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
+    """It ends when draws are enough, or with its time; too few tell nothing."""
+    _, step = logistic_step(*logistic_rows(400), kernel="joint")
+    sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
+    others, lengths = np.empty(0), []
+    monkeypatch.setattr(
+        rehearsal, "effective_draws", lambda draws: lengths.append(len(draws)) or np.array([100.0])
+    )
+    for seconds in (1e-5, 7e-4, 1.0):
+        ticks = itertools.count()
+        monkeypatch.setattr(time, "thread_time", lambda s=seconds, t=ticks: s * next(t))
+        lengths.clear()
+        found = rehearse(sampler, others, 1e-5, 0.0)
+        if seconds == 1.0:
+            assert found is None and not lengths
+            continue
+        assert found == pytest.approx(sum(lengths) * (seconds + rehearsal.PYMC_DRAW) / 200.0)
+        in_time = int(np.ceil(rehearsal.LEAST / rehearsal.CHAINS / seconds)) - rehearsal.MOST_TUNING
+        assert lengths == [min(rehearsal.ENOUGH, in_time)] * rehearsal.CHAINS
+    monkeypatch.setattr(FireflyChain, "advance", None)
+    assert rehearse(sampler, others, 1.0, 0.0) is None  # nothing is begun
 
 
 def test_clocks_decide_nothing(monkeypatch):

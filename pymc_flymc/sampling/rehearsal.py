@@ -1,0 +1,110 @@
+"""A short run of what will sample, for the time that is said of it: never for a choice."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from pymc_flymc.reporting import doing
+from pymc_flymc.sampling.pilot_runs import SEED
+from pymc_flymc.sampling.sampler import Sampler
+
+__all__ = ["PYMC_DRAW", "effective_draws", "evenly", "rehearse"]
+
+#: Processor seconds that PyMC and a step take for a draw, beside the kernel's work.
+PYMC_DRAW = 20e-6
+#: Processor time of a rehearsal, as a share of that of the draws whose time is said; in seconds, at
+#: least what nobody notices, at most what nobody minds.
+SHARE, LEAST, MOST = 0.5, 1.0, 3.0
+#: Chains that share it: what one of them learns in tuning makes it up to twice as slow as another.
+CHAINS = 2
+#: Share of its draws that tune, and their number in a chain: at most PyMC's own.
+TUNES, FEWEST_TUNING, MOST_TUNING = 0.3, 50, 500
+#: Draws after tuning, of all chains and of each. Of fewer, the slowest of many parameters would be
+#: one whose estimate is off: with 120 the time of 60 coefficients came out five times too long.
+FEWEST, ENOUGH = 200, 1000
+#: Parameters whose draws are kept, at most.
+PARAMETERS = 300
+
+
+@doing("trying how long sampling takes")
+def rehearse(sampler: Sampler, others: np.ndarray, draw: float, of_all: float) -> float | None:
+    """Sample for a while; return what an effective draw of the slowest parameter takes.
+
+    Parameters
+    ----------
+    sampler : Sampler
+    others : ndarray, shape (F,)
+    draw, of_all : float
+        Seconds of a draw and of all draws whose time is to be said, by what pilot runs say.
+
+    Returns
+    -------
+    float or None
+        Processor seconds, with PyMC's own work; None where there is too little time to tell.
+    """
+    limit = float(np.clip(SHARE * of_all, LEAST, MOST)) / CHAINS
+    if (FEWEST_TUNING + FEWEST / CHAINS) * draw > 2.0 * limit:  # far from enough, roughly
+        return None
+    steps = int(np.clip(TUNES * limit / draw, FEWEST_TUNING, MOST_TUNING))
+    n_draws, seconds, effective = 0, 0.0, np.zeros(1)
+    for rng in np.random.default_rng(SEED).spawn(CHAINS):
+        draws, spent = _chain(sampler, others, rng, steps, limit)
+        if len(draws) < FEWEST // CHAINS:
+            return None
+        n_draws, seconds = n_draws + len(draws), seconds + spent
+        effective = effective + effective_draws(draws)
+    slowest = float(effective.min())
+    return (seconds + n_draws * PYMC_DRAW) / slowest if slowest else None
+
+
+def _chain(
+    sampler: Sampler, others: np.ndarray, rng: np.random.Generator, steps: int, limit: float
+) -> tuple[np.ndarray, float]:
+    """Return a chain's draws after so many steps of tuning, and the seconds that these took.
+
+    There are none if it finds no start, or if tuning takes all of the time.
+    """
+    chain, tuning = sampler.new_chain(), sampler.new_tuning(steps)
+    chain.set_others(others)
+    if not chain.start_dispersed(rng, 1.0):
+        return np.empty((0, 1)), 0.0
+    sampler.adaptation.started(chain, rng, dispersed=True)
+    kept = evenly(len(chain.state.theta), PARAMETERS)
+    draws: list[np.ndarray] = []
+    spent = tuned = 0.0
+    while spent < limit and len(draws) < ENOUGH:
+        began = time.thread_time()
+        chain.advance(rng, tuning.transitions, tuning.gain())
+        spent += time.thread_time() - began
+        if tuning.is_over:
+            draws.append(chain.state.theta[kept])
+        else:
+            chain, tuning = sampler.learn(chain, tuning, rng)
+            tuned = spent
+    return np.array(draws).reshape(-1, len(kept)), spent - tuned
+
+
+def effective_draws(draws: np.ndarray) -> np.ndarray:
+    """Effective sample sizes of a chain's draws, shape (n, D), by Geyer's monotone sequence.
+
+    Zero for a parameter that never moved.
+    """
+    n = len(draws)
+    centred = draws - draws.mean(axis=0)
+    stuck = np.all(draws == draws[0], axis=0)
+    centred[0, stuck] = 1.0  # in place of a division by zero
+    spectrum = np.fft.rfft(centred, 2 * n, axis=0)
+    correlations = np.fft.irfft(np.abs(spectrum) ** 2, 2 * n, axis=0)[: n - n % 2]
+    correlations /= correlations[0]
+    pairs = correlations[::2] + correlations[1::2]
+    positive = np.logical_and.accumulate(pairs > 0.0, axis=0)
+    pairs = np.minimum.accumulate(np.where(positive, pairs, 0.0), axis=0)
+    times = np.maximum(2.0 * pairs.sum(axis=0) - 1.0, 1.0 / n)
+    return np.where(stuck, 0.0, n / times)
+
+
+def evenly(n: int, most: int) -> np.ndarray:
+    """Return numbers from 0 to n - 1: all of them, or an even choice."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
