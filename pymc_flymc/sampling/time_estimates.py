@@ -67,11 +67,14 @@ class PilotTime:
     transitions : float
     held_back : bool
         Whether brightness held back the parameters as it will in a longer run.
+    rough : bool
+        Whether a rehearsal alone can tell: one proposal's weight stands out.
     """
 
     seconds: float
     transitions: float
     held_back: bool = False
+    rough: bool = False
 
     def of_draw(self, sampler: Sampler) -> tuple[float, float]:
         """Return how long a draw of ``pm.sample`` takes, and how many an effective one needs."""
@@ -83,12 +86,12 @@ class PilotTime:
         draws = (1.0 + one**each) / (1.0 - one**each)
         return each * self.seconds / self.transitions + PYMC_DRAW, draws
 
-    def of_sampling(self, sampler: Sampler, others: np.ndarray) -> float:
-        """Return what it takes in ``pm.sample``, in seconds, with PyMC's own work."""
+    def of_sampling(self, sampler: Sampler, others: np.ndarray) -> float | None:
+        """Return what it takes in ``pm.sample``, in seconds, with PyMC's own work, if known."""
         target = sampler.target
         draw, draws = self.of_draw(sampler)
         measured = rehearse(sampler, others, draw, EFFECTIVE_DRAWS * draw * draws)
-        if measured is not None:
+        if measured is not None or self.rough:
             return measured
         given_z = target.subsamples and not (target.spec.fresh or self.held_back)
         few_bright = sum(part.expected_bright for part in target.parts) <= 1.0
@@ -106,12 +109,11 @@ def chain_time(trial: PilotRun) -> PilotTime | None:
 
 
 def joint_time(pilot: JointPilot) -> PilotTime | None:
-    """Return the time of joint moves; None where one proposal's weight leaves it unknown."""
-    weighed = pilot.weighed
-    if weighed.outstanding:
+    """Return the time of joint moves; None if most proposals have no density."""
+    transitions = pilot.weighed.autocorrelation_time
+    if transitions == np.inf:
         return None
-    transitions = weighed.autocorrelation_time
-    return PilotTime(transitions * pilot.seconds, transitions)
+    return PilotTime(transitions * pilot.seconds, transitions, rough=pilot.weighed.outstanding)
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,8 @@ def say_verdict(
     except Exception as error:
         _say_unknown(error)
         return
-    log.info(verdict(ours, time_of_nuts(task.problems, sampler.target, task.others, found)))
+    if ours is not None:
+        log.info(verdict(ours, time_of_nuts(task.problems, sampler.target, task.others, found)))
 
 
 def say_time(task: SamplingTask, sampler: Sampler) -> None:

@@ -72,11 +72,19 @@ def test_correlations_hold_nuts_back(correlation):
     assert found == pytest.approx(PER_ROOT * np.sqrt(condition), rel=1e-15 * condition + 1e-12)
 
 
-def test_nothing_is_known_where_one_weight_stands_out():
+def test_a_rehearsal_tells_where_one_weight_stands_out():
     weights = np.zeros(1000)
-    assert joint_time(JointPilot(Independence.of(weights), 0.0, 1.0)).seconds == pytest.approx(1.0)
+    found = joint_time(JointPilot(Independence.of(weights), 0.0, 1.0))
+    assert found.seconds == pytest.approx(1.0) and not found.rough
     weights[0] = np.log(20.0)
+    assert joint_time(JointPilot(Independence.of(weights), 0.0, 1.0)).rough
+    weights[:600] = -np.inf
     assert joint_time(JointPilot(Independence.of(weights), 0.0, 1.0)) is None
+    _, step = logistic_step(*logistic_rows(400), kernel="joint")
+    sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
+    # Of an hour each, too few draws fit into a rehearsal.
+    assert PilotTime(3600.0, 1.0, rough=True).of_sampling(sampler, np.empty(0)) is None
+    assert PilotTime(3600.0, 1.0).of_sampling(sampler, np.empty(0)) > 3600.0
 
 
 def test_a_line_of_the_log(caplog):
