@@ -139,10 +139,12 @@ class ClusterSource(RowSource):
             return list(client.compute(tasks))
 
     @override
-    def map(self, work: Callable[..., Any], by_chunk: bool = False) -> Iterator[Any]:
+    def map(
+        self, work: Callable[..., Any], by_chunk: bool = False, stride: int = 1
+    ) -> Iterator[Any]:
         shared = self._share(work)
         futures = [self._submit_home(p, PASS, shared) for p in self._loaded()]
-        for future in reading(futures, self.n_rows, 1, self):
+        for future in reading(futures, self.n_rows, stride, self):
             yield self._gather([future])[0]
 
     @override

@@ -119,7 +119,9 @@ class RowSource(ABC):
         return {name: column.place for name, column in self._columns.items()}
 
     @abstractmethod
-    def map(self, work: Callable[..., Any], by_chunk: bool = False) -> Iterator[Any]:
+    def map(
+        self, work: Callable[..., Any], by_chunk: bool = False, stride: int = 1
+    ) -> Iterator[Any]:
         """Yield ``work(partition)`` of each partition, in their order.
 
         Parameters
@@ -127,6 +129,8 @@ class RowSource(ABC):
         by_chunk : bool
             The work is a sum over rows: the source may call ``work(partition, chunks)`` for some of
             a partition's chunks at a time.
+        stride : int
+            About one in so many rows is read: for the log, which counts passes over all of them.
         """
 
     @abstractmethod
@@ -190,11 +194,13 @@ class LocalSource(RowSource):
         ]
 
     @override
-    def map(self, work: Callable[..., Any], by_chunk: bool = False) -> Iterator[Any]:
+    def map(
+        self, work: Callable[..., Any], by_chunk: bool = False, stride: int = 1
+    ) -> Iterator[Any]:
         tasks: list[tuple[Any, ...]] = [(partition,) for partition in self.partitions]
         if by_chunk:  # more of them, for threads
             tasks = [(p, [chunk]) for p in self.partitions for chunk in p.chunks()]
-        counted = reading(tasks, self.n_rows, 1, self)
+        counted = reading(tasks, self.n_rows, stride, self)
         return in_order(lambda task: work(*task), counted, len(tasks))
 
     @override

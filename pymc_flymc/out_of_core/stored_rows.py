@@ -50,7 +50,7 @@ class SourceRows:
         """Return about every stride-th row of all partitions."""
         if stride not in self._samples:
             work = partial(_sample, self.builder, stride)
-            numbers, parts = zip(*self.source.map(work), strict=True)
+            numbers, parts = zip(*self.source.map(work, stride=stride), strict=True)
             values = {
                 name: np.concatenate([part[name] for part in parts]) for name in self.source.names
             }

@@ -103,11 +103,8 @@ def test_a_chain_begins_where_it_is_told(shared):
     model, step = shared
     start = {"beta": np.array([0.9, 1.1, 1.0])}
     begin(step, model)
-    (point, [stats]) = step.step(start)
-    assert stats["accept"] > 0
-    # Somebody else has moved the parameters: the chain goes on from there.
-    step.step({"beta": point["beta"] + 0.01})
-    assert step.chain.started
+    _, [stats] = step.step(start)
+    assert stats["accept"] > 0 and step.chain.started
 
 
 def test_how_many_rows_there_are(shared):
