@@ -17,11 +17,9 @@ ROOT = README.parent
 DOCS = ROOT / "docs"
 PAGES = [README, *sorted(DOCS.glob("*.md"))]
 #: Pages whose blocks are fragments, and those that are run in a process of their own.
-FRAGMENTS = {"faq.md", "index.md"}
 OWN_PROCESS = {"README.md", "own_likelihood.md", "tutorial_large_data.md"}
-NOT_RUN = FRAGMENTS | OWN_PROCESS
-#: What the fragments speak of.
-PREAMBLE = """
+#: Data, and variables of a model, that fragments speak of.
+DATA = """
 import arviz as az
 import numpy as np
 import pandas as pd
@@ -33,6 +31,8 @@ frame = pd.DataFrame(rng.normal(size=(500, 2)), columns=["age", "income"])
 frame["school"], frame["bought"] = rng.choice(["a", "b"], 500), rng.random(500) < 0.5
 columns, S = ["age", "income"], frame[["age", "income"]].to_numpy()
 X, y = S, frame["bought"].to_numpy()
+"""
+MODEL = """
 model = pm.Model()
 model.__enter__()
 tau = pm.HalfNormal("tau", 1)
@@ -40,6 +40,8 @@ alpha, beta = pm.Normal("alpha", 0, tau), pm.Normal("beta", 0, 1, shape=2)
 a = pm.Normal("a", 0, 1, shape=2)
 pm.Bernoulli("y", logit_p=alpha + X @ beta + a[pd.factorize(frame["school"])[0]], observed=y)
 """
+FRAGMENTS = {"faq.md": DATA + MODEL, "index.md": DATA}
+NOT_RUN = FRAGMENTS.keys() | OWN_PROCESS
 BLOCK = re.compile(r"^```(?:python|\{code-cell\}[^\n]*)\n(.*?)^```", re.M | re.S)
 
 
@@ -140,5 +142,5 @@ def test_blocks_run_in_a_process(page, tmp_path):
 def test_fragments_run(page, tmp_path):
     """Each by itself, after what it speaks of."""
     for block in blocks(DOCS / page):
-        code = PREAMBLE + block
+        code = FRAGMENTS[page] + block
         subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True)
