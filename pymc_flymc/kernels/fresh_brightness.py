@@ -24,7 +24,9 @@ from pymc_flymc.kernels.records import Int32Vector, Vector, unwritten, vector
 from pymc_flymc.kernels.rows import bound_part
 
 __all__ = [
+    "ATTEMPTS",
     "HEAVY",
+    "MOVED",
     "SPARE",
     "AliasTables",
     "accept_z",
@@ -36,6 +38,13 @@ __all__ = [
 
 #: Rows more often bright than this are visited one by one.
 HEAVY = 0.4
+#: Times that a z is drawn for the start of a chain: any that is possible at all may start it.
+ATTEMPTS = 100
+#: In the place of a number of transitions: another step has moved theta, by what leaves its
+#: distribution invariant. Then z must come from its conditional distribution given theta, or the
+#: joint distribution would not be invariant. (Not at a start: far out its weight is one at which
+#: chains would stay, and a start may be anywhere.)
+MOVED = -1
 #: Room for repeated draws beyond N: at most N/8 are expected where draws are made at all.
 SPARE = 4096
 

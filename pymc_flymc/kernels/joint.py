@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.kernels.fresh_brightness import AliasTables, accept_z, draw_z, log_weight_of_z
+from pymc_flymc.kernels.fresh_brightness import (
+    ATTEMPTS,
+    MOVED,
+    AliasTables,
+    accept_z,
+    draw_z,
+    log_weight_of_z,
+)
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.metropolis import (
     INDEPENDENT,
@@ -35,8 +42,8 @@ from pymc_flymc.kernels.rescaling import rescale
 
 __all__ = ["run_kernel"]
 
-#: Kind of a transition that leaves theta alone and draws z given it, for the start of a chain.
-START = -1
+#: Kind of a transition that draws z afresh and leaves theta alone, for the start of a chain.
+REFRESHMENT = -1
 
 
 @kernel_part
@@ -61,19 +68,20 @@ def weigh(posterior, chain, bright):
 
 
 @kernel_part(inline="always")
-def update_joint(rng, beta, start, posterior, tables, chain, bright, scratch):
+def update_joint(rng, beta, given_theta, posterior, tables, chain, bright, scratch):
     """One Metropolis-Hastings update of (theta, z). Returns its acceptance probability.
 
     theta is proposed by pCN, reversible for the Laplace approximation: independent of the state for
-    beta = 1, equal to it for beta = 0, which leaves a refreshment of z alone. At a start z is drawn
-    from its conditional distribution: another step may have moved theta, and whatever that leaves
-    invariant must stay so.
+    beta = 1, equal to it for beta = 0, which leaves a refreshment of z alone. Instead of as
+    proposed, z may come from its conditional distribution given theta.
     """
     propose_pcn(rng, beta, chain.v, chain.v_new)
     log_density = log_density_at(posterior, chain)
     if not finite_or_minus_inf(log_density, scratch) > -np.inf:
         return 0.0
-    count, of_z = draw_z(rng, tables, posterior, chain.w_new, start, chain.log_factor_new, scratch)
+    count, of_z = draw_z(
+        rng, tables, posterior, chain.w_new, given_theta, chain.log_factor_new, scratch
+    )
     # An infinite weight would be accepted, and never left again.
     weight = finite_or_minus_inf(log_weight(log_density, chain.v_new, of_z), scratch)
     log_ratio = weight - chain.log_weight[0]
@@ -85,7 +93,7 @@ def update_joint(rng, beta, start, posterior, tables, chain, bright, scratch):
 
 
 @kernel_part(inline="always")
-def transition(rng, kind, posterior, tables, proposals, chain, bright, scratch):
+def transition(rng, kind, given_theta, posterior, tables, proposals, chain, bright, scratch):
     """One transition: a joint update, or a random walk given z followed by a refreshment of z.
 
     The walk keeps its reach where the posterior's tails are heavier than the Laplace
@@ -101,9 +109,8 @@ def transition(rng, kind, posterior, tables, proposals, chain, bright, scratch):
         # pCN with a step drawn at random: large ones for the bulk, small ones for the tails.
         beta = rng.random()
     # (One call for all kinds: a second one would keep the compiler from inlining it.)
-    start = kind == START
-    accept = update_joint(rng, beta, start, posterior, tables, chain, bright, scratch)
-    if kind == RANDOM_WALK or start:
+    accept = update_joint(rng, beta, given_theta, posterior, tables, chain, bright, scratch)
+    if kind == RANDOM_WALK or kind == REFRESHMENT:
         return walked
     proposals.proposed[kind] += 1.0
     # On average |v' - v|^2 is 2 (1 - rho) |v|^2.
@@ -121,7 +128,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
         rng = generator_at(rng)
         posterior, tables, proposals = borrow(posterior), borrow(tables), borrow(proposals)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
-        begin = n == 0
+        begin, given_theta = n <= 0, n == MOVED
         if begin:
             bright.count[0] = 0
             chain.log_density[0] = chain.log_weight[0] = -np.inf
@@ -129,9 +136,13 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             rescale(rng, posterior, chain, bright, scratch)
             weigh(posterior, chain, bright)
         total = 0.0
-        for _i in range(1 if begin else n):
-            kind = START if begin else pick(rng, proposals.weight)
-            total += transition(rng, kind, posterior, tables, proposals, chain, bright, scratch)
+        for _i in range(ATTEMPTS if begin else n):
+            if begin and chain.log_weight[0] > -np.inf:
+                break
+            kind = REFRESHMENT if begin else pick(rng, proposals.weight)
+            total += transition(
+                rng, kind, given_theta, posterior, tables, proposals, chain, bright, scratch
+            )
         return 0.0 if begin else total / n
 
     return run  # type: ignore[no-any-return]

@@ -21,6 +21,8 @@ import numpy as np
 
 from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.fresh_brightness import (
+    ATTEMPTS,
+    MOVED,
     AliasTables,
     accept_z,
     draw_z,
@@ -217,11 +219,13 @@ def rescale(rng, posterior, surrogate, proposals, chain, bright, scratch):
 
 
 @kernel_part(inline="always")
-def transition(rng, walks, repeats, start, posterior, surrogate, proposals, chain, bright, scratch):
+def transition(
+    rng, walks, repeats, given_theta, posterior, surrogate, proposals, chain, bright, scratch
+):
     """One transition: trajectories, or a random walk given z; then a fresh z. Returns acceptance.
 
-    Needs the force of the chain's parameters in proposals.kept_force, and leaves it there. At a
-    start there are neither, and z is drawn from its conditional distribution, as in `joint`.
+    Needs the force of the chain's parameters in proposals.kept_force, and leaves it there. Instead
+    of as proposed, z may come from its conditional distribution given theta.
     """
     walker, tables = surrogate.walker, surrogate.tables
     walked = 0.0
@@ -231,7 +235,9 @@ def transition(rng, walks, repeats, start, posterior, surrogate, proposals, chai
     copy(proposals.kept_force, proposals.dynamics.kept_force)
     for _i in range(repeats):
         update_walker(rng, posterior, surrogate, proposals, scratch)
-    count, of_z = draw_z(rng, tables, posterior, walker.w, start, chain.log_factor_new, scratch)
+    count, of_z = draw_z(
+        rng, tables, posterior, walker.w, given_theta, chain.log_factor_new, scratch
+    )
     # What is left of the ratio of the augmented densities: q, and that of the proposed z, have
     # cancelled. An infinite weight would be accepted, and never left again.
     weight = finite_or_minus_inf(of_z, scratch)
@@ -258,7 +264,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
         copy(chain.v, chain.v_new)
         log_density = log_surrogate(posterior, surrogate, proposals.dynamics, chain, scratch)
         copy(proposals.dynamics.force, proposals.kept_force)
-        begin = n == 0
+        begin, given_theta = n <= 0, n == MOVED
         if begin:
             unwhiten(posterior.geometry, chain.v, chain.theta)
             copy(chain.w_new, chain.w)
@@ -269,14 +275,22 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
         if not begin:
             rescale(rng, posterior, surrogate, proposals, chain, bright, scratch)
         total = 0.0
-        n_transitions = n
-        if begin:
-            n_transitions = 1 if log_density > -np.inf else 0
-        for _i in range(n_transitions):
+        for _i in range(ATTEMPTS if begin else n):
+            if begin and (chain.log_weight[0] > -np.inf or log_density == -np.inf):
+                break
             walks = not begin and rng.random() < proposals.walks[0]
             repeats = 0 if begin or walks else int(proposals.repeats[0])
             total += transition(
-                rng, walks, repeats, begin, posterior, surrogate, proposals, chain, bright, scratch
+                rng,
+                walks,
+                repeats,
+                given_theta,
+                posterior,
+                surrogate,
+                proposals,
+                chain,
+                bright,
+                scratch,
             )
         return 0.0 if begin else total / n
 

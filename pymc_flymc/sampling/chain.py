@@ -10,6 +10,7 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.compat.numba import entry_point
 from pymc_flymc.kernels.brightness import make_brightness
 from pymc_flymc.kernels.factors import scratch_for
+from pymc_flymc.kernels.fresh_brightness import MOVED
 from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import make_chain
@@ -66,8 +67,15 @@ class FireflyChain:
         """Log prior and collapsed bounds, or expansions, at standardised v; no row is read."""
         return float(self.target.density(self.unwhiten(v), self.statistics, self.state.w_new))
 
-    def start(self, rng: np.random.Generator, v: np.ndarray) -> float:
+    def start(self, rng: np.random.Generator, v: np.ndarray, moved: bool = False) -> float:
         """Move to standardised coordinates v and draw all of z: O(N).
+
+        Parameters
+        ----------
+        v : ndarray, shape (D,)
+        moved : bool
+            Whether another step has moved there a chain that has started: of joint moves z would
+            else come as they propose it.
 
         Returns
         -------
@@ -76,13 +84,14 @@ class FireflyChain:
         """
         self.started = False  # until it has: the model's graph may raise
         self.state.v[:] = v
-        self._run(address_of_generator(rng), 0, *self._arguments())
+        begin = MOVED if moved and self.target.is_joint else 0
+        self._run(address_of_generator(rng), begin, *self._arguments())
         self.started = True
         return float(self.state.log_density[0])
 
     def start_at(self, rng: np.random.Generator, theta: np.ndarray) -> float:
-        """As `start`, from unconstrained parameters."""
-        log_density = self.start(rng, self.whiten(theta))
+        """As `start`, from unconstrained parameters; moved there, if the chain has started."""
+        log_density = self.start(rng, self.whiten(theta), self.started)
         self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
         return log_density
 

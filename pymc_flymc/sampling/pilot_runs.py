@@ -165,18 +165,12 @@ def pilot_joint_moves(
     chain = FireflyChain(target, resampling, new_proposals(n_parameters, np.eye(3)[INDEPENDENT]))
     chain.set_others(others)
     log_weights, rows, seconds = np.full(PROPOSALS, -np.inf), 0.0, 0.0
-    if not chain.start_dispersed(rng, 1.0):
-        return JointPilot(Independence(np.inf, True, True), 0.0)
-    chain.take_queries()  # z of a start comes from its conditional distribution: it is no proposal
-    state = chain.state
     for i in range(PROPOSALS):
         began = time.thread_time()
-        accept = chain.advance(rng, 1, 0.0)
+        log_density = chain.start(rng, rng.standard_normal(n_parameters))
         seconds += time.thread_time() - began
-        # If a proposal is rejected, its weight is that of the state times the probability.
-        log_weights[i] = state.log_weight[0]
-        if not np.array_equal(state.v, state.v_new):
-            log_weights[i] += np.log(accept) if accept > 0.0 else -np.inf
+        if np.isfinite(log_density):
+            log_weights[i] = chain.state.log_weight[0]
         rows += chain.take_queries()
         n = i + 1
         weighed = n == PROPOSALS or (rows > limit and n >= APPROXIMATE)

@@ -1,8 +1,8 @@
 """Enumerate the transition matrix of the joint kernel under a Taylor bound; run by the tests.
 
 ``NUMBA_DISABLE_JIT=1 python check_joint.py MOVE``: as `check`. With "-kept" behind the move the
-last row is kept bright: its bound is zero, and no state has it dark. A start draws z given theta,
-which is invariant, too. Normal variates get a law
+last row is kept bright: its bound is zero, and no state has it dark. Where another step has
+moved theta z is drawn given it, which is invariant, too. Normal variates get a law
 on the lattice, in proportion to the normal density: the independence proposal is then in proportion
 to exp(-v^2/2), as the kernel assumes.
 """
@@ -24,7 +24,7 @@ from pymc_flymc.kernels.density import Jacobian, call_density
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.fresh_brightness import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.kernels.joint import START, log_weight, transition
+from pymc_flymc.kernels.joint import REFRESHMENT, log_weight, transition
 from pymc_flymc.kernels.metropolis import new_proposals, pick
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows
@@ -40,8 +40,8 @@ KAPPA = np.column_stack([KAPPA, 20.0 * KAPPA])  # a valid bound, and a further r
 KEPT = np.array([False, False, sys.argv[1].endswith("-kept")])
 KAPPA[KEPT, 0] = np.inf
 NUISANCE = -0.7  # what nothing depends on stands between the coefficient and what rows share
-#: Weights of the kinds of transitions; none at a start.
-MOVES = {"independent": (0.0, 0.0, 1.0), "walk": (1.0, 0.0, 0.0), "joint-start": None}
+#: Weights of the kinds of transitions; none where another step has moved.
+MOVES = {"independent": (0.0, 0.0, 1.0), "walk": (1.0, 0.0, 0.0), "joint-moved": None}
 
 log_likelihood = partial(log_likelihood_of, Y)
 expansion = partial(expansion_of, X, Y, ANCHOR)
@@ -136,12 +136,12 @@ def branches(weights, v, z):
         log_factor(eta, rows.constants[members], None, bright.log_factor[:k])
         chain.log_weight[0] = weight_of(rows, chain, bright)
         if weights is None:
-            kind, bright.count[0], chain.log_weight[0] = START, 0, -np.inf
+            kind, bright.count[0], chain.log_weight[0] = REFRESHMENT, 0, -np.inf
         proposals = new_proposals(1, np.array(weights or MOVES["walk"]))
         proposals.log_scale[:] = 0.0
         if weights is not None:
             kind = pick(rng, proposals.weight)
-        transition(rng, kind, posterior, tables, proposals, chain, bright, scratch)
+        transition(rng, kind, weights is None, posterior, tables, proposals, chain, bright, scratch)
         new_z = [0] * N
         for i in range(bright.count[0]):
             new_z[bright.index[i]] = 1

@@ -23,7 +23,7 @@ from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_proposals, tra
 EXACT = 2
 KAPPA = np.where(np.arange(joint.N)[:, None] == EXACT, 0.0, joint.KAPPA)
 #: Trajectories in a proposal, by move; none in a walk.
-MOVES = {"surrogate": 1, "surrogate-twice": 2, "surrogate-walk": 0, "surrogate-start": 0}
+MOVES = {"surrogate": 1, "surrogate-twice": 2, "surrogate-walk": 0, "surrogate-moved": 0}
 
 
 def log_surrogate(theta):
@@ -65,7 +65,7 @@ def law(states):
 
 
 def branches(move, v, z):
-    repeats, start = MOVES[move], move.endswith("start")
+    repeats, moved = MOVES[move], move.endswith("moved")
     rows = joint.rows_of(KAPPA)
     exact = rows._replace(X=joint.X[[EXACT], None], constants=rows.constants[[EXACT]])
     geometry = dense_geometry(np.array([joint.CENTRE]), np.array([[joint.FACTOR]]))
@@ -93,10 +93,10 @@ def branches(move, v, z):
         chain.log_weight[0] = weight
         proposals = new_surrogate_proposals(1, 4, 0.0, 0.8)
         proposals.log_scale[:] = proposals.dynamics.step_size.log_step[:] = 0.0
-        if start:
+        if moved:
             bright.count[0], chain.log_weight[0] = 0, -np.inf
         arguments = posterior, surrogate, proposals, chain, bright, scratch
-        transition(rng, repeats == 0 and not start, repeats, start, *arguments)
+        transition(rng, repeats == 0 and not moved, repeats, moved, *arguments)
         k, theta = bright.count[0], chain.theta[0]
         w = np.array([theta, joint.NUISANCE, *joint.powers_at(theta)])
         weight = log_weight_of_z(rows, w, bright.index, bright.log_factor, k)

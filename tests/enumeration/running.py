@@ -30,16 +30,16 @@ SCRIPTS = {
     "check_joint.py": (
         "independent",
         "walk",
-        "joint-start",
+        "joint-moved",
         "independent-kept",
         "walk-kept",
-        "joint-start-kept",
+        "joint-moved-kept",
     ),
     "check_surrogate.py": (
         "surrogate",
         "surrogate-twice",
         "surrogate-walk",
-        "surrogate-start",
+        "surrogate-moved",
     ),
     "check_reference.py": (
         "hamiltonian",

@@ -112,22 +112,22 @@ MUTANTS: Rows = {
             "independent",
         ),
         (
-            "a start with z as proposed",
+            "a move by another step with z as proposed",
             "    if given_theta:\n",
             "    if False:\n",
-            "joint-start",
+            "joint-moved",
         ),
         (
-            "candidates of a start at their rates",
+            "candidates after a move at their rates",
             "2.0 if given_theta else 1.0",
             "1.0",
-            "joint-start",
+            "joint-moved",
         ),
         (
-            "a start kept with the chance of a proposal",
+            "candidates kept with the chance of a proposal",
             "bright = 1.0 / (1.0 + np.exp(-rate - log_factor[i]))",
             "bright = -np.expm1(-rate)",
-            "surrogate-start",
+            "surrogate-moved",
         ),
         (
             "probability of having been drawn left out",
