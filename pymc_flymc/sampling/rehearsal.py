@@ -16,7 +16,7 @@ __all__ = ["PYMC_DRAW", "effective_draws", "evenly", "rehearse"]
 PYMC_DRAW = 20e-6
 #: Processor time of a rehearsal, as a share of that of the draws whose time is said; in seconds, at
 #: least what nobody notices, at most what nobody minds.
-SHARE, LEAST, MOST = 0.5, 1.0, 3.0
+SHARE, LEAST, MOST = 0.25, 0.5, 2.0
 #: Chains that share it: what one of them learns in tuning makes it up to twice as slow as another.
 CHAINS = 2
 #: Share of its draws that tune, and their number in a chain: at most PyMC's own.

@@ -42,6 +42,8 @@ __all__ = [
 EFFECTIVE_DRAWS = 1000
 #: Seconds that nobody waits for.
 NOTHING = 0.1
+#: Nor for a rehearsal, where pilot runs say that sampling takes fewer seconds than that.
+BRIEF = 1.0
 #: Where there is no time for a rehearsal: pilot runs hardly show how long brightness holds
 #: parameters back. Of six models, chains given brightness took 1.1 to 4.3 times what these said.
 GIVEN_Z = 2.2
@@ -90,7 +92,9 @@ class PilotTime:
         """Return what it takes in ``pm.sample``, in seconds, with PyMC's own work, if known."""
         target = sampler.target
         draw, draws = self.of_draw(sampler)
-        measured = rehearse(sampler, others, draw, EFFECTIVE_DRAWS * draw * draws)
+        of_all, measured = EFFECTIVE_DRAWS * draw * draws, None
+        if of_all > BRIEF or self.rough:
+            measured = rehearse(sampler, others, draw, of_all)
         if measured is not None or self.rough:
             return measured
         given_z = target.subsamples and not (target.spec.fresh or self.held_back)

@@ -163,7 +163,7 @@ def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
     monkeypatch.setattr(
         rehearsal, "effective_draws", lambda draws: lengths.append(len(draws)) or np.array([100.0])
     )
-    for seconds in (1e-5, 7e-4, 1.0):
+    for seconds in (1e-5, 3.5e-4, 1.0):
         ticks = itertools.count()
         monkeypatch.setattr(time, "thread_time", lambda s=seconds, t=ticks: s * next(t))
         lengths.clear()
