@@ -43,7 +43,7 @@ EFFECTIVE_DRAWS = 1000
 #: Seconds that nobody waits for.
 NOTHING = 0.1
 #: Nor for a rehearsal, where pilot runs say that sampling takes fewer seconds than that.
-BRIEF = 1.0
+BRIEF = 0.3
 #: Where there is no time for a rehearsal: pilot runs hardly show how long brightness holds
 #: parameters back. Of six models, chains given brightness took 1.1 to 4.3 times what these said.
 GIVEN_Z = 2.2
