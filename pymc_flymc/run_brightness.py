@@ -13,7 +13,7 @@ from scipy.special import expit
 from pymc_flymc.kernels.factors import scratch_for
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.row_terms import row_terms_kernel
-from pymc_flymc.sampling.rehearsal import evenly
+from pymc_flymc.sampling.effective_draws import evenly
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.data import design_of
 from pymc_flymc.target.target import Target

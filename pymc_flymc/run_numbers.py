@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.sampling.diagnostics import tail_index
-from pymc_flymc.sampling.rehearsal import evenly
+from pymc_flymc.sampling.effective_draws import evenly
 from pymc_flymc.sampling.time_estimates import gradients_given
 
 __all__ = ["Run"]

@@ -12,6 +12,10 @@ from pymc_flymc.regression.expansion import LikelihoodExpansion
 
 __all__ = ["Anchor", "AnchorPart", "laplace_geometry"]
 
+#: Curvatures are taken to be no smaller: at a mode, so that products of scales do not overflow, and
+#: elsewhere, where the scale of a parameter without curvature would be anything.
+LEAST_CURVATURES = 1e-200, 1e-8
+
 
 @dataclass(frozen=True)
 class AnchorPart:
@@ -121,8 +125,8 @@ def _covariance_factor(precision: np.ndarray) -> tuple[np.ndarray, bool]:
     matrix is one of a mode, parameters may be in whatever units.
     """
     curvature = np.abs(np.diag(precision))
-    for smallest in (np.finfo(float).tiny, 1e-8):
-        scale = 1.0 / np.sqrt(np.maximum(curvature, smallest))
+    for least in LEAST_CURVATURES:
+        scale = 1.0 / np.sqrt(np.maximum(curvature, least))
         values, vectors = np.linalg.eigh(scale[:, None] * precision * scale)
         if proper := bool(np.all(values > 1e-10)):
             break

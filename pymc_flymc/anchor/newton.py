@@ -194,7 +194,8 @@ def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
     curvature = np.abs(np.diagonal(objective.hessian(found)))
     units = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
     if np.max(np.abs(objective(found)[1]) * units) > np.sqrt(2.0 * TOLERANCE):
-        found, _ = _in_units(objective, found, units)
+        further, _ = _in_units(objective, found, units)
+        found = found if further is None else further
     return found
 
 

@@ -255,8 +255,8 @@ def _indicator(size: int, places: np.ndarray | int, values: np.ndarray | float) 
 
 
 def _rounding(curvature: np.ndarray) -> float:
-    """Least curvature that is more than rounding has left of none, in whatever units."""
-    largest = float(np.max(np.abs(curvature), initial=0.0))
+    """Return the least curvature that is more than rounding leaves of zero, in whatever units."""
+    largest = float(np.max(np.abs(curvature[np.isfinite(curvature)]), initial=0.0))
     return np.finfo(float).eps * largest if largest > 0.0 else 1.0
 
 

@@ -166,7 +166,8 @@ class ExpansionBound(Bound, Protocol):
     def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
         """Graph of o_n, at least as large as the size of the remainder: the gap is their sum.
 
-        Of rows that are kept bright it may be any finite number.
+        So the gap is at most twice the rate, by which brightness given theta is drawn. Of rows that
+        are kept bright it may be any finite number.
         """
 
     def is_kept_bright(self, constants: Graph) -> Graph:

@@ -58,8 +58,9 @@ def check_bound(
         If the bound does not support the likelihood, or is not a bound, or the likelihood is not
         one.
     AssertionError
-        If log L - log B is negative or NaN somewhere, or if the sum over the rows differs from the
-        collapsed sum by more than rounding. The message says for which row and where.
+        If log L - log B is negative or NaN somewhere, if an expansion's remainder exceeds its rate,
+        or if the sum over the rows differs from the collapsed sum by more than rounding. The
+        message says for which row and where.
     """
     check_object("bound", bound, is_bound, "a bound, such as Taylor()")
     check_object("likelihood", likelihood, is_likelihood, "one, such as BernoulliLogit()")
@@ -98,6 +99,15 @@ def check_bound(
             raise AssertionError(
                 f"{bound.name} is no lower bound on {likelihood.name}: log L - log B is "
                 f"{gap[i]:.6g} for y = {y[i]} at arguments {[float(a[i]) for a in arguments]}, "
+                f"{distance:.3g} Laplace sds from the anchor"
+            )
+        # That of an expansion is from both sides: brightness given the parameters is drawn by it.
+        exceeds = np.flatnonzero(is_expansion(bound) & (2.0 * above > gap + allowed))
+        if len(exceeds):
+            i = exceeds[0]
+            raise AssertionError(
+                f"the rate of {bound.name} on {likelihood.name} is {gap[i] - above[i]:.6g}, less "
+                f"than the remainder of its expansion, {above[i]:.6g}, for y = {y[i]}, "
                 f"{distance:.3g} Laplace sds from the anchor"
             )
         by_row = float(np.sum(log_l - above))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from pymc.sampling.mcmc import sample
+from pymc.sampling.parallel import ProcessAdapter
 from pymc.stats.convergence import WarningType
 from pymc.step_methods.compound import BlockedStep
 from pytensor.graph.rewriting.basic import in2out
@@ -18,6 +19,7 @@ from pymc_flymc.compat import private, require
 from pymc_flymc.compat.pytensor import rewrites
 
 __all__ = [
+    "CHAIN_PROCESS",
     "CHECKS",
     "CONSTRUCTION",
     "REPLACE_CHECKS",
@@ -74,6 +76,14 @@ def arguments_of_sample() -> Mapping[str, Any] | None:
         frame = frame.f_back
     return frame.f_locals if frame.f_code is sample.__code__ else None
 
+
+#: How the names of the processes begin that chains run in.
+CHAIN_PROCESS = "worker_chain"
+require(
+    CHAIN_PROCESS in inspect.getsource(ProcessAdapter),
+    f"names of chains' processes, {CHAIN_PROCESS}",
+    "that one of them was killed is not said",
+)
 
 _checked = "what would help chains that have not converged is said by report() alone"
 _sample_return = private("pymc.sampling.mcmc:_sample_return", _checked)

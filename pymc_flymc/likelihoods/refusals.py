@@ -109,8 +109,10 @@ def _instead(rv: TensorVariable, what: str) -> str | None:
 
 def distribution_name(rv: TensorVariable) -> str:
     """Return what a user wrote to make a random variable, such as "pm.ZeroInflatedPoisson"."""
+    from pytensor.xtensor.vectorization import XRV  # slow to import
+
     op = rv.owner.op
-    if type(op).__module__.startswith("pytensor.xtensor"):  # which is slow to import
+    if isinstance(op, XRV):
         return f"pymc.dims.{type(op.core_op).__name__.removesuffix('RV')}"
     kind = type(op).__name__.removesuffix("RV").lstrip("_")
     printed = printed_name(op) or kind

@@ -49,10 +49,15 @@ def paths_of(array: Any) -> Iterator[str]:
         if isinstance(leaf, str):
             yield leaf
         elif isinstance(leaf, np.ndarray):
-            path = getattr(owner_of(leaf), "filename", None)  # of a map
-            yield from [] if path is None else [str(path)]
+            yield from filter(None, [_map_of(leaf)])
         else:
             yield from (path for _, path in (files_of(leaf) if is_zarr(leaf) else ()))
+
+
+def _map_of(array: np.ndarray) -> str | None:
+    """Return the file that an array is a map of, if it is one."""
+    path = getattr(owner_of(array), "filename", None)
+    return None if path is None else str(path)
 
 
 def store_of(leaf: Any) -> str:
@@ -60,7 +65,7 @@ def store_of(leaf: Any) -> str:
     if isinstance(leaf, str):
         return leaf
     if isinstance(leaf, np.ndarray):
-        path = getattr(owner_of(leaf), "filename", None)
+        path = _map_of(leaf)
         return "memory" if path is None else os.path.abspath(path)
     return str(leaf.store_path) if is_zarr(leaf) else type(leaf).__name__
 
@@ -76,8 +81,8 @@ def identity_of(array: Any) -> bytes:
             found.update(repr(state_of_file(leaf)).encode())
         elif isinstance(leaf, np.ndarray):
             found.update(content_hash(leaf))
-            path = getattr(owner_of(leaf), "filename", None)  # of a map
-            found.update(repr(path and state_of_file(str(path))).encode())
+            path = _map_of(leaf)
+            found.update(repr(path and state_of_file(path)).encode())
         else:
             found.update(_identity_of_stored(leaf))
     return found.digest()

@@ -11,11 +11,13 @@ __all__ = ["PAUSES", "may_pass", "read_patiently", "say_again"]
 
 #: Seconds before each further try to read rows.
 PAUSES = 1.0, 2.0, 4.0, 8.0, 16.0
+#: What no waiting mends.
+FOR_GOOD = FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError
 
 
 def may_pass(error: BaseException | None) -> bool:
-    """Return whether rows may be read later: a disk or a network has failed, no file is missing."""
-    return isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
+    """Return whether rows may be read later: a disk or a network has failed, the file is there."""
+    return isinstance(error, OSError) and not isinstance(error, FOR_GOOD)
 
 
 def say_again(what: str, error: BaseException | None, pause: float) -> None:

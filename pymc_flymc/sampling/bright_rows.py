@@ -10,7 +10,7 @@ from pymc_flymc.bounds import Problem
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.reading.flat import DensityGraph, Layout
 from pymc_flymc.reporting import count
-from pymc_flymc.sampling.rehearsal import evenly
+from pymc_flymc.sampling.effective_draws import evenly
 from pymc_flymc.target.target import Target
 
 __all__ = ["advice_on_columns"]

@@ -7,10 +7,11 @@ import time
 import numpy as np
 
 from pymc_flymc.reporting import doing
+from pymc_flymc.sampling.effective_draws import effective_draws, evenly
 from pymc_flymc.sampling.pilot_runs import SEED
 from pymc_flymc.sampling.sampler import Sampler
 
-__all__ = ["PYMC_DRAW", "effective_draws", "evenly", "rehearse"]
+__all__ = ["PYMC_DRAW", "rehearse"]
 
 #: Processor seconds that PyMC and a step take for a draw, beside the kernel's work.
 PYMC_DRAW = 20e-6
@@ -64,8 +65,9 @@ def _chain(
 ) -> tuple[np.ndarray, float]:
     """Return a chain's draws after so many steps of tuning, and the seconds that these took.
 
-    There are none if it finds no start, or if tuning takes all of the time.
+    It returns no draws if it finds no start, or if tuning takes all of the time.
     """
+    began = time.thread_time()
     chain, tuning = sampler.new_chain(), sampler.new_tuning(steps)
     chain.set_others(others)
     if not chain.start_dispersed(rng, 1.0):
@@ -73,7 +75,8 @@ def _chain(
     sampler.adaptation.started(chain, rng, dispersed=True)
     kept = evenly(len(chain.state.theta), PARAMETERS)
     draws: list[np.ndarray] = []
-    spent = tuned = 0.0
+    # A start may be a pass over all rows: it takes its part of the time.
+    spent = tuned = time.thread_time() - began
     while spent < limit and len(draws) < ENOUGH:
         began = time.thread_time()
         chain.advance(rng, tuning.transitions, tuning.gain())
@@ -84,27 +87,3 @@ def _chain(
             chain, tuning = sampler.learn(chain, tuning, rng)
             tuned = spent
     return np.array(draws).reshape(-1, len(kept)), spent - tuned
-
-
-def effective_draws(draws: np.ndarray) -> np.ndarray:
-    """Effective sample sizes of a chain's draws, shape (n, D), by Geyer's monotone sequence.
-
-    Zero for a parameter that never moved.
-    """
-    n = len(draws)
-    centred = draws - draws.mean(axis=0)
-    stuck = np.all(draws == draws[0], axis=0)
-    centred[0, stuck] = 1.0  # in place of a division by zero
-    spectrum = np.fft.rfft(centred, 2 * n, axis=0)
-    correlations = np.fft.irfft(np.abs(spectrum) ** 2, 2 * n, axis=0)[: n - n % 2]
-    correlations /= correlations[0]
-    pairs = correlations[::2] + correlations[1::2]
-    positive = np.logical_and.accumulate(pairs > 0.0, axis=0)
-    pairs = np.minimum.accumulate(np.where(positive, pairs, 0.0), axis=0)
-    times = np.maximum(2.0 * pairs.sum(axis=0) - 1.0, 1.0 / n)
-    return np.where(stuck, 0.0, n / times)
-
-
-def evenly(n: int, most: int) -> np.ndarray:
-    """Return numbers from 0 to n - 1: all of them, or an even choice."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))

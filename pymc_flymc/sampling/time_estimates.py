@@ -13,6 +13,7 @@ from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.passes import blocks_of
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost
+from pymc_flymc.sampling.effective_draws import evenly
 from pymc_flymc.sampling.pilot_runs import (
     JointPilot,
     PilotRun,
@@ -20,7 +21,7 @@ from pymc_flymc.sampling.pilot_runs import (
     pilot_chain,
     pilot_joint_moves,
 )
-from pymc_flymc.sampling.rehearsal import PYMC_DRAW, evenly, rehearse
+from pymc_flymc.sampling.rehearsal import PYMC_DRAW, rehearse
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION
@@ -40,10 +41,8 @@ __all__ = [
 
 #: Effective draws that times are said for.
 EFFECTIVE_DRAWS = 1000
-#: Seconds that nobody waits for.
-NOTHING = 0.1
-#: Nor for a rehearsal, where pilot runs say that sampling takes fewer seconds than that.
-BRIEF = 0.3
+#: Seconds that nobody waits for, and those of sampling below which there is no rehearsal.
+NOTHING, BRIEF = 0.1, 0.3
 #: Where there is no time for a rehearsal: pilot runs hardly show how long brightness holds
 #: parameters back. Of six models, chains given brightness took 1.1 to 4.3 times what these said.
 GIVEN_Z = 2.2

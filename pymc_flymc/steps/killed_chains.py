@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 
+from pymc_flymc.compat.pymc import CHAIN_PROCESS
 from pymc_flymc.reporting import log
 
 __all__ = ["watch_chains"]
 
-#: How PyMC begins the names of processes of chains.
-CHAIN = "worker_chain"
 #: Seconds in which a process whose files are closed has ended.
 PATIENCE = 5.0
 
@@ -25,7 +24,8 @@ def watch_chains() -> None:
     A thread waits for their end, and ends with the last of them. Processes that this one starts
     for other purposes, such as the workers of a Dask cluster, are not watched.
     """
-    processes = [each for each in multiprocessing.active_children() if each.name.startswith(CHAIN)]
+    children = multiprocessing.active_children()
+    processes = [each for each in children if each.name.startswith(CHAIN_PROCESS)]
     if processes:
         threading.Thread(target=_watch, args=(processes,), daemon=True).start()
 

@@ -185,6 +185,12 @@ class FireflyMH(FireflyStep):
         """How many rows the draws are conditioned on, and where those of `data` are.
 
         PyMC lets no step write attributes of a result: ``idata.attrs.update(step.provenance)``.
+
+        Returns
+        -------
+        dict
+            ``"n_rows"``, an int, and for each container ``"data NAME"``, a str: the file, folder or
+            store that its rows are in, ``"memory"``, or ``"computed"``.
         """
         places = {} if self._source is None else self._source.places
         return {"n_rows": self._n_rows} | {f"data {name}": at for name, at in places.items()}

@@ -1,9 +1,9 @@
 """Enumerate the transition matrix of the joint kernel under a Taylor bound; run by the tests.
 
 ``NUMBA_DISABLE_JIT=1 python check_joint.py MOVE``: as `check`. With "-kept" behind the move the
-last row is kept bright: its bound is zero, and no state has it dark. Where another step has
-moved theta z is drawn given it, which is invariant, too. Normal variates get a law
-on the lattice, in proportion to the normal density: the independence proposal is then in proportion
+last row is kept bright: its bound is zero, and no state has it dark. Where another step has moved
+theta z is drawn given it, which is invariant, too. Normal variates are on the lattice, with
+probabilities in proportion to the normal density: the independence proposal is then in proportion
 to exp(-v^2/2), as the kernel assumes.
 """
 

@@ -13,8 +13,9 @@ from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.sampling import rehearsal, time_estimates
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.effective_draws import effective_draws
 from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun
-from pymc_flymc.sampling.rehearsal import effective_draws, rehearse
+from pymc_flymc.sampling.rehearsal import rehearse
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.time_estimates import (
     PER_ROOT,
@@ -143,16 +144,16 @@ def test_a_draw_of_few_transitions_is_no_effective_one(given, each):
 
 @pytest.mark.parametrize("correlation", [-0.4, 0.0, 0.5, 0.9])
 def test_effective_draws(correlation):
-    noise = np.random.default_rng(1).normal(size=(20_000, 3))
+    """Of many chains of known autocorrelation: off by less, on average, than they vary."""
+    noise = np.random.default_rng(1).normal(size=(20_000, 51))
     draws = noise.copy()
     for i in range(1, len(draws)):
         draws[i] = correlation * draws[i - 1] + np.sqrt(1.0 - correlation**2) * noise[i]
-    draws[:, 2] = 0.3
+    draws[:, -1] = 0.3
     found = effective_draws(draws)
-    expected = len(draws) * (1.0 - correlation) / (1.0 + correlation)
-    # Estimates of the time vary by 5 % at a correlation of 0.9.
-    np.testing.assert_allclose(found[:2], expected, rtol=0.2)
-    assert found[2] == 0.0
+    ratios = found[:-1] * (1.0 + correlation) / (1.0 - correlation) / len(draws)
+    assert abs(ratios.mean() - 1.0) < ratios.std() < 0.1
+    assert found[-1] == 0.0
 
 
 def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
@@ -173,6 +174,7 @@ def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
             continue
         assert found == pytest.approx(sum(lengths) * (seconds + rehearsal.PYMC_DRAW) / 200.0)
         in_time = int(np.ceil(rehearsal.LEAST / rehearsal.CHAINS / seconds)) - rehearsal.MOST_TUNING
+        in_time -= 1  # the start's
         assert lengths == [min(rehearsal.ENOUGH, in_time)] * rehearsal.CHAINS
     monkeypatch.setattr(FireflyChain, "advance", None)
     assert rehearse(sampler, others, 1.0, 0.0) is None  # nothing is begun
