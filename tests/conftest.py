@@ -87,10 +87,11 @@ def compile_kernels_once(worker_id, tmp_path_factory):
 def pymc_in_python(request):
     """Compile no functions of PyMC's own or of tests; what steps compile is native, as ever.
 
-    NUTS, with which slow tests compare, is as users have it.
+    NUTS, with which slow tests compare, is as users have it. Where a node was made is not kept:
+    to look that up takes a tenth of the time of all.
     """
     mode = "Mode" if request.node.get_closest_marker("slow") else "FAST_COMPILE"
-    with pytensor.config.change_flags(mode=mode):
+    with pytensor.config.change_flags(mode=mode, traceback__limit=0):
         yield
 
 

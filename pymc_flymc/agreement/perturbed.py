@@ -22,13 +22,13 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.traversal import graph_inputs
 from pytensor.scalar import basic as ps
-from pytensor.scalar.math import Log1mexp, Softplus
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
 from scipy.sparse import issparse
 
+from pymc_flymc.agreement.of_arrays import of_arrays
 from pymc_flymc.agreement.values import Rounded
 from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import rewrites
@@ -49,18 +49,6 @@ _REWRITES = RewriteDatabaseQuery(
     exclude=FLATTENING,
 )
 _EXACT = (DimShuffle, Alloc, Reshape, SpecifyShape, Subtensor)
-#: Functions that PyTensor evaluates in Python number by number, by names of those of arrays here.
-_OF_ARRAYS: dict[Any, str] = {Softplus: f"{__name__}.softplus", Log1mexp: f"{__name__}.log1mexp"}
-
-
-def softplus(x: np.ndarray) -> np.ndarray:
-    """Return log(1 + exp(x)), element by element."""
-    return np.logaddexp(0.0, x)
-
-
-def log1mexp(x: np.ndarray) -> np.ndarray:
-    """Return log(1 - exp(x)), element by element."""
-    return np.where(x < -np.log(2.0), np.log1p(-np.exp(x)), np.log(-np.expm1(x)))
 
 
 def rounded(
@@ -151,7 +139,7 @@ class RoundedFunction:
             # A censored value equals its limit: with errors no such row would be compared.
             as_given = _is_comparison(node) and all(map(_is_given, node.inputs))
             known = list(node.inputs) if as_given else [memo.get(v, v) for v in node.inputs]
-            new = _vectorised(node).clone_with_new_inputs(known, strict=False)
+            new = of_arrays(node).clone_with_new_inputs(known, strict=False)
             for old, v in zip(node.outputs, new.outputs, strict=True):
                 memo[old] = with_errors(v, False) if _is_float(v) and not _is_exact(node) else v
         self._function = pytensor.function(
@@ -196,13 +184,6 @@ def _errors(value: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
 def rounded_function(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> RoundedFunction:
     """Return a function of a graph, the one made before if the graph is the same."""
     return memoised(RoundedFunction, inputs, outputs, inputs=inputs, outputs=outputs)
-
-
-def _vectorised(node: Apply) -> Apply:
-    name = _OF_ARRAYS.get(type(getattr(node.op, "scalar_op", None)))
-    if name is None:
-        return node
-    return Elemwise(node.op.scalar_op, nfunc_spec=(name, 1, 1)).make_node(*node.inputs)
 
 
 def _is_float(v: Any) -> bool:

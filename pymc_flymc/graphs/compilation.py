@@ -26,6 +26,8 @@ from pymc_flymc.kernels.native import (
 )
 
 __all__ = [
+    "FLATTENING",
+    "IN_PLACE",
     "DensityGraphs",
     "RowFactor",
     "compile_density",
@@ -47,9 +49,12 @@ FLATTENING = rewrites(
     "local_mul_canonizer",
     "local_greedy_distributor",
 )
+#: Nothing of rows is written over another: of numbers there is no need, and that no operation reads
+#: what is gone takes a third of the time in which a graph is rewritten.
+IN_PLACE = rewrites("inplace")
 #: Of rows operations are not put together: what is made of them is a function of its own, which is
 #: not inlined where it comes from disk, see `unwrapped`.
-OF_ROWS = FLATTENING + rewrites("fusion")
+OF_ROWS = FLATTENING + IN_PLACE + rewrites("fusion")
 
 
 class DensityGraphs(NamedTuple):

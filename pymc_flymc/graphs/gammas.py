@@ -22,10 +22,21 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.kernels.caching import version_of
 
-__all__ = ["FIRST", "log_gamma", "log_rising_of_exp"]
+__all__ = [
+    "FIRST",
+    "FIRST_ORDER",
+    "LogGamma",
+    "LogRisingOfExp",
+    "log_gamma",
+    "log_rising_of_exp",
+    "series_in_python",
+]
 
 #: So many factors of a rising factorial are taken one by one.
 FIRST = 12
+#: Where log(x / k) is larger, a rising factorial of k factors is taken to first order in k / x,
+#: which is below 1e-8 then.
+FIRST_ORDER = 18.5
 #: The recurrence of log gamma leads up to here.
 FAR = 14.0
 #: Stirling's series: log Gamma(b) = (b - 1/2) log b - b + const + sum_i SERIES[0][i] / b^(2i + 1);
@@ -117,7 +128,7 @@ def _log_rising(order: int, compiled: Callable[..., Any]) -> Callable[[float, fl
     def evaluate(a: Any, k: Any) -> Any:
         if k < 1.0:
             return 0.0
-        if a > np.log(k) + 18.5:  # to first order in k / x, which is below 1e-8
+        if a > np.log(k) + FIRST_ORDER:
             rest = 0.5 * k * (k - 1.0) * np.exp(-a)
             if order == 0:
                 return k * a + rest
@@ -169,6 +180,10 @@ def _series(compiled: Callable[..., Any]) -> Callable[[float, int], float]:
 
 def _in_python(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
+
+
+#: Stirling's series of 1 / t, of numbers or of arrays.
+series_in_python = _series(_in_python)
 
 
 def _native(function: Callable[..., Any]) -> Callable[..., Any]:
