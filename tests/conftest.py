@@ -1,6 +1,7 @@
 """Fixtures of all tests."""
 
 import gc
+import logging
 
 import numpy as np
 import pytensor
@@ -93,6 +94,14 @@ def pymc_in_python(request):
     mode = "Mode" if request.node.get_closest_marker("slow") else "FAST_COMPILE"
     with pytensor.config.change_flags(mode=mode, traceback__limit=0):
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_errors_of_pytensor(caplog):
+    """PyTensor logs rewrites that fail, with a traceback, and goes on: users would see it."""
+    yield
+    of_pytensor = (each for each in caplog.get_records("call") if "pytensor" in each.name)
+    assert not [each.getMessage() for each in of_pytensor if each.levelno >= logging.ERROR]
 
 
 @pytest.fixture(scope="session")
