@@ -45,7 +45,7 @@ class Calibration:
     def ranks(self, n: int) -> np.ndarray:
         """Return n ranks of each quantity, as numbers that are uniform in (0, 1)."""
         names = [*self._names, *self.model.outcomes]
-        drawn = pm.draw([self._prior[name] for name in names], n, random_seed=self.rng)
+        drawn = pm.draw([self._prior[name] for name in names], n, random_seed=self._seed())
         found = []
         for values in zip(*drawn, strict=True):
             truth = dict(zip(names, values, strict=True))
@@ -66,12 +66,16 @@ class Calibration:
                 tune=TUNE,
                 chains=1,
                 step=self.model.step(),
-                random_seed=self.rng,
+                random_seed=self._seed(),
                 progressbar=False,
                 compute_convergence_checks=False,
             )
         draws = {name: idata.posterior[name].values[0, THIN - 1 :: THIN] for name in self._names}
         return [{name: each[i] for name, each in draws.items()} for i in range(KEPT)]
+
+    def _seed(self) -> int:
+        # Of a generator PyMC would take a copy, and spawn the same random numbers each time.
+        return int(self.rng.integers(2**31))
 
     def _quantities(self, values: dict[str, np.ndarray]) -> np.ndarray:
         """Return up to three numbers of each parameter, and the log-likelihood."""
