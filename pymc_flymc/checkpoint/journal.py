@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 import zlib
@@ -79,7 +80,8 @@ class Journal:
     def __init__(self, path: Path, chain: dict[str, str], n_draws: int, form: RecordFormat) -> None:
         self._draws, self._saved = path.with_suffix(".draws"), path.with_suffix(".state")
         self._chain, self._last, self._form = chain, n_draws, form
-        self._pending = bytearray()
+        #: Packed when the chain is saved, all at once: one by one takes three times as long.
+        self._pending: list[tuple[int, bytes, tuple[Any, ...]]] = []
         self._has_warned = False
         self.state: Any = None
         self._on_disk = self._checksum = 0
@@ -146,7 +148,8 @@ class Journal:
         statistics: dict[str, Any],
     ) -> bool:
         """Record a draw that was made from a point; return whether it is time to save the chain."""
-        self._pending += self._form.pack(self._origin(theta, others), drawn, statistics)
+        values = self._form.values(statistics)
+        self._pending.append((self._origin(theta, others), drawn.tobytes(), values))
         self._n += 1
         return self._n == self._last or time.monotonic() >= self._due
 
@@ -162,8 +165,9 @@ class Journal:
         """
         began = time.monotonic()
         try:
-            self._write()
-            checksum = zlib.crc32(self._pending, self._checksum)
+            records = b"".join(itertools.starmap(self._form.pack, self._pending))
+            self._write(records)
+            checksum = zlib.crc32(records, self._checksum)
             # Not before the draws are on disk: from here on they are taken to be there.
             write_object(self._saved, Saved(self._chain, self._n, checksum, state))
         except OSError as error:
@@ -180,12 +184,12 @@ class Journal:
         ended = time.monotonic()
         self._due = ended + max(INTERVAL, RATIO * (ended - began))
 
-    def _write(self) -> None:
-        """Write the pending draws behind those that are saved, over what may be there."""
+    def _write(self, records: bytes) -> None:
+        """Write draws behind those that are saved, over what may be there."""
         handle = os.open(self._draws, os.O_RDWR | os.O_CREAT, 0o666)
         with os.fdopen(handle, "r+b") as file:
             file.seek(self._on_disk * self._form.size)
-            file.write(self._pending)
+            file.write(records)
             file.truncate()
             file.flush()
             os.fsync(file.fileno())
