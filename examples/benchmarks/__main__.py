@@ -18,7 +18,7 @@ HEADER = (
     "min-ESS/s",
     f"s to min-ESS {TARGET_ESS:,}",
     "rows per effective draw",
-    "rows read a draw",
+    "rows read per draw",
     "bright, %",
     "set-up s",
     "peak memory MB",

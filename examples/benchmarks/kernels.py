@@ -103,8 +103,8 @@ def real_models(folder: Path) -> dict[str, Any]:
 
 def tabulate(folder: Path, sets: list[str], names: list[str], draws: int, seed: int) -> None:
     print(
-        "| data | kernel | bright rows | rows for an effective draw | effective draws a "
-        "1,000 rows |"
+        "| data | kernel | bright rows | rows for an effective draw "
+        "| effective draws per 1,000 rows |"
     )
     print("|---|---|---:|---:|---:|", flush=True)
     models = real_models(folder)

@@ -65,7 +65,7 @@ def main() -> None:
         "ten coefficients, anchor of the search": (ten_coefficients(seed), None),
         "ten coefficients, 0.4 given for each": (ten_coefficients(seed), given),
     }
-    print("| | anchor | bright rows | rows read a draw | min-ESS of a thousand draws |")
+    print("| | anchor | bright rows | rows read per draw | min-ESS of a thousand draws |")
     print("|---|---|---:|---:|---:|")
     for name, (model, anchor) in cases.items():
         with patch.object(Anchors, "better", lambda *_: None):

@@ -134,7 +134,7 @@ def main() -> None:
         if "parquet" in options.where:
             write_parquet(folder)
         print("| rows | where | imports s | to read once s | set-up s | sampling s ", end="")
-        print("| peak memory GB | min-ESS | rows read a draw |\n|---:|---|" + "---:|" * 7)
+        print("| peak memory GB | min-ESS | rows read per draw |\n|---:|---|" + "---:|" * 7)
         for where in options.where:
             out = folder / "out.json"
             peak = run("examples.benchmarks.out_of_core", "measure", where, str(folder), str(out))

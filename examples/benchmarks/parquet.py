@@ -39,7 +39,7 @@ WHERE = "Parquet", "map", "Zarr", "array"
 OUTCOMES = "bought", "calls"
 TITLE = (
     "| model | rows | where | set-up s | sampling s | MB sent | peak memory: client, workers GB "
-    "| min-ESS | rows read a draw | draws |\n|---|---:|---|" + "---:|" * 7
+    "| min-ESS | rows read per draw | draws |\n|---|---:|---|" + "---:|" * 7
 )
 
 
