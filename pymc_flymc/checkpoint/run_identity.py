@@ -64,7 +64,8 @@ def identity_of_target(target: Any, adaptation: Any) -> str:
     target : Target or BatchTarget
     adaptation : Adaptation
     """
-    names = [type(adaptation).__name__, written(target.geometry._fields)]
+    kernel = getattr(target, "kernel", "")
+    names = [type(adaptation).__name__, kernel, written(target.geometry._fields)]
     found = blake2b(digest_size=16)
     for part in target.parts:
         names += [written(part.bound), repr(part.expected_bright)]

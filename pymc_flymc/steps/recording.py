@@ -23,10 +23,12 @@ def begin_run(step: Any, checkpoint: Checkpoint | None, fingerprint: Fingerprint
     return checkpoint.begin(identity_of_run(type(step), given, settings, fingerprint))
 
 
-def keep_run(checkpoint: Checkpoint | None, anchor: Anchor, target: Any, adaptation: Any) -> None:
-    """Keep what has been prepared for a run, or check that it is what it was."""
+def keep_run(checkpoint: Checkpoint | None, anchor: Anchor, target: Any, adaptation: Any) -> str:
+    """Keep what has been prepared for a run, or check that it is what it was; return its hash."""
+    prepared = identity_of_target(target, adaptation)
     if checkpoint is not None:
-        checkpoint.keep(anchor, identity_of_target(target, adaptation))
+        checkpoint.keep(anchor, prepared)
+    return prepared
 
 
 def begin_chain(

@@ -37,12 +37,15 @@ class Saved:
     _chain: FireflyChain | None
     sampler: Sampler
     data: str
+    prepared: str
     _refresh: Callable[..., None]
 
     @property
     def chain_state(self) -> dict[str, Any] | None:
         """State of the running chain, a part of `sampling_state`."""
-        return None if self._chain is None else self._chain.save() | {"data": self.data}
+        if self._chain is None:
+            return None
+        return self._chain.save() | {"data": self.data, "prepared": self.prepared}
 
     @chain_state.setter
     def chain_state(self, saved: dict[str, Any] | None) -> None:
@@ -50,6 +53,12 @@ class Saved:
         if saved is None or saved["data"] != self.data:
             self._chain = None
             return
+        # Under another bound other rows are bright, and other moves read other settings.
+        if saved["prepared"] != self.prepared:
+            raise ValueError(
+                f"{type(self).__name__}: a sampling state is for a step with the settings of the "
+                "one that it was taken from: the same moves, bounds and anchor"
+            )
         anchor = saved["anchor"]
         if self._chain is None or not same_anchor(self._chain.anchor, anchor):
             self._chain = self.sampler.new_chain(anchor)

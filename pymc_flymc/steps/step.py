@@ -145,7 +145,8 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
             for line in advice_on_columns(target, reading.problems, reading.graph, self._layout):
                 log.info(line)
         self.sampler = replace(sampler, transitions=self._transitions, anchors=anchors)
-        keep_run(self._checkpoint, reading.problems[0].anchor, target, sampler.adaptation)
+        anchor, adaptation = reading.problems[0].anchor, sampler.adaptation
+        self.prepared = keep_run(self._checkpoint, anchor, target, adaptation)
         self._fingerprint, self.data = fingerprint, fingerprint.digest
 
     def _refresh(self, in_place: bool) -> None:

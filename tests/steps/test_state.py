@@ -6,6 +6,7 @@ import cloudpickle
 import numpy as np
 import pytest
 
+from pymc_flymc import JaakkolaJordan
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import SCHEMES, advance, begin, drive, step_of
@@ -61,6 +62,18 @@ def test_state_moves_to_a_fresh_step(shared):
         fresh.sampling_state = saved
         _, again = advance(fresh, here, 25)
         np.testing.assert_array_equal(expected, again, err_msg=f"tuning: {tuning}")
+
+
+def test_state_of_a_step_with_other_settings_is_refused(shared):
+    """With all rows read, those that a bound had left dark would stay so for ever."""
+    model, step = shared()
+    begun(step, model, tuning=False)
+    saved = step.sampling_state
+    for settings in ({"bound": None}, {"bound": JaakkolaJordan(slack=4.0)}):
+        other = step_of(model, **settings)
+        begin(other, model)
+        with pytest.raises(ValueError, match="the same moves, bounds and anchor"):
+            other.sampling_state = saved
 
 
 def test_state_does_not_grow_with_the_rows():
