@@ -19,7 +19,7 @@ LEAST_CURVATURES = 1e-200, 1e-8
 
 @dataclass(frozen=True)
 class AnchorPart:
-    """What an anchor says of the coefficients of one likelihood.
+    """Coefficients of one likelihood at an anchor: their covariance, and the rows around them.
 
     Attributes
     ----------

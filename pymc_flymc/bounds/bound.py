@@ -108,7 +108,7 @@ class Bound(Protocol):
     def expected_rows(self, problem: Problem, stride: int) -> float:
         """Rows that are expected to be bright over the Laplace approximation.
 
-        From every stride-th row: by it the step chooses among the bounds that there are.
+        Estimated from every stride-th row. Steps choose the bound for which it is least.
         """
 
     def collapsed(
@@ -155,7 +155,7 @@ class ExpansionBound(Bound, Protocol):
         """
 
     def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
-        """As of `Bound`, of those rows alone that are more often bright than `above`."""
+        """As of `Bound`, of rows that are bright with a probability larger than `above`."""
 
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
         """Graph of log L_n - log E_n, of either sign, element by element.

@@ -67,7 +67,7 @@ class Family:
 class SmoothFamily(Family):
     """A `SmoothLikelihood` whose limits are computed from the graph of its log-likelihood.
 
-    One that knows tighter limits has a `derivative_bound` of its own, and says its `growth`.
+    A family with tighter limits overrides `derivative_bound` and `growth`.
     """
 
     @property
@@ -111,8 +111,8 @@ class SmoothFamily(Family):
 class JointlySmoothFamily(Family):
     """A `JointlySmoothLikelihood` whose limits are computed from the graph.
 
-    One that knows tighter limits has a `third_bound` of its own, and one without limits for all
-    predictors its `third_scale` and `growth`.
+    A family with tighter limits overrides `third_bound`. If its third derivatives have no limit for
+    all predictors, it overrides `third_scale` and `growth`, too.
     """
 
     growth = 0.0

@@ -29,8 +29,8 @@ class RowParameters:
     Attributes
     ----------
     likelihood : Likelihood
-        The family as this model has it: whatever of it the model decides, such as the number of
-        classes or a fixed shape, is known. Where the model decides nothing, the one that has read.
+        The family as this model has it, with what the model gives, such as the number of classes
+        or a fixed shape. If it gives nothing, the family whose `read` made this.
     predictors : TensorVariable
         Linear predictors: a vector with a value for each row, or a matrix, shape (N, K).
     nuisances : list of TensorVariable
@@ -80,11 +80,11 @@ class Likelihood(Protocol):
 
     Notes
     -----
-    Of one that is listed, `matches` and `read` are used, to find the family of an observed variable
-    as the model has it; all else is asked of what `read` returns. So a family of which the model
-    decides something may be a dataclass whose `read` returns a copy of itself with that filled in.
+    `matches` and `read` find the family of an observed variable. Everything else is asked of the
+    family that `read` returns. So a family that depends on the model, such as on the number of
+    classes, may be a dataclass whose `read` returns a copy of itself with that filled in.
 
-    Those of this package have an attribute `usage`: how a model writes them, such as
+    Families of this package have an attribute `usage`: how a model writes them, such as
     ``"pm.Poisson(mu=pm.math.exp(eta))"``, for messages and the list in the documentation.
     """
 
@@ -151,9 +151,9 @@ def outcome(likelihood: Likelihood, columns: Sequence[Any]) -> Any:
 
 @runtime_checkable
 class ExplicitLikelihood(Likelihood, Protocol):
-    """A likelihood without nuisance parameters that brings its derivatives along.
+    """A likelihood without nuisance parameters that has its derivatives in closed form.
 
-    Those of all others come from their graphs, K (K + 1) / 2 second derivatives for K predictors.
+    The graphs of all other likelihoods are differentiated: K (K + 1) / 2 times for K predictors.
     """
 
     def derivatives(
@@ -209,10 +209,10 @@ class SmoothLikelihood(Likelihood, Protocol):
 
 @runtime_checkable
 class ScaledLikelihood(Likelihood, Protocol):
-    """A smooth likelihood to a power that is sampled, times what normalises it.
+    """A smooth likelihood to a power that is sampled, with its normaliser.
 
     Its log-likelihood is ``exp(s)`` times that of the smooth one, plus ``log_normaliser(s)``. The
-    one nuisance parameter is s.
+    only nuisance parameter is s.
     """
 
     def unit(self, y: np.ndarray) -> tuple[SmoothLikelihood, np.ndarray]:
@@ -276,7 +276,7 @@ class SmoothedLikelihood(Likelihood, Protocol):
         ...
 
     def rounding(self, spread: np.ndarray, nuisances: np.ndarray) -> np.ndarray:
-        """Return how much to round off, shape (n,), where predictors have this sd, shape (n,).
+        """Return the width of the smoothing, shape (n,), for predictors of this sd, shape (n,).
 
         The nuisance parameters are of shape (S,).
         """

@@ -68,10 +68,8 @@ class FireflyHMC(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw: ``n_bright``, ``likelihood_queries``, ``transitions``, ``n_rows``,
-    ``bound_violations``, ``non_finite_ratios`` as in `FireflyMH`; ``accept``, mean acceptance
-    probability; ``step_size``, in posterior standard deviations; ``n_steps``, steps made, each with
-    a gradient.
+    Statistics of each draw are those of `FireflyMH`, without scales of random walks. ``step_size``
+    is in posterior standard deviations; ``n_steps`` counts steps, each with a gradient.
 
     References
     ----------

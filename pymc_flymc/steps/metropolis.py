@@ -35,29 +35,27 @@ class FireflyMH(FireflyStep):
     bound : Bound, "auto", None, or dict of these by names of observed variables
         Lower bound on each row's likelihood. "auto" takes one that fits the kernel: ``Taylor()``
         where parameters and brightness are updated together, else the one that leaves the fewest
-        rows bright. With ``Taylor()`` moves are joint ones (but for more than 300 coefficients, of
-        groups), with any other bound Metropolis updates given brightness, unless `kernel` says
-        otherwise. None is regular MCMC: every transition
-        reads all rows. In a dict, "auto" holds for likelihoods that it does not name, and None is
-        for all or none.
+        rows bright. Unless `kernel` says otherwise, moves are joint ones with ``Taylor()`` and up
+        to 300 coefficients, and else Metropolis updates given the brightness. None is regular
+        MCMC: every transition reads all rows. In a dict, "auto" holds for likelihoods that it does
+        not name, and None is for all or none.
     brightness : ImplicitResampling or ExplicitResampling, optional
-        How the brightness of the rows is resampled in conditional moves, which it calls for;
-        ``ImplicitResampling()`` by default.
+        How the brightness of the rows is resampled in conditional moves, ``ImplicitResampling()``
+        by default. If it is given, and no `kernel`, moves are Metropolis updates.
     proposal : {"auto", "random_walk", "pcn", "independent", "isotropic"}
-        Proposal of Metropolis updates and joint moves, which it calls for, in standardised
-        coordinates: a Gaussian random walk, preconditioned Crank-Nicolson around the anchor,
-        independent draws from the Laplace
-        approximation (joint moves only), or a mixture learnt in tuning. "isotropic" is the paper's
-        random walk, with one step size for all parameters on the unconstrained scale: whatever is
-        known of the posterior's shape is left out (conditional moves only).
+        Proposal of Metropolis updates and joint moves, in standardised coordinates: a Gaussian
+        random walk, preconditioned Crank-Nicolson around the anchor, independent draws from the
+        Laplace approximation (joint moves only), or a mixture learnt in tuning. "isotropic" is the
+        paper's random walk (conditional moves only): one step size for all parameters on the
+        unconstrained scale, without regard to the posterior's shape.
     kernel : {"auto", "joint", "surrogate", "metropolis", "hamiltonian", "local"}
         How parameters move: independent proposals with their brightness; trajectories through a
         surrogate of the posterior, which read few rows or none, with fresh brightness at their
         ends; Metropolis updates given the brightness; Hamiltonian trajectories given it; or, for
         random intercepts of many groups, trajectories of all other parameters that the intercepts
         follow, and each intercept by itself. "auto" never takes the last. Of the others it
-        tries those that promise most when the step is built, and says what it took. Costs are
-        counted, not timed, so that a seed gives the same draws on a busy machine.
+        tries the most promising ones when the step is built, and its log says what it took. Costs
+        are counted, not timed, so that a seed gives the same draws on a busy machine.
     transitions : int, optional
         Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
         neighbouring draws are nearly independent.
@@ -66,11 +64,11 @@ class FireflyMH(FireflyStep):
         point at which the bound is tuned. By default the posterior mode is searched for. A chain
         that settles far away from either moves its anchor there while it tunes.
     data : dict, data frame or path of Parquet files, optional
-        All rows, where those in the model are a few of them: from the names of ``pm.Data``
+        All rows, where the model has only the first few: from the names of ``pm.Data``
         containers to arrays of NumPy (memory maps, too), Zarr or Dask, or columns of data frames;
-        or one table, whose columns fill the containers of their names. Rows are read in passes and
-        then by number, where they are stored; see the tutorial on large data. Then there are joint
-        moves only, made and weighed many at a time.
+        or one table, whose columns fill the containers of their names. Rows stay where they are
+        stored. There are joint moves only. See "Data that do not fit into memory" in the
+        documentation.
     client : distributed.Client or str, optional
         Dask cluster that holds the rows of Dask arrays in `data`, or the address of its scheduler.
         By default the client that is open, if there is one; else they are read in this process.
@@ -103,16 +101,10 @@ class FireflyMH(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw: ``n_bright``, bright rows at its end; ``likelihood_queries``, rows
-    whose likelihood was evaluated in it, for parameters and brightness together; ``accept``, mean
-    acceptance probability of its parameter updates; ``rescaling_accept``, that of moves of scales
-    with their effects, where there are such; ``random_walk_scale`` and ``pcn_scale``, step
-    sizes in posterior standard deviations; ``step_size`` and ``n_steps`` of trajectories;
-    ``transitions``; ``n_rows``, all rows that the draws are conditioned on, wherever they lie;
-    ``anchor_moved``, whether the chain has moved its anchor; ``bound_violations``, rows met at
-    which the bound exceeds the likelihood by more than rounding, a warning in tuning and a
-    ``RuntimeError`` afterwards; ``non_finite_ratios``, proposals rejected because their density is
-    NaN or infinite. Those of kernels that are not in use are NaN, or zero.
+    Statistics of each draw are, above all, ``likelihood_queries``, rows whose likelihood was
+    evaluated, for parameters and brightness together; ``n_bright``, bright rows at its end; and
+    ``accept``, mean acceptance probability of its parameter updates. "Sampler statistics" in the
+    documentation has all of them. Those of kernels that are not in use are NaN, or zero.
 
     Chains start from points drawn around the anchor, more dispersed than the posterior, unless
     ``pm.sample`` is given ``initvals``.

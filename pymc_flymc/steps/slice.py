@@ -56,9 +56,8 @@ class FireflySlice(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw: ``n_bright``, ``likelihood_queries``, ``transitions``, ``n_rows``,
-    ``bound_violations``, ``non_finite_ratios`` as in `FireflyMH`; ``accept``, which is one;
-    ``slice_width``, mean first width of the intervals, in posterior standard deviations.
+    Statistics of each draw are those of `FireflyMH` without step sizes; ``accept`` is one, and
+    ``slice_width`` is the mean first width of the intervals, in posterior standard deviations.
 
     References
     ----------
