@@ -210,14 +210,20 @@ def _comparisons(
                 terms = freeze(read.terms, shapes)
                 all_terms.append(terms)
         else:  # out of core: a sample of them, in the model's own containers
-            sample = stored.sample(max(1, stored.n_rows // (2 * ROWS)))
-            values = sample.containers()
-            numbers, logp = sample.numbers, freeze(logp, shapes, values)
+            stride = max(1, stored.n_rows // (2 * ROWS))
+            samples = [
+                each.design.stored.sample(stride) for each in regressions if each.design.stored
+            ]
+            values = samples[0].containers()
+            numbers, logp = samples[0].numbers, freeze(logp, shapes, values)
             if read.terms is not None:  # of all rows their sum is known alone
                 terms = freeze(read.terms, shapes, values)
                 all_sums.append(fold_constants(freeze(read.rest, shapes), LONG))
-            regressions = [replace(regressions[0], design=sample.design, y=sample.y)]
-            members = [np.arange(len(numbers))]
+            regressions = [
+                replace(each, design=own.design, y=own.y)
+                for each, own in zip(regressions, samples, strict=True)
+            ]
+            members = [np.arange(len(numbers))] * len(regressions)
         chosen = choose_rows(regressions, members, anchor.parts[part], len(numbers), rng)
         rows = ComparedRows(chosen, len(numbers), regressions, members, first, logp, terms)
         evaluate = partial(rows.evaluate, points)

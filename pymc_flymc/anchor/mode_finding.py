@@ -206,7 +206,8 @@ def _strides(regressions: Sequence[Regression]) -> list[list[int]]:
     n_rows = [each.design.n_rows for each in regressions]
     if regressions[0].design.stored is not None:
         # Rows out of core: a sample that fits into memory, and all of them.
-        return [[stride] for stride in sorted({1, max(1, n_rows[0] // SAMPLE)}, reverse=True)]
+        strides = sorted({1, max(1, n_rows[0] // SAMPLE)}, reverse=True)
+        return [[stride] * len(n_rows) for stride in strides]
     first = [max(1, n // m) for n, m in zip(n_rows, wanted, strict=True)]
     # At least two where rows are not smooth: the first says how to smooth them for the last.
     steps = max(math.ceil(math.log(max(first), GROWTH)), int(any_non_smooth(regressions)))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, override
 
 import numpy as np
 
 from pymc_flymc.anchor.expanded_density import expanded_density
-from pymc_flymc.bounds import Problem, Tangent, Taylor
+from pymc_flymc.bounds import Bound, Problem, Tangent, Taylor
 from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import Normal
@@ -50,7 +50,9 @@ class BatchAdaptation(Adaptation):
         return {}
 
 
-def choose_batches(graph: DensityGraph, problem: Problem, asked: BoundSetting) -> Sampler:
+def choose_batches(
+    graph: DensityGraph, problems: Sequence[Problem], asked: Sequence[BoundSetting]
+) -> Sampler:
     """Prepare batches of independent proposals, and see whether they sample the posterior.
 
     Raises
@@ -58,26 +60,22 @@ def choose_batches(graph: DensityGraph, problem: Problem, asked: BoundSetting) -
     UnsupportedModelError
         If the weights of proposals have heavy tails, or vary by orders of magnitude.
     """
-    (setting,) = settings_of(asked, [problem.name])
-    own = Tangent() if isinstance(unweighted(problem.likelihood), Normal) else Taylor()
-    bound: Any = own if isinstance(setting, str) else setting
-    if not isinstance(bound, type(own)):
-        others = " or Taylor()" if isinstance(own, Taylor) else ""
-        raise UnsupportedModelError(
-            f"with data= the bound of {problem.name!r} is 'auto'{others}, not {bound.name}"
-        )
+    bounds = [_bound_of(*each) for each in zip(problems, asked, strict=True)]
+    names = ", ".join(repr(problem.name) for problem in problems)
     # Before a pass over all rows: no row is read for this.
-    v = draw_v(np.random.default_rng(SEED), BATCH, len(problem.anchor.geometry.centre))
+    v = draw_v(np.random.default_rng(SEED), BATCH, len(problems[0].anchor.geometry.centre))
     density = expanded_density(graph, np.empty(0))
-    _check(weigh_approximation(density, problem, v, log_proposal_density(v)), problem)
-    target = build_target(graph, problem, bound)
+    _check(weigh_approximation(density, problems, v, log_proposal_density(v)), names)
+    target = build_target(graph, problems, bounds)
     with doing("trying joint moves"):
         log_weight, bright, _ = target.begin((SEED,), range(1, 2))()
     weighed = Independence.of(log_weight)
-    _check(weighed, problem)
+    _check(weighed, names)
+    n_rows = sum(problem.design.n_rows for problem in problems)
+    of_bounds = ", ".join(dict.fromkeys(bound.name for bound in bounds))
     log.info(
-        f"joint moves read {count(float(bright.mean()))} of {problem.design.n_rows:,} rows of "
-        f"{problem.name!r} each ({bound.name} bound), {BATCH:,} proposals at a time; a draw is "
+        f"joint moves read {count(float(bright.mean()))} of {n_rows:,} rows of "
+        f"{names} each ({of_bounds} bound), {BATCH:,} proposals at a time; a draw is "
         f"worth {1.0 / weighed.autocorrelation_time:.2f} independent ones, by trial"
     )
     adaptation = BatchAdaptation()
@@ -105,7 +103,20 @@ def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: 
         raise ValueError("data= needs bound=Taylor(), which bound='auto' takes")
 
 
-def _check(weighed: Independence, problem: Problem) -> None:
+def _bound_of(problem: Problem, asked: BoundSetting) -> Bound:
+    """Return the bound for one likelihood, if it is one of those there are."""
+    (setting,) = settings_of(asked, [problem.name])
+    own = Tangent() if isinstance(unweighted(problem.likelihood), Normal) else Taylor()
+    bound: Any = own if isinstance(setting, str) else setting
+    if not isinstance(bound, type(own)):
+        others = " or Taylor()" if isinstance(own, Taylor) else ""
+        raise UnsupportedModelError(
+            f"with data= the bound of {problem.name!r} is 'auto'{others}, not {bound.name}"
+        )
+    return bound
+
+
+def _check(weighed: Independence, names: str) -> None:
     if not weighed.heavy_tails and weighed.autocorrelation_time < LARGEST_TIME:
         return
     reason = f"a draw would be worth {1.0 / weighed.autocorrelation_time:.3f} independent ones"
@@ -113,7 +124,7 @@ def _check(weighed: Independence, problem: Problem) -> None:
         reason = "the weights of proposals have heavy tails"
     raise UnsupportedModelError(
         "rows given by data= are sampled by proposals from a normal distribution around the "
-        f"posterior mode, and the posterior of {problem.name!r} is too far from one: {reason}. "
+        f"posterior mode, and the posterior of {names} is too far from one: {reason}. "
         "Fewer coefficients, stronger priors or another parametrisation (fixed scales, centred "
         "effects of large groups) may help; more rows do. Or put the rows into the model, without "
         "data=, where Firefly has moves for any posterior"

@@ -41,9 +41,9 @@ THETA, ACCEPT, FIRST_PARTITION = 0, 1, 2
 Key = tuple[int, ...]
 
 
-def stream(key: Key, batch: int, part: int) -> np.random.Generator:
+def stream(key: Key, batch: int, *part: int) -> np.random.Generator:
     """Return the random numbers of a part of a batch, the same everywhere."""
-    seed = np.random.SeedSequence(key, spawn_key=(batch, part))
+    seed = np.random.SeedSequence(key, spawn_key=(batch, *part))
     return np.random.Generator(np.random.PCG64(seed))
 
 
@@ -73,7 +73,7 @@ class Proposals(NamedTuple):
     v, theta : ndarray, shape (K, D)
         In standardised coordinates, and unconstrained.
     w : ndarray, shape (K, P + S)
-        Coefficients, and what rows share.
+        Coefficients, and what rows share; of several likelihoods one after the other.
     log_weight : ndarray, shape (K,)
         Log of prior and expansion over the density of the proposals.
     """
@@ -91,25 +91,30 @@ class Proposer:
     Attributes
     ----------
     graph : DensityGraph
-    part : TargetPart
-        The likelihood and its bound.
+    parts : tuple of TargetPart
+        Likelihoods and their bounds.
     geometry : Geometry
         Standardised coordinates.
     """
 
     graph: DensityGraph
-    part: TargetPart
+    parts: tuple[TargetPart, ...]
     geometry: Geometry
     _made: dict[Any, Proposals] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        bounds = [(self.part.bound, self.part.likelihood, len(self.part.statistics))]
+        bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
         # Without the remainder, which fresh brightness cancels.
         self._density = compile_density(collapsed_density(self.graph, bounds, 0))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Graphs travel to other processes, machine code does not."""
-        return Proposer, (self.graph, self.part, self.geometry)
+        return Proposer, (self.graph, self.parts, self.geometry)
+
+    def place_of(self, number: int) -> slice:
+        """Where a likelihood's coefficients are in w, with what its rows share behind them."""
+        sizes = [n + part.n_shared for n, part in zip(self.graph.sizes, self.parts, strict=True)]
+        return slice(sum(sizes[:number]), sum(sizes[: number + 1]))
 
     def batch(self, key: Key, number: int) -> Proposals:
         """Make the proposals of a batch, once for all partitions."""
@@ -127,7 +132,8 @@ class Proposer:
         """Return proposals at given standardised coordinates, shape (K, D)."""
         k = len(v)
         theta, log_density = np.empty_like(v), np.empty(k)
-        w = np.empty((k, self.graph.n_coefficients + self.part.n_shared))
-        statistics, address = self.part.statistics, self._density.address
+        w = np.empty((k, self.place_of(len(self.parts) - 1).stop))
+        statistics = np.concatenate([part.statistics for part in self.parts])
+        address = self._density.address
         densities_kernel()(address, statistics, self.geometry, v, theta, w, log_density)
         return Proposals(v, theta, w, log_density - log_proposal_density(v))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,42 +11,30 @@ from pymc.model.core import Model
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import graph_inputs, toposort
-from pytensor.tensor import as_tensor, constant, ones_like
+from pytensor.tensor import as_tensor
 from pytensor.tensor.math import variadic_add
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, freeze
-from pymc_flymc.likelihoods import (
-    LIKELIHOODS,
-    JointlySmoothLikelihood,
-    Likelihood,
-    NegativeBinomialFree,
-    Normal,
-    RowParameters,
-    SmoothLikelihood,
-)
-from pymc_flymc.likelihoods.free_alpha import NegativeBinomialSmooth
-from pymc_flymc.likelihoods.refusals import nothing_supported
 from pymc_flymc.out_of_core.design_builder import Containers, DesignBuilder, columns_of
+from pymc_flymc.out_of_core.row_graphs import RowGraphs, row_graphs_of
 from pymc_flymc.out_of_core.source import RowSource, Values
 from pymc_flymc.out_of_core.stored_rows import SourceRows
 from pymc_flymc.reading.model import ModelReading, rest_terms
-from pymc_flymc.reading.observed import observed_graph, without_hurdle
-from pymc_flymc.reading.observed_rows import ObservedRows, Part, check_sizes, parameters_of
+from pymc_flymc.reading.observed_rows import ObservedRows, Part, check_sizes
 from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.predictor import read_parameters, read_predictor
 from pymc_flymc.reading.row_axes import check_rows_alone, statistics_of_rows
 from pymc_flymc.reading.variables import value_shapes, value_variables
-from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing, log
 
 __all__ = ["containers_of", "read_stored"]
 
+#: Shapes of value variables.
+Shapes = Mapping[Variable, tuple[int, ...]]
 #: Rows that a model must be written on, for what is read of them to be checked.
 FEWEST = 8
 
@@ -78,26 +66,26 @@ def containers_of(model: Model, source: RowSource) -> Containers:
     return {name: known[name] for name in source.names}
 
 
-def _only_observed(model: Model, containers: Containers) -> TensorVariable:
-    """Return the observed variable whose rows a source has: one, that is not scaled."""
+def _observed(model: Model, containers: Containers) -> list[TensorVariable]:
+    """Return the observed variables whose rows a source has, not scaled."""
     named = set(containers.values())
     found = [
         rv for rv in model.observed_RVs if named & set(graph_inputs([model.rvs_to_values[rv]]))
     ]
-    if len(found) != 1:
-        what = f"{len(found)} observed variables are" if found else "no observed variable is"
+    if not found:
         raise UnsupportedModelError(
-            f"{what} made of the containers that data= names ({', '.join(map(repr, containers))}); "
-            'one is needed: observed=pm.Data("y", ...), with data={"y": ...}'
+            "no observed variable is made of the containers that data= names "
+            f"({', '.join(map(repr, containers))}); one is needed: "
+            'observed=pm.Data("y", ...), with data={"y": ...}'
         )
-    (rv,) = found
-    if isinstance(rv.owner.op, MinibatchRandomVariable):
-        raise UnsupportedModelError(
-            f"{rv.name!r} has a total_size=: leave it out. With data= no likelihood is scaled, and "
-            "pm.compute_log_likelihood would report, of each of the model's own rows, that of many "
-            "others, too, from which az.loo makes a precise number that means nothing"
-        )
-    return rv
+    for rv in found:
+        if isinstance(rv.owner.op, MinibatchRandomVariable):
+            raise UnsupportedModelError(
+                f"{rv.name!r} has a total_size=: leave it out. With data= no likelihood is scaled, "
+                "and pm.compute_log_likelihood would report, of each of the model's own rows, that "
+                "of many others, too, from which az.loo makes a precise number that means nothing"
+            )
+    return found
 
 
 def _check_rest(graphs: Sequence[TensorVariable], containers: Containers) -> None:
@@ -127,7 +115,7 @@ def _check_deterministics(model: Model, containers: Containers) -> None:
 def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
     """Read a model whose data containers hold the first rows of those of a source.
 
-    The one observed variable whose rows these are is taken.
+    The observed variables whose rows these are are taken.
 
     Parameters
     ----------
@@ -149,111 +137,64 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
     """
     owned = value_variables(model, vars)
     containers, shapes = containers_of(model, source), value_shapes(model)
-    rv = _only_observed(model, containers)
-    inner, weights = without_weights(rv)
-    if without_hurdle(inner)[1] is not None:
-        raise UnsupportedModelError(
-            f"rows given by data= are those of one likelihood, and {rv.name!r} with its hurdle has "
-            "two. Put the rows into the model, without data=; or give those with y > 0, of "
-            "pm.Truncated(dist, lower=1), and in a model of its own pm.Bernoulli for y > 0"
-        )
-    families = _families()
-    if not any(family.matches(inner) for family in families):
-        raise UnsupportedModelError(nothing_supported(model))
-    name = str(rv.name)
-    if rv.ndim - rv.owner.op.ndim_supp != 1:
-        raise UnsupportedModelError(
-            f"rows given by data= have one observed value each, and {name!r} has {rv.ndim} "
-            "dimensions. Write it with a row for each value, or without data="
-        )
-    parameters = parameters_of(model, rv, inner, owned, shapes, families=families)
-    parameters = _with_unit_of_head(parameters)
+    taken: dict[TensorVariable, ObservedRows] = {}
+    regressions: list[Regression] = []
+    coefficients: list[TensorVariable] = []
     warn_of_other_steps(model, owned, source.n_rows)
-    _check_likelihood(parameters, name)
-    observed = observed_graph(model, rv)
-    builder = DesignBuilder(name, parameters, observed, containers, shapes, weights)
-    regression, w, rest = _read_rows(rv, builder, source)
-    check_sizes(regression, name)
-    terms = rest_terms(model, [rv])
-    _check_rest([*terms.values()], containers)
+    for rv in _observed(model, containers):
+        parts: list[Part] = []
+        rests: list[TensorVariable] = []
+        terms: Any = None
+        for graphs in row_graphs_of(model, rv, owned, shapes):
+            regression, w, rest = _read_rows(rv, graphs, containers, shapes, source)
+            check_sizes(regression, graphs.name)
+            parts.append(Part(regression, w, np.empty(0, np.int64)))
+            rests.append(rest)
+            if graphs.terms is not None:
+                terms = graphs.terms if terms is None else terms + graphs.terms
+        taken[rv] = ObservedRows(parts, variadic_add(*rests), terms)
+        regressions += [part.regression for part in parts]
+        coefficients += [part.coefficients for part in parts]
+    of_all_else = rest_terms(model, taken)
+    _check_rest([*of_all_else.values()], containers)
     _check_deterministics(model, containers)
-    of_each = None
-    if parameters.rest is not None:
-        of_each = parameters.rest * (ones_like(observed) if weights is None else weights)
-    part = Part(regression, w, np.empty(0, np.int64))
-    taken = {rv: ObservedRows([part], rest, of_each)}
-    prior = variadic_add(*terms.values(), rest)
-    return ModelReading((regression,), (w,), prior, owned, (), {}, taken)
-
-
-def _with_unit_of_head(parameters: RowParameters) -> RowParameters:
-    """Return parameters whose unit, where the outcomes decide it, is a number.
-
-    Any will do: that of the model's own rows is near enough to that of all.
-    """
-    unit = parameters.unit
-    if unit is None or unit.ndim:
-        return parameters
-    number: Any = constant(evaluate(freeze(unit, {})))
-    known: dict[Any, Any] = {unit: number}
-    predictors: Any = graph_replace([parameters.predictors], known, strict=False)[0]
-    return replace(parameters, predictors=predictors, unit=number)
-
-
-def _refused(reason: str) -> UnsupportedModelError:
-    return UnsupportedModelError(f"{reason}. Put the rows into the model, without data=")
-
-
-def _check_likelihood(parameters: RowParameters, name: str) -> None:
-    """Refuse likelihoods that independent proposals do not sample."""
-    if parameters.cutpoints is not None:
-        raise _refused(
-            f"rows given by data= are one row each of a regression, and the ordered levels of "
-            f"{name!r} are two comparisons each"
-        )
-    kinds = SmoothLikelihood | JointlySmoothLikelihood | Normal
-    if not isinstance(parameters.likelihood, kinds):
-        raise _refused(
-            f"rows given by data= are sampled by joint moves, which are for normal noise and for "
-            f"smooth likelihoods without nuisance parameters, and {name!r} is of the family "
-            f"{parameters.likelihood.name}"
-        )
-
-
-def _families() -> list[Likelihood]:
-    """Return the registered families, in forms for independent proposals where there are two."""
-    return [
-        NegativeBinomialSmooth() if isinstance(family, NegativeBinomialFree) else family
-        for family in LIKELIHOODS
-    ]
+    prior = variadic_add(*of_all_else.values(), *(each.rest for each in taken.values()))
+    return ModelReading(tuple(regressions), tuple(coefficients), prior, owned, (), {}, taken)
 
 
 def _read_rows(
-    rv: TensorVariable, builder: DesignBuilder, source: RowSource
+    rv: TensorVariable,
+    graphs: RowGraphs,
+    containers: Containers,
+    shapes: Shapes,
+    source: RowSource,
 ) -> tuple[Regression, TensorVariable, TensorVariable]:
     """Return the regression of all rows, and graphs of its coefficients and of the sum of the rest.
 
     The rest is what a log-likelihood has beside that of the family, as where a shape is free.
     """
-    name, parameters, shapes = builder.name, builder.parameters, builder.shapes
-    further = (parameters.unit, parameters.rest, builder.weights)
-    of_rows = [parameters.predictors, *parameters.row_data, builder.observed]
+    name, parameters = graphs.name, graphs.parameters
+    own = parameters, graphs.observed, containers, shapes, graphs.weights
+    builder = DesignBuilder(name, *own)
+    further = (parameters.unit, parameters.rest, graphs.weights)
+    of_rows = [parameters.predictors, *parameters.row_data, graphs.observed]
     of_rows += [graph for graph in further if graph is not None]
-    check_rows_alone(of_rows, parameters.nuisances, builder.containers, name, rv)
-    head = {each: np.asarray(v.get_value(borrow=True)) for each, v in builder.containers.items()}
+    check_rows_alone(of_rows, parameters.nuisances, containers, name, rv)
+    head = {each: np.asarray(v.get_value(borrow=True)) for each, v in containers.items()}
     _check_lengths(head)
     values = builder.values(head)
     n_rows = len(builder.observations(values))
     predictor = read_parameters(parameters, n_rows, name, shapes, values)
     design = predictor.design
     if design.is_arrow:
-        raise _refused(
+        raise UnsupportedModelError(
             f"{name!r} has {design.n_coefficients:,} coefficients with effects of groups or sparse "
-            f"columns; for rows given by data= there may be {LARGEST_DENSE}"
+            f"columns; for rows given by data= there may be {LARGEST_DENSE}. Put the rows into the "
+            "model, without data="
         )
     narrow = tuple(
         each
-        for each, v in builder.containers.items()
+        for each, v in containers.items()
         if _is_same(design.X, values[v]) and _n_uses(v, of_rows) == 1
     )
     builder = replace(builder, like=columns_of(design), narrow=narrow)

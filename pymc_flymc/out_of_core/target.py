@@ -73,33 +73,45 @@ class PartialWeights(NamedTuple):
 
 @dataclass(eq=False)
 class Weigher:
-    """Weighs proposals by the rows of a partition; it travels to where these are.
+    """Weighs proposals by a likelihood of a partition's rows; it travels to where these are.
 
     Attributes
     ----------
     proposer : Proposer
     rates : Rates
     builder : DesignBuilder
+    number : int
+        Of the likelihood, among those of the proposer.
     """
 
     proposer: Proposer
     rates: Rates
     builder: DesignBuilder
+    number: int = 0
+
+    @property
+    def _part(self) -> TargetPart:
+        return self.proposer.parts[self.number]
 
     def weigh_batches(
         self, partition: Partition, tables: RateTables, key: Key, batches: range
     ) -> PartialWeights:
         """Weigh the proposals of some batches."""
-        part = FIRST_PARTITION + partition.number
-        made = [(stream(key, each, part), self.proposer.batch(key, each)) for each in batches]
-        return self._weigh(partition, tables, made)
+        streams = [self._stream(key, each, partition) for each in batches]
+        proposals = [self.proposer.batch(key, each) for each in batches]
+        return self._weigh(partition, tables, list(zip(streams, proposals, strict=True)))
 
     def weigh_start(
         self, partition: Partition, tables: RateTables, key: Key, v: np.ndarray
     ) -> PartialWeights:
         """Weigh parameters with which a chain begins, shape (K, D)."""
-        rng = stream(key, 0, FIRST_PARTITION + partition.number)
+        rng = self._stream(key, 0, partition)
         return self._weigh(partition, tables, [(rng, self.proposer.at(v))])
+
+    def _stream(self, key: Key, batch: int, partition: Partition) -> np.random.Generator:
+        # Each likelihood has numbers of its own: brightness of one says nothing of another's.
+        further = (self.number,) if self.number else ()
+        return stream(key, batch, FIRST_PARTITION + partition.number, *further)
 
     def _weigh(
         self,
@@ -110,14 +122,15 @@ class Weigher:
         """Draw the brightness of a partition's rows for proposals, and weigh them."""
         # What came over a network may lie between bytes.
         tables = RateTables(*(read_only(np.require(each, None, ["C", "A"])) for each in tables))
-        w = np.concatenate([proposals.w for _, proposals in batches])
+        own, n_shared = self.proposer.place_of(self.number), self._part.n_shared
+        w = np.concatenate([proposals.w[:, own] for _, proposals in batches])
         log_factor, count = np.zeros(len(w)), np.zeros(len(w), np.int32)
         drawn = np.empty(2 * max(1, partition.n_rows), np.int32)
         waiting: list[tuple[np.ndarray, np.ndarray]] = []
         place = held = 0
         for rng, proposals in batches:
             address, start = address_of_generator(rng), 0
-            shared = proposals.w[:, self.proposer.graph.n_coefficients :]
+            shared = proposals.w[:, own.stop - n_shared : own.stop]
             ends = np.zeros(len(shared), np.int64)
             while start < len(shared):
                 stop = draw_rows_kernel()(address, tables, shared, start, ends, drawn)
@@ -144,7 +157,7 @@ class Weigher:
         log_factor: np.ndarray,
     ) -> None:
         """Read the bright rows of many proposals, each once and in their order; add factors."""
-        part = self.proposer.part
+        part = self._part
         which, rows = (np.concatenate(each) for each in zip(*waiting, strict=True))
         distinct = np.unique(rows)
         for first in range(0, len(distinct), CHUNK):
@@ -176,17 +189,15 @@ class BatchTarget:
     Attributes
     ----------
     source : RowSource
-    tables : list
-        References to the tables of each partition.
     proposer : Proposer
-    weigher : Weigher or None
-        None where the bound is the likelihood: then no row is ever bright.
+    weighers : list of (Weigher, list)
+        Of each likelihood that is not its own bound, with references to the tables of each
+        partition. Of the others no row is ever bright.
     """
 
     source: RowSource
-    tables: list[Any]
     proposer: Proposer
-    weigher: Weigher | None
+    weighers: list[tuple[Weigher, list[Any]]]
 
     @property
     def geometry(self) -> Geometry:
@@ -195,28 +206,30 @@ class BatchTarget:
 
     @property
     def parts(self) -> tuple[TargetPart, ...]:
-        """The likelihood and its bound."""
-        return (self.proposer.part,)
+        """The likelihoods and their bounds."""
+        return self.proposer.parts
 
     def begin(self, key: Key, batches: range) -> Callable[[], Weights]:
         """Begin to weigh some batches; the result waits for their weights."""
-        wait: Callable[[], list[PartialWeights]] = list
-        if self.weigher is not None:
-            wait = self.source.start(self.weigher.weigh_batches, self.tables, key, batches)
+        waits = [
+            self.source.start(weigher.weigh_batches, tables, key, batches)
+            for weigher, tables in self.weighers
+        ]
 
         def result() -> Weights:
             made = [self.proposer.batch(key, each).log_weight for each in batches]
-            return _total(np.concatenate(made), wait())
+            return _total(np.concatenate(made), [part for wait in waits for part in wait()])
 
         return result
 
     def weigh(self, key: Key, v: np.ndarray) -> Weights:
         """Return weights at given parameters, shape (K, D)."""
-        log_weight = self.proposer.at(v).log_weight
-        if self.weigher is None:
-            return _total(log_weight, [])
-        wait = self.source.start(self.weigher.weigh_start, self.tables, key, v)
-        return _total(log_weight, wait())
+        waits = [
+            self.source.start(weigher.weigh_start, tables, key, v)
+            for weigher, tables in self.weighers
+        ]
+        parts = [part for wait in waits for part in wait()]
+        return _total(self.proposer.at(v).log_weight, parts)
 
 
 def _total(log_weight: np.ndarray, parts: Sequence[PartialWeights]) -> Weights:
@@ -232,26 +245,38 @@ def _total(log_weight: np.ndarray, parts: Sequence[PartialWeights]) -> Weights:
 
 
 @doing("preparing tables of all rows")
-def build_target(graph: DensityGraph, problem: Problem, bound: Bound) -> BatchTarget:
-    """Prepare all partitions, in one pass over the rows."""
+def build_target(
+    graph: DensityGraph, problems: Sequence[Problem], bounds: Sequence[Bound]
+) -> BatchTarget:
+    """Prepare all partitions, in one pass over the rows for each likelihood."""
+    parts: list[TargetPart] = []
+    prepared: list[tuple[int, Rates, list[Any]]] = []
+    for problem, bound in zip(problems, bounds, strict=True):
+        source, began = _stored(problem).source, time.perf_counter()
+        if isinstance(bound, Taylor):
+            rates, tables, statistics, expected = prepare_rates(problem, bound)
+            prepared.append((len(parts), rates, tables))
+        else:
+            statistics, expected = exact_statistics(problem), 0.0
+        seconds = time.perf_counter() - began
+        if seconds > PATIENCE:
+            log.info(
+                f"read and bounded {source.n_rows / seconds:,.0f} rows a second, "
+                f"{1e-6 * source.n_rows * source.row_bytes / seconds:,.0f} MB a second"
+            )
+        with doing(COMPILING_KERNELS):
+            log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
+        parts.append(TargetPart(problem.likelihood, bound, statistics, expected, log_factor))
+    with doing(COMPILING_KERNELS):
+        proposer = Proposer(graph, tuple(parts), problems[0].anchor.geometry)
+    weighers = [
+        (Weigher(proposer, rates, _stored(problems[number]).builder, number), tables)
+        for number, rates, tables in prepared
+    ]
+    return BatchTarget(source, proposer, weighers)
+
+
+def _stored(problem: Problem) -> SourceRows:
     stored = problem.design.stored
     assert isinstance(stored, SourceRows)
-    began, source = time.perf_counter(), stored.source
-    rates: Rates | None = None
-    tables: list[Any] = []
-    if isinstance(bound, Taylor):
-        rates, tables, statistics, expected = prepare_rates(problem, bound)
-    else:
-        statistics, expected = exact_statistics(problem), 0.0
-    seconds = time.perf_counter() - began
-    if seconds > PATIENCE:
-        log.info(
-            f"read and bounded {source.n_rows / seconds:,.0f} rows a second, "
-            f"{1e-6 * source.n_rows * source.row_bytes / seconds:,.0f} MB a second"
-        )
-    with doing(COMPILING_KERNELS):
-        log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
-        part = TargetPart(problem.likelihood, bound, statistics, expected, log_factor)
-        proposer = Proposer(graph, part, problem.anchor.geometry)
-    weigher = None if rates is None else Weigher(proposer, rates, stored.builder)
-    return BatchTarget(source, tables, proposer, weigher)
+    return stored

@@ -110,11 +110,11 @@ def pilot_approximation(density: ExpandedDensity, problem: Problem) -> Independe
     """
     d = len(problem.anchor.geometry.centre)
     v = np.random.default_rng(SEED).standard_normal((APPROXIMATE, d))
-    return weigh_approximation(density, problem, v, -0.5 * np.sum(v**2, axis=1))
+    return weigh_approximation(density, [problem], v, -0.5 * np.sum(v**2, axis=1))
 
 
 def weigh_approximation(
-    density: ExpandedDensity, problem: Problem, v: np.ndarray, log_density: np.ndarray
+    density: ExpandedDensity, problems: Sequence[Problem], v: np.ndarray, log_density: np.ndarray
 ) -> Independence:
     """Weigh standardised coordinates, shape (K, D), by the model with its rows expanded.
 
@@ -123,7 +123,8 @@ def weigh_approximation(
     log_density : ndarray, shape (K,)
         Of the distribution that they were drawn from.
     """
-    geometry, statistics = problem.anchor.geometry, problem.own.expansion.pack()
+    geometry = problems[0].anchor.geometry
+    statistics = np.concatenate([problem.own.expansion.pack() for problem in problems])
     of_model = [density(geometry.unwhiten(each), statistics)[0] for each in v]
     return Independence.of(np.array(of_model) - log_density)
 

@@ -191,5 +191,5 @@ class FireflyMH(FireflyStep):
         if self._source is not None:
             from pymc_flymc.out_of_core.feasibility import choose_batches
 
-            return choose_batches(task.graph, task.problems[0], task.bounds[0])
+            return choose_batches(task.graph, task.problems, task.bounds)
         return choose_sampler(task, *self._settings, self._transitions)

@@ -107,20 +107,22 @@ def builder(values):
 def new_target():
     source = LocalSource({"X": ArrayColumn(X[:, None]), "y": ArrayColumn(Y)}, [0, 1, 2])
     proposer = object.__new__(proposals.Proposer)
-    proposer.graph = SimpleNamespace(n_coefficients=1)
-    proposer.part = SimpleNamespace(
+    proposer.graph = SimpleNamespace(sizes=(1,))
+    part = SimpleNamespace(
         bound=Taylor(),
         likelihood=BernoulliLogit(),
         n_shared=2,
-        statistics=None,
+        statistics=np.empty(0),
         log_factor=SimpleNamespace(address=log_factor),
     )
+    proposer.parts = (part,)
     proposer.geometry = dense_geometry(np.array([CENTRE]), np.array([[FACTOR]]))
     proposer._made = {}
     proposer._density = SimpleNamespace(address=density)
     tables = [make_tables(*KAPPA[n : n + 1].T.astype(np.float32)) for n in range(N)]
     rates = SimpleNamespace(w=np.array([ANCHOR]))
-    return target.BatchTarget(source, tables, proposer, target.Weigher(proposer, rates, builder))
+    weigher = target.Weigher(proposer, rates, builder)
+    return target.BatchTarget(source, proposer, [(weigher, tables)])
 
 
 def branches(v, weight):

@@ -43,6 +43,18 @@ MUTANTS: Rows = {
     ],
     "out_of_core/target.py": [
         (
+            "the same brightness for two likelihoods",
+            "further = (self.number,) if self.number else ()",
+            "further = ()",
+            "tests/out_of_core/test_posteriors.py::test_brightness_of_two_likelihoods",
+        ),
+        (
+            "a likelihood weighed at another one's coefficients",
+            "own, n_shared = self.proposer.place_of(self.number)",
+            "own, n_shared = self.proposer.place_of(0)",
+            "tests/out_of_core/test_posteriors.py::test_two_likelihoods_against_quadrature",
+        ),
+        (
             "a partition left out of the weights",
             "for part in parts:",
             "for part in parts[1:]:",
@@ -56,14 +68,14 @@ MUTANTS: Rows = {
         ),
         (
             "the same brightness in two batches",
-            "made = [(stream(key, each, part), self",
-            "made = [(stream(key, 1, part), self",
+            "self._stream(key, each, partition) for",
+            "self._stream(key, 1, partition) for",
             "two-batches",
         ),
         (
             "the same random numbers in two partitions",
-            "part = FIRST_PARTITION + partition.number",
-            "part = FIRST_PARTITION",
+            "FIRST_PARTITION + partition.number, *further",
+            "FIRST_PARTITION, *further",
             "one-batch",
         ),
     ],

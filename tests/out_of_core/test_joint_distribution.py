@@ -37,10 +37,12 @@ def target_of(ones, tilt):
     y = np.concatenate([np.arange(4) < n for n in ones]).astype(np.int8)
     data = {"X": X, "y": y}
     target = step_elsewhere(written_on_head(data, logistic, len(y)), data).target
-    assert len(target.tables) > 1
-    statistics = target.proposer.part.statistics.copy()
+    ((_, tables),) = target.weighers
+    assert len(tables) > 1
+    (part,) = target.parts
+    statistics = part.statistics.copy()
     statistics[SLOPE] += tilt
-    target.proposer.part = replace(target.proposer.part, statistics=statistics)
+    target.proposer.parts = (replace(part, statistics=statistics),)
     return target
 
 
@@ -55,7 +57,7 @@ def p_values_of(tilt=0.0):
 def as_asked(monkeypatch):
     monkeypatch.setattr(sources, "SINGLE", 5)
     # It is kept where batches are refused, too: their chains would be slow, not wrong.
-    monkeypatch.setattr(feasibility, "_check", lambda weighed, problem: None)
+    monkeypatch.setattr(feasibility, "_check", lambda weighed, names: None)
     monkeypatch.setattr(targets, "read_rows", remembered)
     # Superbatches are short here: no thousand proposals for four draws, and no threads.
     monkeypatch.setattr(sources, "in_order", lambda work, items, n_items: map(work, items))

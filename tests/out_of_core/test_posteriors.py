@@ -40,11 +40,53 @@ def test_few_rows_against_quadrature(n, order, monkeypatch, caplog):
     with caplog.at_level("INFO", "pymc.flymc"):
         step = step_elsewhere(model, data, bound=Taylor(order=order))
     assert "rows a second" in caplog.text and "MB a second" in caplog.text
-    assert len(step.target.tables) > 3
+    assert len(step.target.weighers[0][1]) > 3
     draws, stats = draws_of(model, step, 12_000)
     assert stats["n_bright"].mean() > 0.2 or n > 100
     reference = quadrature(logistic_posterior(data["X"], data["y"], 1.0), [-4, -4], [4, 5])
     assert_matches(draws, reference)
+
+
+def test_two_likelihoods_against_quadrature(monkeypatch):
+    """Of a coefficient that both have; brightness of one says nothing of the other's."""
+    monkeypatch.setattr(sources, "SINGLE", 20)
+    rng = np.random.default_rng(8)
+    data = rows(40) | {"k": rng.poisson(0.8, 40)}
+
+    def build(data):
+        a, b = pm.Normal("a", 0.0, 1.0), pm.Normal("b", 0.0, 1.0)
+        pm.Bernoulli("y_obs", logit_p=a + b * data["X"][:, 1], observed=data["y"])
+        pm.Poisson("k_obs", pm.math.exp(b * data["X"][:, 1]), observed=data["k"])
+
+    def log_density(points):
+        eta = points[:, 1:] * data["X"][:, 1]
+        of_counts = eta @ data["k"] - np.exp(eta).sum(axis=1)
+        return logistic_posterior(data["X"], data["y"], 1.0)(points) + of_counts
+
+    model = written_on_head(data, build, 10)
+    step = step_elsewhere(model, data)
+    assert len(step.target.weighers) == 2
+    draws, stats = draws_of(model, step, 12_000)
+    assert stats["n_bright"].mean() > 0.2
+    assert_matches(draws, quadrature(log_density, [-4, -4], [4, 5]))
+
+
+def test_brightness_of_two_likelihoods():
+    """Rows that are the same in both are bright at other times: draws of either are its own."""
+    data = rows(300)
+
+    def build(data):
+        beta = pm.Normal("beta", 0.0, 1.0, shape=2)
+        for name in ("first", "second"):
+            pm.Bernoulli(name, logit_p=data["X"] @ beta, observed=data["y"])
+
+    target = step_elsewhere(written_on_head(data, build, 10), data).target
+    one, other = (
+        weigher.weigh_batches(target.source.partitions[0], tables[0], (1,), range(1, 2))
+        for weigher, tables in target.weighers
+    )
+    assert len(one.places) > 20 and len(other.places) > 20
+    assert not np.array_equal(one.places, other.places)
 
 
 def test_another_step_on_the_same_variables_is_refused():

@@ -1,0 +1,187 @@
+"""Observed variables as regressions on all rows, in graphs: some are two, with weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.model.core import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import graph_replace
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.tools import evaluate, fold_constants, free_inputs, freeze
+from pymc_flymc.likelihoods import (
+    LIKELIHOODS,
+    JointlySmoothLikelihood,
+    Likelihood,
+    NegativeBinomialFree,
+    Normal,
+    RowParameters,
+    SmoothLikelihood,
+)
+from pymc_flymc.likelihoods.free_alpha import NegativeBinomialSmooth
+from pymc_flymc.likelihoods.refusals import nothing_supported
+from pymc_flymc.reading.observed import observed_graph, without_hurdle
+from pymc_flymc.reading.observed_rows import parameters_of
+from pymc_flymc.reading.weights import without_weights
+
+__all__ = ["RowGraphs", "row_graphs_of"]
+
+
+@dataclass(frozen=True)
+class RowGraphs:
+    """One regression on all rows, in graphs of value variables and containers.
+
+    Attributes
+    ----------
+    name : str
+    parameters : RowParameters
+    observed : TensorVariable
+        The values that it is of.
+    weights : TensorVariable, optional
+        Of the rows: zero where a row has no part in it.
+    """
+
+    name: str
+    parameters: RowParameters
+    observed: TensorVariable
+    weights: TensorVariable | None
+
+    @property
+    def terms(self) -> TensorVariable | None:
+        """What each row's log-likelihood has beside that of the family; None if nothing."""
+        rest = self.parameters.rest
+        if rest is None:
+            return None
+        weights: Any = pt.ones_like(self.observed) if self.weights is None else self.weights
+        return rest * weights
+
+
+def row_graphs_of(
+    model: Model,
+    rv: TensorVariable,
+    owned: list[TensorVariable],
+    shapes: Mapping[Variable, tuple[int, ...]],
+) -> list[RowGraphs]:
+    """Return the regressions that an observed variable is: one, or two.
+
+    Which rows belong to either of two is said by weights of zero: it is not known before rows are
+    read. With a hurdle they are those of values above zero, and whether values are; of ordered
+    levels, comparisons with the cutpoints below them, and with those above them.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the family is not one that independent proposals sample.
+    """
+    inner, weights = without_weights(rv)
+    inner, psi = without_hurdle(inner)
+    name, families = str(rv.name), _families()
+    if not any(family.matches(inner) for family in families):
+        raise UnsupportedModelError(nothing_supported(model))
+    if rv.ndim - rv.owner.op.ndim_supp != 1:
+        raise UnsupportedModelError(
+            f"rows given by data= have one observed value each, and {name!r} has {rv.ndim} "
+            "dimensions. Write it with a row for each value, or without data="
+        )
+    observed: Any = observed_graph(model, rv)
+
+    def read(inner: TensorVariable, values: TensorVariable | None = None) -> RowParameters:
+        found = parameters_of(model, rv, inner, owned, shapes, values, families)
+        _check_likelihood(found, name)
+        return _with_unit_of_head(found)
+
+    if psi is not None:
+        # Values that are no more than zero stay what they are, and are refused where they are read.
+        above: Any = pt.neq(observed, 0)
+        filled: Any = pt.switch(above, observed, 1).astype(inner.dtype)
+        parameters = read(inner, filled)
+        parts = [RowGraphs(name, parameters, filled, _only(above, weights))]
+        if free_inputs([psi]):  # else whether values are above zero is no matter of parameters
+            logit: Any = pt.log(psi) - pt.log1p(-psi) + pt.zeros_like(observed, "float64")
+            zeros = pm.Bernoulli.dist(**({"p": psi} if psi.ndim else {"logit_p": logit}))
+            whether = read(zeros, above)
+            parts.append(RowGraphs(f"{name} > 0", whether, above.astype("int8"), weights))
+        return parts
+    parameters = read(inner)
+    if parameters.cutpoints is not None:
+        return _comparisons(name, parameters, observed, weights, shapes)
+    return [RowGraphs(name, parameters, observed, weights)]
+
+
+def _comparisons(
+    name: str,
+    parameters: RowParameters,
+    observed: Any,
+    weights: TensorVariable | None,
+    shapes: Mapping[Variable, tuple[int, ...]],
+) -> list[RowGraphs]:
+    """Return the comparisons of ordered levels with the cutpoints next to them.
+
+    See `read_levels`, which has rows of both in one regression.
+    """
+    cutpoints: Any = parameters.cutpoints
+    (k,) = fold_constants(freeze(cutpoints, shapes)).type.shape
+    if k is None:
+        raise UnsupportedModelError(f"the number of cutpoints of {name!r} is open")
+    known = (observed >= 0) & (observed <= k) & pt.eq(observed, pt.floor(observed))
+    level = observed.astype("int64")
+    plain = replace(parameters, cutpoints=None)
+
+    def compared(has: Any, place: Any, outcome: int, terms: Any = None) -> RowGraphs:
+        predictors = plain.predictors - cutpoints[pt.clip(place, 0, k - 1)]
+        # An impossible level stays what it is, and is refused where it is read.
+        y = pt.switch(known, outcome, observed)
+        own = replace(plain, predictors=predictors, rest=terms)
+        return RowGraphs(name, own, y, _only(has | ~known, weights))
+
+    terms: Any = None
+    if k > 1 and free_inputs([cutpoints]):
+        steps, zero = cutpoints[1:] - cutpoints[:-1], pt.zeros((1,))
+        of_levels = pt.switch(steps > 0.0, pt.log1mexp(-steps), -pt.inf)
+        terms = pt.join(0, zero, of_levels, zero)[pt.clip(level, 0, k)]
+    return [compared(level > 0, level - 1, 1, terms), compared(level < k, level, 0)]
+
+
+def _only(of_rows: Any, weights: TensorVariable | None) -> TensorVariable:
+    """Return weights, by default ones, of some of the rows, and zero of the others."""
+    own = of_rows.astype("float64")
+    return own if weights is None else own * weights  # type: ignore[no-any-return]
+
+
+def _with_unit_of_head(parameters: RowParameters) -> RowParameters:
+    """Return parameters whose unit, where the outcomes decide it, is a number.
+
+    Any will do: that of the model's own rows is near enough to that of all.
+    """
+    unit = parameters.unit
+    if unit is None or unit.ndim:
+        return parameters
+    number: Any = pt.constant(evaluate(freeze(unit, {})))
+    known: dict[Any, Any] = {unit: number}
+    predictors: Any = graph_replace([parameters.predictors], known, strict=False)[0]
+    return replace(parameters, predictors=predictors, unit=number)
+
+
+def _check_likelihood(parameters: RowParameters, name: str) -> None:
+    """Refuse likelihoods that independent proposals do not sample."""
+    kinds = SmoothLikelihood | JointlySmoothLikelihood | Normal
+    if not isinstance(parameters.likelihood, kinds):
+        raise UnsupportedModelError(
+            f"rows given by data= are sampled by joint moves, which are for normal noise and for "
+            f"smooth likelihoods without nuisance parameters, and {name!r} is of the family "
+            f"{parameters.likelihood.name}. Put the rows into the model, without data="
+        )
+
+
+def _families() -> list[Likelihood]:
+    """Return the registered families, in forms for independent proposals where there are two."""
+    return [
+        NegativeBinomialSmooth() if isinstance(family, NegativeBinomialFree) else family
+        for family in LIKELIHOODS
+    ]
