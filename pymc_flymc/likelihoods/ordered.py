@@ -28,6 +28,7 @@ from pymc_flymc.graphs.tools import free_inputs, plain_function
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.refusals import OTHERWISE, is_ordered
+from pymc_flymc.likelihoods.value_checks import check_values
 
 __all__ = ["OrderedLogit", "is_cumulative"]
 
@@ -75,6 +76,12 @@ class OrderedLogit(BernoulliLogit):
                 'noise), or family="cumulative" with its default link'
             )
         return RowParameters(self, found[1], cutpoints=found[2])
+
+    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
+        """Return outcomes of comparisons as int8; of what is no level there is none."""
+        expected = "levels, whole numbers from 0 to the number of its cutpoints"
+        check_values((values == 0) | (values == 1), values, name, expected)
+        return values.astype(np.int8)
 
 
 def is_cumulative(rv: TensorVariable) -> bool:

@@ -97,10 +97,10 @@ def row_graphs_of(
         return _with_unit_of_head(found)
 
     if psi is not None:
-        # Values that are no more than zero stay what they are, and are refused where they are read.
+        # Values below zero stay what they are, and are refused where they are read.
         above: Any = pt.neq(observed, 0)
-        filled: Any = pt.switch(above, observed, 1).astype(inner.dtype)
-        parameters = read(inner, filled)
+        filled: Any = pt.switch(above, observed, 1)
+        parameters = read(inner, filled.astype(inner.dtype))
         parts = [RowGraphs(name, parameters, filled, _only(above, weights))]
         if free_inputs([psi]):  # else whether values are above zero is no matter of parameters
             logit: Any = pt.log(psi) - pt.log1p(-psi) + pt.zeros_like(observed, "float64")

@@ -250,6 +250,26 @@ def test_refused_before_the_first_pass(build, monkeypatch):
         read_stored(written_on_head(data, build), None, source_of(data))
 
 
+@pytest.mark.parametrize(
+    ("build", "bad", "expected"),
+    [
+        (hurdle, -1.0, "counts: -1"),
+        (hurdle, 1.5, "counts: 1.5"),
+        (levels, -1.0, "levels, .*: -1"),
+        (levels, 4.0, "levels, .*: 4"),
+        (levels, 0.5, "levels, .*: 0.5"),
+    ],
+)
+def test_impossible_outcomes(build, bad, expected):
+    """Where rows have weights of zero, what is no outcome has no part in one either."""
+    data = data_of(build)
+    data["y"] = data["y"].astype(float)
+    head = written_on_head(data, build)
+    data["y"][1502] = bad
+    with pytest.raises(ValueError, match=rf"row 1,502, in partition 1: o has .*{expected}"):
+        read_stored(head, None, source_of(data)).regressions[0].design.stored.sample(1)
+
+
 class GumbelNoise(SmoothFamily):
     """A family that the package does not have."""
 
