@@ -80,14 +80,18 @@ class FireflyChain:
         Returns
         -------
         float
-            Log density (prior and collapsed bounds, or expansions) at v; -inf outside the support.
+            Log density (prior and collapsed bounds, or expansions) at v; -inf outside the support,
+            and where the likelihood of a row that is read is zero or not a number.
         """
         self.started = False  # until it has: the model's graph may raise
         self.state.v[:] = v
         begin = MOVED if moved and self.target.is_joint else 0
         self._run(address_of_generator(rng), begin, *self._arguments())
         self.started = True
-        return float(self.state.log_density[0])
+        of_rows = self.bright.log_factor[: self.n_bright].sum()
+        if self.target.is_joint:  # what was drawn in vain is not kept
+            of_rows = self.state.log_weight[0]
+        return float(self.state.log_density[0]) if np.isfinite(of_rows) else -np.inf
 
     def start_at(self, rng: np.random.Generator, theta: np.ndarray) -> float:
         """As `start`, from unconstrained parameters; moved there, if the chain has started."""
@@ -106,8 +110,8 @@ class FireflyChain:
             v = rng.standard_normal(len(self.state.v))
             v[self.geometry.dense] *= spread
             try:
-                if np.isfinite(self.log_density_at(v)):
-                    self.start(rng, v)
+                # Without rows first: with them it is a pass.
+                if np.isfinite(self.log_density_at(v)) and np.isfinite(self.start(rng, v)):
                     return True
             except Exception as error:  # of a user's own type
                 raised = error

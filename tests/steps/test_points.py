@@ -51,6 +51,20 @@ def test_starts_are_overdispersed(shared):
     assert np.sum(starts**2) > chi2(180).isf(1e-6)
 
 
+def test_all_rows_are_possible_where_a_chain_starts():
+    """From where a row has no likelihood, as exp(800) overflows, no chain would move."""
+    with pm.Model() as model:
+        a = pm.Normal("a", 0, 1000)
+        pm.Poisson("y", pm.math.exp(a * np.ones(20)), observed=np.full(20, 2))
+    step = step_of(model, bound=None)
+    chain = step.sampler.new_chain()
+    with pytest.raises(ValueError, match="not finite at initvals"):
+        step.sampler.start(chain, np.random.default_rng(0), np.array([800.0]))
+    for seed in range(5):
+        assert chain.start_dispersed(np.random.default_rng(seed), 1e5)
+        assert np.isfinite(chain.bright.log_factor[: chain.n_bright].sum())
+
+
 def test_given_anchor(shared):
     model, _ = shared()
     anchor = np.array([0.3, 0.1, -0.2])
