@@ -75,8 +75,8 @@ def choose_batches(
     of_bounds = ", ".join(dict.fromkeys(bound.name for bound in bounds))
     log.info(
         f"joint moves read {count(float(bright.mean()))} of {n_rows:,} rows of "
-        f"{names} each ({of_bounds} bound), {BATCH:,} proposals at a time; a draw is "
-        f"worth {1.0 / weighed.autocorrelation_time:.2f} independent ones, by trial"
+        f"{names} each ({of_bounds} bound), {BATCH:,} proposals at a time; in a pilot "
+        f"run a draw was worth {1.0 / weighed.autocorrelation_time:.2f} independent ones"
     )
     adaptation = BatchAdaptation()
     return Sampler(target, adaptation, adaptation.brightness)

@@ -101,7 +101,8 @@ class KernelSelection:
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
         times = ", ".join(others)
-        self._say(best, f"by trial an effective draw takes the time of so many rows: {times}")
+        took = "in pilot runs an effective draw took the time of reading so many rows"
+        self._say(best, f"{took}: {times}")
         return best.built()
 
     def surrogate(self, taylor: ExpansionBound) -> Sampler:
@@ -115,7 +116,7 @@ class KernelSelection:
             if candidate.least < best.cost:
                 self._try(candidate, best, [])
                 best = min(best, candidate, key=lambda each: each.cost)
-        self._say(best, "by trial")
+        self._say(best, "cheapest in pilot runs")
         return best.built()
 
     def _try(self, candidate: Candidate, best: Candidate | None, left: Sequence[Candidate]) -> None:
