@@ -7,7 +7,7 @@ priors, Jacobians, potentials. A difference beyond the rounding errors of both s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
 from operator import add
@@ -20,18 +20,18 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.all_of_graph import AllOfGraph
 from pymc_flymc.agreement.chosen_rows import ROWS, choose_rows
+from pymc_flymc.agreement.compared_points import Points
 from pymc_flymc.agreement.evaluation import (
-    Point,
     of_graph,
     of_reading,
     of_regression,
     of_rows,
 )
 from pymc_flymc.agreement.gathering import NotGatheredError, RowsOfGraph
+from pymc_flymc.agreement.undefined import Expected, check_defined
 from pymc_flymc.agreement.values import (
     Evaluate,
     NotKnownError,
-    Rounded,
     Values,
     confirmed_disagreement,
 )
@@ -53,39 +53,6 @@ SCALES = (0.0, 1.0, 1.0, 3.0, 10.0)
 OF_ALL_ROWS = 4
 #: Observed values at most of which all are evaluated where a few cannot be.
 WHOLE = 20_000
-
-
-@dataclass(frozen=True)
-class Points:
-    """Where a model and what was read of it are compared.
-
-    Attributes
-    ----------
-    layout, others_layout : Layout
-    flat : list of (ndarray, ndarray)
-        The step's variables, and those of other steps.
-    read : callable
-        `of_reading` at these points, from a number of draws of rounding errors.
-    """
-
-    layout: Layout
-    others_layout: Layout
-    flat: list[tuple[np.ndarray, np.ndarray]]
-    read: Callable[[int], tuple[Values, list[list[Rounded | None]]]]
-
-    @property
-    def named(self) -> list[Point]:
-        """Values by the names of variables."""
-        return [
-            self.layout.unravel(theta) | self.others_layout.unravel(others)
-            for theta, others in self.flat
-        ]
-
-    def describe(self, t: int) -> str:
-        """Return a point as text."""
-        theta = self.flat[t][0]
-        shown = [f"{self.layout.describe(i)} = {theta[i]:.6g}" for i in range(min(len(theta), 6))]
-        return ", ".join(shown) + (", ..." if len(theta) > 6 else "")
 
 
 @dataclass(frozen=True)
@@ -119,7 +86,7 @@ class ComparedRows:
 
     def evaluate(self, points: Points, draws: int) -> tuple[Values, Values]:
         """Evaluate both; all rows if some cannot be taken out of the model's graph."""
-        expected = self._of(self.logp, points, draws)
+        expected = self.expected(points, draws)
         _, coefficients = points.read(draws)
         m = len(self.chosen)
         own = Values.stack([(np.zeros(m), np.zeros(m))] * len(points.flat), m)
@@ -134,6 +101,10 @@ class ComparedRows:
         if self.terms is not None:
             own = own + self._of(self.terms, points, draws)
         return own, expected
+
+    def expected(self, points: Points, draws: int) -> Values:
+        """Evaluate the model's own."""
+        return self._of(self.logp, points, draws)
 
     def _of(self, graph: TensorVariable, points: Points, draws: int) -> Values:
         try:
@@ -179,13 +150,16 @@ def check_agreement(
     thetas += [start, start + rng.uniform(-1.0, 1.0, n)]
     flat = [(layout.round(theta), others) for theta in thetas]
     points = Points(*layouts, flat, cache(partial(of_reading, graph, flat)))
-    for what, evaluate, numbers in _comparisons(model, reading, anchor, points, rng):
+    models_own = []
+    for what, evaluate, expected, numbers in _comparisons(model, reading, anchor, points, rng):
+        models_own.append(expected)
         try:
             _compare(what, evaluate, numbers, points)
         except NotGatheredError as error:
             log.info(f"{what} could not be compared with the model's own: {error}")
         except NotKnownError as error:
             log.warning(f"{what} could not be compared with the model's own: {error}")
+    check_defined(graph, anchor, points, models_own, rng)
 
 
 def _comparisons(
@@ -194,8 +168,8 @@ def _comparisons(
     anchor: Anchor,
     points: Points,
     rng: np.random.Generator,
-) -> Iterator[tuple[str, Evaluate, np.ndarray | None]]:
-    """Yield what is compared, how, and the numbers of rows that it is of, for messages."""
+) -> Iterator[tuple[str, Evaluate, Expected, np.ndarray | None]]:
+    """Yield what is compared, how, the model's own, and the numbers of rows, for messages."""
     shapes, first, all_terms = value_shapes(model), 0, []
     all_sums: list[TensorVariable] = []
     logps = dict(zip([*model.basic_RVs, *model.potentials], model.logp(sum=False), strict=True))
@@ -227,7 +201,7 @@ def _comparisons(
         chosen = choose_rows(regressions, members, anchor.parts[part], len(numbers), rng)
         rows = ComparedRows(chosen, len(numbers), regressions, members, first, logp, terms)
         evaluate = partial(rows.evaluate, points)
-        yield f"the log-likelihood of {rv.name!r}", evaluate, numbers[chosen]
+        yield f"the log-likelihood of {rv.name!r}", evaluate, rows.expected, numbers[chosen]
         first = part.stop
     others: list[Any] = [pt.as_tensor(v, allow_xtensor_conversion=True) for v in logps.values()]
     total = reduce(add, (v.astype("float64").sum() for v in others), pt.constant(0.0))
@@ -245,7 +219,11 @@ def _comparisons(
             own = own + -of_graph(of_stored, points.named[few], 0)
         return own, of_graph(rest, points.named[few], draws)
 
-    yield "the log density of priors, potentials and small observed variables", of_all_else, None
+    def expected(points: Points, draws: int) -> Values:
+        return of_graph(rest, points.named, draws)
+
+    what = "the log density of priors, potentials and small observed variables"
+    yield what, of_all_else, expected, None
 
 
 def _compare(what: str, evaluate: Evaluate, numbers: np.ndarray | None, points: Points) -> None:

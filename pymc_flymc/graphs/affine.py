@@ -45,7 +45,8 @@ FIXED, AFFINE, EXPONENTIAL, OTHER = range(4)
 def constant_jacobian(of: TensorVariable, wrt: TensorVariable) -> np.ndarray | None:
     """Return the Jacobian of a vector that is affine in another, or None if it may not be.
 
-    Logarithms of exponentials, as of a scale that a model samples by its logarithm, are affine.
+    Logarithms of exponentials and of their products, as of a scale that a model samples by its
+    logarithm, are affine.
 
     Parameters
     ----------
@@ -81,6 +82,8 @@ def _kind(node: Apply, inputs: list[int]) -> int:
         return OTHER if any(inputs[1:]) else inputs[0]
     if isinstance(function, ps.Log):
         return AFFINE if inputs == [EXPONENTIAL] else OTHER
+    if isinstance(function, ps.Mul | ps.TrueDiv) and set(moving) == {EXPONENTIAL}:
+        return EXPONENTIAL
     if any(kind != AFFINE for kind in moving):
         return OTHER
     if isinstance(function, ps.Exp):

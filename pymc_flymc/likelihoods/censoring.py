@@ -71,6 +71,7 @@ def censoring_of(rv: TensorVariable, lowest: float = -np.inf) -> Censoring:
             "censoring that are data: numbers, an array or pm.Data"
         )
     beyond = pt.gt(rv, upper) | pt.lt(rv, lower)
-    sides = pt.ge(rv, upper).astype("float64") - pt.le(rv, lower).astype("float64")
+    # Where both limits are one PyMC takes the value for one at the lower limit.
+    sides = pt.switch(pt.le(rv, lower), -1.0, pt.ge(rv, upper).astype("float64"))
     from_left = not (all(lower.type.broadcastable) and np.all(evaluate(lower) <= lowest))
     return Censoring(variable, pt.switch(beyond, np.nan, sides), from_left)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,12 +58,11 @@ def find_predictor(
     """
     # exp(X @ b) / (1 + exp(X @ b)) holds its predictor twice.
     first = first_equals(parameter)
-    for candidate in _elementwise_parts(parameter):
+    for candidate, order in _elementwise_parts(parameter, first):
         slope = _slope(parameter, candidate, first, inverse_link, rtol)
         if slope is not None:
-            # What the operations drop are axes of length 1: the rows are a vector, or a table.
-            dropped = candidate.ndim > max(1, parameter.ndim)
-            eta = candidate.flatten() if dropped else candidate
+            as_it_is = candidate.ndim == 0 or order == tuple(range(candidate.ndim))
+            eta: Any = candidate if as_it_is else candidate.dimshuffle(order)
             return eta if slope == 1 else slope * eta
     return None
 
@@ -81,6 +80,7 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
         If a constant is not positive and finite; `rv` is the observed variable, for the message.
     """
     offset: Any = None
+    numbers: list[tuple[Any, int]] = []
     sign = 1
     while (signs := _factors(mu)) is not None:
         free = [v for v in mu.owner.inputs if free_inputs([v])]
@@ -95,7 +95,11 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
                 continue
             check_parameter(v, "the exposure", rv)
             # PyTensor keeps short Python floats in single precision.
-            log = sign * power * pt.log(v.astype("float64"))
+            number = v.astype("float64")
+            if free_inputs([v]):
+                numbers.append((number, sign * power))
+                continue
+            log = sign * power * pt.log(number)
             offset = log if offset is None else offset + log
         (mu,), sign = free, inner
     eta: Any = find_predictor(mu, np.exp)
@@ -104,7 +108,16 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
     if eta is None:
         return None
     eta = eta if sign == 1 else -eta
-    return eta if offset is None else eta + offset
+    eta = eta if offset is None else eta + offset
+    return eta + _log_of_product(numbers) if numbers else eta
+
+
+def _log_of_product(numbers: Sequence[tuple[Any, int]]) -> Any:
+    """Return the logarithm of a product of powers: two numbers below zero have one, too."""
+    product, power = numbers[0]
+    for v, own in numbers[1:]:
+        product = product * v if own == power else product / v
+    return power * pt.log(product)
 
 
 def as_columns(*predictors: TensorVariable) -> TensorVariable:
@@ -124,20 +137,38 @@ def _factors(v: TensorVariable) -> tuple[int, ...] | None:
     return (-1,) if isinstance(operation, ps.Reciprocal) else None
 
 
-def _elementwise_parts(p: TensorVariable) -> Iterator[TensorVariable]:
-    """Yield the parts of p that only elementwise operations separate from it, top first."""
-    queue, seen = deque([p]), {p}
+def _elementwise_parts(
+    p: TensorVariable, first: dict[Variable, Variable]
+) -> list[tuple[Any, tuple[int | str, ...]]]:
+    """Return the parts of p that only elementwise operations separate from it, top first.
+
+    With each comes the order in which its axes are those of p, as `dimshuffle` has it. A part that
+    comes in several orders, as ``a`` in ``a[:, None] - a``, is left out: p is no function of it.
+    """
+    start: Any = tuple(range(p.ndim))
+    queue, orders = deque([(p, start)]), {p: {start}}
     for _ in range(_MAX_CANDIDATES):
         if not queue:
-            return
-        v = queue.popleft()
-        yield v
+            break
+        v, order = queue.popleft()
         if v.owner is None or not isinstance(v.owner.op, (Elemwise, *_WRAPPERS)):
             continue
-        for parent in v.owner.inputs:
-            if parent not in seen and not isinstance(parent, Constant):
-                seen.add(parent)
-                queue.append(parent)
+        for u in v.owner.inputs[:1] if isinstance(v.owner.op, _WRAPPERS) else v.owner.inputs:
+            parent, own = first.get(u, u), _order_of(v, u, order)
+            if own not in orders.setdefault(parent, set()) and not isinstance(parent, Constant):
+                orders[parent].add(own)
+                queue.append((parent, own))
+    return [(v, *own) for v, own in orders.items() if len(own) == 1]
+
+
+def _order_of(v: Any, parent: Any, order: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the order of a part's axes, given that of the result of an operation on it."""
+    if isinstance(v.owner.op, DimShuffle):
+        source: Any = v.owner.op.new_order
+    else:  # `Alloc` adds axes in front
+        added = v.type.ndim - parent.type.ndim
+        source = ["x"] * added + list(range(parent.type.ndim))
+    return tuple("x" if axis == "x" else source[axis] for axis in order)
 
 
 def _slope(

@@ -26,6 +26,7 @@ from pymc_flymc.reading.cotangent import (
     flat,
     op_type,
     rows_first,
+    scaled,
     times,
     varies,
     without_axis,
@@ -171,8 +172,7 @@ class Traversal:
         """Take a constant that has rows."""
         array = evaluate(ct.var)
         self._check_rows(array.shape[ct.axis])
-        if ct.scale is not None:
-            array = array * ct.scale
+        array = scaled(np.multiply, ct.scale, array)
         columns, sizes = rows_first(array, ct.axis)
         weight = ct.weight
         if weight is None:

@@ -30,6 +30,7 @@ from pymc_flymc.reading.cotangent import (
     Rule,
     inputs_of,
     only_rows,
+    scaled,
     times,
     varies,
 )
@@ -112,7 +113,7 @@ def _mul(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
                 # Ones that lend their shape, say: the data stay as they are.
                 weight = times(weight, pt.constant(same))
             else:
-                scale = factor if scale is None else scale * factor
+                scale = scaled(np.multiply, scale, factor)
     return [_operand(main, replace(ct, weight=weight, scale=scale))]
 
 
@@ -132,8 +133,7 @@ def _true_div(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     if not context.is_constant(under):
         raise NotReadableError(*QUOTIENT)
     value = evaluate(under).astype(np.float64, copy=False)
-    scale = (1.0 if ct.scale is None else ct.scale) / value
-    return [_operand(over, replace(ct, scale=scale))]
+    return [_operand(over, replace(ct, scale=scaled(np.divide, ct.scale, value)))]
 
 
 def _alloc(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:

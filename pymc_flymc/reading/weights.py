@@ -80,7 +80,14 @@ def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> Te
         return new if isinstance(size.type, NoneTypeT) else change_dist_size(new, size)
 
     def logp(value: TensorVariable, *own: TensorVariable) -> Any:
-        return pt.as_tensor_variable(weights) * pm.logp(rebuilt(own), value, warn_rvs=False)
+        factors = pt.as_tensor_variable(weights)
+        n_axes = value.ndim - dist.owner.op.ndim_supp
+        if factors.ndim > n_axes:  # each weight would meet each value
+            raise ValueError(
+                f"the weights of {name!r} have {factors.ndim} axes, and its observed values "
+                f"{n_axes}: give a number for each value, as np.ravel(weights)"
+            )
+        return factors * pm.logp(rebuilt(own), value, warn_rvs=False)
 
     kind = type(dist.owner.op).__name__.removesuffix("RV").lstrip("_")
     return pm.CustomDist(

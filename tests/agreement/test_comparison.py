@@ -138,6 +138,18 @@ def test_rows_that_cannot_be_taken_apart(caplog, monkeypatch):
     assert "the log-likelihood of 'y' could not be compared with the model's own" in caplog.text
 
 
+def test_a_density_where_the_reading_has_none():
+    """Its logarithm of a variance would keep chains off values that the model allows."""
+
+    def observe(eta):
+        v = pm.Normal("v", 0.5, 0.5)
+        pm.Normal("y", eta, pm.math.sqrt(1.0 + X[:, 1] ** 2 + v), observed=X[:, 1])
+
+    model = model_of(observe)
+    with pytest.raises(UnsupportedModelError, match=r"the model has a density at .*v = -.*none"):
+        compare(model, read_model(model))
+
+
 def test_what_cannot_be_evaluated_is_not_silent(caplog, monkeypatch):
     """Were it, an error in the evaluation itself would let all models through."""
 

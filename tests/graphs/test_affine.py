@@ -21,6 +21,7 @@ MATRIX = THETA.reshape((3, 2))
         pt.dot(FIXED, THETA) + 1.0,
         pt.stack([MATRIX.sum(), pt.log(pt.exp(THETA[3])).squeeze()]),
         pt.set_subtensor(pt.zeros(4)[1:3], -THETA[2:4]),
+        pt.log(2.0 * pt.exp(THETA[:2]) * pt.exp(THETA[3]) / pt.exp(THETA[5])),
     ],
 )
 def test_affine(graph):
@@ -38,6 +39,7 @@ def test_affine(graph):
         pt.exp(THETA),
         pt.log(THETA),
         pt.log(pt.exp(THETA) + 1.0),
+        pt.log(pt.exp(THETA) * THETA),
         2.0 / THETA,
         pt.maximum(THETA, 0.0),
         pt.dot(MATRIX, MATRIX[:2]).ravel(),

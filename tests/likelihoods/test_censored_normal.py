@@ -43,6 +43,7 @@ WRITTEN = {
     "both": (lambda: tobit(eta(), sigma()), 3),
     "left": (lambda: tobit(eta(), sigma(), lower=0.0, upper=None), 3),
     "right": (lambda: tobit(eta(), sigma(), lower=None), 3),
+    "at both limits": (lambda: tobit(eta(), sigma(), lower=np.minimum(LOWER, Y), upper=Y), 3),
     "a known scale": (lambda: tobit(eta(), 0.7), 2),
     "a precision": (
         lambda: pm.Censored(

@@ -4,10 +4,12 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.likelihoods import find_predictor
 from pymc_flymc.reading.model import read_model
-from tests.support.readings import check_reading
+from tests.support.readings import check_density, check_reading
 
 N = 20
 RNG = np.random.default_rng(2)
@@ -48,6 +50,39 @@ def test_link(name):
     assert np.shares_memory(regression.design.X, X)
     assert (regression.name, regression.likelihood.name) == ("y", "bernoulli-logit")
     assert [v.name for v in reading.vars] == ["b", "c"]
+
+
+#: Of tables: probabilities whose axes are not those of what they are a function of.
+OF_TABLES = {
+    "of rows": lambda a, b: sigmoid(a)[:, None],
+    "of columns": lambda a, b: sigmoid(b)[None, :],
+    "transposed": lambda a, b: sigmoid(b[:, None] - a).T,
+    "of both": lambda a, b: sigmoid(a[:, None] - b),
+}
+
+
+@pytest.mark.parametrize("name", OF_TABLES)
+@pytest.mark.parametrize("shape", [(5, 4), (4, 4)])
+def test_link_of_a_table(name, shape):
+    with pm.Model() as model:
+        a, b = pm.Normal("a", shape=shape[0]), pm.Normal("b", shape=shape[1])
+        pm.Bernoulli("y", p=OF_TABLES[name](a, b), observed=RNG.integers(0, 2, shape))
+    check_density(model, read_model(model))
+
+
+def test_a_variable_along_two_axes_is_no_predictor():
+    a = pt.vector("a", dtype="float64")
+    rising = exp(a)[:, None] / (1.0 + exp(a))  # of two elements, which happen to be one in a link
+    assert find_predictor(rising, expit) is None
+    assert find_predictor(exp(a)[:, None] / (1.0 + exp(a))[:, None], expit) is not None
+
+
+def test_factors_below_zero_may_have_a_product_above():
+    with pm.Model() as model:
+        a, b, c = pm.Normal("a", -1.0), pm.Normal("b", -2.0), pm.Normal("c", -3.0)
+        mu = a * (np.arange(1.0, 1.0 + N) * exp(X @ pm.Normal("beta", shape=3)) / b)
+        pm.Poisson("y", mu=mu * pt.sqr(c), observed=Y)
+    check_density(model, read_model(model))
 
 
 def test_link_of_predictor_written_twice():

@@ -123,6 +123,16 @@ SPELLINGS = {
         np.where(x1 > 0, X @ mat[:, 1], const),
         False,
     ),
+    "infinite where it is not taken": (
+        lambda: pt.switch(x1 > 0, c * pt.log(pt.maximum(x1, 0.0)), b[0] * x2 / pt.minimum(x1, 0.0)),
+        np.where(x1 > 0, const * np.log(np.abs(x1)), beta[0] * x2 / x1),
+        False,
+    ),
+    "effects where they count": (
+        lambda: pt.switch(x1 > 0, b[X8[:, 0] % 3] * pt.log(pt.maximum(x1, 0.0)), c),
+        np.where(x1 > 0, beta[X8[:, 0] % 3] * np.log(np.abs(x1)), const),
+        False,
+    ),
     "nonlinear in data": (lambda: pt.log(Xd[:, 0] ** 2) * c, np.log(x1**2) * const, False),
     "int8 matrix": (lambda: X8 @ b, X8 @ beta, False),
     "int8 pm.Data": (lambda: Xd8.astype("float64") @ b, X8 @ beta, False),

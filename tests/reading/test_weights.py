@@ -249,6 +249,7 @@ def test_draws_are_those_of_the_distribution():
         (np.where(np.arange(N) == 3, -1.0, 1.0), "the weights of 'y' has 1 values .* row 3: -1.0"),
         (np.where(np.arange(N) == 3, np.nan, 1.0), "the weights of 'y' .* row 3: nan"),
         (np.zeros(N), "all weights of 'y' are zero"),
+        (np.ones((N, 1)), "the weights of 'y' have 2 axes, and its observed values 1"),
     ],
 )
 def test_impossible_weights(weights, message):

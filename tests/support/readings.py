@@ -57,6 +57,7 @@ def check_density(model, reading, density=None):
     for _ in range(3):
         point = {key: v + 0.3 * rng.normal(size=np.shape(v)) for key, v in start.items()}
         differences.append(density_of(reading, point) - density(point))
+    assert np.isfinite(differences).all()
     np.testing.assert_allclose(differences, differences[0], rtol=1e-9, atol=1e-9)
 
 

@@ -1,0 +1,83 @@
+"""Refuse a model that has a density where what was read of it has none.
+
+What is read has logarithms, of scales, of variances and of factors of means. Where their argument
+is not positive a chain would never go, and a model may allow it: ``sqrt(se**2 + v)`` for ``v < 0``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pymc_flymc.agreement.compared_points import Points
+from pymc_flymc.agreement.evaluation import of_reading
+from pymc_flymc.agreement.gathering import NotGatheredError
+from pymc_flymc.agreement.values import Values
+from pymc_flymc.anchor.anchor import Anchor
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.likelihoods.refusals import LEAVE_OUT
+from pymc_flymc.reading.flat import DensityGraph
+
+__all__ = ["Expected", "check_defined"]
+
+#: Evaluates a part of the model's own log density at points, with so many draws of rounding errors.
+Expected = Callable[[Points, int], Values]
+
+#: Distances from the anchor, in units of the Laplace approximation, in some direction and in the
+#: opposite one.
+DISTANCES = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
+
+
+def check_defined(
+    graph: DensityGraph,
+    anchor: Anchor,
+    points: Points,
+    expected: Sequence[Expected],
+    rng: np.random.Generator,
+) -> None:
+    """Look for points at which the model alone has a density.
+
+    Parameters
+    ----------
+    graph : DensityGraph
+        What was read.
+    anchor : Anchor
+    points : Points
+        Others' values are those of the first.
+    expected : sequence of callable
+        All parts of the model's own log density.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If there are any.
+    """
+    others = points.flat[0][1]
+    steps = [s * rng.standard_normal(points.layout.size) for s in DISTANCES]
+    thetas = [anchor.geometry.unwhiten(sign * step) for step in steps for sign in (1.0, -1.0)]
+    flat = [(points.layout.round(theta), others) for theta in thetas]
+    rest, coefficients = of_reading(graph, flat, 0)
+    finite = np.isfinite(rest.values[:, 0])
+    for of_part in coefficients:
+        finite &= [each is not None and bool(np.isfinite(each[0]).all()) for each in of_part]
+    lost = replace(points, flat=[at for at, good in zip(flat, finite, strict=True) if not good])
+    if not lost.flat:
+        return
+    known = np.ones(len(lost.flat), bool)
+    for evaluate in expected:
+        try:
+            values = evaluate(lost, 0).values
+        except NotGatheredError:
+            return
+        known &= np.isfinite(values).all(axis=1)
+    if known.any():
+        where = lost.describe(int(np.argmax(known)))
+        raise UnsupportedModelError(
+            f"the model has a density at ({where}), and what Firefly reads of it has none there, "
+            "so that no chain would go there: it takes logarithms of scales, variances and factors "
+            "of means. Give the variables that these are made of priors of positive values, such "
+            "as pm.HalfNormal, or write squares of them, as in pm.math.sqrt(se**2 + tau**2). "
+            f"{LEAVE_OUT}"
+        )
