@@ -147,6 +147,8 @@ def near_and_beyond(
         Where the radius is s, derivatives are at most `near` up to the limit, and
         ``anywhere * exp(growth * s)`` everywhere.
     """
-    at_limit = anywhere * np.exp(growth * limit)
-    near = np.fmin(near, at_limit)
-    return near, np.where(growth > 0.0, at_limit, at_limit - near)
+    # Where they overflow, rows are kept bright.
+    with np.errstate(over="ignore", invalid="ignore"):
+        at_limit = anywhere * np.exp(growth * limit)
+        near = np.fmin(near, at_limit)
+        return near, np.where(growth > 0.0, at_limit, at_limit - near)

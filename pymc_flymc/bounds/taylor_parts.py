@@ -204,11 +204,13 @@ def _two_powers(
         first += 3.0 * ((1.0 - start) ** 2 - (1.0 - end) ** 2) * steepest
         second += 3.0 * (end - start) * steepest
     low, high = (eta, eta) if growth else (-np.inf, np.inf)
-    furthest = likelihood.derivative_bound(3, low, high, y) * np.exp(growth * span)
     h = 1.0 - 1.0 / WIDER
-    enough = np.maximum((first - 3.0 * mean) / (3.0 * h**2), (second - 3.0 * mean) / (3.0 * h))
-    enough = np.maximum(enough, furthest if growth else furthest - mean)
-    return mean, np.maximum(enough, 0.0) * np.exp(-growth * h * span)
+    # Where they overflow, rows are kept bright.
+    with np.errstate(over="ignore", invalid="ignore"):
+        furthest = likelihood.derivative_bound(3, low, high, y) * np.exp(growth * span)
+        enough = np.maximum((first - 3.0 * mean) / (3.0 * h**2), (second - 3.0 * mean) / (3.0 * h))
+        enough = np.maximum(enough, furthest if growth else furthest - mean)
+        return mean, np.maximum(enough, 0.0) * np.exp(-growth * h * span)
 
 
 def _sizes(matrix: csr_array) -> csr_array:
