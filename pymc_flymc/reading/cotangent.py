@@ -106,9 +106,8 @@ def only_rows(ct: Cotangent) -> bool:
 
 
 def times(a: TensorVariable | None, b: TensorVariable) -> TensorVariable:
-    """Multiply in floating point, as factors of a float; None stands for ones."""
-    if "float" not in b.type.dtype:
-        b = b.astype("float64")
+    """Multiply in double precision, whatever the types of factors; None stands for ones."""
+    b = b.astype("float64")
     return b if a is None else a * b
 
 

@@ -213,7 +213,7 @@ def _dot(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     else:
         carrier, along = right, ndim - 2
         other = left.dimshuffle(*range(ndim), "x")
-    weight = other
+    weight = other = other.astype("float64")
     if ct.weight is not None:
         weight = _product(ct.weight.dimshuffle(*range(ndim - 1), "x", ndim - 1), other, along)
     weight = weight.sum(axis=along) if varies(weight, along) else weight.squeeze(axis=along)
@@ -247,7 +247,7 @@ def _subtensor(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     if None in shape or not only_rows(ct):
         raise NotReadableError(f"it contains {node.op} of a term of unknown width")
     weight = pt.set_subtensor(
-        pt.zeros(shape)[tuple(index)], 1.0 if ct.weight is None else ct.weight
+        pt.zeros(shape, "float64")[tuple(index)], 1.0 if ct.weight is None else ct.weight
     )
     scale = ct.scale
     if scale is not None:

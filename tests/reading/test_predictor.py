@@ -205,6 +205,20 @@ def test_float32_graph():
     np.testing.assert_allclose(value, X32.astype(float) @ beta.astype(np.float32), rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "eta",
+    [
+        lambda B: (X @ B)[:, 1:] - (X @ B)[:, :1],
+        lambda B: (X @ B).sum(axis=1),
+    ],
+    ids=["differences", "sums"],
+)
+def test_float32_coefficients_of_float64_rows(eta):
+    """They are put together in the precision of the rows, as the model does: 1e-9 is checked."""
+    with pytensor.config.change_flags(floatX="float32"):
+        read(eta(pt.matrix("B", shape=(3, 3))))
+
+
 def test_memory_of_reading_float32():
     """No copy in double precision, but of some blocks at a time."""
     tall = np.ones((300_000, 30), np.float32)
