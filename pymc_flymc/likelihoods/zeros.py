@@ -38,7 +38,7 @@ def _parts(rv: TensorVariable, kind: type) -> tuple[TensorVariable, TensorVariab
     if rv.owner is None or not isinstance(rv.owner.op, kind):
         return None
     _, weights, *components = rv.owner.inputs
-    if len(components) != 2 or weights.owner is None:
+    if len(components) != 2:
         return None
     zeros, values = components
     if zeros.owner is None or not isinstance(zeros.owner.op, _ZEROS):
@@ -47,9 +47,10 @@ def _parts(rv: TensorVariable, kind: type) -> tuple[TensorVariable, TensorVariab
     if free_inputs(place) or np.any(evaluate(place[0]) != 0):
         return None
     psi: Any
-    if isinstance(weights.owner.op, MakeVector) and len(weights.owner.inputs) == 2:
+    op = None if weights.owner is None else weights.owner.op
+    if isinstance(op, MakeVector) and len(weights.owner.inputs) == 2:
         psi = weights.owner.inputs[1]
-    elif isinstance(weights.owner.op, Join):
+    elif isinstance(op, Join):
         psi = weights.owner.inputs[-1]
         psi = psi.squeeze(axis=-1) if psi.type.broadcastable[-1] else psi[..., -1]
     else:

@@ -147,7 +147,9 @@ def flatten_model(
         start = 0
         for variable, shape in zip(members, where.shapes, strict=True):
             stop = start + math.prod(shape)
-            piece = vector[start:stop].reshape(shape).astype(variable.dtype)
+            # (PyTensor cannot vectorise the reshape of nothing.)
+            piece = vector[start:stop].reshape(shape) if stop > start else pt.zeros(shape)
+            piece = piece.astype(variable.dtype)
             # The value variable may know less of its shape than the point does.
             replacements[variable] = variable.type.filter_variable(piece)
             start = stop

@@ -72,6 +72,16 @@ WRITTEN = {
         "zero-inflated-binomial-logit",
         8,
     ),
+    "a mixture of known weights": (
+        lambda: pm.Mixture(
+            "y",
+            [0.3, 0.7],
+            [pm.DiracDelta.dist(0), pm.Poisson.dist(exp(coefficients()))],
+            observed=Y,
+        ),
+        "zero-inflated-poisson",
+        6,
+    ),
     "weighted": (
         lambda: weighted(
             "y", pm.ZeroInflatedPoisson.dist(chance(), exp(coefficients())), Y % 3, observed=Y

@@ -15,7 +15,7 @@ from scipy.special import expit
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import PLAIN_PYTHON
 from pymc_flymc.reading.model import read_model
-from tests.support.readings import check_reading, value_of
+from tests.support.readings import check_reading, compare, value_of
 
 N = 20
 RNG = np.random.default_rng(2)
@@ -91,6 +91,13 @@ def test_intercept_only():
     reading, eta = check_reading(model, {"c": 0.7})
     assert reading.regressions[0].design.X.shape == (N, 0)
     np.testing.assert_allclose(eta, 0.7)
+
+
+def test_coefficients_of_no_columns():
+    with pm.Model() as model:
+        eta = pm.Normal("c") + X[:, :0] @ pm.Normal("b", shape=0)
+        pm.Bernoulli("y", logit_p=eta, observed=Y)
+    compare(model, read_model(model))
 
 
 @pytest.mark.parametrize("data", [False, True], ids=["array", "pm.Data"])
