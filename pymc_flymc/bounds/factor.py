@@ -84,6 +84,8 @@ def exact_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
     """
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
+        if is_expansion(bound):  # far out powers are infinite, and times zero not a number
+            return bound.remainder(likelihood, arguments, constants)
         return bound.gap(likelihood, arguments, constants, shared)
 
     return _factor(likelihood, bound, log_factor)

@@ -103,6 +103,21 @@ def test_start_comes_in():
     assert chain.n_bright <= FAR * (expected + 1.0)
 
 
+def test_start_where_powers_are_infinite():
+    """The rates of rows that are treated exactly are zero all the same."""
+    x = np.linspace(-0.1, 0.1, 200)
+    x[:2] = 10.0, -10.0
+    with pm.Model() as model:
+        a, b = pm.Normal("a", 0.0, 100.0), pm.Normal("b", 0.0, 100.0)
+        pm.Poisson("y", pm.math.exp(a + b * x), observed=np.full(200, 2))
+    target = target_of(read(model, None, None, None, "auto"), 6)
+    chain = FireflyChain(target, SCHEME, SurrogateAdaptation().begin(target))
+    # The first row's predictor stays where it is, those of most others are about -500.
+    log_density = chain.start_at(np.random.default_rng(1), np.array([-500.0, 50.0]))
+    assert np.isfinite(log_density)
+    assert chain.state.w[-1] == np.inf
+
+
 def test_given_start_stays():
     """One that was drawn is led on, for a few proposals; but not what somebody chose."""
     reading, _ = problem_of(regular)
