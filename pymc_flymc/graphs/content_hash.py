@@ -42,15 +42,15 @@ def arrays_of(leaf: Variable) -> Iterator[np.ndarray]:
         yield data
 
 
-def content_hash(array: np.ndarray) -> bytes:
+def content_hash(array: np.ndarray, sampled: bool = True) -> bytes:
     """Hash of an array's shape, type and content.
 
     Content of more than 16 MB is summed up in blocks first, at the speed of memory, see
     `_block_sums`: a change of one value is always seen, any other change but for a probability of
-    about 2^-32. Of a memory map of a file a sample of rows is hashed.
+    about 2^-32. Of a memory map of a file a sample of rows is hashed, if `sampled`.
     """
     found = blake2b(repr((array.shape, array.dtype.str)).encode(), digest_size=16)
-    if isinstance(owner_of(array), np.memmap):
+    if sampled and isinstance(owner_of(array), np.memmap):
         step = max(1, len(array) // SAMPLE) if array.ndim else 1
         found.update(np.ascontiguousarray(array[::step] if array.ndim else array))
     elif array.nbytes <= HASHED:

@@ -15,7 +15,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import CustomDistRV, CustomSymbolicDistRV
-from pymc_flymc.graphs.content_hash import arrays_of, content_hash
+from pymc_flymc.graphs.content_hash import arrays_of, content_hash, owner_of
 from pymc_flymc.graphs.structure import structure_of
 
 __all__ = ["Fingerprint"]
@@ -27,7 +27,8 @@ class Fingerprint:
 
     Data count as changed if other memory has come in their place, as ``pm.set_data`` does it, or
     if their content has changed in place. The latter is told by `content_hash`, in a pass at the
-    speed of memory; of arrays that are memory maps of files it looks at a sample of rows.
+    speed of memory; of memory maps of files that are opened for reading only it looks at a sample
+    of rows.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class Fingerprint:
         """
         variables = _variables(model)
         data = {
-            leaf: [(array, content_hash(array)) for array in arrays_of(leaf)]
+            leaf: [(array, _content(array)) for array in arrays_of(leaf)]
             for leaf in graph_inputs(_graphs(model))
         }
         return cls(model, variables, data, identity, b"" if identity is None else identity())
@@ -83,7 +84,7 @@ class Fingerprint:
             if len(arrays) != len(before):
                 return False
             for array, (old, known) in zip(arrays, before, strict=True):
-                if array is not old or (in_place and content_hash(array) != known):
+                if array is not old or (in_place and _content(array) != known):
                     return False
         return self.identity is None or not in_place or self.identity() == self.rows
 
@@ -99,6 +100,11 @@ class Fingerprint:
     def structure(self) -> str:
         """A name of the model but for its data, the same in each process."""
         return structure_of(_graphs(self.model))
+
+
+def _content(array: np.ndarray) -> bytes:
+    # What cannot be written to changes by other programs alone: a sample has to do.
+    return content_hash(array, sampled=not owner_of(array).flags.writeable)
 
 
 def _graphs(model: Model) -> list[Variable]:

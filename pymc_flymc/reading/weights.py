@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -186,13 +185,11 @@ def read_weights(graph: TensorVariable, shape: tuple[int, ...], name: str) -> np
         If they are not finite numbers >= 0, or not one for each row.
     """
     weights = evaluate(graph).astype(np.float64)
-    if len(shape) == 1:
-        weights = np.squeeze(weights)
     try:
         weights = np.broadcast_to(weights, shape).reshape(-1)
     except ValueError:
         raise ValueError(
-            f"{name!r} has {weights.size} weights for {math.prod(shape)} observed values"
+            f"{name!r} has weights of shape {weights.shape} for observed values of shape {shape}"
         ) from None
     expected = "finite and zero or more"
     check_values(

@@ -4,6 +4,7 @@ import numpy as np
 import pymc as pm
 import pytensor.sparse as ps
 import pytensor.tensor as pt
+import pytest
 from scipy import sparse
 
 from pymc_flymc import weighted
@@ -40,6 +41,17 @@ def test_data_containers_constants_and_variables():
     with model:
         pm.Potential("more", -(model["beta"] ** 2).sum())
     assert not taken.matches(in_place=False)
+
+
+@pytest.mark.parametrize("mode", ["r+", "c"])
+def test_a_memory_map_that_is_written_into(mode, tmp_path):
+    np.ones((5000, 3)).tofile(tmp_path / "X")
+    X = np.memmap(tmp_path / "X", dtype=float, mode=mode, shape=(5000, 3))
+    model = model_of(X, np.zeros(5000, dtype=int))
+    taken = Fingerprint.of(model)
+    assert taken.matches(in_place=True)
+    X[1, 2] = 2.0  # no row of a sample
+    assert not taken.matches(in_place=True)
 
 
 def test_containers_that_change_places():
