@@ -86,7 +86,7 @@ class ComparedRows:
 
     def evaluate(self, points: Points, draws: int) -> tuple[Values, Values]:
         """Evaluate both; all rows if some cannot be taken out of the model's graph."""
-        expected = self.expected(points, draws)
+        expected = self._of(self.logp, points, draws)
         _, coefficients = points.read(draws)
         m = len(self.chosen)
         own = Values.stack([(np.zeros(m), np.zeros(m))] * len(points.flat), m)
@@ -102,9 +102,11 @@ class ComparedRows:
             own = own + self._of(self.terms, points, draws)
         return own, expected
 
-    def expected(self, points: Points, draws: int) -> Values:
-        """Evaluate the model's own."""
-        return self._of(self.logp, points, draws)
+    def expected(self, points: Points, with_checks: bool) -> Values:
+        """Evaluate the model's own, without the checks of its parameters if all rows need not."""
+        if with_checks:
+            return of_rows(self.logp, AllOfGraph(self.chosen), points.named, 0)
+        return self._of(self.logp, points, 0)
 
     def _of(self, graph: TensorVariable, points: Points, draws: int) -> Values:
         try:
@@ -219,8 +221,8 @@ def _comparisons(
             own = own + -of_graph(of_stored, points.named[few], 0)
         return own, of_graph(rest, points.named[few], draws)
 
-    def expected(points: Points, draws: int) -> Values:
-        return of_graph(rest, points.named, draws)
+    def expected(points: Points, with_checks: bool) -> Values:
+        return of_graph(rest, points.named, 0)
 
     what = "the log density of priors, potentials and small observed variables"
     yield what, of_all_else, expected, None

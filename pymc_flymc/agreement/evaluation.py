@@ -123,7 +123,8 @@ def of_regression(
     observed = np.tile(np.atleast_2d(y.T).astype(np.float64), len(known))
     eta, moved = _arguments(design, *(np.stack(each) for each in zip(*pairs, strict=True)))
     # What the rounding of predictors does to them.
-    steps = ((eta, draws), (eta + moved, 0), (eta - moved, 0))
+    with np.errstate(invalid="ignore"):
+        steps = ((eta, draws), (eta + moved, 0), (eta - moved, 0))
     found = [_only(function(*each, *observed, draws=n)) for each, n in steps]
     if any(each is None for each in found):
         if len(coefficients) == 1:

@@ -22,12 +22,15 @@ from pymc_flymc.reading.flat import DensityGraph
 
 __all__ = ["Expected", "check_defined"]
 
-#: Evaluates a part of the model's own log density at points, with so many draws of rounding errors.
-Expected = Callable[[Points, int], Values]
+#: Evaluates a part of the model's own log density at points. With the checks of a distribution's
+#: parameters, which are of all rows, it takes a pass over these.
+Expected = Callable[[Points, bool], Values]
 
 #: Distances from the anchor, in units of the Laplace approximation, in some direction and in the
 #: opposite one.
 DISTANCES = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
+#: Points at most at which all rows are evaluated.
+SOME = 3
 
 
 def check_defined(
@@ -65,19 +68,21 @@ def check_defined(
     lost = replace(points, flat=[at for at, good in zip(flat, finite, strict=True) if not good])
     if not lost.flat:
         return
-    known = np.ones(len(lost.flat), bool)
-    for evaluate in expected:
-        try:
-            values = evaluate(lost, 0).values
-        except NotGatheredError:
-            return
-        known &= np.isfinite(values).all(axis=1)
-    if known.any():
-        where = lost.describe(int(np.argmax(known)))
-        raise UnsupportedModelError(
-            f"the model has a density at ({where}), and what Firefly reads of it has none there, "
-            "so that no chain would go there: it takes logarithms of scales, variances and factors "
-            "of means. Give the variables that these are made of priors of positive values, such "
-            "as pm.HalfNormal, or write squares of them, as in pm.math.sqrt(se**2 + tau**2). "
-            f"{LEAVE_OUT}"
-        )
+    try:
+        for with_checks in (False, True):  # PyMC's own functions may have values beyond its checks
+            known = np.ones(len(lost.flat), bool)
+            for evaluate in expected:
+                known &= np.isfinite(evaluate(lost, with_checks).values).all(axis=1)
+            left = [at for at, good in zip(lost.flat, known, strict=True) if good]
+            lost = replace(lost, flat=left[:SOME])
+            if not left:
+                return
+    except NotGatheredError:
+        return
+    raise UnsupportedModelError(
+        f"the model has a density at ({lost.describe(0)}), and what Firefly reads of it has none "
+        "there, so that no chain would go there: it takes logarithms of scales, variances and "
+        "factors of means. Give the variables that these are made of priors of positive values, "
+        "such as pm.HalfNormal, or write squares of them, as in pm.math.sqrt(se**2 + tau**2). "
+        f"{LEAVE_OUT}"
+    )

@@ -19,6 +19,7 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import fold_constants, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.likelihoods.refusals import ALTERNATIVES
 from pymc_flymc.reading.lookups import SparseBlock
 from pymc_flymc.reading.predictor_checks import check_coefficients, check_finite, check_predictor
 from pymc_flymc.reading.traversal import Block, Traversal
@@ -129,6 +130,11 @@ def split_predictor(
         the design has the same columns, the same coefficients in the same order.
     """
     random = [v for v in free_inputs([eta]) if not isinstance(v.type, TensorType)]
+    if random and hasattr(random[0].type, "dims"):
+        raise UnsupportedModelError(
+            f"the linear predictor of {name!r} depends on {random[0].name!r}, a variable of "
+            f"pymc.dims: write it with {ALTERNATIVES['dims']}"
+        )
     if random:
         raise UnsupportedModelError(
             f"the linear predictor of {name!r} depends on {random[0]}: it is not a function of "

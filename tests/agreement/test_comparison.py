@@ -150,6 +150,20 @@ def test_a_density_where_the_reading_has_none():
         compare(model, read_model(model))
 
 
+@pytest.mark.parametrize("all_at_once", [False, True])
+def test_values_beyond_checks_are_no_density(all_at_once, monkeypatch):
+    """PyMC's own function of a negative nu or sigma has one, which its checks refuse."""
+
+    def observe(eta):
+        nu, s = pm.Normal("nu", 1.0, 1.0), pm.Normal("s", 0.5, 1.0)
+        pm.StudentT("y", nu=nu, mu=eta, sigma=s, observed=X[:, 1])
+
+    if all_at_once:
+        monkeypatch.setattr(module, "RowsOfGraph", module.AllOfGraph)
+    model = model_of(observe)
+    compare(model, read_model(model))
+
+
 def test_what_cannot_be_evaluated_is_not_silent(caplog, monkeypatch):
     """Were it, an error in the evaluation itself would let all models through."""
 

@@ -214,6 +214,14 @@ def test_dims_module_is_refused():
         read_model(model)
 
 
+def test_a_variable_of_the_dims_module_is_named():
+    with pm.Model(coords=COORDS) as model:
+        b = pymc.dims.Normal("b", 0.0, 1.0, dims="feature")
+        pm.Bernoulli("y", logit_p=X @ b.values, observed=Y)
+    with pytest.raises(UnsupportedModelError, match=r"depends on 'b', a variable of pymc\.dims"):
+        read_model(model)
+
+
 def test_largest_of_several_is_taken():
     with pm.Model() as model:
         b = pm.Normal("b", shape=3)
