@@ -64,14 +64,14 @@ def check_predictor(
         rtol = float(np.finfo(np.float32).eps) * max(64, design.n_coefficients)
     values, found_w = [], []
     for attempt in range(4 * _N_CHECKS):
-        # Smaller values if the graph overflows at larger ones (exp of exp).
+        # Smaller values if the graph overflows at larger ones (exp of exp), and those above zero if
+        # it is finite for these alone (roots and logarithms).
         spread = 0.5 ** (attempt // 2)
-        point = [
-            np.asarray(spread * rng.standard_normal(shapes.get(v, v.type.shape))).astype(
-                v.type.dtype
-            )
-            for v in inputs
-        ]
+        numbers = [spread * rng.standard_normal(shapes.get(v, v.type.shape)) for v in inputs]
+        if attempt >= _N_CHECKS and attempt % 2:
+            numbers = [np.abs(each) for each in numbers]
+        pairs = zip(numbers, inputs, strict=True)
+        point = [np.asarray(each).astype(v.type.dtype) for each, v in pairs]
         with np.errstate(all="ignore"):
             expected, w = both(*point)
         if np.isfinite(w).all() and np.isfinite(expected).all():

@@ -295,6 +295,12 @@ def test_wrong_reading_is_caught(monkeypatch):
         read(X @ b - c)
 
 
+def test_coefficients_that_are_finite_for_positive_values():
+    u = pt.vector("u", shape=(30,))
+    design = read(np.ones((N, 30)) @ pt.log(u) + X @ b).design
+    assert design.X.shape == (N, 33)
+
+
 def test_unchecked_reading_is_refused():
     with pytest.raises(UnsupportedModelError, match="not finite at random values"):
         read(X @ b + pt.log(-pt.exp(c)))
