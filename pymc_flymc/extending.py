@@ -21,7 +21,7 @@ from pymc_flymc.likelihoods import (
 )
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.quadratic_statistics import QuadraticStatistics, collapsed_quadratic
-from pymc_flymc.settings import check_object
+from pymc_flymc.settings import check, check_object
 
 __all__ = [
     "AnchorPart",
@@ -63,10 +63,12 @@ def register_likelihood(likelihood: Likelihood) -> None:
     Raises
     ------
     ValueError
-        If it is not a likelihood, but a class, say.
+        If it is not a likelihood, but a class, say, or if its numbers may change.
     """
     expected = "an object with the methods of a likelihood"
     check_object("likelihood", likelihood, is_likelihood, expected)
+    can_be_kept = type(likelihood).__hash__ is not None
+    check(can_be_kept, "likelihood", "a frozen dataclass: @dataclass(frozen=True)", likelihood)
     LIKELIHOODS.insert(0, likelihood)
 
 

@@ -1,5 +1,7 @@
 """Names for users, and for those who add likelihoods and bounds."""
 
+from dataclasses import dataclass
+
 import pytest
 
 import pymc_flymc
@@ -16,6 +18,15 @@ def test_names_that_have_moved(name):
 
 def test_all_names_are_there():
     assert all(hasattr(extending, name) for name in extending.__all__)
+
+
+def test_a_dataclass_must_be_frozen():
+    @dataclass
+    class Shifted(PoissonLog):
+        by: float = 1.0
+
+    with pytest.raises(ValueError, match="a frozen dataclass"):
+        extending.register_likelihood(Shifted())
 
 
 def test_a_family_is_taken_back():

@@ -32,6 +32,8 @@ _known: set[Hashable] = set()
 def check_first_use(problem: Problem, bound: Bound) -> None:
     """Check what a family and a bound say of themselves, once in a process for each pair.
 
+    Those that hold numbers, as dataclasses do, count with these.
+
     Those of this package are checked by its tests.
 
     Raises
@@ -42,7 +44,7 @@ def check_first_use(problem: Problem, bound: Bound) -> None:
     family, likelihood = unweighted(problem.likelihood), problem.likelihood
     if isinstance(bound, AllRows) or (_is_ours(family) and _is_ours(bound)):
         return
-    key = type(family), type(bound)
+    key = _key(family), _key(bound)
     if key in _known:
         return
     y = _some_outcomes(problem)
@@ -58,6 +60,12 @@ def check_first_use(problem: Problem, bound: Bound) -> None:
             f"{error}. {_what_to_change(family, bound)}; see check_bound"
         ) from None
     _known.add(key)
+
+
+def _key(what: Any) -> Hashable:
+    """Return the class of a family or bound, and what it holds if it is compared by that."""
+    by_value = type(what).__hash__ not in (None, object.__hash__)
+    return type(what), what if by_value else None
 
 
 def _some_outcomes(problem: Problem) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Families and bounds of somebody's own, wrong in one thing."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytensor.tensor as pt
 import pytest
@@ -101,6 +103,25 @@ def test_once(problem, monkeypatch):
         check_first_use(problem(Honest(), ANGLES), Taylor())
         check_first_use(problem(BernoulliLogit(), BINARY), Taylor())
     assert len(calls) == 1
+
+
+@dataclass(frozen=True)
+class Concentrated(Honest):
+    """A family whose derivatives are within their limits for a small concentration alone."""
+
+    kappa: float = 1.0
+
+    def log_likelihood(self, arguments, y):
+        return self.kappa * pt.cos(y - arguments[0])
+
+    def derivative_bound(self, order, low, high, y):
+        return np.full(np.shape(y), 2.0)
+
+
+def test_families_count_with_their_numbers(problem):
+    check_first_use(problem(Concentrated(1.0), ANGLES), Taylor())
+    with pytest.raises(UnsupportedModelError, match="Correct derivative_bound"):
+        check_first_use(problem(Concentrated(50.0), ANGLES), Taylor())
 
 
 def test_a_sum_over_convex_rows_is_that_of_their_expansions():
