@@ -116,20 +116,23 @@ def inputs_of(node: Apply) -> list[TensorVariable]:
     return cast(list[TensorVariable], list(node.inputs))
 
 
-def scaled(operation: np.ufunc, scale: np.ndarray | None, numbers: np.ndarray) -> np.ndarray:
+def scaled(
+    operation: np.ufunc, scale: np.ndarray | None, numbers: np.ndarray, context: Context
+) -> np.ndarray:
     """Return a scale that is multiplied, or divided, by numbers: zero stays zero.
 
     A scale is zero where `switch` takes the other branch, and there the numbers of this one may be
-    infinite, as those of ``switch(x > 0, b * log(x), 0)`` are. None stands for ones.
+    infinite, as those of ``switch(x > 0, b * log(x), 0)`` are. Whether the model's own predictor is
+    finite there is checked on the rows at hand alone: of other rows none is spared. None stands for
+    ones.
     """
     if scale is None:
         return numbers if operation is np.multiply else np.reciprocal(numbers)
-    try:
-        with np.errstate(divide="ignore", invalid="raise"):
-            return np.asarray(operation(scale, numbers))
-    except FloatingPointError:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(np.equal(scale, 0.0), 0.0, operation(scale, numbers))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.asarray(operation(scale, numbers))
+        if context.any_rows or np.isfinite(found).all():
+            return found
+        return np.where(np.equal(scale, 0.0), 0.0, found)
 
 
 def below_views(var: Variable) -> Variable:

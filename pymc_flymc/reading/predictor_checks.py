@@ -62,7 +62,7 @@ def check_predictor(
     rtol = _RTOL
     if any(v.type.dtype == "float32" for v in ancestors([eta]) if v.owner and v.type.ndim):
         rtol = float(np.finfo(np.float32).eps) * max(64, design.n_coefficients)
-    values, found_w = [], []
+    values, found_w, bad = [], [], np.ones(design.n_rows, bool)
     for attempt in range(4 * _N_CHECKS):
         # Smaller values if the graph overflows at larger ones (exp of exp), and those above zero if
         # it is finite for these alone (roots and logarithms).
@@ -74,12 +74,22 @@ def check_predictor(
         point = [np.asarray(each).astype(v.type.dtype) for each, v in pairs]
         with np.errstate(all="ignore"):
             expected, w = both(*point)
-        if np.isfinite(w).all() and np.isfinite(expected).all():
-            values.append(expected if expected.ndim > 1 else np.reshape(expected, (-1, 1)))
-            found_w.append(w)
+        expected = expected if expected.ndim > 1 else np.reshape(expected, (-1, 1))
+        finite = np.isfinite(expected).all(axis=1)
+        if np.isfinite(w).all():
+            bad = bad & ~finite
+            if finite.all():
+                values.append(expected)
+                found_w.append(w)
         if len(values) == _N_CHECKS:
             break
     else:
+        if 0 < bad.sum() < len(bad):
+            raise ValueError(
+                f"the linear predictor of {name!r} is NaN or infinite in {bad.sum()} of {len(bad)} "
+                f"rows, whatever the variables, first in row {np.argmax(bad)}; drop or impute "
+                "these rows"
+            )
         raise UnsupportedModelError(
             f"the linear predictor of {name!r} is not finite at random values of the model's "
             "variables, so that its reading could not be checked"

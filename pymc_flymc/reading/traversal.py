@@ -172,7 +172,7 @@ class Traversal:
         """Take a constant that has rows."""
         array = evaluate(ct.var)
         self._check_rows(array.shape[ct.axis])
-        array = scaled(np.multiply, ct.scale, array)
+        array = scaled(np.multiply, ct.scale, array, self.context)
         columns, sizes = rows_first(array, ct.axis)
         weight = ct.weight
         if weight is None:

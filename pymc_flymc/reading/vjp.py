@@ -113,7 +113,7 @@ def _mul(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
                 # Ones that lend their shape, say: the data stay as they are.
                 weight = times(weight, pt.constant(same))
             else:
-                scale = scaled(np.multiply, scale, factor)
+                scale = scaled(np.multiply, scale, factor, context)
     return [_operand(main, replace(ct, weight=weight, scale=scale))]
 
 
@@ -133,7 +133,7 @@ def _true_div(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     if not context.is_constant(under):
         raise NotReadableError(*QUOTIENT)
     value = evaluate(under).astype(np.float64, copy=False)
-    return [_operand(over, replace(ct, scale=scaled(np.divide, ct.scale, value)))]
+    return [_operand(over, replace(ct, scale=scaled(np.divide, ct.scale, value, context)))]
 
 
 def _alloc(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:

@@ -96,3 +96,11 @@ def test_equal_columns_are_one():
     ):
         design = split_predictor(eta, N, "y", {}, head).design
         assert (design.X.shape[1], design.n_sparse) == (n_dense, n_sparse)
+
+
+def test_what_is_not_finite_stays_so():
+    """Zero by zero is no number in the model: of rows at hand a check of its predictor says so."""
+    data = containers()
+    eta = (c / data["x"]) * data["X"][:, 0]
+    design = split_predictor(eta, N, "y", {}, {data["X"]: np.zeros((N, 2))}).design
+    assert design.count_bad_rows()["design"] == N

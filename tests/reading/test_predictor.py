@@ -295,6 +295,14 @@ def test_wrong_reading_is_caught(monkeypatch):
         read(X @ b - c)
 
 
+def test_zero_by_zero():
+    clicks, views = np.arange(N) // 2.0, np.arange(N) // 2.0
+    with pytest.raises(
+        ValueError, match=r"is NaN or infinite in 2 of 20 rows.*first in row 0; drop"
+    ):
+        read((c / views) * clicks + X @ b)
+
+
 def test_coefficients_that_are_finite_for_positive_values():
     u = pt.vector("u", shape=(30,))
     design = read(np.ones((N, 30)) @ pt.log(u) + X @ b).design
