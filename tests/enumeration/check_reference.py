@@ -107,9 +107,12 @@ def hamiltonian_reference(rng, log_p, v, step, length):
 
     def kick(v, p):
         # What there is beyond the distribution whose motion is followed exactly: none, or N(0, I).
-        change = 0.5 * step * (gradient_of(log_p, v) + (v if length else 0.0))
-        limited.append(np.abs(change).max() > LARGEST_KICK)
-        return p + np.clip(change, -LARGEST_KICK, LARGEST_KICK)
+        undone = 0.5 * step * (v if length else np.zeros_like(v))
+        change = 0.5 * step * gradient_of(log_p, v) + undone
+        # What undoes that motion is not limited.
+        least, most = np.minimum(undone, -LARGEST_KICK), np.maximum(undone, LARGEST_KICK)
+        limited.append(np.any((change < least) | (change > most)))
+        return p + np.clip(change, least, most)
 
     for _ in range(n_steps):
         p = kick(new, p)

@@ -101,3 +101,18 @@ def test_no_force_is_stale(steps, name):
             chain.advance(rng, n, 0.0)
         ends.append(chain.state.theta.copy())
     np.testing.assert_array_equal(*ends)
+
+
+def test_heavy_tails_are_left():
+    """As often as without a limit on kicks: what is never left is never entered, either."""
+    with pm.Model():
+        b = pm.StudentT("b", nu=3.0, mu=0.0, sigma=1.0)
+        pm.Bernoulli("y", logit_p=1e-3 * b * np.ones(20), observed=np.arange(20) % 2)
+        step = FireflyHMC(bound=None)
+    rng = np.random.default_rng(1)
+    step.setup_chain(rng, 0, 1)
+    chain, accept = step.chain, []
+    for _ in range(100):
+        chain.start_at(rng, np.array([15.0]))
+        accept.append(chain.advance(rng, 1, 0.0))
+    assert np.mean(accept) > 0.2

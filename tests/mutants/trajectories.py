@@ -81,21 +81,27 @@ MUTANTS: Rows = {
         ),
         (
             "normal law followed, and not taken off the force",
-            "force[j] + pull * chain.v_new[j]",
-            "force[j]",
+            "force[j], pull * chain.v_new[j]",
+            "force[j], 0.0",
             "hamiltonian",
         ),
         (
             "a limit on the force in the second half of a step alone",
-            "momentum[j] + kick(step, force[j] + pull * x, largest)",
+            "momentum[j] + kick(step, force[j], pull * x, largest)",
             "momentum[j] + 0.5 * step * (force[j] + pull * x)",
             "langevin",
         ),
         (
             "a limit on the force in the first half of a step alone",
-            "momentum[j] += kick(step, force[j] + pull * chain.v_new[j], largest)",
+            "momentum[j] += kick(step, force[j], pull * chain.v_new[j], largest)",
             "momentum[j] += 0.5 * step * (force[j] + pull * chain.v_new[j])",
             "hamiltonian",
+        ),
+        (
+            "a limit on what undoes the rotation",
+            "undone = 0.5 * step * pull",
+            "undone = 0.0",
+            "tests/kernels/test_hamiltonian.py",
         ),
         (
             "kinetic energy left out at the end",
