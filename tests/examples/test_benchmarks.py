@@ -1,8 +1,10 @@
 """What benchmarks take from the package is there, and their models are built."""
 
+import numpy as np
 import pytest
 
 from examples.benchmarks import hierarchies
+from examples.benchmarks.measurement import ess_of_slowest
 from examples.benchmarks.setup import PARTS, owner_of
 
 
@@ -27,3 +29,19 @@ def test_hierarchies(model, sizes, n_parameters):
     (outcome,) = built.observed_RVs
     assert outcome.eval().shape == (40,)
     assert sum(value.size for value in built.initial_point().values()) == n_parameters
+
+
+def test_slowest_of_many_parameters():
+    """Found where there is one; of independent draws none is made up by taking the smallest."""
+    rng = np.random.default_rng(5)
+    n, n_parameters, correlation = 4000, 1500, 0.6
+    draws = rng.normal(size=(1, n, n_parameters))
+    of_all = ess_of_slowest({"x": draws})
+    innovations = np.sqrt(1.0 - correlation**2) * draws[0, :, 7]
+    for t in range(1, n):
+        draws[0, t, 7] = correlation * draws[0, t - 1, 7] + innovations[t]
+    share = ess_of_slowest({"x": draws}) / n
+    # A half of the draws knows this time to a fifth.
+    expected = (1.0 - correlation) / (1.0 + correlation)
+    assert 0.5 * expected < share < 1.5 * expected
+    assert of_all > 0.8 * n
