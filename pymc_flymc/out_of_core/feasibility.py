@@ -17,6 +17,7 @@ from pymc_flymc.out_of_core.chain import BatchChain
 from pymc_flymc.out_of_core.proposals import BATCH, draw_v, log_proposal_density
 from pymc_flymc.out_of_core.target import build_target
 from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import count, doing, log
 from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.pilot_runs import SEED, Independence, weigh_approximation
@@ -61,7 +62,7 @@ def choose_batches(
         If the weights of proposals have heavy tails, or vary by orders of magnitude.
     """
     bounds = [_bound_of(*each) for each in zip(problems, asked, strict=True)]
-    names = ", ".join(repr(problem.name) for problem in problems)
+    names = names_of(problems)
     # Before a pass over all rows: no row is read for this.
     v = draw_v(np.random.default_rng(SEED), BATCH, len(problems[0].anchor.geometry.centre))
     density = expanded_density(graph, np.empty(0))

@@ -155,6 +155,12 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
         taken[rv] = ObservedRows(parts, variadic_add(*rests), terms)
         regressions += [part.regression for part in parts]
         coefficients += [part.coefficients for part in parts]
+    n_written = len(next(iter(containers.values())).get_value(borrow=True))
+    log.info(
+        f"of {' and '.join(repr(rv.name) for rv in taken)} all {source.n_rows:,} rows of data= are "
+        f"sampled; observed_data and constant_data of the result hold the {n_written:,} that the "
+        "model is written on"
+    )
     of_all_else = rest_terms(model, taken)
     _check_rest([*of_all_else.values()], containers)
     _check_deterministics(model, containers)
@@ -199,10 +205,6 @@ def _read_rows(
     )
     builder = replace(builder, like=columns_of(design), narrow=narrow)
     y = builder(head)[1]
-    log.info(
-        f"of {name!r} all {source.n_rows:,} rows of data= are sampled; observed_data and "
-        f"constant_data of the result hold the {n_rows:,} that the model is written on"
-    )
     none, stored = slice(0, 0), SourceRows(source, builder)
     rest: Any = as_tensor(0.0)
     if parameters.rest is not None:

@@ -26,6 +26,7 @@ from pymc_flymc.likelihoods import (
 )
 from pymc_flymc.likelihoods.free_alpha import NegativeBinomialSmooth
 from pymc_flymc.likelihoods.refusals import nothing_supported
+from pymc_flymc.reading.levels import check_increasing
 from pymc_flymc.reading.observed import observed_graph, without_hurdle
 from pymc_flymc.reading.observed_rows import parameters_of
 from pymc_flymc.reading.weights import without_weights
@@ -126,9 +127,12 @@ def _comparisons(
     See `read_levels`, which has rows of both in one regression.
     """
     cutpoints: Any = parameters.cutpoints
-    (k,) = fold_constants(freeze(cutpoints, shapes)).type.shape
+    as_known = fold_constants(freeze(cutpoints.astype("float64"), shapes))
+    (k,) = as_known.type.shape
     if k is None:
         raise UnsupportedModelError(f"the number of cutpoints of {name!r} is open")
+    if not free_inputs([as_known]):
+        check_increasing(evaluate(as_known), name)
     known = (observed >= 0) & (observed <= k) & pt.eq(observed, pt.floor(observed))
     level = observed.astype("int64")
     plain = replace(parameters, cutpoints=None)

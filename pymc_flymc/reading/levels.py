@@ -14,7 +14,7 @@ from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.predictor import read_predictor
 from pymc_flymc.regression.regression import Regression
 
-__all__ = ["read_levels"]
+__all__ = ["check_increasing", "read_levels"]
 
 
 def read_levels(observation: Observation, parameters: RowParameters) -> ObservedRows:
@@ -41,7 +41,7 @@ def read_levels(observation: Observation, parameters: RowParameters) -> Observed
     if n_cutpoints is None:
         raise UnsupportedModelError(f"the number of cutpoints of {name!r} is open")
     if not free_inputs([cutpoints]):
-        _check_increasing(evaluate(cutpoints), name)
+        check_increasing(evaluate(cutpoints), name)
     levels = _check_levels(observation.values.reshape(-1), n_cutpoints, name)
     # With the first cutpoint in it the predictor has the intercept that it needs, and just one.
     first = read_predictor(parameters.predictors - cutpoints[0], len(levels), name, shapes)
@@ -76,7 +76,13 @@ def read_levels(observation: Observation, parameters: RowParameters) -> Observed
     return observation.result([part], rest, terms)
 
 
-def _check_increasing(cutpoints: np.ndarray, name: str) -> None:
+def check_increasing(cutpoints: np.ndarray, name: str) -> None:
+    """Refuse given cutpoints that do not increase.
+
+    Raises
+    ------
+    ValueError
+    """
     good = np.isfinite(cutpoints)
     good[1:] &= cutpoints[1:] > cutpoints[:-1]
     bad = np.flatnonzero(~good)

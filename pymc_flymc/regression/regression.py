@@ -43,8 +43,8 @@ class Regression:
 
 
 def names_of(regressions: Sequence[Regression]) -> str:
-    """Return the names of the observed variables, for messages."""
-    return " and ".join(repr(regression.name) for regression in regressions)
+    """Return the names of the observed variables, each once, for messages."""
+    return " and ".join(dict.fromkeys(repr(regression.name) for regression in regressions))
 
 
 def spans_of(regressions: Sequence[Regression]) -> list[slice]:

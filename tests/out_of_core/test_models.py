@@ -250,6 +250,16 @@ def test_refused_before_the_first_pass(build, monkeypatch):
         read_stored(written_on_head(data, build), None, source_of(data))
 
 
+def test_cutpoints_that_do_not_increase():
+    def build(data):
+        pm.OrderedLogistic("o", eta=eta(data), cutpoints=np.array([1.0, -1.0]), observed=data["y"])
+
+    data = data_of(levels_with_weights)
+    data = {name: data[name] for name in "Xy"}
+    with pytest.raises(ValueError, match="cutpoints of the observed variable 'o'"):
+        read_stored(written_on_head(data, build), None, source_of(data))
+
+
 @pytest.mark.parametrize(
     ("build", "bad", "expected"),
     [
