@@ -134,8 +134,10 @@ class _Comparison:
         density = target.density(theta, self.statistics, w)
         of_rows, rates = self._rows(data.rows, w, t)
         total, all_rates = density + of_rows.sum(), _all_rates(data.rows, w)
+        of_rates = 0.0
         if all_rates < LARGE:
             total += rates - all_rates
+            of_rates = all_rates * float(np.finfo(np.float64).eps)
         if data.exact is not None:
             total += self._terms(data.exact, w, np.arange(len(data.exact.X)), True)[0].sum()
         some = _some(data.rows, self.stride)
@@ -145,7 +147,7 @@ class _Comparison:
             moved = np.maximum(moved, np.abs(of_others - of_some))
             other = target.density(theta, rounded(self.statistics, rng), unused)
             moved_density = max(moved_density, abs(other - density))
-        error = ALLOWED * self.growth * (self.stride * moved.sum() + moved_density)
+        error = ALLOWED * self.growth * (self.stride * moved.sum() + moved_density + of_rates)
         return np.array(total), np.array(error)
 
     def _rows(self, rows: Rows | SeveralRows, w: np.ndarray, t: int) -> tuple[np.ndarray, float]:

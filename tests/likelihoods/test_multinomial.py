@@ -191,4 +191,4 @@ def test_against_nuts():
         eta = rows @ pm.Normal("b", 0.0, 1.0, shape=(3, 4))
         pm.Multinomial("y", n=10, p=pm.math.softmax(eta, axis=-1), observed=counts)
         steps = [FireflyMH(), FireflyHMC()]
-    assert_match_nuts(model, *steps, nuts=dict(draws=3000))
+    assert_match_nuts(model, *steps, nuts=dict(draws=6000))
