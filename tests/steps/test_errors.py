@@ -22,7 +22,7 @@ def with_discrete(e):
     bernoulli(e + pm.Poisson("k", 2.0))
 
 
-#: What provokes each message that the tables have, but for those of the search for the mode.
+#: What provokes each message that the tables have, but for those that need another one.
 PROVOKED = {
     "the model has no observed variable that Firefly supports": lambda e: pm.Gumbel(
         "y", e, 1, observed=Z
@@ -35,16 +35,17 @@ PROVOKED = {
         pm.Categorical("y", logit_p=e[:, None, None] * np.arange(3), observed=Y[:, None])
     ),
     "samples continuous variables only": with_discrete,
-    "NaN or infinite values": lambda e: bernoulli(e + WITH_NAN),
+    "NaN or infinite": lambda e: bernoulli(e + WITH_NAN),
     "values that are not 0 or 1": lambda e: bernoulli(e, Y + 1),
     "the likelihood of … depends on …, which this step does not sample": {"vars": "a"},
     "must be …, not …": {"bound": Taylor},
     "the start has … for": {"initvals": np.nan},
 }
-#: Provoked in test_propriety and test_mode_finding.
+#: Provoked in test_propriety, test_mode_finding and test_comparison.
 SEARCHED = {
     "no posterior mode found: … rises for ever along …",
     "the posterior is improper",
+    "the model has a density at …, and what Firefly reads of it has none there",
     "the log density of … at the start of the search for its mode",
 }
 
