@@ -249,7 +249,7 @@ def test_fit_against_nuts(formula, family):
     with model.backend.model:
         step = FireflyMH()
     ours = model.fit(step=step, tune=1000, draws=20_000, **options)
-    theirs = model.fit(tune=1000, draws=3000, **options)
+    theirs = model.fit(tune=1000, draws=6000, **options)
     draws = []
     for idata in (ours, theirs):
         values = [v.to_numpy().reshape(*v.shape[:2], -1) for v in idata.posterior.values()]
