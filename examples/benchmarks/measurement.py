@@ -88,8 +88,9 @@ def ess_of_slowest(draws: dict[str, np.ndarray]) -> float:
     """Bulk effective sample size of the slowest of many parameters.
 
     The smallest of thousands of estimates is mostly error: of 10,000 parameters with 400
-    independent draws it is about 44. So the slowest are told by the first half of the draws, at
-    most ten and at most a thousandth of all, and the second half says what the slowest of these is.
+    independent draws it is about 44. So a thousandth of the parameters, one to ten, are selected
+    by the first half of the draws as the slowest. The smallest estimate of these from the second
+    half is returned, for all draws.
 
     Parameters
     ----------

@@ -64,8 +64,7 @@ def identity_of_target(target: Any, adaptation: Any) -> str:
     target : Target or BatchTarget
     adaptation : Adaptation
     """
-    kernel = getattr(target, "kernel", "")
-    names = [type(adaptation).__name__, kernel, written(target.geometry._fields)]
+    names = [type(adaptation).__name__, target.kernel, written(target.geometry._fields)]
     found = blake2b(digest_size=16)
     for part in target.parts:
         names += [written(part.bound), repr(part.expected_bright)]

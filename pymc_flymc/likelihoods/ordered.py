@@ -78,7 +78,7 @@ class OrderedLogit(BernoulliLogit):
         return RowParameters(self, found[1], cutpoints=found[2])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Return outcomes of comparisons as int8; of what is no level there is none."""
+        """Return outcomes of comparisons, 0 or 1, as int8; refuse values that are no levels."""
         expected = "levels, whole numbers from 0 to the number of its cutpoints"
         check_values((values == 0) | (values == 1), values, name, expected)
         return values.astype(np.int8)

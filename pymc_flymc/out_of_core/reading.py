@@ -115,7 +115,7 @@ def _check_deterministics(model: Model, containers: Containers) -> None:
 def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
     """Read a model whose data containers hold the first rows of those of a source.
 
-    The observed variables whose rows these are are taken.
+    All observed variables with outcomes in these containers are taken.
 
     Parameters
     ----------
@@ -180,8 +180,9 @@ def _read_rows(
     The rest is what a log-likelihood has beside that of the family, as where a shape is free.
     """
     name, parameters = graphs.name, graphs.parameters
-    own = parameters, graphs.observed, containers, shapes, graphs.weights
-    builder = DesignBuilder(name, *own)
+    builder = DesignBuilder(
+        name, parameters, graphs.observed, containers, shapes, weights=graphs.weights
+    )
     further = (parameters.unit, parameters.rest, graphs.weights)
     of_rows = [parameters.predictors, *parameters.row_data, graphs.observed]
     of_rows += [graph for graph in further if graph is not None]

@@ -14,7 +14,7 @@ from pytensor.graph.replace import graph_replace
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, fold_constants, free_inputs, freeze
+from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
 from pymc_flymc.likelihoods import (
     LIKELIHOODS,
     JointlySmoothLikelihood,
@@ -26,7 +26,7 @@ from pymc_flymc.likelihoods import (
 )
 from pymc_flymc.likelihoods.free_alpha import NegativeBinomialSmooth
 from pymc_flymc.likelihoods.refusals import nothing_supported
-from pymc_flymc.reading.levels import check_increasing
+from pymc_flymc.reading.levels import known_cutpoints
 from pymc_flymc.reading.observed import observed_graph, without_hurdle
 from pymc_flymc.reading.observed_rows import parameters_of
 from pymc_flymc.reading.weights import without_weights
@@ -69,11 +69,22 @@ def row_graphs_of(
     owned: list[TensorVariable],
     shapes: Mapping[Variable, tuple[int, ...]],
 ) -> list[RowGraphs]:
-    """Return the regressions that an observed variable is: one, or two.
+    """Return the regressions of an observed variable: one, or two.
 
-    Which rows belong to either of two is said by weights of zero: it is not known before rows are
-    read. With a hurdle they are those of values above zero, and whether values are; of ordered
-    levels, comparisons with the cutpoints below them, and with those above them.
+    A variable with a hurdle has one of its values above zero, and one of whether values are above
+    zero. Ordered levels have one of comparisons with the cutpoints below them, and one of those
+    with the cutpoints above them. Rows that have no part in a regression have a weight of zero
+    there: which they are is not known before they are read.
+
+    Parameters
+    ----------
+    model : Model
+    rv : TensorVariable
+        The observed variable.
+    owned : list of TensorVariable
+        Value variables that the step samples.
+    shapes : mapping
+        Shapes of all value variables.
 
     Raises
     ------
@@ -103,7 +114,7 @@ def row_graphs_of(
         filled: Any = pt.switch(above, observed, 1)
         parameters = read(inner, filled.astype(inner.dtype))
         parts = [RowGraphs(name, parameters, filled, _only(above, weights))]
-        if free_inputs([psi]):  # else whether values are above zero is no matter of parameters
+        if free_inputs([psi]):  # else zeros say nothing of the parameters
             logit: Any = pt.log(psi) - pt.log1p(-psi) + pt.zeros_like(observed, "float64")
             zeros = pm.Bernoulli.dist(**({"p": psi} if psi.ndim else {"logit_p": logit}))
             whether = read(zeros, above)
@@ -127,12 +138,8 @@ def _comparisons(
     See `read_levels`, which has rows of both in one regression.
     """
     cutpoints: Any = parameters.cutpoints
-    as_known = fold_constants(freeze(cutpoints.astype("float64"), shapes))
-    (k,) = as_known.type.shape
-    if k is None:
-        raise UnsupportedModelError(f"the number of cutpoints of {name!r} is open")
-    if not free_inputs([as_known]):
-        check_increasing(evaluate(as_known), name)
+    # (Only their number: with data of now they would be those of the first rows.)
+    _, k = known_cutpoints(parameters, shapes, name)
     known = (observed >= 0) & (observed <= k) & pt.eq(observed, pt.floor(observed))
     level = observed.astype("int64")
     plain = replace(parameters, cutpoints=None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class Weigher:
     proposer: Proposer
     rates: Rates
     builder: DesignBuilder
-    number: int = 0
+    number: int
 
     @property
     def _part(self) -> TargetPart:
@@ -194,6 +194,9 @@ class BatchTarget:
         Of each likelihood that is not its own bound, with references to the tables of each
         partition. Of the others no row is ever bright.
     """
+
+    #: Name of the kernel.
+    kernel: ClassVar[str] = "joint"
 
     source: RowSource
     proposer: Proposer

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import evaluate, fold_constants, free_inputs, freeze
@@ -14,7 +17,7 @@ from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.predictor import read_predictor
 from pymc_flymc.regression.regression import Regression
 
-__all__ = ["check_increasing", "read_levels"]
+__all__ = ["known_cutpoints", "read_levels"]
 
 
 def read_levels(observation: Observation, parameters: RowParameters) -> ObservedRows:
@@ -35,13 +38,7 @@ def read_levels(observation: Observation, parameters: RowParameters) -> Observed
         If levels are not 0 to K - 1, or if cutpoints are given and do not increase.
     """
     name, shapes = observation.name, observation.shapes
-    assert parameters.cutpoints is not None
-    cutpoints = fold_constants(freeze(parameters.cutpoints.astype("float64"), shapes))
-    (n_cutpoints,) = cutpoints.type.shape
-    if n_cutpoints is None:
-        raise UnsupportedModelError(f"the number of cutpoints of {name!r} is open")
-    if not free_inputs([cutpoints]):
-        check_increasing(evaluate(cutpoints), name)
+    cutpoints, n_cutpoints = known_cutpoints(parameters, shapes, name)
     levels = _check_levels(observation.values.reshape(-1), n_cutpoints, name)
     # With the first cutpoint in it the predictor has the intercept that it needs, and just one.
     first = read_predictor(parameters.predictors - cutpoints[0], len(levels), name, shapes)
@@ -76,13 +73,29 @@ def read_levels(observation: Observation, parameters: RowParameters) -> Observed
     return observation.result([part], rest, terms)
 
 
-def check_increasing(cutpoints: np.ndarray, name: str) -> None:
-    """Refuse given cutpoints that do not increase.
+def known_cutpoints(
+    parameters: RowParameters, shapes: Mapping[Variable, tuple[int, ...]], name: str
+) -> tuple[TensorVariable, int]:
+    """Return the graph of the cutpoints, with data of now, and their number.
 
     Raises
     ------
+    UnsupportedModelError
+        If their number is open.
     ValueError
+        If they are given and do not increase.
     """
+    assert parameters.cutpoints is not None
+    cutpoints = fold_constants(freeze(parameters.cutpoints.astype("float64"), shapes))
+    (n_cutpoints,) = cutpoints.type.shape
+    if n_cutpoints is None:
+        raise UnsupportedModelError(f"the number of cutpoints of {name!r} is open")
+    if not free_inputs([cutpoints]):
+        _check_increasing(evaluate(cutpoints), name)
+    return cutpoints, n_cutpoints
+
+
+def _check_increasing(cutpoints: np.ndarray, name: str) -> None:
     good = np.isfinite(cutpoints)
     good[1:] &= cutpoints[1:] > cutpoints[:-1]
     bad = np.flatnonzero(~good)

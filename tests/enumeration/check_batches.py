@@ -121,7 +121,7 @@ def new_target():
     proposer._density = SimpleNamespace(address=density)
     tables = [make_tables(*KAPPA[n : n + 1].T.astype(np.float32)) for n in range(N)]
     rates = SimpleNamespace(w=np.array([ANCHOR]))
-    weigher = target.Weigher(proposer, rates, builder)
+    weigher = target.Weigher(proposer, rates, builder, 0)
     return target.BatchTarget(source, proposer, [(weigher, tables)])
 
 

@@ -104,7 +104,7 @@ def test_no_force_is_stale(steps, name):
 
 
 def test_heavy_tails_are_left():
-    """As often as without a limit on kicks: what is never left is never entered, either."""
+    """Steps from fifteen scales out are accepted: what is never left is never entered, either."""
     with pm.Model():
         b = pm.StudentT("b", nu=3.0, mu=0.0, sigma=1.0)
         pm.Bernoulli("y", logit_p=1e-3 * b * np.ones(20), observed=np.arange(20) % 2)
@@ -115,4 +115,5 @@ def test_heavy_tails_are_left():
     for _ in range(100):
         chain.start_at(rng, np.array([15.0]))
         accept.append(chain.advance(rng, 1, 0.0))
-    assert np.mean(accept) > 0.2
+    # It is 0.28, with an error of 0.03, and 3e-30 with a limit on what undoes the rotation, too.
+    assert np.mean(accept) > 0.1
