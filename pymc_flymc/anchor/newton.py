@@ -203,7 +203,7 @@ def _in_units(
     objective: Objective, theta: np.ndarray, units: np.ndarray
 ) -> tuple[np.ndarray | None, bool]:
     """As `_by_matrices`, of parameters in these units; and whether their gradient is small."""
-    from scipy.optimize import minimize  # slow to import, and most models do without
+    from scipy.optimize import minimize  # slow to import: not before there is a model
 
     best, most = theta, -np.inf
 
