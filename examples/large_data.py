@@ -54,7 +54,7 @@ def sample(model: pm.Model, rows: dict[str, Any], what: str, client: Client | No
     ess = float(az.ess(idata)["beta"].min())
     print(
         f"{what}: {ready - began:.0f} s of set-up, {seconds:.1f} s for {ess:,.0f} effective "
-        f"draws, {read:.2f} rows a draw"
+        f"draws, {read:.2f} rows per draw"
     )
     return idata
 

@@ -75,8 +75,8 @@ def draw_figure(idata: Any, path: str) -> None:
     counts = np.bincount(queries)
     axes.bar(np.arange(len(counts)), counts / counts.sum(), width=0.7, color="C0")
     axes.set(
-        title=f"What a draw costs: mean {queries.mean():.2f} rows read, of {N_ROWS:,}",
-        xlabel="rows whose likelihood was read for a draw",
+        title=f"Rows read per draw: mean {queries.mean():.2f} of {N_ROWS:,}",
+        xlabel="rows read per draw",
         ylabel="share of the draws",
     )
     axes.locator_params(axis="x", integer=True)
@@ -103,7 +103,7 @@ def main() -> None:
     print(f"Set-up (anchor, bound, compilation): {ready - began:.1f} s")
     print(f"Sampling, tuning included:           {done - ready:.1f} s")
     print(f"Rows read for {queries.size:,} draws:           {queries.sum():,} of {N_ROWS:,}")
-    print(f"Rows read for each effective draw:   {queries.sum() / ess:.2f}")
+    print(f"Rows read per effective draw:        {queries.sum() / ess:.2f}")
     draw_figure(idata, "quickstart.png")
     print("Figure saved to quickstart.png")
 

@@ -38,7 +38,7 @@ FIREFLY, NUTS, NEITHER = "#D55E00", "#0072B2", "#666666"
 
 
 def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotCollection:
-    """Plot the rows that were read for an effective draw of each parameter.
+    """Plot the rows read per effective draw of each parameter.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotC
     names = [run.names[j] for j in order]
     plot.map(_name_lines, "names", heights=heights, names=names, store_artist=False)
     plot.map(set_ylim, "ylim", limits=(-0.7, len(order) + 0.7), store_artist=False)
-    return _finish(plot, "rows read for an effective draw", None, ("x",))
+    return _finish(plot, "rows per effective draw", None, ("x",))
 
 
 def plot_brightness(

@@ -51,9 +51,9 @@ class Run:
     bright, accept : float
         Mean number of bright rows, and mean acceptance rate.
     read : float
-        Rows read for an effective draw.
+        Rows read per effective draw.
     nuts_gradients : float
-        That NUTS takes for an effective draw.
+        That NUTS takes per effective draw.
 
     Raises
     ------
@@ -128,7 +128,7 @@ class Run:
 
     @property
     def nuts_rows(self) -> float:
-        """Rows that NUTS would have read for an effective draw."""
+        """Rows that NUTS would have read per effective draw."""
         return self.nuts_gradients * self.n_rows
 
     @property
@@ -199,7 +199,7 @@ def _name(variable: Any, at: tuple[Any, ...]) -> str:
 
 
 def _gradients(draws: np.ndarray, most: int) -> float:
-    """Gradients that NUTS takes for an effective draw, by the correlations of draws."""
+    """Gradients that NUTS takes per effective draw, by the correlations of draws."""
     flat = draws.reshape(-1, draws.shape[-1])
     flat = flat[:, flat.std(axis=0) > 0.0]
     if flat.shape[1] < 2 or most < 2:

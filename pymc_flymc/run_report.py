@@ -68,7 +68,7 @@ def report(idata: Any) -> Report:
 
     See Also
     --------
-    plot_cost : rows read for an effective draw, of all parameters.
+    plot_cost : rows per effective draw of each parameter.
     plot_brightness : how often rows are bright.
 
     Examples
@@ -93,12 +93,12 @@ def _table(run: Run) -> dict[str, str]:
     return {
         "moves": _moves(run),
         "rows": f"{run.n_rows:,}",
-        "rows read for an effective draw": count(run.read),
+        "rows per effective draw": count(run.read),
         "NUTS would have read": f"about {float(f'{run.nuts_rows:.1e}'):,.0f}",
         "bright rows": f"{count(run.bright)} ({percent} %)",
         "acceptance": f"{run.accept:.2f}",
         **weights,
-        "updates in a draw": f"{run.mean('transitions'):,.0f}",
+        "updates per draw": f"{run.mean('transitions'):,.0f}",
         "expansion point moved": f"in {moved} of {run.n_chains} chains" if moved else "no",
         "slowest parameter": slowest,
         **took,

@@ -199,7 +199,7 @@ def test_the_slowest_parameter_and_its_rows():
     draws[..., 2] = np.repeat(draws[:, ::10, 2], 10, axis=1)  # each lasts for ten draws
     found = report(run_of(draws, likelihood_queries=10.0)).table
     assert found["slowest parameter"].startswith("beta[sex], ")
-    rows = float(found["rows read for an effective draw"].removeprefix("about "))
+    rows = float(found["rows per effective draw"].removeprefix("about "))
     # 2,000 draws that read ten rows each, of which 200 are effective; ArviZ's estimate.
     effective = float(az.ess(draws).min())
     assert rows == pytest.approx(20_000 / effective, abs=1.0)

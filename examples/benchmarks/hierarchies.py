@@ -158,7 +158,7 @@ def measure(name: str, method: str, seed: int, tune: int, draws: int) -> dict[st
         "tuning": total - steady - (ready - began),
         "ms": 1e3 * steady / draws,
         "ess": ess,
-        "ms for an effective draw": 1e3 * steady / ess,
+        "ms per effective draw": 1e3 * steady / ess,
         "rows": float(statistics["likelihood_queries"].sum()) / ess,
         "bright": float(statistics["n_bright"].mean()),
         "peak MB": peak / 1e3,
@@ -201,7 +201,7 @@ def line(name: str, method: str, found: dict[str, Any]) -> str:
         return f"| {name} | {method} | > {found['over']:.0f} |" + " |" * 7
     if "refused" in found:
         return f"| {name} | {method} | refused |" + " |" * 7
-    numbers = "seconds", "setup", "ms", "ess", "ms for an effective draw", "rows", "bright"
+    numbers = "seconds", "setup", "ms", "ess", "ms per effective draw", "rows", "bright"
     cells = [
         f"{found[each]:,.3g}" if found[each] < 1e3 else f"{found[each]:,.0f}" for each in numbers
     ]
@@ -225,8 +225,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="JSON of all that was measured")
     options = parser.parse_args()
     print(
-        f"| model | method | s to ESS {ENOUGH} | set-up s | ms a draw | ESS of "
-        f"{options.draws} | ms for an effective draw | rows for one | bright | peak memory MB |"
+        f"| model | method | s to ESS {ENOUGH} | set-up s | ms per draw | ESS of "
+        f"{options.draws} | ms per effective draw | rows per effective draw | bright "
+        "| peak memory MB |"
     )
     print("|---|---|" + "---:|" * 8)
     table: dict[str, dict[str, Any]] = {}

@@ -1,6 +1,6 @@
 """Rows read by the kernels: `python -m examples.benchmarks.kernels [--data FOLDER]`.
 
-Draws, for simulated logistic regressions, the rows that each kernel reads for an effective draw
+Draws, for simulated logistic regressions, the rows that each kernel reads per effective draw
 against the number of parameters, and writes them as CSV, from which `--redraw` draws again. With
 `--data`, prints a Markdown table for real data sets that are in the folder: mnist_7v9_pca50
 (logistic), cifar3 (softmax, 256 binary features) and cep_opv_30k (Student t, Laplace prior). Counts
@@ -63,9 +63,7 @@ def measure(seed: int) -> pd.DataFrame:
 def draw(points: pd.DataFrame, path: Path) -> None:
     """Draw a line for each kernel."""
     figure, axes = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
-    axes.set(
-        xscale="log", yscale="log", xlabel="parameters", ylabel="rows read for an effective draw"
-    )
+    axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel="rows per effective draw")
     for name, values in points.items():
         own = look(str(name))
         axes.plot(points.index, values, marker=own.marker, color=own.colour, lw=2, ms=7, label=name)
@@ -103,8 +101,7 @@ def real_models(folder: Path) -> dict[str, Any]:
 
 def tabulate(folder: Path, sets: list[str], names: list[str], draws: int, seed: int) -> None:
     print(
-        "| data | kernel | bright rows | rows for an effective draw "
-        "| effective draws per 1,000 rows |"
+        "| data | kernel | bright rows | rows per effective draw | effective draws per 1,000 rows |"
     )
     print("|---|---|---:|---:|---:|", flush=True)
     models = real_models(folder)

@@ -21,7 +21,7 @@ class Measurement:
     warmup : wall time of all chains until the last of them has ended tuning, and of PyMC's work
         around them.
     rate : smallest bulk effective sample size a second, over all coefficients, after tuning.
-    rows : rows whose likelihood was read after tuning, for each effective draw.
+    rows : rows whose likelihood was read after tuning, per effective draw.
     ess : smallest bulk effective sample size of the run.
     extrapolated : whether the run was shorter than the method's default.
     chosen : the bound that a step has chosen by itself.

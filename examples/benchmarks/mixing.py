@@ -1,9 +1,9 @@
 """How slack and brightness updates set the pace: `python -m examples.benchmarks.mixing`.
 
-Draws, for `FireflyHMC` on simulated regressions, effective draws a second of processor time and for
-each thousand rows read, against the slack of the bound, the proposal probabilities of dark rows,
-the sweeps after each update of the parameters and the length of trajectories; each by itself. Bars
-are the range of four chains, each tuned by itself. What is drawn is written as CSV, too.
+Draws, for `FireflyHMC` on simulated regressions, effective draws per second of processor time and
+per thousand rows read, against the slack of the bound, the proposal probabilities of dark rows, the
+sweeps after each update of the parameters and the length of trajectories; each by itself. Bars are
+the range of four chains, each tuned by itself. What is drawn is written as CSV, too.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def draw(found: pd.DataFrame, path: Path) -> None:
         axes[1, column].set_xticks(values, [f"{v:g}" for v in values])
         axes[1, column].minorticks_off()
         axes[1, column].set_xlabel(setting)
-    axes[0, 0].set_ylabel("effective draws a second")
-    axes[1, 0].set_ylabel("effective draws for 1,000 rows")
+    axes[0, 0].set_ylabel("effective draws per second")
+    axes[1, 0].set_ylabel("effective draws per 1,000 rows")
     axes[0, 3].legend(frameon=False, loc="lower right")
     figure.savefig(path, dpi=150)
 

@@ -1,4 +1,4 @@
-"""Rows read for each effective draw, against N: `python -m examples.benchmarks.rows_against_n`.
+"""Rows read per effective draw, against N: `python -m examples.benchmarks.rows_against_n`.
 
 Prints a Markdown table and draws a figure. Counts of rows do not depend on the machine, nor on what
 else it is doing. Where a method takes too long its count is extrapolated in proportion to N, which
@@ -33,12 +33,12 @@ FEWEST, MOST = 1_000, 10_000_000
 
 
 def firefly(problem: Problem, seed: int, **settings: Any) -> float:
-    """Rows for each effective draw of two chains of 1,000 draws."""
+    """Rows per effective draw of two chains of 1,000 draws."""
     return count_rows(problem.model(), partial(FireflyMH, **settings), seed).each
 
 
 def gradients(problem: Problem, seed: int) -> float:
-    """Rows for each effective draw of NUTS: a gradient reads all of them."""
+    """Rows per effective draw of NUTS: a gradient reads all of them."""
     return nuts.measure(problem, seed, budget=60.0).rows
 
 
@@ -110,7 +110,7 @@ def main() -> None:
 
 
 def at(method: Method, points: dict[int, float], n_rows: int) -> tuple[float, bool]:
-    """Rows for each effective draw, and whether they are extrapolated from the nearest count."""
+    """Rows per effective draw, and whether they are extrapolated from the nearest count."""
     if n_rows in points:
         return points[n_rows], False
     if method.rows_at is None or not points:  # not in proportion to N, or never measured
@@ -159,7 +159,7 @@ def draw_figure(
     style_against_rows(
         axes,
         xlim=(FEWEST * 0.8, last * 1.3),
-        ylabel="rows read for each effective draw",
+        ylabel="rows per effective draw",
         title=f"Logistic regression with {n_columns} coefficients",
     )
     low, high = np.log10(axes.get_ylim())

@@ -1,7 +1,7 @@
 """The three bounds on the softmax likelihood: `python -m examples.benchmarks.softmax_bounds`.
 
 For simulated data of 3 and 5 classes, prints a Markdown table of the rows that are bright and of
-those read for each effective draw, and draws the latter against N. Counts of rows do not depend on
+those read per effective draw, and draws the latter against N. Counts of rows do not depend on
 the machine, nor on what else it is doing. A ring is around the bound that `FireflyMH()` takes.
 """
 
@@ -32,7 +32,7 @@ CLASSES = (3, 5)
 
 @dataclass(frozen=True)
 class Count:
-    """Rows bright at the end of a draw, rows read for an effective one, whether it is the choice.
+    """Rows bright at the end of a draw, rows read per effective draw, whether it is the choice.
 
     NaN where the draws are too dependent to tell.
     """
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def print_table(classes: int, by_rows: dict[int, dict[str, Count]]) -> None:
-    """Bright rows and rows for each effective draw; the bound that is taken in bold."""
+    """Bright rows and rows per effective draw; the bound that is taken in bold."""
     print(f"\n| {classes} classes | " + " | ".join(f"N = {n:,}" for n in by_rows) + " |")
     print("|---" + "|---:" * len(by_rows) + "|")
     for name in BOUNDS:
@@ -109,7 +109,7 @@ def draw_figure(
                 axes.plot(*zip(*chosen, strict=True), "o", ms=13, mfc="none", mec="0.3", mew=1.2)
         title = f"{classes} classes, {n_columns * (classes - 1)} coefficients"
         style_against_rows(axes, title=title)
-    panels[0].set_ylabel("rows read for each effective draw")
+    panels[0].set_ylabel("rows per effective draw")
     panels[0].legend(frameon=False)
     figure.savefig(path, dpi=150)
 

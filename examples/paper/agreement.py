@@ -77,7 +77,7 @@ def _summary(run: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Means and sds, their errors, and their effective draws, each of shape (2, D)."""
     import arviz as az
 
-    # Runs that are longer have many iterations for an effective draw.
+    # Runs that are longer have many iterations per effective draw.
     _, n_draws, n_parameters = run.draws.shape
     draws = run.draws[:, :: max(1, n_draws // MOST), :: max(1, n_parameters // MOST_PARAMETERS)]
     flat = draws.reshape(-1, draws.shape[2])

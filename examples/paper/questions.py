@@ -89,7 +89,7 @@ def joint_updates(settings: Settings, sizes: tuple[int, ...] = SIZES) -> Answer:
     for name, step in choices.items():
         runs = [run_line(_line(name, step, 500, 1500), model, settings) for model in models]
         rows.append([name, *(digits(run.queries_for_an_effective_draw) for run in runs)])
-    header = ("update", *(f"rows for an effective draw, N = {n:,}" for n in sizes))
+    header = ("update", *(f"rows per effective draw, N = {n:,}" for n in sizes))
     return "Joint updates: logistic regression, 10 coefficients", header, rows
 
 
@@ -136,7 +136,7 @@ def gradients(data: Data, settings: Settings) -> Answer:
 def larger_data(
     settings: Settings, sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000)
 ) -> Answer:
-    """Rows read for an effective draw as N grows."""
+    """Rows read per effective draw as N grows."""
     choices = {
         "paper, tuned, q = 0.01": (
             _isotropic(JaakkolaJordan(slack=0), ImplicitResampling(q=0.01)),
@@ -154,14 +154,14 @@ def larger_data(
     for name, (step, tune, draws) in choices.items():
         runs = [run_line(_line(name, step, tune, draws), model, settings) for model in models]
         rows.append([name, *(digits(run.queries_for_an_effective_draw) for run in runs)])
-    header = ("sampler", *(f"rows for an effective draw, N = {n:,}" for n in sizes))
+    header = ("sampler", *(f"rows per effective draw, N = {n:,}" for n in sizes))
     return "Larger data: simulated logistic regression, 10 coefficients", header, rows
 
 
 COSTS = (
     "queries per iteration",
     "ESS per 1,000 iterations",
-    "effective draws for a million queries",
+    "effective draws per million queries",
 )
 
 

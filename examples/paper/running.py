@@ -73,7 +73,7 @@ class Run:
 
     @property
     def queries_for_an_effective_draw(self) -> float:
-        """Rows read for an effective draw of the median parameter."""
+        """Rows read per effective draw of the median parameter."""
         return float(self.queries.sum() / np.median(self.ess))
 
     @property

@@ -22,9 +22,9 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 
 __all__ = ["Candidate", "Candidates"]
 
-#: Metropolis updates given z for an effective draw, per parameter: the least that pilots showed.
+#: Metropolis updates given z per effective draw, per parameter: the least that pilots showed.
 CONDITIONAL_TRANSITIONS = 1.5
-#: Gradients for an effective draw at the fewest: given z, and in a surrogate's trajectory.
+#: Gradients per effective draw at the fewest: given z, and in a surrogate's trajectory.
 GIVEN_Z, TRAJECTORY = 5.0, 1.0
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
@@ -43,7 +43,7 @@ class Candidate:
     rows : float
         Cost of an effective draw, in rows, if all goes well, but for gradients.
     gradient, gradients : float
-        Cost of a gradient, and their number for an effective draw if all goes well.
+        Cost of a gradient, and their number per effective draw if all goes well.
     time : PilotTime, optional
         Of an effective draw, if a pilot run told.
     """

@@ -25,7 +25,7 @@ from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_time,
 
 __all__ = ["KernelSelection"]
 
-#: Gradients for an effective draw of Hamiltonian Monte Carlo on all rows, where no pilot run of
+#: Gradients per effective draw of Hamiltonian Monte Carlo on all rows, where no pilot run of
 #: trajectories says better.
 ALL_ROWS = 5.0
 #: Of the gradients that some trajectories take, others take this share at least: z, which is given,

@@ -159,7 +159,7 @@ def pilot_joint_moves(
     Parameters
     ----------
     limit, hopeless : float
-        In rows: of all proposals together, and for an effective draw.
+        In rows: of all proposals together, and per effective draw.
     """
     rng = np.random.default_rng(SEED)
     n_parameters = len(target.geometry.centre)
@@ -192,7 +192,7 @@ class PilotRun:
         Of an effective draw of the slowest parameter, in units of a row that is read; infinite if
         the chain found no start, or never moved.
     gradients : float
-        Evaluations of the gradient for an effective draw; infinite with the cost.
+        Evaluations of the gradient per effective draw; infinite with the cost.
     accept : float
         Mean acceptance probability.
     ended : bool

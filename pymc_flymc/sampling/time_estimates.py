@@ -47,7 +47,7 @@ NOTHING, BRIEF = 0.1, 0.3
 #: parameters back. Of six models, chains given brightness took 1.1 to 4.3 times what these said.
 GIVEN_Z = 2.2
 
-#: Gradients of NUTS for an effective draw are this many times the square root of the condition
+#: Gradients of NUTS per effective draw are this many times the square root of the condition
 #: number of the posterior's correlation matrix: 3.1 to 6.4 as nutpie samples normal distributions
 #: with 3 to 40 parameters and condition numbers from 6 to 8,000.
 PER_ROOT = 4.2

@@ -159,7 +159,7 @@ class FireflyMALA(FireflyHMC):
 
     See Also
     --------
-    FireflyHMC : longer trajectories, which read fewer rows for an effective draw.
+    FireflyHMC : longer trajectories, which read fewer rows per effective draw.
 
     Notes
     -----

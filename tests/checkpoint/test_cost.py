@@ -44,7 +44,7 @@ def test_share_of_a_draw(cls, tmp_path):
     ratio = float(kept_run / plain_run)
     size = sum(file.stat().st_size for file in folders[0].iterdir())
     of_draw = 1e3 * plain_run / (DRAWS - FIRST)
-    print(f"{cls.__name__}: {of_draw:.3f} ms a draw, times {ratio:.3f}; {size:,} bytes on disk")
+    print(f"{cls.__name__}: {of_draw:.3f} ms per draw, times {ratio:.3f}; {size:,} bytes on disk")
     assert ratio < LARGEST
     # The draws, 8 bytes a number, and a state that knows of no row but those that are bright.
     assert size < 300 * (DRAWS + 500) + 200_000
