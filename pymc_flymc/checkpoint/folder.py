@@ -96,8 +96,9 @@ class Checkpoint:
         if before != prepared:
             raise ValueError(
                 f"checkpoint: what is computed before sampling is not what it was, to the last "
-                f"bit, when the run in {self.folder} began: another processor or another BLAS may "
-                "be the reason. Go on there where it began, or give another folder"
+                f"bit, when the run in {self.folder} began: another processor, another BLAS or "
+                "other code of an operation in the model may be the reason. Go on there where it "
+                "began, or give another folder"
             )
 
     def journal(

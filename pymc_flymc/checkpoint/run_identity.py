@@ -57,7 +57,10 @@ def identity_of_run(
 
 
 def identity_of_target(target: Any, adaptation: Any) -> str:
-    """Return a hash of numbers that chains share, and that change in the last bit with any row's.
+    """Return a hash of numbers that chains share.
+
+    They change in the last bit with those of any row, and with the model's density: its graph may
+    have operations of a user's own, of which nothing but their names can be told.
 
     Parameters
     ----------
@@ -69,7 +72,7 @@ def identity_of_target(target: Any, adaptation: Any) -> str:
     for part in target.parts:
         names += [written(part.bound), repr(part.expected_bright)]
         found.update(content_hash(part.statistics))
-    for array in target.geometry:
+    for array in (*target.geometry, np.array(target.density_at_centre())):
         found.update(content_hash(array))
     found.update("\n".join(names).encode())
     return found.hexdigest()

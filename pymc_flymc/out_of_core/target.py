@@ -212,6 +212,10 @@ class BatchTarget:
         """The likelihoods and their bounds."""
         return self.proposer.parts
 
+    def density_at_centre(self) -> float:
+        """Log prior and expansions at the centre of the geometry, over the proposals' density."""
+        return float(self.proposer.at(np.zeros((1, len(self.geometry.centre)))).log_weight[0])
+
     def begin(self, key: Key, batches: range) -> Callable[[], Weights]:
         """Begin to weigh some batches; the result waits for their weights."""
         waits = [

@@ -108,7 +108,16 @@ def _content(array: np.ndarray) -> bytes:
 
 
 def _graphs(model: Model) -> list[Variable]:
-    return [*_variables(model), *_custom_densities(model)]
+    return [*_variables(model), *_transforms(model), *_custom_densities(model)]
+
+
+def _transforms(model: Model) -> list[Variable]:
+    """Return graphs of transformed variables on their own scale: limits, say, are in no other."""
+    return [
+        transform.backward(model.rvs_to_values[rv], *rv.owner.inputs)
+        for rv, transform in model.rvs_to_transforms.items()
+        if transform is not None
+    ]
 
 
 def _custom_densities(model: Model) -> list[TensorVariable]:

@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pymc as pm
 import pytest
+from pymc.distributions.transforms import Interval
 from pymc.sampling.parallel import ParallelSamplingError
 
 from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan
@@ -14,6 +15,7 @@ from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.checkpoint import run_identity
 from pymc_flymc.checkpoint.lock import hold
 from pymc_flymc.graphs.structure import structure_of
+from pymc_flymc.reading.fingerprint import Fingerprint
 from pymc_flymc.steps import recording
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
@@ -74,6 +76,16 @@ def test_other_versions_are_refused(begun, monkeypatch):
 def test_other_numbers_before_sampling_are_refused(begun, monkeypatch):
     folder, model = begun
     monkeypatch.setattr(recording, "identity_of_target", lambda *_: "another processor's")
+    with pytest.raises(ValueError, match="to the last bit"):
+        kept_step(model, folder)
+
+
+def test_other_code_of_an_operation_is_refused(begun, monkeypatch):
+    """Of a user's own operations nothing but the name can be told."""
+    folder, _ = begun
+    model = model_of(prior_sd=2.0)
+    for name in ("structure", "digest"):
+        monkeypatch.setattr(Fingerprint, name, getattr(Fingerprint.of(begun[1]), name))
     with pytest.raises(ValueError, match="to the last bit"):
         kept_step(model, folder)
 
@@ -175,6 +187,17 @@ def test_structures():
         )
     ]
     assert found[0] == found[1] and len(set(found)) == 3
+
+
+def test_structures_have_the_limits_of_variables():
+    """They are in no graph but that of the variable on its own scale, which is its parameters'."""
+
+    def structure(largest):
+        with pm.Model() as model:
+            pm.Normal("b", transform=Interval(-largest, largest))
+        return Fingerprint.of(model).structure
+
+    assert structure(1.0) == structure(1.0) != structure(3.0)
 
 
 def test_settings_are_written_alike_for_equal_ones():

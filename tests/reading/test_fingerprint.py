@@ -5,6 +5,7 @@ import pymc as pm
 import pytensor.sparse as ps
 import pytensor.tensor as pt
 import pytest
+from pymc.distributions.transforms import Interval
 from scipy import sparse
 
 from pymc_flymc import weighted
@@ -90,3 +91,15 @@ def test_weights_which_the_density_alone_holds():
     assert taken.matches(in_place=True)
     array[3] = 2.0
     assert not taken.matches(in_place=True)
+
+
+def test_limits_of_a_variable():
+    with pm.Model() as model:
+        largest = pm.Data("largest", 2.0)
+        b = pm.Normal("b", transform=Interval(bounds_fn=lambda *_: (None, largest)))
+        pm.Bernoulli("y", logit_p=b * np.ones(6), observed=np.zeros(6))
+    taken = Fingerprint.of(model)
+    assert taken.matches(in_place=True)
+    with model:
+        pm.set_data({"largest": 3.0})
+    assert not taken.matches(in_place=False)
