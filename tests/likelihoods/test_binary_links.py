@@ -13,7 +13,6 @@ from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor
 from pymc_flymc.likelihoods import BernoulliCloglog, BernoulliLogit, BernoulliProbit
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
-from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive
 
 RNG = np.random.default_rng(0)
@@ -121,15 +120,3 @@ def test_posterior_by_quadrature(family, order):
 
     draws, _ = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
     assert_matches(draws, quadrature(log_density, [-6, -6], [6, 6]))
-
-
-@pytest.mark.slow
-def test_probit_against_nuts():
-    rng = np.random.default_rng(6)
-    x = np.column_stack([np.ones(4000), rng.normal(size=(4000, 5))])
-    y = (rng.random(4000) < ndtr(x @ [0.3, 0.5, -0.4, 0.2, 0.0, 0.1])).astype(int)
-    with pm.Model() as model:
-        beta = pm.Normal("beta", 0.0, 1.0, shape=6)
-        pm.Bernoulli("y", p=pm.math.invprobit(x @ beta), observed=y)
-        step = FireflyMH()
-    assert_match_nuts(model, step, tune=500, draws=4000)

@@ -14,7 +14,6 @@ from pymc_flymc.likelihoods.forms import LOGISTIC, form_of
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid
-from tests.support.nuts import assert_match_nuts
 from tests.support.readings import compare
 from tests.support.steps import drive, step_of
 
@@ -158,14 +157,6 @@ def test_choice_of_the_bound():
     assert isinstance(step.bounds[0], JaakkolaJordan)
     step = step_of(model_of(X, Y, M), brightness=ImplicitResampling())
     assert isinstance(step.bounds[0], JaakkolaJordan)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("bound", [JaakkolaJordan(), Taylor()], ids=["jj", "taylor"])
-def test_against_nuts(bound):
-    x, trials, y = simulated(3000, 6, seed=4)
-    model = model_of(x, y, trials)
-    assert_match_nuts(model, step_of(model, bound=bound), tune=500, draws=4000)
 
 
 @pytest.mark.parametrize(

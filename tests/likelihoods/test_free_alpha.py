@@ -16,7 +16,6 @@ from pymc_flymc.likelihoods import (
 )
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
-from tests.support.nuts import assert_match_nuts
 from tests.support.readings import check_density
 from tests.support.steps import drive, step_of
 
@@ -232,17 +231,3 @@ def test_posterior_by_quadrature(i, n):
     step = step_of(model, transitions=10)
     draws, _ = drive(step, model.initial_point(), tune=300, draws=3000, chains=2)
     assert_matches(draws, reference)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("i", [0, 1], ids=NAMES)
-def test_against_nuts(i):
-    """Three coefficients, psi and alpha."""
-    rng = np.random.default_rng(5)
-    rows = np.column_stack([np.ones(2000), rng.normal(size=(2000, 2))])
-    mean = np.exp(rows @ [1.0, 0.3, -0.2])
-    y = rng.negative_binomial(1.5, 1.5 / (1.5 + mean)) * (rng.random(2000) < 0.7)
-    with pm.Model() as model:
-        b = pm.Normal("b", 0.0, 1.0, shape=3)
-        KINDS[i]("y", chance(), mu=exp(rows @ b), alpha=free(), observed=y)
-    assert_match_nuts(model, step_of(model), tune=500, cores=1, nuts=dict(tune=500, draws=3000))

@@ -12,7 +12,6 @@ from scipy import stats
 from pymc_flymc import FireflyMH, Tangent, UnsupportedModelError
 from pymc_flymc.likelihoods import AsymmetricLaplace, Logistic
 from tests.support.comparison import assert_matches, quadrature
-from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive
 
 RNG = np.random.default_rng(0)
@@ -209,15 +208,3 @@ def test_first_anchor_and_its_promise():
     # which the Laplace approximation knows to a tenth from the few hundred rows next to the kink.
     bright = drawn["n_bright"].mean()
     assert bright == pytest.approx(step.target.parts[0].expected_bright, rel=0.2)
-
-
-@pytest.mark.slow
-def test_quantile_regression_against_nuts():
-    rng = np.random.default_rng(6)
-    x = np.column_stack([np.ones(3000), rng.normal(size=(3000, 4))])
-    y = x @ [0.5, 1.0, -0.5, 0.2, 0.0] + rng.standard_t(4, size=3000)
-    with pm.Model() as model:
-        beta = pm.Normal("beta", 0.0, 2.0, shape=5)
-        pm.AsymmetricLaplace("y", mu=x @ beta, q=0.8, b=pm.HalfNormal("b", 2.0), observed=y)
-        step = FireflyMH()
-    assert_match_nuts(model, step, draws=4000)

@@ -14,7 +14,6 @@ from pymc_flymc.likelihoods import NegativeBinomialFree, NegativeBinomialLog
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import exposed_rows
-from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive, step_of
 
 
@@ -179,11 +178,3 @@ def test_posterior_by_quadrature(alpha, bound):
     box = [8.0] if alpha else [8.0, 6.0]
     assert_matches(draws, quadrature(posterior(y, alpha), [-v for v in box], box))
     assert np.all(drawn["n_bright"] <= 30)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("alpha", [None, 1.5], ids=["free", "fixed"])
-def test_against_nuts(alpha):
-    x, exposure, y = simulated(3000, 6, seed=4)
-    model = model_of(x, y, exposure, alpha)
-    assert_match_nuts(model, step_of(model))

@@ -11,7 +11,6 @@ from pymc_flymc.likelihoods import PoissonLog
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import exposed_rows
-from tests.support.nuts import assert_match_nuts
 from tests.support.readings import value_of
 from tests.support.steps import drive, step_of
 
@@ -150,10 +149,3 @@ def test_a_flat_prior_is_proper_with_counts():
         beta = pm.Flat("beta", shape=3)
         pm.Poisson("y", mu=pm.math.exp(X @ beta + 3.0), observed=20 * Y)
     assert isinstance(step_of(model).bounds[0], Taylor)
-
-
-@pytest.mark.slow
-def test_against_nuts():
-    x, exposure, y = simulated(5000, 8, seed=4)
-    model = model_of(x, y, exposure)
-    assert_match_nuts(model, step_of(model), tune=500, draws=4000)
