@@ -54,13 +54,18 @@ def reference_from_draws(draws):
     return Reference(values_of(draws), errors_of(draws))
 
 
-def assert_matches(draws, reference):
+def assert_matches(draws, reference, n_numbers=0):
     """Check draws (chain, draw, D) against a reference, within `N_ERRORS` combined errors.
 
     Of thousands of numbers one is farther off by chance: more errors are allowed then.
+
+    Parameters
+    ----------
+    n_numbers : int, optional
+        How many are compared in all, where many tests do the same and none should fail by chance.
     """
     errors, values = errors_of(draws), values_of(draws)
-    n_numbers = sum(value.size for value in values.values())
+    n_numbers = max(n_numbers, sum(value.size for value in values.values()))
     allowed = max(N_ERRORS, stats.norm.isf(0.5 * FALSE_ALARMS / n_numbers))
     for key, value in values.items():
         error = np.hypot(errors[key], reference.errors[key])
