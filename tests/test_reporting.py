@@ -155,7 +155,7 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
     assert lines[0] == "reading 200 rows, pass 1 of about 3; 4 s left"
     assert all(line.startswith("reading 200 rows, pass ") for line in lines[:mode])
     assert lines[mode + 1 : -2] == [COMPILING, COMPILING_KERNELS]
-    assert lines[-2].startswith("conditional moves read the bright rows, about ")
+    assert lines[-2].startswith("conditional Metropolis moves read the bright rows, about ")
     assert " of one core for 1,000 effective draws " in lines[-1]
 
 

@@ -35,9 +35,9 @@ SETS = ["mnist_7v9_pca50", "cep_opv_30k", "cifar3"]
 def kernels() -> dict[str, Any]:
     from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice, ImplicitResampling
 
-    given_z = ImplicitResampling()  # which calls for moves of the parameters given z
+    brightness = ImplicitResampling()  # which calls for conditional moves
     return {
-        "FireflyMH, given z": lambda: FireflyMH(brightness=given_z),
+        "FireflyMH, conditional": lambda: FireflyMH(brightness=brightness),
         "FireflyMALA": FireflyMALA,
         "FireflySlice": FireflySlice,
         "FireflySlice, random": lambda: FireflySlice(direction="random"),

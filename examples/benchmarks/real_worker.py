@@ -25,7 +25,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "auto": {},
     "joint": {"kernel": "joint"},
     "surrogate": {"kernel": "surrogate"},
-    "given z": {"kernel": "hamiltonian"},
+    "conditional": {"kernel": "hamiltonian"},
     "all rows": {"kernel": "hamiltonian", "bound": None},
     "nuts": {},
     "nuts, low rank": {"adaptation": "low_rank"},

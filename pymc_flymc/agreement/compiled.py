@@ -62,7 +62,7 @@ def check_compiled(target: Target, problems: Sequence[Problem], others: np.ndarr
     try:
         found = confirmed_disagreement(_Comparison(target, problems, others, thetas))
     except NotKnownError as error:
-        log.warning(f"what is compiled could not be compared with what was read: {error}")
+        log.warning(f"the compiled density could not be compared with the model: {error}")
         return
     if found is None:
         return

@@ -69,7 +69,7 @@ class Checkpoint:
         if before is None:
             return None
         check_same(self.folder, before["identity"], identity)
-        log.info(f"a run that was begun before goes on: {self.folder}")
+        log.info(f"the run in {self.folder} goes on")
         anchor: Anchor | None = read_object(self._anchor)
         return anchor
 

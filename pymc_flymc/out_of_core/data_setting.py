@@ -204,10 +204,10 @@ def merged(chunks: tuple[int, ...]) -> tuple[int, ...]:
         if lengths[-1] and lengths[-1] + n > enough:
             lengths.append(0)
         lengths[-1] += n
-    said = f"the {len(chunks):,} chunks of data= are {len(lengths):,} partitions"
+    said = f"the {len(chunks):,} chunks of data= are read as {len(lengths):,} partitions"
     if len(lengths) > 2 * MANY:
         said += ", each a task of about 25 ms of processor time in every pass and superbatch: "
-        said += "larger chunks will do better"
+        said += "larger chunks would be faster"
     log.info(said)
     return tuple(lengths)
 

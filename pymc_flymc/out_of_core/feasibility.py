@@ -77,7 +77,7 @@ def choose_batches(
     log.info(
         f"joint moves read {count(float(bright.mean()))} of {n_rows:,} rows of "
         f"{names} each ({of_bounds} bound), {BATCH:,} proposals at a time; in a pilot "
-        f"run a draw was worth {1.0 / weighed.autocorrelation_time:.2f} independent ones"
+        f"run there were {1.0 / weighed.autocorrelation_time:.2f} effective draws per draw"
     )
     adaptation = BatchAdaptation()
     return Sampler(target, adaptation, adaptation.brightness)
@@ -120,7 +120,7 @@ def _bound_of(problem: Problem, asked: BoundSetting) -> Bound:
 def _check(weighed: Independence, names: str) -> None:
     if not weighed.heavy_tails and weighed.autocorrelation_time < LARGEST_TIME:
         return
-    reason = f"a draw would be worth {1.0 / weighed.autocorrelation_time:.3f} independent ones"
+    reason = f"{1.0 / weighed.autocorrelation_time:.3f} effective draws per draw"
     if weighed.heavy_tails:
         reason = "the weights of proposals have heavy tails"
     raise UnsupportedModelError(

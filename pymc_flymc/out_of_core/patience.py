@@ -23,7 +23,7 @@ def may_pass(error: BaseException | None) -> bool:
 def say_again(what: str, error: BaseException | None, pause: float) -> None:
     """Say that rows will be read again after a pause, in seconds."""
     log.warning(
-        f"{what} could not be read ({type(error).__name__}: {error}): again in {pause:.0f} s"
+        f"{what} could not be read ({type(error).__name__}: {error}): trying again in {pause:.0f} s"
     )
 
 

@@ -157,9 +157,9 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
         coefficients += [part.coefficients for part in parts]
     n_written = len(next(iter(containers.values())).get_value(borrow=True))
     log.info(
-        f"of {' and '.join(repr(rv.name) for rv in taken)} all {source.n_rows:,} rows of data= are "
-        f"sampled; observed_data and constant_data of the result hold the {n_written:,} that the "
-        "model is written on"
+        f"all {source.n_rows:,} rows of data= are taken for "
+        f"{' and '.join(repr(rv.name) for rv in taken)}; observed_data and constant_data of the "
+        f"result hold only the {n_written:,} rows that the model is written on"
     )
     of_all_else = rest_terms(model, taken)
     _check_rest([*of_all_else.values()], containers)

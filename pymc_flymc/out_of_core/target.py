@@ -268,8 +268,8 @@ def build_target(
         seconds = time.perf_counter() - began
         if seconds > PATIENCE:
             log.info(
-                f"read and bounded {source.n_rows / seconds:,.0f} rows a second, "
-                f"{1e-6 * source.n_rows * source.row_bytes / seconds:,.0f} MB a second"
+                f"read rows and prepared bounds: {source.n_rows / seconds:,.0f} rows per second, "
+                f"{1e-6 * source.n_rows * source.row_bytes / seconds:,.0f} MB per second"
             )
         with doing(COMPILING_KERNELS):
             log_factor = compile_log_factor(row_factor(problem.likelihood, bound))

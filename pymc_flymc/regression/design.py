@@ -98,7 +98,8 @@ class Design:
             raise ValueError(
                 f"the {name} bound has one radius for all coefficients, and does not work for "
                 f"{self.n_coefficients} of them with effects of groups or sparse columns: at most "
-                f"{matrices.LARGEST_DENSE}; given z, Taylor() has one for each part of a row"
+                f"{matrices.LARGEST_DENSE}; in conditional moves Taylor() has one for each part of "
+                "a row"
             )
 
     def matrix(self, rows: slice | np.ndarray) -> matrices.RowMatrix:

@@ -102,10 +102,15 @@ class Candidates:
         held_back = max(1.0, bright / n_parameters)
         walk = CONDITIONAL_TRANSITIONS * n_parameters * (self.each + 2.0 * bright) * held_back
         return [
-            Candidate(METROPOLIS, "walks", lambda: self.build(bounds, METROPOLIS), walk),
+            Candidate(
+                METROPOLIS,
+                "conditional Metropolis moves",
+                lambda: self.build(bounds, METROPOLIS),
+                walk,
+            ),
             Candidate(
                 HAMILTONIAN,
-                "trajectories given z",
+                "conditional Hamiltonian moves",
                 lambda: self.build(bounds, HAMILTONIAN),
                 gradient=GRADIENT * self.each + 2.0 * bright,
                 gradients=GIVEN_Z * held_back,
@@ -136,7 +141,7 @@ class Candidates:
             found.append(
                 Candidate(
                     SURROGATE,
-                    f"surrogate with {n_exact:,} exact rows",
+                    f"surrogate moves with {n_exact:,} exact rows",
                     lambda n=n_exact: self.build([taylor], SURROGATE, n),  # type: ignore[misc]
                     # As if those rows were the brightest: at best, bright always.
                     max(rows - n_exact, 0.0),

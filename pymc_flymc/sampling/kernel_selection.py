@@ -101,7 +101,7 @@ class KernelSelection:
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
         times = ", ".join(others)
-        took = "in pilot runs an effective draw took the time of reading so many rows"
+        took = "cost per effective draw in pilot runs, in units of one row read"
         self._say(best, f"{took}: {times}")
         return best.built()
 
@@ -178,8 +178,8 @@ class KernelSelection:
     def _with_all_rows(self) -> Sampler:
         sampler = self.candidates.build([AllRows()] * len(self.problems), HAMILTONIAN)
         log.info(
-            f"all {self.n_rows:,} rows are read in every step, for no subset pays: this is at "
-            "best some ten times as fast as pm.sample()"
+            f"all {self.n_rows:,} rows are read in every step, because reading fewer would cost "
+            "more: this is at best some ten times as fast as pm.sample()"
         )
         say_time(self.task, sampler)
         return sampler
@@ -193,10 +193,11 @@ class KernelSelection:
         elif target.data.exact is not None:
             log.info(
                 f"surrogate moves read {count(part.expected_bright)} of {self.n_rows:,} rows of "
-                f"{problem.name!r} each, and {len(target.data.exact.X):,} in every step; {why}"
+                f"{problem.name!r} each, and {len(target.data.exact.X):,} in each step of their "
+                f"trajectories; {why}"
             )
         else:
             for problem, part in zip(self.problems, target.parts, strict=True):
-                moves = "conditional" + " Hamiltonian" * best.spec.gradients
+                moves = best.what.removesuffix(" moves")
                 log.info(f"{moves} {bright_rows_read(problem, part)}; {why}")
         say_verdict(best.time, self.task, sampler, self.found_gradients)

@@ -283,7 +283,10 @@ def say_time(task: SamplingTask, sampler: Sampler) -> None:
 
 def _say_unknown(error: Exception) -> None:
     """Say that the model has raised an error: whether draws meet it, these will show."""
-    log.info(f"the model raised {type(error).__name__} in a pilot run: its time is not known")
+    log.info(
+        f"the model raised {type(error).__name__} in a pilot run: how long sampling takes is "
+        "not known"
+    )
 
 
 def in_words(seconds: float) -> str:

@@ -39,7 +39,7 @@ def test_few_rows_against_quadrature(n, order, monkeypatch, caplog):
     monkeypatch.setattr(target, "PATIENCE", 0.0)
     with caplog.at_level("INFO", "pymc.flymc"):
         step = step_elsewhere(model, data, bound=Taylor(order=order))
-    assert "rows a second" in caplog.text and "MB a second" in caplog.text
+    assert "rows per second" in caplog.text and "MB per second" in caplog.text
     assert len(step.target.weighers[0][1]) > 3
     draws, stats = draws_of(model, step, 12_000)
     assert stats["n_bright"].mean() > 0.2 or n > 100

@@ -94,7 +94,7 @@ def test_many_chunks_are_put_together(caplog):
         assert merged((5, 0, 7)) == (5, 0, 7)
         small = merged((50_000,) * 2000)
         assert sum(small) == 10**8 and 200 < len(small) <= 2 * MANY
-        assert "2,000 chunks of data= are" in caplog.text and "larger" not in caplog.text
+        assert "2,000 chunks of data= are read as" in caplog.text and "larger" not in caplog.text
         large = (PARTITION,) * 1000
         assert merged(large) == large and "larger chunks" in caplog.text
         uneven = tuple(np.random.default_rng(0).integers(0, 1000, 5000).tolist())

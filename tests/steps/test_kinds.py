@@ -128,7 +128,7 @@ def test_log(caplog, monkeypatch):
     monkeypatch.setattr("pymc_flymc.reporting.PATIENCE", np.inf)  # nothing on what takes long
     rng = np.random.default_rng(9)
     caplog.set_level("INFO", "pymc.flymc")
-    for d, moves in ((4, "conditional moves"), (12, "conditional Hamiltonian moves")):
+    for d, moves in ((4, "conditional Metropolis moves"), (12, "conditional Hamiltonian moves")):
         caplog.clear()
         with pm.Model():
             beta = pm.Normal("beta", 0.0, 1.0, shape=d)
