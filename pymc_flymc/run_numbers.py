@@ -8,6 +8,7 @@ import numpy as np
 
 from pymc_flymc.sampling.diagnostics import tail_index
 from pymc_flymc.sampling.effective_draws import evenly
+from pymc_flymc.sampling.stages import SETUP
 from pymc_flymc.sampling.time_estimates import gradients_given
 
 __all__ = ["Run"]
@@ -98,6 +99,19 @@ class Run:
     def seconds(self) -> float | None:
         """What sampling took, where that is on record."""
         return self._stats.attrs.get("sampling_time")  # type: ignore[no-any-return]
+
+    @property
+    def setup_seconds(self) -> dict[str, float]:
+        """What the parts of the set-up took, by what they are called."""
+        return {what: self.of(name)[0, 0] for name, what in SETUP.items() if name in self._stats}
+
+    @property
+    def chain_seconds(self) -> tuple[float, float] | None:
+        """What tuning took, and the draws after it: the mean of the chains."""
+        if "elapsed_time" not in self._stats:
+            return None
+        first, last = self.of("elapsed_time")[:, [0, -1]].mean(axis=0)
+        return float(first), float(last - first)
 
     @property
     def follows_trajectories(self) -> bool:

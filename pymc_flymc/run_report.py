@@ -85,11 +85,10 @@ def _table(run: Run) -> dict[str, str]:
     slowest = f"{run.names[run.slowest]}, {run.effective:,.0f} effective draws of "
     slowest += f"{run.n_chains * run.n_draws:,}, R-hat {run.r_hats[run.slowest]:.3f}"
     moved = int(run.of("anchor_moved").any(axis=1).sum())
-    share, seconds = run.bright / run.n_rows, run.seconds
+    share = run.bright / run.n_rows
     percent = "less than 0.01" if share < 1e-4 else f"{100 * share:.3g}"
     k = run.pareto_k if run.is_joint else np.nan
     weights = {"Pareto k of the weights": f"{k:.2f}"} if np.isfinite(k) else {}
-    took = {} if seconds is None else {"sampling took": f"{float(seconds):.3g} s"}
     return {
         "moves": _moves(run),
         "rows": f"{run.n_rows:,}",
@@ -101,18 +100,33 @@ def _table(run: Run) -> dict[str, str]:
         "updates per draw": f"{run.mean('transitions'):,.0f}",
         "expansion point moved": f"in {moved} of {run.n_chains} chains" if moved else "no",
         "slowest parameter": slowest,
-        **took,
+        **_times(run),
     }
+
+
+def _times(run: Run) -> dict[str, str]:
+    """Return what the stages of the run took, as far as that is on record."""
+    times, parts = {}, run.setup_seconds
+    if parts:
+        listed = ", ".join(f"{what} {_seconds(took)}" for what, took in parts.items())
+        times["set-up took"] = f"{_seconds(sum(parts.values()))} s ({listed})"
+    if run.seconds is not None:
+        times["sampling took"] = f"{_seconds(run.seconds)} s"
+        if run.chain_seconds is not None:
+            tuning, draws = map(_seconds, run.chain_seconds)
+            times["sampling took"] += f" (a chain: tuning {tuning}, draws {draws})"
+    return times
+
+
+def _seconds(seconds: float) -> str:
+    """Return seconds to two digits."""
+    return f"{seconds:.2g}" if seconds < 99.5 else f"{seconds:,.0f}"
 
 
 def _moves(run: Run) -> str:
     """Return what moves there were."""
     follows = run.follows_trajectories
-    if run.reads_all:
-        return "Hamiltonian trajectories, all rows" if follows else "updates that read all rows"
     if run.is_joint:
-        return "trajectories through a surrogate" if follows else "joint moves"
-    if run.has_slices:
-        return "slices given brightness"
-    how = "Hamiltonian trajectories" if follows else "Metropolis updates"
-    return f"{how} given brightness"
+        return "surrogate moves" if follows else "joint moves"
+    kind = "slice" if run.has_slices else "Hamiltonian" if follows else "Metropolis"
+    return f"{kind} moves, all rows" if run.reads_all else f"conditional {kind} moves"

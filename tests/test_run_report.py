@@ -50,13 +50,17 @@ GIVEN_Z = {"log_weight": np.nan, "n_bright": 50.0, "likelihood_queries": 200.0}
     ("changed", "moves"),
     [
         ({}, "joint moves"),
-        ({"n_steps": 5}, "trajectories through a surrogate"),
-        (GIVEN_Z, "Metropolis updates given brightness"),
-        (GIVEN_Z | {"n_steps": 5}, "Hamiltonian trajectories given brightness"),
-        (GIVEN_Z | {"slice_width": 1.0}, "slices given brightness"),
+        ({"n_steps": 5}, "surrogate moves"),
+        (GIVEN_Z, "conditional Metropolis moves"),
+        (GIVEN_Z | {"n_steps": 5}, "conditional Hamiltonian moves"),
+        (GIVEN_Z | {"slice_width": 1.0}, "conditional slice moves"),
         (
             GIVEN_Z | {"n_steps": 5, "n_rows": 100, "n_bright": 100},
-            "Hamiltonian trajectories, all rows",
+            "Hamiltonian moves, all rows",
+        ),
+        (
+            GIVEN_Z | {"slice_width": 1.0, "n_rows": 100, "n_bright": 100},
+            "slice moves, all rows",
         ),
     ],
 )
@@ -224,7 +228,20 @@ def test_a_run_that_was_saved(tmp_path):
     found, again = report(idata), report(az.from_zarr(tmp_path / "run"))
     assert found == again and found.advice == ()
     assert found.table["moves"] == "joint moves" and found.table["rows"] == "2,000"
-    assert "sampling took" in found.table
+    assert found.table["set-up took"].count(",") == 3
+    assert " s (a chain: tuning " in found.table["sampling took"]
+
+
+def test_what_stages_took():
+    """Set-up is that of all chains, tuning and draws are those of one; old files lack them."""
+    setup = {"reading_time": 0.2, "mode_time": 1.0, "check_time": 0.05, "choice_time": 150.0}
+    elapsed = np.broadcast_to(np.linspace(2.0, 14.5, DRAWS), (CHAINS, DRAWS))
+    idata = run_of(**setup, elapsed_time=elapsed)
+    idata["sample_stats"].attrs["sampling_time"] = 1234.5
+    found = report(idata).table
+    assert found["set-up took"] == "151 s (reading 0.2, mode 1, checks 0.05, choice of moves 150)"
+    assert found["sampling took"] == "1,234 s (a chain: tuning 2, draws 12)"
+    assert "set-up took" not in report(run_of()).table
 
 
 def test_notebooks_are_shown_a_table():

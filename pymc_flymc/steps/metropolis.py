@@ -36,7 +36,7 @@ class FireflyMH(FireflyStep):
         Lower bound on each row's likelihood. "auto" takes one that fits the kernel: ``Taylor()``
         where parameters and brightness are updated together, else the one that leaves the fewest
         rows bright. Unless `kernel` says otherwise, moves are joint ones with ``Taylor()`` and up
-        to 300 coefficients, and else Metropolis updates given the brightness. None is regular
+        to 300 coefficients, and else conditional Metropolis updates. None is regular
         MCMC: every transition reads all rows. In a dict, "auto" holds for likelihoods that it does
         not name, and None is for all or none.
     brightness : ImplicitResampling or ExplicitResampling, optional
@@ -80,10 +80,10 @@ class FireflyMH(FireflyStep):
         Default starting point of the model on the unconstrained scale.
     checkpoint : str or path, optional
         Folder in which the run is kept, so that it goes on when the same script is run after its
-        process was killed: draws and statistics are those of a run that was never interrupted, to
-        the last bit. It needs ``pm.sample(random_seed=...)``. The folder is made if it is not
-        there; that of another run is refused, with what differs. See "Go on after a kill" in the
-        documentation.
+        process was killed: draws and statistics, times apart, are those of a run that was never
+        interrupted, to the last bit. It needs ``pm.sample(random_seed=...)``. The folder is made if
+        it is not there; that of another run is refused, with what differs. See "Go on after a kill"
+        in the documentation.
 
     Raises
     ------

@@ -27,6 +27,7 @@ from pymc_flymc.reading.model import read_model
 from pymc_flymc.reading.points import anchor_point, check_start, complete_point
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
+from pymc_flymc.sampling.stages import Stopwatch
 from pymc_flymc.sampling.task import SamplingTask
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def read(
     bound: BoundSetting,
     source: RowSource | None = None,
     kept: Anchor | None = None,
+    watch: Stopwatch | None = None,
 ) -> Setup:
     """Read a model with its data of now, and find its anchor or take the one given.
 
@@ -78,7 +80,10 @@ def read(
         Of rows that are out of core.
     kept : Anchor, optional
         What was found for this model and these settings before.
+    watch : Stopwatch, optional
+        Counts the time of each part.
     """
+    watch = watch or Stopwatch()
     if source is None:
         found = read_model(model, vars)
     else:
@@ -111,6 +116,7 @@ def read(
         others_layout,
     )
     graph = replace(graph, scales=find_shared_scales(model, found.vars, layout))
+    watch.lap("reading_time")
     density = expanded_density(graph, of_others)
     finder = ModeFinder(density, found.regressions, layout)
     if kept is not None:
@@ -124,7 +130,9 @@ def read(
         warn_of_other_modes(density, at, theta, layout)
     else:
         at = finder.at(layout.ravel(anchor_point(model, anchor)))
+    watch.lap("mode_time")
     check_agreement(model, found, graph, at, (layout, others_layout), theta, of_others)
+    watch.lap("check_time")
     return Setup(
         graph=graph,
         problems=Problem.of(found.regressions, at),

@@ -35,6 +35,7 @@ from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
 from pymc_flymc.sampling.reanchoring import Anchors
 from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.stages import TIMES, Stopwatch
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.common_settings import check_common
@@ -70,6 +71,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         "n_rows": (np.int64, []),
         "anchor_moved": (np.bool_, []),
         **STATISTICS,
+        **TIMES,
         "bound_violations": (np.int64, []),
         "non_finite_ratios": (np.int64, []),
     }
@@ -122,16 +124,17 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         self._chain: FireflyChain | None = None
         self.tuning: Tuning | None = None
         self._diagnostics = ChainDiagnostics(0, ())
-        source = self._source
+        source, self._watch = self._source, Stopwatch()
         fingerprint = Fingerprint.of(self._model, None if source is None else source.identity)
         kept = begin_run(self, self._checkpoint, fingerprint)
-        reading = read(self._model, *self._asked, self._bound_setting, self._source, kept)
+        reading = read(self._model, *self._asked, self._bound_setting, source, kept, self._watch)
         self._vars, self._per_row = reading.vars, reading.per_row
         self.observed = tuple(problem.name for problem in reading.problems)
         self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
         self._layout, self._others_layout = reading.layout, reading.others_layout
         self._default_theta, self._scales = reading.theta, reading.graph.scales.scale
         sampler = self._choose(reading)
+        self._watch.lap("choice_time")
         target = sampler.target
         for problem, part in zip(reading.problems, target.parts, strict=True):
             check_first_use(problem, part.bound)
@@ -147,6 +150,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         self.sampler = replace(sampler, transitions=self._transitions, anchors=anchors)
         anchor, adaptation = reading.problems[0].anchor, sampler.adaptation
         self.prepared = keep_run(self._checkpoint, anchor, target, adaptation)
+        self._watch.lap("check_time")
         self._fingerprint, self.data = fingerprint, fingerprint.digest
 
     def _refresh(self, in_place: bool) -> None:
@@ -214,6 +218,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         self.tuning = self.sampler.new_tuning(tune)
         self._journal = begin_chain(self, self._checkpoint, self._layout.size, tune, draws)
         self._interrupts.begin(tune + draws)
+        self._watch.begin_chain()
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make the transitions of one draw, or return one that is on record."""
@@ -224,6 +229,8 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         journal = self._journal
         recorded = None if journal is None else journal.replay(theta, others)
         drawn, stats = recorded or self._draw(theta, others)
+        if recorded is not None:
+            self._watch.begin_chain(stats["elapsed_time"])
         if journal is not None and recorded is None and journal.record(theta, others, drawn, stats):
             journal.save(self.sampling_state)
         parameters = drawn[self.target.geometry.dense]
@@ -261,6 +268,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
             "n_rows": self._n_rows,
             "anchor_moved": chain.anchor is not None,
             **self._diagnostics.statistics(chain, before),
+            **self._watch.statistics(),
             "bound_violations": violations,
             "non_finite_ratios": not_finite,
             **self._unused,

@@ -9,6 +9,7 @@ import numpy as np
 
 from pymc_flymc.checkpoint import journal
 from pymc_flymc.checkpoint.files import read_object
+from pymc_flymc.sampling.stages import TIMES
 from tests.support.steps import sample
 
 _FORK = multiprocessing.get_context("fork")
@@ -22,7 +23,7 @@ def values(idata):
         f"{group} {name}": np.asarray(each)
         for group in ("posterior", "sample_stats", "warmup_posterior", "warmup_sample_stats")
         for name, each in idata[group].data_vars.items()
-        if name != "sampling_time"
+        if name not in TIMES
     }
 
 

@@ -11,6 +11,7 @@ from pymc_flymc import (
     FireflySlice,
     ImplicitResampling,
 )
+from pymc_flymc.sampling.stages import TIMES
 from tests.support.models import logistic_model
 
 SCHEMES = {
@@ -36,6 +37,7 @@ STATS = {
     "distance": np.float64,
     "log_weight": np.float64,
     "rescaling_accept": np.float64,
+    **dict.fromkeys(TIMES, np.float64),
     "bound_violations": np.int64,
     "non_finite_ratios": np.int64,
 }
@@ -55,12 +57,13 @@ def begin(step, model, tune=300, seed=0):
 
 
 def advance(step, point, n):
-    """Make draws; return the last point, and all draws with their statistics, shape (n, ...)."""
+    """Return the last point, and all draws with statistics that are no times, shape (n, ...)."""
     out = []
     for _ in range(n):
         point, [stats] = step.step(point)
         assert stats.pop("warning") is None
-        out.append((*np.concatenate([np.ravel(v) for v in point.values()]), *stats.values()))
+        kept = [value for name, value in stats.items() if name not in TIMES]
+        out.append((*np.concatenate([np.ravel(v) for v in point.values()]), *kept))
     return point, np.array(out)
 
 
@@ -86,7 +89,7 @@ def drive(step, point, *, tune, draws, chains=1, seed=0):
             here, [stat] = step.step(here)
             if i >= tune:
                 values.append(np.concatenate([np.ravel(value) for value in here.values()]))
-                stats.append(stat)
+                stats.append({key: value for key, value in stat.items() if key not in TIMES})
     shaped = {key: np.reshape([s[key] for s in stats], (chains, draws)) for key in stats[0]}
     return np.reshape(values, (chains, draws, -1)), shaped
 
@@ -103,7 +106,7 @@ def identical(a, b):
     """Check that two samples have the same draws and statistics."""
     for group in ("posterior", "sample_stats"):
         for name, values in a[group].data_vars.items():
-            if name != "sampling_time":
+            if name not in TIMES:
                 np.testing.assert_array_equal(values.values, b[group][name].values, err_msg=name)
 
 
