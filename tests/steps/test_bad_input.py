@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import FireflyHMC, UnsupportedModelError
+from pymc_flymc import UnsupportedModelError
 from tests.support.steps import drive, step_of
 
 N = 40
@@ -129,7 +129,7 @@ def test_sampled_as_it_is(what):
     """The step compares what it has read with the model itself: what is built is the model's."""
     with pm.Model() as model:
         SAMPLED[what]()
-    step = step_of(model, FireflyHMC)
+    step = step_of(model)
     draws, stats = drive(step, model.initial_point(), tune=50, draws=50)
     assert np.isfinite(draws).all()
     assert stats["moved"].mean() > 0.3 or draws.shape[-1] == 0
@@ -141,7 +141,7 @@ def test_refused_by_name(what):
     with pm.Model() as model:
         write()
     with pytest.raises((UnsupportedModelError, ValueError), match=name):
-        step_of(model, FireflyHMC)
+        step_of(model)
 
 
 @pytest.mark.parametrize("what", NO_MODEL)
@@ -149,4 +149,4 @@ def test_no_model(what):
     """Nothing of it is taken for numbers."""
     with pytest.raises((TypeError, ValueError, NotImplementedError)), pm.Model() as model:
         NO_MODEL[what]()
-        step_of(model, FireflyHMC)
+        step_of(model)

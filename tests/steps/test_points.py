@@ -107,7 +107,7 @@ def test_single_precision_variables():
         with pm.Model() as model:
             beta = pm.Normal("beta", 0.0, 1.0, shape=1)
             pm.Bernoulli("y", logit_p=pm.math.dot(X.astype("float32"), beta), observed=y)
-            step = FireflyMH(kernel="metropolis", transitions=20)
+            step = FireflyMH(kernel="joint", transitions=20)
         point = model.initial_point()
         assert point["beta"].dtype == np.float32
         draws, stats = drive(step, point, tune=100, draws=4000)
