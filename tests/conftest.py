@@ -13,6 +13,7 @@ from pymc_flymc import FireflyMH
 from pymc_flymc.graphs import memoise
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.derivatives import RowDerivatives
+from pymc_flymc.sampling import time_estimates
 from pymc_flymc.sampling.adaptation import KERNELS
 from tests.support import patches
 from tests.support.data import load_data
@@ -63,6 +64,17 @@ def pytest_xdist_make_scheduler(config, log):
 def keep_all_compiled():
     """What a worker has compiled serves all its tests."""
     memoise.KEPT = 10_000
+
+
+@pytest.fixture(scope="session", autouse=True)
+def times_without_trial(request):
+    """What the log says of time is guessed: of a small model, to try it would take longest of all.
+
+    Nothing but the log depends on it. It is tried by its own tests, and by slow ones.
+    """
+    if not seeks_examples(request.config):
+        time_estimates.BRIEF = np.inf
+        time_estimates.most_rows = lambda problems: 0.0
 
 
 @pytest.fixture(scope="session", autouse=True)

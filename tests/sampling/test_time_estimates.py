@@ -14,7 +14,7 @@ from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.sampling import rehearsal, time_estimates
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.effective_draws import effective_draws
-from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun
+from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun, most_rows
 from pymc_flymc.sampling.rehearsal import rehearse
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.time_estimates import (
@@ -110,7 +110,10 @@ FORCED = {
 
 
 @pytest.mark.parametrize("kind", FORCED)
-def test_moves_that_were_asked_for_are_timed(kind, caplog):
+def test_moves_that_were_asked_for_are_timed(kind, caplog, monkeypatch):
+    """By a pilot run and a rehearsal."""
+    monkeypatch.setattr(time_estimates, "most_rows", most_rows)
+    monkeypatch.setattr(time_estimates, "BRIEF", 0.0)
     cls, settings = FORCED[kind]
     with caplog.at_level("INFO", logger="pymc.flymc"):
         step_of(logistic_model(*logistic_rows(2_000, 3)), cls, **settings)
