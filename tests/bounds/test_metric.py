@@ -22,7 +22,7 @@ def test_a_product_of_two_parameters(kernel):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         step = step_of(model, kernel=kernel)
-    draws, _ = drive(step, model.initial_point(), tune=500, draws=4000, chains=4)
+    draws, _ = drive(step, model.initial_point(), tune=500, draws=2000, chains=4)
     found = draws.prod(axis=-1)  # (chains, draws)
 
     grid = np.linspace(-6.0, 6.0, 601)

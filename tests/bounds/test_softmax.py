@@ -210,7 +210,7 @@ def test_collapsed_sum_is_the_sum_over_rows(bound, reference):
     X, y = softmax_rows(300, 3, K)
     model = softmax_model(X, y, K, reference)
     with model, no_row_kept_bright():
-        step = FireflyMH(bound=bound)
+        step = FireflyMH(kernel="metropolis", bound=bound)
     log_prior = model.compile_logp(vars=model.free_RVs)
     target, rng = step.target, np.random.default_rng(2)
     rows, d = target.data.rows, len(target.geometry.centre)

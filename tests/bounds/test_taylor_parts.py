@@ -25,7 +25,8 @@ from tests.support.steps import drive
 
 N, GROUPS, OTHERS = 300, 7, 4
 D = 4 + 2 * GROUPS + OTHERS
-FAMILIES = ["poisson", "probit", "cloglog", "binomial"]
+FAMILIES = ["poisson", "probit"]
+SLOW = ["cloglog", "binomial"]
 
 
 def simulated(family):
@@ -97,7 +98,10 @@ class Built:
         return log_density - self.log_prior(self.step._layout.unravel(theta)), w, eta
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(
+    scope="module",
+    params=[*FAMILIES, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)],
+)
 def built(request):
     return Built(request.param)
 

@@ -103,7 +103,7 @@ def model_of(X, y, **fixed):
 def free():
     X, y = simulated(400, 3)
     model = model_of(X, y)
-    return X, y, model, step_of(model)
+    return X, y, model, step_of(model, kernel="metropolis")
 
 
 def test_collapsed_sum_is_the_sum_over_rows(free):
@@ -131,7 +131,7 @@ def test_collapsed_sum_is_the_sum_over_rows(free):
 )
 def test_reading(fixed, size):
     X, y = simulated(60, 2)
-    step = step_of(model_of(X, y, **fixed))
+    step = step_of(model_of(X, y, **fixed), kernel="metropolis")
     assert isinstance(step.bounds[0], Tangent)
     assert step.target.geometry.centre.shape == (2 + size,)
     assert step.target.data.rows.X is not None and step.target.graph.n_coefficients == 4

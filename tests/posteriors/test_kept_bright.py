@@ -4,6 +4,8 @@ Far out in its prior the posterior is nothing like its Gaussian approximation, a
 level's rows are beyond all measure. All other rows say almost exactly what all else is.
 """
 
+from functools import cache
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -20,10 +22,9 @@ from tests.sweep.reference import Posterior
 N, OF_LEVEL = 20_000, 30
 
 
-@pytest.fixture(scope="module", params=[10.0, 30.0])
-def model(request):
-    # The wider the prior, the steeper the wall on the other side, where the rows are.
-    sd = request.param
+@cache
+def problem(sd):
+    """Return the model with a prior of a width, and the posterior of the effect."""
     rng = np.random.default_rng(0)
     x, level = rng.normal(size=N), np.arange(N) < OF_LEVEL
     y = np.where(level, 0, rng.poisson(np.exp(0.5 + 0.2 * x)))
@@ -42,9 +43,22 @@ def kept_bright(step):
     return np.isinf(rows.constants[:, ROW.near])
 
 
-@pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC, FireflyMALA, FireflySlice])
-def test_effect_of_a_level_without_events(model, cls):
-    model, posterior = model
+# The wider the prior, the steeper the wall on the other side, where the rows are.
+@pytest.mark.parametrize(
+    ("cls", "sd"),
+    [
+        (FireflyMH, 10.0),
+        (FireflyHMC, 30.0),
+        (FireflyMALA, 30.0),
+        (FireflySlice, 10.0),
+        pytest.param(FireflyMH, 30.0, marks=pytest.mark.slow),
+        pytest.param(FireflyHMC, 10.0, marks=pytest.mark.slow),
+        pytest.param(FireflyMALA, 10.0, marks=pytest.mark.slow),
+        pytest.param(FireflySlice, 30.0, marks=pytest.mark.slow),
+    ],
+)
+def test_effect_of_a_level_without_events(cls, sd):
+    model, posterior = problem(sd)
     step = step_of(model, cls)
     # A surrogate treats them exactly.
     exact = step.target.data.exact
