@@ -1,39 +1,27 @@
 """All mutants, by module and what is wrong with it."""
 
-from tests.mutants import (
-    brightness,
-    densities,
-    elsewhere,
-    expansions,
-    local_sweeps,
-    moves,
-    native,
-    parts,
-    quadratic_bounds,
-    rows,
-    stated,
-    trajectories,
-)
+from importlib import import_module
+
 from tests.mutants.mutant import read
 
 __all__ = ["MUTANTS"]
 
 _TABLES = (
-    brightness,
-    densities,
-    elsewhere,
-    expansions,
-    local_sweeps,
-    moves,
-    native,
-    parts,
-    quadratic_bounds,
-    rows,
-    stated,
-    trajectories,
+    "brightness",
+    "densities",
+    "elsewhere",
+    "expansions",
+    "local_sweeps",
+    "moves",
+    "native",
+    "parts",
+    "quadratic_bounds",
+    "rows",
+    "stated",
+    "trajectories",
 )
 MUTANTS = {
     f"{mutant.file.removesuffix('.py')}: {mutant.name}": mutant
     for table in _TABLES
-    for mutant in read(table.MUTANTS)
+    for mutant in read(import_module(f"tests.mutants.{table}").MUTANTS)
 }
