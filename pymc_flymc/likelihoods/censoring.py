@@ -48,7 +48,7 @@ def uncensored(rv: TensorVariable) -> TensorVariable:
     return rv.owner.op.dist_params(rv.owner)[0] if is_censored(rv) else rv
 
 
-def censoring_of(rv: TensorVariable, lowest: float = -np.inf) -> Censoring:
+def censoring_of(rv: TensorVariable, lowest: float) -> Censoring:
     """Return which values of a variable are censored.
 
     Parameters

@@ -81,7 +81,7 @@ class ClusterSource(RowSource):
         columns: Mapping[str, Column],
         arrays: Mapping[str, Any],
         client: Any,
-        owned: bool = False,
+        owned: bool,
     ) -> None:
         super().__init__(arrays)
         self.address = client.scheduler.address

@@ -226,7 +226,7 @@ def parameters_of(
     inner: TensorVariable,
     owned: list[TensorVariable],
     shapes: Shapes,
-    values: TensorVariable | None = None,
+    values: TensorVariable | None,
     families: Sequence[Likelihood] | None = None,
 ) -> RowParameters:
     """Return the parameters of an observed variable in terms of value variables.

@@ -49,7 +49,7 @@ def read_parameters(
     parameters: RowParameters,
     n_rows: int,
     name: str,
-    shapes: Mapping[Variable, tuple[int, ...]] | None = None,
+    shapes: Mapping[Variable, tuple[int, ...]],
     values: Mapping[Variable, np.ndarray] | None = None,
 ) -> LinearPredictor:
     """Read the parameters of an observed variable: its predictor and its nuisance parameters.
@@ -60,9 +60,7 @@ def read_parameters(
     predictor = read_predictor(parameters.predictors, n_rows, name, shapes, values)
     if not parameters.nuisances:
         return predictor
-    nuisances = [
-        fold_constants(freeze(nuisance, shapes or {})) for nuisance in parameters.nuisances
-    ]
+    nuisances = [fold_constants(freeze(nuisance, shapes)) for nuisance in parameters.nuisances]
     w = pt.join(0, predictor.coefficients, pt.stack(nuisances).astype("float64"))
     return LinearPredictor(replace(predictor.design, n_nuisances=len(nuisances)), w)
 

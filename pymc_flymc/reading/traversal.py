@@ -88,7 +88,7 @@ class Traversal:
         If the data have another number of rows.
     """
 
-    def __init__(self, eta: TensorVariable, n_rows: int, name: str, any_rows: bool = False) -> None:
+    def __init__(self, eta: TensorVariable, n_rows: int, name: str, any_rows: bool) -> None:
         self.n_rows = n_rows
         self.context = Context(name, ConstantParts([eta]), any_rows)
         self.blocks: list[Block] = []

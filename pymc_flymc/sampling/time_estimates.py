@@ -136,7 +136,7 @@ class NutsTime:
 
 
 def time_of_nuts(
-    problems: Sequence[Problem], target: Target, others: np.ndarray, found: float = np.inf
+    problems: Sequence[Problem], target: Target, others: np.ndarray, found: float
 ) -> NutsTime:
     """Estimate what an effective draw of NUTS would take.
 
