@@ -20,6 +20,7 @@ from pymc_flymc.out_of_core.identity import (
     identity_of,
     paths_of,
     state_of_file,
+    state_of_map,
     store_of,
 )
 from pymc_flymc.out_of_core.row_checks import check_rows
@@ -92,8 +93,9 @@ class ArrayColumn(Column):
 
     @override
     def identity(self) -> bytes:
+        found = identity_of(self.array)  # first: of maps it has what was written put on disk
         self._files = {path: state_of_file(path) for path in paths_of(self.array)}
-        return identity_of(self.array)
+        return found
 
     @property
     @override
@@ -163,7 +165,7 @@ class FileColumn(Column):
                 f"{self._path} is no longer the file that was opened: open it again, and make a "
                 "new step"
             )
-        self._state = state_of_file(self._path)
+        self._state = state_of_map(self._path)
         if self._state[0] < self._offset + self._array.nbytes:
             raise ValueError(f"{self._path} is shorter than the map of it")
         return content_hash(self._array) + repr(self._state).encode()

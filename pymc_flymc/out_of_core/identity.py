@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
@@ -17,7 +18,15 @@ from pymc_flymc.graphs.content_hash import content_hash, owner_of
 from pymc_flymc.out_of_core.dask_arrays import leaves
 from pymc_flymc.out_of_core.zarr_arrays import check_shape, files_of, is_zarr, n_missing_chunks
 
-__all__ = ["check_chunks", "check_file", "identity_of", "paths_of", "state_of_file", "store_of"]
+__all__ = [
+    "check_chunks",
+    "check_file",
+    "identity_of",
+    "paths_of",
+    "state_of_file",
+    "state_of_map",
+    "store_of",
+]
 
 #: Rows of an array of another kind that are read.
 LOOKED_AT = 16
@@ -27,6 +36,18 @@ def state_of_file(path: str) -> tuple[int, int]:
     """Return a file's size, in bytes, and the time at which it was last changed, in ns."""
     found = os.stat(path)
     return found.st_size, found.st_mtime_ns
+
+
+def state_of_map(path: str) -> tuple[int, int]:
+    """Return the state of a file, maps of which may be written to, as `state_of_file`.
+
+    The system notes the time when a page is first written to, and no more until the page is on
+    disk: it is put there, so that the next change is noticed.
+    """
+    if os.name == "posix":
+        with suppress(OSError), open(path, "rb") as file:
+            os.fsync(file.fileno())
+    return state_of_file(path)
 
 
 def check_file(path: str, state: tuple[int, int]) -> None:
@@ -82,7 +103,7 @@ def identity_of(array: Any) -> bytes:
         elif isinstance(leaf, np.ndarray):
             found.update(content_hash(leaf))
             path = _map_of(leaf)
-            found.update(repr(path and state_of_file(path)).encode())
+            found.update(repr(path and state_of_map(path)).encode())
         else:
             found.update(_identity_of_stored(leaf))
     return found.digest()

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -50,6 +51,20 @@ def test_a_value_that_changes(kind, by_dask, tmp_path):
             column.check_unchanged()
     assert (column.identity() != before) == changed
     column.check_unchanged()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_map_that_is_written_to_again(order, tmp_path):
+    """The system notes the time of the first of several changes, until they are on disk."""
+    kept = np.memmap(tmp_path / "values", float, "w+", shape=(5000, 3), order=order)
+    kept[:] = 1.0
+    column = as_column("a", kept)
+    before = column.identity()
+    time.sleep(0.05)  # of the system's clock a few ticks
+    kept[1, 0] = -1.0  # no row of a sample
+    with pytest.raises(ValueError, match="has been written to while it was sampled from"):
+        column.check_unchanged()
+    assert column.identity() != before
 
 
 def test_zarr_through_dask_and_by_its_name(tmp_path):
