@@ -132,4 +132,4 @@ def test_nothing_drifts(name):
     assert largest_drift(chain, rng, 200_000) < 1e-12
     chain.bright.log_factor[:] += 1e-9  # what is kept is looked at
     chain.state.log_density[0] += 1e-9
-    assert drift_of(chain) > 1e-10
+    assert drift_of(chain) > 1e-11  # relative, of densities of some ten
