@@ -236,7 +236,7 @@ def _compare(what: str, evaluate: Evaluate, numbers: np.ndarray | None, points: 
     at, base_at = points.describe(t), points.describe(base)
     row = "" if numbers is None else f" in row {numbers[i]:,}"
     raise UnsupportedModelError(
-        f"{what} is read as another one than the model's own{row}. At "
+        f"{what}, as Firefly reads it, is not the model's own{row}. At "
         f"({at}) the model's is {expected.values[t, i]:.12g}, and Firefly reads "
         f"{own.values[t, i]:.12g}; at ({base_at}) they are {expected.values[base, i]:.12g} and "
         f"{own.values[base, i]:.12g}, and both must change by the same. If the likelihood is close "

@@ -97,8 +97,8 @@ class Checkpoint:
             raise ValueError(
                 f"checkpoint: what is computed before sampling is not what it was, to the last "
                 f"bit, when the run in {self.folder} began: another processor, another BLAS or "
-                "other code of an operation in the model may be the reason. Go on there where it "
-                "began, or give another folder"
+                "other code of an operation in the model may be the reason. Continue on the "
+                "machine where it began, or give another folder"
             )
 
     def journal(

@@ -114,8 +114,8 @@ def check_seeded(name: str) -> None:
     arguments = arguments_of_sample()
     if arguments is not None and arguments.get("random_seed") is None:
         raise ValueError(
-            f"{name}: checkpoint= needs a seed, as in pm.sample(random_seed=1): when the run goes "
-            "on, chains are known by theirs"
+            f"{name}: checkpoint= needs a seed, as in pm.sample(random_seed=1): a run that "
+            "goes on finds its chains by their seeds"
         )
 
 

@@ -138,8 +138,8 @@ def _numbers(table: Any, name: str, plain: list[Plain]) -> Any:
             if np.abs(wide).max(initial=0.0) > EXACT_IN_FLOAT64:
                 raise ValueError(
                     f"data= of {name!r}: the column {column!r} holds integers beyond 2^53, which "
-                    "are none of the floats that stand beside it: put it into a container of its "
-                    "own"
+                    "the floats of the other columns cannot represent: put it into a container of "
+                    "its own"
                 )
     return type(table)(numbers, index=table.index).astype(common)
 

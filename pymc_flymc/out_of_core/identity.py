@@ -59,7 +59,7 @@ def check_file(path: str, state: tuple[int, int]) -> None:
     """
     if not os.path.exists(path) or state_of_file(path) != state:
         raise ValueError(
-            f"{path} has been written to while it was sampled from: the draws since are those of "
+            f"{path} has been written to while it was sampled from: the draws since then follow "
             "no posterior. Sample again"
         )
 

@@ -337,5 +337,5 @@ def test_as_read(observe, any_size, caplog):
 def test_mutant(name, any_size):
     observe, mutant = MUTANTS[name]
     model, reading = model_of(observe)
-    with pytest.raises(UnsupportedModelError, match="is read as another one than the model's own"):
+    with pytest.raises(UnsupportedModelError, match="as Firefly reads it, is not the model's own"):
         compare(model, mutant(reading, model))
