@@ -114,7 +114,7 @@ def _times(run: Run) -> dict[str, str]:
         times["sampling took"] = f"{_seconds(run.seconds)} s"
         if run.chain_seconds is not None:
             tuning, draws = map(_seconds, run.chain_seconds)
-            times["sampling took"] += f" (a chain: tuning {tuning}, draws {draws})"
+            times["sampling took"] += f" (per chain: tuning {tuning}, draws {draws})"
     return times
 
 

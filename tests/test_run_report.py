@@ -229,7 +229,7 @@ def test_a_run_that_was_saved(tmp_path):
     assert found == again and found.advice == ()
     assert found.table["moves"] == "joint moves" and found.table["rows"] == "2,000"
     assert found.table["set-up took"].count(",") == 3
-    assert " s (a chain: tuning " in found.table["sampling took"]
+    assert " s (per chain: tuning " in found.table["sampling took"]
 
 
 def test_what_stages_took():
@@ -239,8 +239,9 @@ def test_what_stages_took():
     idata = run_of(**setup, elapsed_time=elapsed)
     idata["sample_stats"].attrs["sampling_time"] = 1234.5
     found = report(idata).table
-    assert found["set-up took"] == "151 s (reading 0.2, mode 1, checks 0.05, choice of moves 150)"
-    assert found["sampling took"] == "1,234 s (a chain: tuning 2, draws 12)"
+    parts = "reading 0.2, mode finding 1, checks 0.05, choice of moves 150"
+    assert found["set-up took"] == f"151 s ({parts})"
+    assert found["sampling took"] == "1,234 s (per chain: tuning 2, draws 12)"
     assert "set-up took" not in report(run_of()).table
 
 

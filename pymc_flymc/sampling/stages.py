@@ -12,7 +12,7 @@ __all__ = ["SETUP", "TIMES", "Stopwatch"]
 #: Statistics with the seconds of the parts of a set-up, and what the parts are called.
 SETUP = {
     "reading_time": "reading",
-    "mode_time": "mode",
+    "mode_time": "mode finding",
     "check_time": "checks",
     "choice_time": "choice of moves",
 }
