@@ -16,6 +16,7 @@ from pymc_flymc import (
     Taylor,
 )
 from pymc_flymc.checkpoint import files, journal
+from pymc_flymc.sampling import stages
 from pymc_flymc.sampling.choice import KERNELS
 from pymc_flymc.sampling.stages import TIMES
 from tests.support import out_of_core
@@ -122,6 +123,26 @@ def test_rows_out_of_core(tmp_path, saved_each_time):
     np.testing.assert_array_equal(expected, chain_of(again, model))
     with pytest.raises(ValueError, match="other data"):
         out_of_core.step_elsewhere(model, {"X": X, "y": 1 - y}, checkpoint=tmp_path)
+
+
+def test_time_goes_on(model, tmp_path, monkeypatch, saved_each_time):
+    """A chain's time is that of all its processes, but for what lay between them."""
+    now = 0.0
+    monkeypatch.setattr(stages, "perf_counter", lambda: now)
+    step = step_of(model, checkpoint=tmp_path)
+
+    def times(seconds):
+        nonlocal now
+        step.setup_chain(np.random.default_rng(1).spawn(1)[0], TUNE, DRAWS)
+        point = model.initial_point()
+        for each in seconds:
+            now += each
+            point, [stats] = step.step(point)
+            yield stats["elapsed_time"]
+
+    assert list(times([100.0, 100.0])) == [100.0, 200.0]
+    now += 1e6
+    assert list(times([0.0, 0.0, 5.0])) == [100.0, 200.0, 205.0]
 
 
 def test_nothing_changes_without_a_kill(model, tmp_path):
