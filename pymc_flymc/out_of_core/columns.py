@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 
 from pymc_flymc.compat.numpy import drop_pages
 from pymc_flymc.graphs.content_hash import content_hash
+from pymc_flymc.graphs.file_states import state_of_file, state_of_map
 from pymc_flymc.out_of_core.dask_arrays import is_dask, leaves, with_checked_blocks
 from pymc_flymc.out_of_core.frames import Labels, array_of_frame, is_frame
 from pymc_flymc.out_of_core.identity import (
@@ -19,8 +20,6 @@ from pymc_flymc.out_of_core.identity import (
     check_file,
     identity_of,
     paths_of,
-    state_of_file,
-    state_of_map,
     store_of,
 )
 from pymc_flymc.out_of_core.row_checks import check_rows

@@ -8,46 +8,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from pymc_flymc.graphs.content_hash import content_hash, owner_of
+from pymc_flymc.graphs.content_hash import content_hash
+from pymc_flymc.graphs.file_states import file_of_map, state_of_file, state_of_map
 from pymc_flymc.out_of_core.dask_arrays import leaves
 from pymc_flymc.out_of_core.zarr_arrays import check_shape, files_of, is_zarr, n_missing_chunks
 
-__all__ = [
-    "check_chunks",
-    "check_file",
-    "identity_of",
-    "paths_of",
-    "state_of_file",
-    "state_of_map",
-    "store_of",
-]
+__all__ = ["check_chunks", "check_file", "identity_of", "paths_of", "store_of"]
 
 #: Rows of an array of another kind that are read.
 LOOKED_AT = 16
-
-
-def state_of_file(path: str) -> tuple[int, int]:
-    """Return a file's size, in bytes, and the time at which it was last changed, in ns."""
-    found = os.stat(path)
-    return found.st_size, found.st_mtime_ns
-
-
-def state_of_map(path: str) -> tuple[int, int]:
-    """Return the state of a file, maps of which may be written to, as `state_of_file`.
-
-    The system notes the time when a page is first written to, and no more until the page is on
-    disk: it is put there, so that the next change is noticed.
-    """
-    if os.name == "posix":
-        with suppress(OSError), open(path, "rb") as file:
-            os.fsync(file.fileno())
-    return state_of_file(path)
 
 
 def check_file(path: str, state: tuple[int, int]) -> None:
@@ -70,15 +44,9 @@ def paths_of(array: Any) -> Iterator[str]:
         if isinstance(leaf, str):
             yield leaf
         elif isinstance(leaf, np.ndarray):
-            yield from filter(None, [_map_of(leaf)])
+            yield from filter(None, [file_of_map(leaf)])
         else:
             yield from (path for _, path in (files_of(leaf) if is_zarr(leaf) else ()))
-
-
-def _map_of(array: np.ndarray) -> str | None:
-    """Return the file that an array is a map of, if it is one."""
-    path = getattr(owner_of(array), "filename", None)
-    return None if path is None else str(path)
 
 
 def store_of(leaf: Any) -> str:
@@ -86,7 +54,7 @@ def store_of(leaf: Any) -> str:
     if isinstance(leaf, str):
         return leaf
     if isinstance(leaf, np.ndarray):
-        path = _map_of(leaf)
+        path = file_of_map(leaf)
         return "memory" if path is None else os.path.abspath(path)
     return str(leaf.store_path) if is_zarr(leaf) else type(leaf).__name__
 
@@ -102,7 +70,7 @@ def identity_of(array: Any) -> bytes:
             found.update(repr(state_of_file(leaf)).encode())
         elif isinstance(leaf, np.ndarray):
             found.update(content_hash(leaf))
-            path = _map_of(leaf)
+            path = file_of_map(leaf)
             found.update(repr(path and state_of_map(path)).encode())
         else:
             found.update(_identity_of_stored(leaf))

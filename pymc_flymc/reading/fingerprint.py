@@ -16,6 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import CustomDistRV, CustomSymbolicDistRV
 from pymc_flymc.graphs.content_hash import arrays_of, content_hash, owner_of
+from pymc_flymc.graphs.file_states import file_of_map, state_of_map
 from pymc_flymc.graphs.structure import structure_of
 
 __all__ = ["Fingerprint"]
@@ -28,7 +29,7 @@ class Fingerprint:
     Data count as changed if other memory has come in their place, as ``pm.set_data`` does it, or
     if their content has changed in place. The latter is told by `content_hash`, in a pass at the
     speed of memory; of memory maps of files that are opened for reading only it looks at a sample
-    of rows.
+    of rows, and the files' sizes and times of change are compared.
 
     Attributes
     ----------
@@ -36,7 +37,8 @@ class Fingerprint:
     variables : tuple of Variable
         Those of the model's random variables, their values, and potentials.
     data : dict
-        The arrays that each constant and shared variable consisted of, and the hashes of these.
+        The arrays that each constant and shared variable consisted of, their hashes, and the states
+        of files that they map for reading only.
     identity : callable, optional
         Of rows that are out of core: returns what changes with them.
     rows : bytes
@@ -45,7 +47,7 @@ class Fingerprint:
 
     model: Model
     variables: tuple[Variable, ...]
-    data: dict[Variable, list[tuple[np.ndarray, bytes]]]
+    data: dict[Variable, list[tuple[np.ndarray, bytes, tuple[int, int] | None]]]
     identity: Callable[[], bytes] | None = None
     rows: bytes = b""
 
@@ -61,7 +63,7 @@ class Fingerprint:
         """
         variables = _variables(model)
         data = {
-            leaf: [(array, _content(array)) for array in arrays_of(leaf)]
+            leaf: [(array, _content(array), _state(array)) for array in arrays_of(leaf)]
             for leaf in graph_inputs(_graphs(model))
         }
         return cls(model, variables, data, identity, b"" if identity is None else identity())
@@ -83,8 +85,10 @@ class Fingerprint:
             arrays = list(arrays_of(leaf))
             if len(arrays) != len(before):
                 return False
-            for array, (old, known) in zip(arrays, before, strict=True):
-                if array is not old or (in_place and _content(array) != known):
+            for array, (old, content, state) in zip(arrays, before, strict=True):
+                if array is not old:
+                    return False
+                if in_place and (_state(array) != state or _content(array) != content):
                     return False
         return self.identity is None or not in_place or self.identity() == self.rows
 
@@ -93,7 +97,7 @@ class Fingerprint:
         """A name of the data's content, the same in each process."""
         # In the order in which the graph comes to them, which is the same in each process: two
         # containers that change places are other data.
-        hashes = [each for parts in self.data.values() for _, each in parts]
+        hashes = [each for parts in self.data.values() for _, each, _ in parts]
         return blake2b(b"".join([*hashes, self.rows]), digest_size=16).hexdigest()
 
     @property
@@ -103,8 +107,15 @@ class Fingerprint:
 
 
 def _content(array: np.ndarray) -> bytes:
-    # What cannot be written to changes by other programs alone: a sample has to do.
+    # Of what cannot be written to here a sample has to do, with the state of the file.
     return content_hash(array, sampled=not owner_of(array).flags.writeable)
+
+
+def _state(array: np.ndarray) -> tuple[int, int] | None:
+    path = None if owner_of(array).flags.writeable else file_of_map(array)
+    with suppress(FileNotFoundError):  # which may go once it is mapped
+        return None if path is None else state_of_map(path)
+    return None
 
 
 def _graphs(model: Model) -> list[Variable]:

@@ -1,5 +1,7 @@
 """Whether a change of a model's data is seen."""
 
+import time
+
 import numpy as np
 import pymc as pm
 import pytensor.sparse as ps
@@ -53,6 +55,17 @@ def test_a_memory_map_that_is_written_into(mode, tmp_path):
     assert taken.matches(in_place=True)
     X[1, 2] = 2.0  # no row of a sample
     assert not taken.matches(in_place=True)
+
+
+def test_a_file_that_is_written_into(tmp_path):
+    """Of a map that is opened for reading a sample of rows is hashed."""
+    np.save(tmp_path / "X.npy", np.ones((5000, 3)))
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    taken = Fingerprint.of(model_of(X, np.zeros(5000, dtype=int)))
+    assert taken.matches(in_place=True)
+    time.sleep(0.05)  # of the system's clock a few ticks
+    np.load(tmp_path / "X.npy", mmap_mode="r+")[1, 2] = 2.0  # no row of a sample
+    assert X[1, 2] == 2.0 and not taken.matches(in_place=True)
 
 
 def test_containers_that_change_places():
