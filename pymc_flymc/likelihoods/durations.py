@@ -48,11 +48,14 @@ class Durations(SmoothFamily):
         k and a; they are read from the model.
     from_left : bool
         Whether there may be values at a lower limit; it is read, too.
+    has_zeros : bool
+        Whether zero has a density: that of an exponential variable has.
     """
 
     power: float = 1.0
     mass: float = 1.0
     from_left: bool = False
+    has_zeros: bool = False
     name = "durations"
     usage = "pm.Exponential(scale=pm.math.exp(eta)), pm.Weibull(alpha, beta=pm.math.exp(eta))"
     row_data: tuple[str, ...] = ("the state",)
@@ -75,14 +78,18 @@ class Durations(SmoothFamily):
             raise UnsupportedModelError(f"alpha of the observed variable {rv.name!r} is free")
         number = float(evaluate(shape))
         power = 1.0 if isinstance(kind.owner.op, GammaRV) else number
-        likelihood = replace(self, power=power, mass=number, from_left=from_left)
+        likelihood = replace(
+            self, power=power, mass=number, from_left=from_left, has_zeros=not shapes
+        )
         return RowParameters(likelihood, _log_of(scale, rv), row_data=[state])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Return y^k, and at which limit y is, columns of (N, 2), of durations and the latter."""
         y, state = np.asarray(values, dtype=np.float64).T
-        expected = WITHIN_LIMITS.format("positive and finite")
-        check_values(is_positive(y) & ~np.isnan(state), y, name, expected)
+        sign = "zero or more" if self.has_zeros else "positive"
+        good = is_positive(y) | (self.has_zeros & (y == 0.0) & (state == 0.0))
+        expected = WITHIN_LIMITS.format(f"{sign} and finite")
+        check_values(good & ~np.isnan(state), y, name, expected)
         return np.stack([y**self.power, state], axis=1)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:

@@ -152,6 +152,26 @@ def test_impossible_values(value):
         read_model(model_of(impossible(value)))
 
 
+def test_zeros_of_an_exponential_variable():
+    """Zero has a density there; censored from the left at zero it has none."""
+    y = np.where(np.arange(N) % 3, Y, 0.0)
+
+    def write(**limits):
+        e = pm.Exponential.dist(scale=exp(X @ pm.Normal("beta", 0.0, 2.0, shape=2)))
+        return pm.Censored("y", e, observed=y, **limits)
+
+    with pm.Model() as model:
+        write(lower=None, upper=np.inf)
+    (regression,) = read_model(model).regressions
+    y_of_rows, eta = [pt.constant(column) for column in regression.y.T], pt.constant(ETA)
+    found = regression.likelihood.log_likelihood([eta], y_of_rows).eval()
+    np.testing.assert_allclose(found, stats.expon.logpdf(y, scale=np.exp(ETA)), rtol=1e-12)
+    with pm.Model() as model:
+        write(lower=0.0, upper=None)
+    with pytest.raises(ValueError, match="20 values that are not zero or more and finite"):
+        read_model(model)
+
+
 def test_a_value_beyond_its_limit():
     def write(e):
         pm.Censored("y", pm.Exponential.dist(exp(e)), lower=None, upper=UPPER, observed=2 * UPPER)
