@@ -215,7 +215,7 @@ def test_tables(monkeypatch):
         "_take",
         lambda self, v, at: take(self, v, at) * (0.99 if v.ndim == 2 else 1),
     )
-    with pytest.raises(UnsupportedModelError, match="the log-likelihood of 'y' is read as another"):
+    with pytest.raises(UnsupportedModelError, match="log-likelihood of 'y', as Firefly reads"):
         compare(model, read_model(model))
 
 
@@ -231,5 +231,5 @@ def test_sparse_data():
     (part,) = reading.regressions
     sparse = replace(part.design.sparse, numbers=1.0000001 * part.design.sparse.numbers)
     wrong = replace(part, design=replace(part.design, sparse=sparse))
-    with pytest.raises(UnsupportedModelError, match="is read as another"):
+    with pytest.raises(UnsupportedModelError, match="as Firefly reads it"):
         compare(model, replace(reading, regressions=(wrong,)))
