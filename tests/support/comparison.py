@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import arviz as az
 import numpy as np
 from scipy import stats
+from scipy.interpolate import CubicSpline
 
 QUANTILES = (0.05, 0.95)
 MIN_ESS = 2000
@@ -73,7 +74,7 @@ def assert_matches(draws, reference, n_numbers=0):
         assert np.all(np.abs(z) < allowed), f"{key} is {z} errors off, at {value}"
 
 
-def quadrature(log_density, lower, upper, size=401):
+def quadrature(log_density, lower, upper, size=201):
     """Reference by the trapezoidal rule in one or two dimensions.
 
     The box is given; a first, coarse look finds the part of it where there is any mass.
@@ -84,8 +85,8 @@ def quadrature(log_density, lower, upper, size=401):
         From points (M, D) to unnormalised log densities (M,).
     """
     lower, upper = np.array(lower, dtype=float), np.array(upper, dtype=float)
-    for _ in range(3):  # each look shrinks the box to what is above exp(-40) of the peak
-        axes, log_p = _on_grid(log_density, lower, upper, 161)
+    for look in (161, 41, 41):  # each shrinks the box to what is above exp(-40) of the peak
+        axes, log_p = _on_grid(log_density, lower, upper, look)
         inside = log_p > log_p.max() - 40.0
         for d, axis in enumerate(axes):
             others = tuple(k for k in range(len(axes)) if k != d)
@@ -101,9 +102,9 @@ def quadrature(log_density, lower, upper, size=401):
         marginal = marginal / marginal.sum()
         values["mean"][d] = marginal @ axis
         values["sd"][d] = np.sqrt(marginal @ (axis - values["mean"][d]) ** 2)
-        cdf = np.cumsum(0.5 * (marginal[1:] + marginal[:-1]))
+        cdf = CubicSpline(axis, marginal).antiderivative()
         for level in QUANTILES:
-            values[level][d] = np.interp(level, cdf / cdf[-1], axis[1:])
+            (values[level][d],) = cdf.solve(level * cdf(axis[-1]), extrapolate=False)
     return Reference(values, {key: np.zeros(len(axes)) for key in keys})
 
 
