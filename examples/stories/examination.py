@@ -30,7 +30,7 @@ def main() -> None:
         difficulty = pm.Normal("difficulty", 0, 2, dims="item")
         log_odds = ability[:, None] - difficulty
         pm.Bernoulli("right", logit_p=log_odds, observed=answers)
-        idata = pm.sample(step=FireflyMH(), random_seed=1, progressbar=False)
+        idata = pm.sample(2000, step=FireflyMH(), random_seed=1, progressbar=False)
     print(report(idata))
     print(az.summary(idata, var_names=["spread"], round_to=3))
     items = idata.posterior["difficulty"].mean(("chain", "draw")).to_numpy()

@@ -33,7 +33,7 @@ def main() -> None:
         strength = pm.Normal("strength", 0, spread, shape=N_PLAYERS)
         log_odds = advantage + strength[home] - strength[away]
         pm.Bernoulli("home_won", logit_p=log_odds, observed=matches["home_won"])
-        idata = pm.sample(step=FireflyMH(), random_seed=1, progressbar=False)
+        idata = pm.sample(2000, step=FireflyMH(), random_seed=1, progressbar=False)
     print(az.summary(idata, var_names=["advantage", "spread"], round_to=3))
     draws = az.extract(idata)["strength"].transpose("sample", ...).to_numpy()
     ranks = (-draws).argsort(axis=1).argsort(axis=1)
