@@ -169,13 +169,13 @@ def nuts_gradients(geometry: Geometry) -> float:
     d = len(geometry.centre)
     chosen = evenly(d, CORRELATED)
     unit = np.zeros(d)
-    rows = np.empty((len(chosen), d))
-    for row, i in zip(rows, chosen, strict=True):
+    covariance = np.empty((len(chosen), len(chosen)))
+    for row, i in zip(covariance, chosen, strict=True):
         unit[i] = 1.0
-        row[:] = geometry.whiten_gradient(unit)
+        row[:] = geometry.spread(geometry.whiten_gradient(unit))[chosen]
         unit[i] = 0.0
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return gradients_given(rows @ rows.T)
+    sds = np.sqrt(covariance.diagonal())
+    return gradients_given(covariance / np.outer(sds, sds))
 
 
 def gradients_given(correlations: np.ndarray) -> float:
