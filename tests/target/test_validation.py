@@ -154,10 +154,8 @@ def test_statistics_too_short_for_a_quadratic(monkeypatch):
     # At their first use, bounds of somebody's own are evaluated in Python.
     for check in ("check_first_use", "check_compiled"):
         monkeypatch.setattr(pymc_flymc.steps.step, check, lambda *_: None)
-    step = step_of(MODEL, FireflyHMC, bound=bound)
-    step.setup_chain(np.random.default_rng(0), 0, 1)
     with pytest.raises(ValueError, match="statistics of a quadratic are shorter"):
-        step.step(MODEL.initial_point())
+        step_of(MODEL, FireflyHMC, bound=bound)
 
 
 def test_functions_say_what_they_read():
