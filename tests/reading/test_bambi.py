@@ -241,7 +241,6 @@ def test_fit():
         ("amount ~ a + b + group", "t"),
         ("count ~ a + b + group", "poisson"),
         ("rating ~ a + b + group", "cumulative"),
-        ("binary ~ b + hsgp(a, m=8, c=1.5)", "bernoulli"),
     ],
 )
 def test_fit_against_nuts(formula, family):
