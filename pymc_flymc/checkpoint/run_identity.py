@@ -56,7 +56,7 @@ def identity_of_run(
     return found | python | {f"version of {each}": version(each) for each in PACKAGES}
 
 
-def identity_of_target(target: Any, adaptation: Any) -> str:
+def identity_of_target(target: Any, adaptation: Any, others: np.ndarray) -> str:
     """Return a hash of numbers that chains share.
 
     They change in the last bit with those of any row, and with the model's density: its graph may
@@ -72,7 +72,7 @@ def identity_of_target(target: Any, adaptation: Any) -> str:
     for part in target.parts:
         names += [written(part.bound), repr(part.expected_bright)]
         found.update(content_hash(part.statistics))
-    for array in (*target.geometry, np.array(target.density_at_centre())):
+    for array in (*target.geometry, np.array(target.density_at_centre(others))):
         found.update(content_hash(array))
     found.update("\n".join(names).encode())
     return found.hexdigest()

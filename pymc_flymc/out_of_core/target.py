@@ -212,8 +212,11 @@ class BatchTarget:
         """The likelihoods and their bounds."""
         return self.proposer.parts
 
-    def density_at_centre(self) -> float:
-        """Log prior and expansions at the centre of the geometry, over the proposals' density."""
+    def density_at_centre(self, others: np.ndarray) -> float:
+        """Log prior and expansions at the centre of the geometry, over the proposals' density.
+
+        There are no `others`: variables of other step methods are refused.
+        """
         return float(self.proposer.at(np.zeros((1, len(self.geometry.centre)))).log_weight[0])
 
     def begin(self, key: Key, batches: range) -> Callable[[], Weights]:

@@ -53,7 +53,7 @@ def conditional_target(
     target = build_target(task.graph, task.problems, chosen, *settings)
     if target.subsamples:
         for problem, part in zip(task.problems, target.parts, strict=True):
-            log.info(bright_rows_read(problem, part))
+            log.info(f"moves {bright_rows_read(problem, part)}")
     return target
 
 
@@ -66,9 +66,9 @@ def joint_moves_read(problem: Problem, part: TargetPart, rows: float) -> str:
 
 
 def bright_rows_read(problem: Problem, part: TargetPart) -> str:
-    """Say what conditional moves read, for the log."""
+    """Say what conditional moves read, for the log: their name comes before it."""
     return (
-        f"moves read the bright rows, {count(part.expected_bright)} of {problem.design.n_rows:,} "
+        f"read the bright rows, {count(part.expected_bright)} of {problem.design.n_rows:,} "
         f"of {problem.name!r} ({part.bound.name} bound)"
     )
 

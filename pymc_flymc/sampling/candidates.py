@@ -22,9 +22,9 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 
 __all__ = ["Candidate", "Candidates"]
 
-#: Metropolis updates given z per effective draw, per parameter: the least that pilots showed.
+#: Conditional Metropolis updates per effective draw, per parameter: the least that pilots showed.
 CONDITIONAL_TRANSITIONS = 1.5
-#: Gradients per effective draw at the fewest: given z, and in a surrogate's trajectory.
+#: Gradients per effective draw at the fewest: of conditional moves, and of surrogate moves.
 GIVEN_Z, TRAJECTORY = 5.0, 1.0
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)

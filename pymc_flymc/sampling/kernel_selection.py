@@ -198,6 +198,5 @@ class KernelSelection:
             )
         else:
             for problem, part in zip(self.problems, target.parts, strict=True):
-                moves = best.what.removesuffix(" moves")
-                log.info(f"{moves} {bright_rows_read(problem, part)}; {why}")
+                log.info(f"{best.what} {bright_rows_read(problem, part)}; {why}")
         say_verdict(best.time, self.task, sampler, self.found_gradients)

@@ -66,7 +66,7 @@ def local_target(
     settings = resampling or adaptation.brightness, len(task.others), adaptation.spec
     target = build_target(task.graph, task.problems, [asked] * len(task.problems), *settings)
     _check_effects(target)
-    log.info(bright_rows_read(problem, target.parts[0]))
+    log.info(f"moves {bright_rows_read(problem, target.parts[0])}")
     return target
 
 

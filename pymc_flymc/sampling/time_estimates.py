@@ -283,10 +283,7 @@ def say_time(task: SamplingTask, sampler: Sampler) -> None:
 
 def _say_unknown(error: Exception) -> None:
     """Say that the model has raised an error: whether draws meet it, these will show."""
-    log.info(
-        f"the model raised {type(error).__name__} in a pilot run: how long sampling takes is "
-        "not known"
-    )
+    log.info(f"how long sampling takes is not known: a pilot run raised {type(error).__name__}")
 
 
 def in_words(seconds: float) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.checkpoint.folder import Checkpoint
 from pymc_flymc.checkpoint.journal import Journal
@@ -23,9 +25,11 @@ def begin_run(step: Any, checkpoint: Checkpoint | None, fingerprint: Fingerprint
     return checkpoint.begin(identity_of_run(type(step), given, settings, fingerprint))
 
 
-def keep_run(checkpoint: Checkpoint | None, anchor: Anchor, target: Any, adaptation: Any) -> str:
+def keep_run(
+    checkpoint: Checkpoint | None, anchor: Anchor, target: Any, adaptation: Any, others: np.ndarray
+) -> str:
     """Keep what has been prepared for a run, or check that it is what it was; return its hash."""
-    prepared = identity_of_target(target, adaptation)
+    prepared = identity_of_target(target, adaptation, others)
     if checkpoint is not None:
         checkpoint.keep(anchor, prepared)
     return prepared

@@ -149,7 +149,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
                 log.info(line)
         self.sampler = replace(sampler, transitions=self._transitions, anchors=anchors)
         anchor, adaptation = reading.problems[0].anchor, sampler.adaptation
-        self.prepared = keep_run(self._checkpoint, anchor, target, adaptation)
+        self.prepared = keep_run(self._checkpoint, anchor, target, adaptation, reading.others)
         self._watch.lap("check_time")
         self._fingerprint, self.data = fingerprint, fingerprint.digest
 

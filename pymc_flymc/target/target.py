@@ -191,9 +191,9 @@ class Target:
             start += size + part.n_shared
         return np.concatenate(out)
 
-    def density_at_centre(self) -> float:
-        """`density` at the centre of the geometry, variables of other step methods being zero."""
-        statistics = np.concatenate([self.statistics, np.zeros(self.n_others)])
+    def density_at_centre(self, others: np.ndarray) -> float:
+        """`density` at the centre of the geometry, given variables of other step methods."""
+        statistics = np.concatenate([self.statistics, others])
         return self.density(self.geometry.centre, statistics, np.empty(self.n_slopes))
 
     def seconds(self, others: np.ndarray) -> float:

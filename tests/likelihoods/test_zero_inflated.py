@@ -264,7 +264,7 @@ def problem(i, n, scalar):
 )
 def test_posterior_by_quadrature(i, scalar, n):
     model, reference = problem(i, n, scalar)
-    # Of few rows nearly all are bright in the tails, which are then left after hundreds of updates.
+    # The tails of a posterior of few rows are left after hundreds of updates only.
     step = step_of(model, FireflyMH, transitions=30 if n > 100 else 200)
     draws, _ = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)
     assert_matches(draws, reference)

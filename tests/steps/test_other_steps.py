@@ -3,6 +3,7 @@
 import numpy as np
 import pymc as pm
 import pytest
+from pytensor.raise_op import Assert
 
 from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Taylor, UnsupportedModelError
 from tests.support.comparison import assert_matches, quadrature
@@ -38,6 +39,17 @@ def test_prior_only_variable_of_another_step(bound):
     idata = sample(model, step, tune=500, draws=2500, chains=2, cores=2)
     draws = np.stack([idata.posterior["log_tau"].values, idata.posterior["beta"].values[..., 0]], 2)
     assert_matches(draws, reference)
+
+
+def test_a_model_that_raises_where_other_variables_are_zero():
+    """Nothing is evaluated with values that they do not have."""
+    X, y = logistic_rows(40, [-0.5])
+    with pm.Model():
+        k = pm.DiscreteUniform("k", 1, 5)
+        sd = Assert("k must be positive")(1.0 * k, k > 0)
+        beta = pm.Normal("beta", 0.0, sd, shape=1)
+        pm.Bernoulli("y", logit_p=X @ beta, observed=y)
+        FireflyMH([beta], kernel="joint")
 
 
 @pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC])

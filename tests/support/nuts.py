@@ -5,8 +5,8 @@ import pymc as pm
 
 from tests.support.comparison import assert_matches, reference_from_draws
 
-#: How many numbers the slow tests compare with NUTS: with `N_ERRORS` for each of so many, half of
-#: all suites of an exact sampler would fail.
+#: More numbers than the slow tests compare with NUTS: of so many, with `N_ERRORS` for each, one
+#: would be farther off in half of all suites of an exact sampler.
 N_NUMBERS = 10_000
 
 
