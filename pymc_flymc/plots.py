@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from arviz_base import rcParams
 from arviz_base.labels import BaseLabeller
 from arviz_plots import PlotCollection
 from arviz_plots.visuals import (
@@ -168,8 +169,10 @@ def _collection(
     data: xr.Dataset, size: tuple[float, float], backend: str | None, pc_kwargs: dict[str, Any]
 ) -> PlotCollection:
     """Return a panel for each variable of the data."""
-    settings = dict(pc_kwargs)
+    settings, backend = dict(pc_kwargs), backend or rcParams["plot.backend"]
     figure = {"figsize": size, "figsize_units": "inches"} | settings.pop("figure_kwargs", {})
+    if backend == "matplotlib":  # labels of low figures would be cut off where these are saved
+        figure = {"layout": "constrained"} | figure
     settings = {"cols": ["__variable__"], "backend": backend, "figure_kwargs": figure} | settings
     return PlotCollection.wrap(data, **settings)
 

@@ -46,6 +46,13 @@ def test_costs_of_many_parameters():
     np.testing.assert_allclose(points[:, 0], np.sort(Run(idata).read_for)[-40:])
 
 
+def test_labels_are_within_the_figure():
+    """As `savefig` draws it, which cuts off what is not."""
+    (axes,) = plot_cost(run_of()).viz["figure"].item().axes
+    axes.figure.draw_without_rendering()
+    assert axes.xaxis.label.get_window_extent().y0 >= 0.0
+
+
 def test_other_backends():
     plot = plot_cost(run_of(), backend="none")
     assert plot.backend == "none" and "cost" in plot.viz
