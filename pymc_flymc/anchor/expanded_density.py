@@ -179,7 +179,8 @@ class ExpandedDensity:
         """Value and gradient, shape (D,)."""
         self.error = None
         try:
-            value, gradient = self._function(theta, statistics)
+            with np.errstate(all="ignore"):  # a search may look where numbers overflow
+                value, gradient = self._function(theta, statistics)
         except Exception as error:  # of a user's own type
             self.error = error
             return -np.inf, np.full(len(theta), np.nan)

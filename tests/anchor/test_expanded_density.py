@@ -117,3 +117,17 @@ def test_gaussian_process_is_found(searches, parametrization):
     assert np.all(np.isfinite(anchor.geometry.factor))
     # The scale's prior has a sd of about a third of it.
     assert 0.2 < np.exp(anchor.theta[0]) < 3.0
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_points_where_numbers_overflow_print_nothing():
+    """What raises makes the value -inf, too: NumPy's warnings would be seen as NaN."""
+    with pm.Model() as model:
+        order = pm.distributions.transforms.ordered
+        cuts = pm.Normal("c", 0.0, 2.0, shape=3, transform=order, initval=[-1.0, 0.0, 1.0])
+        x, y = smooth_rows(60)
+        pm.OrderedLogistic("y", eta=pm.Normal("b") * x, cutpoints=cuts, observed=y, compute_p=False)
+    density, theta, statistics = density_of(model)
+    theta[2] = 800.0
+    density(theta, statistics)
+    assert density.error is None
