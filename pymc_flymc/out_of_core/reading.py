@@ -161,7 +161,7 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
         f"{' and '.join(repr(rv.name) for rv in taken)}; observed_data and constant_data of the "
         f"result hold only the {n_written:,} rows that the model is written on"
     )
-    of_all_else = rest_terms(model, taken)
+    of_all_else = rest_terms(model, taken, owned)
     _check_rest([*of_all_else.values()], containers)
     _check_deterministics(model, containers)
     prior = variadic_add(*of_all_else.values(), *(each.rest for each in taken.values()))

@@ -72,9 +72,9 @@ def read_model(
 ) -> ModelReading:
     """Read a model for a step method.
 
-    Of the observed variables that belong to a supported family the one with the most values is
-    taken, and each that has at least `ENOUGH_ROWS` values and can be read. All others stay in
-    ``prior_logp``, which is evaluated in full.
+    Of the observed variables that belong to a supported family and depend on `vars` the one with
+    the most values is taken, and each that has at least `ENOUGH_ROWS` values and can be read. All
+    others that depend on `vars` stay in ``prior_logp``, which is evaluated in full.
 
     Parameters
     ----------
@@ -102,8 +102,10 @@ def read_model(
         If `vars` leaves variables to steps of PyMC that would read all rows, or if priors are
         mixtures.
     """
-    largest, *others = _supported(model)
+    supported = _supported(model)
     owned = value_variables(model, vars)
+    own = [rv for rv in supported if not is_constant(model, rv, owned)]
+    largest, *others = own or supported
     warn_of_mixtures(model, owned)
     shapes = value_shapes(model)
     taken = {largest: _read(Observation.of(model, largest, owned, shapes))}
@@ -117,7 +119,7 @@ def read_model(
     rows = [size_of(model, rv) for rv in taken]
     parts = [part for each in taken.values() for part in each.parts]
     warn_of_other_steps(model, owned, sum(rows))
-    terms = rest_terms(model, taken)
+    terms = rest_terms(model, taken, owned)
     coefficients = {
         rv: join(0, *(part.coefficients for part in each.parts)) for rv, each in taken.items()
     }
@@ -143,12 +145,14 @@ def _read(observation: Observation) -> ObservedRows:
     return observation.result([part], rest, parameters.rest)
 
 
-def rest_terms(model: Model, taken: Collection[Variable]) -> dict[TensorVariable, TensorVariable]:
+def rest_terms(
+    model: Model, taken: Collection[Variable], owned: Collection[Variable]
+) -> dict[TensorVariable, TensorVariable]:
     """Return the log densities of variables and potentials that are not taken, scalars.
 
-    Those of observed variables that are numbers are left out.
+    Those of observed variables that depend on no value variable of the step are left out.
     """
-    constant = [rv for rv in model.observed_RVs if is_constant(model, rv)]
+    constant = [rv for rv in model.observed_RVs if is_constant(model, rv, owned)]
     rest = [v for v in model.basic_RVs + model.potentials if v not in (*taken, *constant)]
     logps = model.logp(vars=rest, sum=False)
     return {
@@ -177,5 +181,4 @@ def _supported(model: Model) -> list[TensorVariable]:
     found = [rv for rv in inner if any(family.matches(inner[rv]) for family in LIKELIHOODS)]
     if not found:
         raise UnsupportedModelError(nothing_supported(model))
-    found = [rv for rv in found if not is_constant(model, rv)] or found
     return sorted(found, key=lambda rv: -size_of(model, rv))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from pymc.model.core import Model
@@ -36,13 +36,14 @@ def size_of(model: Model, rv: TensorVariable) -> int:
     return math.prod(shape_of_rows(rv, evaluate(model.rvs_to_values[rv])))
 
 
-def is_constant(model: Model, rv: TensorVariable) -> bool:
-    """Return whether the density of an observed variable is a number.
+def is_constant(model: Model, rv: TensorVariable, owned: Collection[Variable]) -> bool:
+    """Return whether an observed variable depends on none of the value variables of a step.
 
-    Where all of a causal model is observed, some variables depend on nothing that is sampled.
+    Then its density is a number to that step, as where another step samples all that it depends
+    on, or where all of a causal model is observed.
     """
-    others = [v for v in model.observed_RVs if v is not rv]
-    return not any(v in model.free_RVs for v in ancestors([rv], blockers=others))
+    others = [v for v in model.basic_RVs if v is not rv]
+    return not any(model.rvs_to_values.get(v) in owned for v in ancestors([rv], blockers=others))
 
 
 def shape_of_rows(rv: TensorVariable, values: np.ndarray) -> tuple[int, ...]:

@@ -72,6 +72,24 @@ def test_rows_of_another_step_stay_in_the_rest():
     assert [part.name for part in reading.regressions] == ["bought"]
 
 
+@pytest.mark.parametrize("largest", ["y", "z"])
+def test_likelihoods_of_another_step_are_no_part_of_this_one(largest):
+    """Their densities are numbers to a step that owns nothing of what they depend on."""
+    n = {"y": 30, "z": 20} if largest == "y" else {"y": 20, "z": 30}
+    with pm.Model() as model:
+        a = pm.Normal("a")
+        b = pm.Normal("b", a)
+        pm.Bernoulli("y", logit_p=a * np.ones(n["y"]), observed=np.ones(n["y"], int))
+        pm.Poisson("z", mu=pm.math.exp(b * np.ones(n["z"])), observed=np.ones(n["z"], int))
+    for vars, name in (("a", "y"), ("b", "z")):
+        with pytest.warns(UserWarning, match="vars leaves out"):
+            reading = read_model(model, [vars])
+        assert [part.name for part in reading.regressions] == [name] and not reading.full_passes
+        rest = model.compile_fn(reading.prior_logp, inputs=model.value_vars, point_fn=False)
+        prior = model.compile_logp(vars=model.free_RVs)({"a": 0.3, "b": 2.0})
+        assert rest(0.3, 2.0) == pytest.approx(prior, rel=1e-12)
+
+
 def test_invalid_data_name_their_variable(any_size):
     with pm.Model() as model:
         b = pm.Normal("b", shape=1)
