@@ -59,7 +59,7 @@ def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotC
     Raises
     ------
     ValueError
-        If it was not sampled by a step of this package.
+        If it was not sampled by one step of this package.
 
     See Also
     --------

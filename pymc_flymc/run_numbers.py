@@ -59,7 +59,7 @@ class Run:
     Raises
     ------
     ValueError
-        If it was not sampled by a step of this package.
+        If it was not sampled by one step of this package.
     """
 
     def __init__(self, idata: Any) -> None:
@@ -68,6 +68,11 @@ class Run:
             raise ValueError(
                 "report() is for draws of a Firefly step: this object's sample_stats have no "
                 "likelihood_queries. Give it what pm.sample(step=FireflyMH()) returned"
+            )
+        if stats["likelihood_queries"].ndim > 2:
+            raise ValueError(
+                "report() is for draws of one Firefly step: this object's sample_stats are of "
+                "several, side by side"
             )
         import arviz as az  # takes a second, which who only samples need not wait
 
@@ -88,8 +93,13 @@ class Run:
         self.nuts_gradients = _gradients(self.draws, most)
 
     def of(self, name: str) -> np.ndarray:
-        """Return a statistic of all draws, shape (chains, draws)."""
-        return np.asarray(self._stats[name], dtype=np.float64)
+        """Return a statistic of all draws, shape (chains, draws).
+
+        NaN where another step has one of the same name: PyMC puts them side by side, and nothing
+        says which is whose.
+        """
+        values = np.asarray(self._stats[name], dtype=np.float64)
+        return values if values.ndim == 2 else np.full(values.shape[:2], np.nan)
 
     def mean(self, name: str) -> float:
         """Return the mean of a statistic."""
@@ -115,8 +125,9 @@ class Run:
 
     @property
     def follows_trajectories(self) -> bool:
-        """Whether there were gradients."""
-        return "n_steps" in self._stats and bool(self.of("n_steps").any())
+        """Whether there were gradients, but for those of NUTS beside, which counts `n_steps`."""
+        walks = "pcn_scale" in self._stats and bool(np.isfinite(self.of("pcn_scale")).any())
+        return "n_steps" in self._stats and not walks and bool(self.of("n_steps").any())
 
     @property
     def has_slices(self) -> bool:

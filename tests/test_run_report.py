@@ -4,10 +4,12 @@ import re
 
 import arviz as az
 import numpy as np
+import pymc as pm
 import pytest
 
-from pymc_flymc import report
+from pymc_flymc import FireflyMH, report
 from tests.support.data import logistic_rows
+from tests.support.models import logistic_model
 from tests.support.steps import logistic_step, sample
 
 CHAINS, DRAWS, ROWS = 4, 500, 100_000
@@ -257,3 +259,16 @@ def test_draws_of_other_steps_are_refused():
     for stats in ({}, {"sample_stats": {"lp": np.zeros((2, 10))}}):
         with pytest.raises(ValueError, match=r"what pm.sample\(step=FireflyMH"):
             report(az.from_dict({"posterior": draws, **stats}))
+
+
+def test_statistics_that_another_step_has_too():
+    """PyMC puts those of equal names side by side, and ArviZ renames one of NUTS to `n_steps`."""
+    model = logistic_model(*logistic_rows(300, 2))
+    with model:
+        x, u = pm.Normal("x"), pm.Normal("u")
+        steps = [FireflyMH([model["beta"]], kernel="joint"), pm.Metropolis([u]), pm.NUTS([x])]
+    idata = sample(model, steps, draws=300)
+    assert idata["sample_stats"]["accept"].ndim == 3
+    found = report(idata)
+    assert found.table["moves"] == "joint moves" and "acceptance" not in found.table
+    assert "nan" not in str(found)

@@ -29,7 +29,10 @@ class _Advice(logging.Handler):
             return
         try:
             idata = checked_draws(record.getMessage())
-            if idata is None or "likelihood_queries" not in idata["sample_stats"]:
+            if idata is None:
+                return
+            queries = idata["sample_stats"].get("likelihood_queries")
+            if queries is None or queries.ndim > 2:  # of no Firefly step, or of several
                 return
             for sentence in list(advice_on_run(Run(idata)))[:MOST]:
                 log.warning(sentence)

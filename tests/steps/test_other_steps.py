@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 from pytensor.raise_op import Assert
 
-from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Taylor, UnsupportedModelError
+from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Taylor, UnsupportedModelError, report
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_posterior
@@ -39,6 +39,33 @@ def test_prior_only_variable_of_another_step(bound):
     idata = sample(model, step, tune=500, draws=2500, chains=2, cores=2)
     draws = np.stack([idata.posterior["log_tau"].values, idata.posterior["beta"].values[..., 0]], 2)
     assert_matches(draws, reference)
+
+
+def test_a_step_for_each_of_two_likelihoods():
+    """Each subsamples the rows of its own, the larger and the smaller."""
+    rng = np.random.default_rng(0)
+    x = 0.4 * rng.normal(size=200)
+    y, z = (rng.random(200) < 1 / (1 + np.exp(1 - x))).astype(int), rng.poisson(np.exp(-x - 1))[:150]
+    with pm.Model() as model:
+        a = pm.Normal("a", 0.0, 1.0)
+        b = pm.Normal("b", 1.5 * a, 0.5)
+        pm.Bernoulli("y", logit_p=a * x - 1.0, observed=y)
+        pm.Poisson("z", mu=pm.math.exp(b * x[:150] - 1.0), observed=z)
+        steps = [FireflyHMC([a], transitions=3), FireflyMH([b], kernel="joint")]
+    assert [step.observed for step in steps] == [("y",), ("z",)]
+    idata = sample(model, steps, tune=400, draws=8000)
+
+    def log_density(points):
+        a, b = points.T
+        first, second = a[:, None] * x - 1.0, b[:, None] * x[:150] - 1.0
+        likelihood = (y * first - np.logaddexp(0.0, first)).sum(axis=1)
+        likelihood += (z * second - np.exp(second)).sum(axis=1)
+        return likelihood - 0.5 * a**2 - 2.0 * (b - 1.5 * a) ** 2
+
+    draws = np.stack([idata.posterior["a"].values, idata.posterior["b"].values], axis=2)
+    assert_matches(draws, quadrature(log_density, [-5.0, -5.0], [5.0, 5.0]))
+    with pytest.raises(ValueError, match="one Firefly step"):
+        report(idata)
 
 
 def test_a_model_that_raises_where_other_variables_are_zero():
