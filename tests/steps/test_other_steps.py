@@ -45,7 +45,8 @@ def test_a_step_for_each_of_two_likelihoods():
     """Each subsamples the rows of its own, the larger and the smaller."""
     rng = np.random.default_rng(0)
     x = 0.4 * rng.normal(size=200)
-    y, z = (rng.random(200) < 1 / (1 + np.exp(1 - x))).astype(int), rng.poisson(np.exp(-x - 1))[:150]
+    y = (rng.random(200) < 1 / (1 + np.exp(1 - x))).astype(int)
+    z = rng.poisson(np.exp(-x - 1))[:150]
     with pm.Model() as model:
         a = pm.Normal("a", 0.0, 1.0)
         b = pm.Normal("b", 1.5 * a, 0.5)
