@@ -73,18 +73,20 @@ def true_signature(app, what, name, obj, options, signature, returned):
     return stringify_signature(inspect.signature(obj), show_annotation=False), returned
 
 
-#: Arguments without braces, such as those of `tfrac12` and `hat u_n`, which would be read wrongly.
+#: Arguments without braces, such as those of `tfrac12` and `hat u_n`, which would be read wrongly,
+#: and functions of what is not in brackets, which would stick to it.
 ARGUMENT = r"\s*(\\[A-Za-z]+|[A-Za-z0-9]|\{[^{}]*\})"
-UNBRACED = {
+REWRITTEN = {
     re.compile(r"\\([td]?frac)" + 2 * ARGUMENT): r"\\\1{\2}{\3}",
     re.compile(r"\\(hat|tilde|bar)" + ARGUMENT): r"{\\\1{\2}{}}",
+    re.compile(r"\\(log|sin|cos)(?=\s+\w|\s*\\(?!left|[Bb]ig))"): r"\\\1\\,",
 }
 
 
 def mathml(formula, **settings):
     """Return a formula as browsers draw it."""
-    for pattern, braced in UNBRACED.items():
-        formula = pattern.sub(braced, formula)
+    for pattern, written in REWRITTEN.items():
+        formula = pattern.sub(written, formula)
     return tex2mathml(formula, **settings)
 
 

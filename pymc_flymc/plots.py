@@ -32,8 +32,10 @@ __all__ = ["plot_brightness", "plot_cost"]
 SHOWN = 40
 #: Smaller probabilities of being bright are drawn there: such a row is never seen bright.
 LEAST = 1e-9
-#: Height of a parameter's line, and of all else, in inches; width of a panel.
+#: Height of a parameter's line, and of all else, in inches; width of its panel.
 LINE, MARGIN, WIDTH = 0.3, 2.2, 7.0
+#: Width and height of a panel of rows.
+PANEL = 4.5, 3.4
 #: Of this package's steps and of NUTS, as in all figures of the documentation; of what is neither.
 FIREFLY, NUTS, NEITHER = "#D55E00", "#0072B2", "#666666"
 
@@ -150,7 +152,7 @@ def plot_brightness(
         if each.predictor.shape[1] == 1:
             eta = each.predictor[:, 0]
             panels[f"{name}, by predictor"] = _points(eta, y, "mean of the predictor")
-    size = WIDTH * min(len(panels), 2), 4.2 * ((len(panels) + 1) // 2)
+    size = PANEL[0] * min(len(panels), 2), PANEL[1] * ((len(panels) + 1) // 2)
     data = xr.Dataset(panels)
     plot = _collection(data, size, backend, {"col_wrap": 2} | pc_kwargs)
     plot.map(_scatter, "rows", color=FIREFLY, alpha=0.4, size=8, ignore_aes="all")
