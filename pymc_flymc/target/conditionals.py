@@ -9,6 +9,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.replace import graph_replace
+from pytensor.graph.traversal import ancestors
 
 from pymc_flymc.anchor.expanded_density import nearby
 from pymc_flymc.bounds import Problem
@@ -35,7 +36,8 @@ def find_effects(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarray
     Raises
     ------
     UnsupportedModelError
-        If rows do not have one effect each, or if a column has no effect of its own.
+        If rows do not have one effect each, or if a column has no effect of its own; or in single
+        precision.
     """
     design = problems[0].design
     if len(problems) > 1 or not _has_one_factor(design):
@@ -44,6 +46,11 @@ def find_effects(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarray
             "random intercepts, as in a[group]; take kernel='auto' or 'hamiltonian' here"
         )
     (w,), q, column = graph.coefficients, design.n_sparse, design.width - design.n_sparse
+    if any(getattr(v.type, "dtype", "") == "float32" for v in ancestors([w])):
+        raise UnsupportedModelError(
+            f"{WHO}tells them apart by numbers in double precision: build the model with "
+            "pytensor.config.floatX = 'float64', or take kernel='auto' or 'hamiltonian'"
+        )
     slope = pt.vector("slope", dtype="float64")
     change: Any = pytensor.grad(pt.sum(slope * w), graph.theta, disconnected_inputs="ignore")
     vjp = plain_function([graph.theta, slope], change)

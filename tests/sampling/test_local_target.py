@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 
 from pymc_flymc import ExplicitResampling, FireflyMH, Taylor
@@ -90,6 +91,15 @@ ONE_FACTOR, OWN, NORMAL = "one grouping factor", "of their own alone", "normal g
 @pytest.mark.usefixtures("no_chains")
 def test_models_that_do_not_qualify_are_refused(effects, outcomes, message):
     with model_of(effects, outcomes), pytest.raises(UnsupportedModelError, match=message):
+        FireflyMH(kernel="local")
+
+
+def test_single_precision_is_refused_by_name():
+    with (
+        pytensor.config.change_flags(floatX="float32", warn_float64="ignore"),
+        model_of(intercepts),
+        pytest.raises(UnsupportedModelError, match="double precision"),
+    ):
         FireflyMH(kernel="local")
 
 
