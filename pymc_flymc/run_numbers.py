@@ -86,20 +86,15 @@ class Run:
         self.slowest = int(np.argmin(np.where(known, self.effective_of, np.inf)))
         self.effective = float(self.effective_of[self.slowest])
         self.n_rows = int(self.mean("n_rows"))
-        self.bright, self.accept = self.mean("n_bright"), self.mean("accept")
+        self.bright, self.accept = self.mean("n_bright"), self.mean("acceptance_probability")
         self.read_for = self.of("likelihood_queries").sum() / self.effective_of
         self.read = float(self.read_for[self.slowest])
         most = int(min(CORRELATED, self.effective / DRAWS_EACH))
         self.nuts_gradients = _gradients(self.draws, most)
 
     def of(self, name: str) -> np.ndarray:
-        """Return a statistic of all draws, shape (chains, draws).
-
-        NaN where another step has one of the same name: PyMC puts them side by side, and nothing
-        says which is whose.
-        """
-        values = np.asarray(self._stats[name], dtype=np.float64)
-        return values if values.ndim == 2 else np.full(values.shape[:2], np.nan)
+        """Return a statistic of all draws, shape (chains, draws)."""
+        return np.asarray(self._stats[name], dtype=np.float64)
 
     def mean(self, name: str) -> float:
         """Return the mean of a statistic."""
@@ -125,9 +120,9 @@ class Run:
 
     @property
     def follows_trajectories(self) -> bool:
-        """Whether there were gradients, but for those of NUTS beside, which counts `n_steps`."""
-        walks = "pcn_scale" in self._stats and bool(np.isfinite(self.of("pcn_scale")).any())
-        return "n_steps" in self._stats and not walks and bool(self.of("n_steps").any())
+        """Whether there were gradients."""
+        name = "n_leapfrog_steps"
+        return name in self._stats and bool(self.of(name).any())
 
     @property
     def has_slices(self) -> bool:

@@ -88,14 +88,15 @@ def _table(run: Run) -> dict[str, str]:
     share = run.bright / run.n_rows
     percent = "less than 0.01" if share < 1e-4 else f"{100 * share:.3g}"
     k = run.pareto_k if run.is_joint else np.nan
-    numbers = {"acceptance": run.accept, "Pareto k of the weights": k}
+    weights = {"Pareto k of the weights": f"{k:.2f}"} if np.isfinite(k) else {}
     return {
         "moves": _moves(run),
         "rows": f"{run.n_rows:,}",
         "rows per effective draw": count(run.read),
         "NUTS would have read": f"about {float(f'{run.nuts_rows:.1e}'):,.0f}",
         "bright rows": f"{count(run.bright)} ({percent} %)",
-        **{name: f"{each:.2f}" for name, each in numbers.items() if np.isfinite(each)},
+        "acceptance": f"{run.accept:.2f}",
+        **weights,
         "updates per draw": f"{run.mean('transitions'):,.0f}",
         "expansion point moved": f"in {moved} of {run.n_chains} chains" if moved else "no",
         "slowest parameter": slowest,

@@ -27,14 +27,14 @@ def run_of(draws=None, **changed):
         "n_bright": 1.0,
         "likelihood_queries": 2.0,
         "n_rows": ROWS,
-        "accept": 0.9,
+        "acceptance_probability": 0.9,
         "transitions": 2,
         "moved": True,
         "log_weight": 0.0,
         "rescaling_accept": np.nan,
         "non_finite_ratios": 0,
         "anchor_moved": False,
-        "n_steps": 0,
+        "n_leapfrog_steps": 0,
     } | changed
     full = {name: np.broadcast_to(np.asarray(value), shape) for name, value in stats.items()}
     coords = {"column": ["age", "income", "sex"]}
@@ -52,12 +52,12 @@ GIVEN_Z = {"log_weight": np.nan, "n_bright": 50.0, "likelihood_queries": 200.0}
     ("changed", "moves"),
     [
         ({}, "joint moves"),
-        ({"n_steps": 5}, "surrogate moves"),
+        ({"n_leapfrog_steps": 5}, "surrogate moves"),
         (GIVEN_Z, "conditional Metropolis moves"),
-        (GIVEN_Z | {"n_steps": 5}, "conditional Hamiltonian moves"),
+        (GIVEN_Z | {"n_leapfrog_steps": 5}, "conditional Hamiltonian moves"),
         (GIVEN_Z | {"slice_width": 1.0}, "conditional slice moves"),
         (
-            GIVEN_Z | {"n_steps": 5, "n_rows": 100, "n_bright": 100},
+            GIVEN_Z | {"n_leapfrog_steps": 5, "n_rows": 100, "n_bright": 100},
             "Hamiltonian moves, all rows",
         ),
         (
@@ -74,10 +74,10 @@ def test_moves_are_named(changed, moves):
     "changed",
     [
         {},
-        {"n_steps": 5, "accept": 0.6},
+        {"n_leapfrog_steps": 5, "acceptance_probability": 0.6},
         GIVEN_Z,
-        GIVEN_Z | {"n_steps": 5},
-        GIVEN_Z | {"slice_width": 1.0, "accept": 1.0},
+        GIVEN_Z | {"n_leapfrog_steps": 5},
+        GIVEN_Z | {"slice_width": 1.0, "acceptance_probability": 1.0},
         {"anchor_moved": np.arange(CHAINS)[:, None] == 2, "likelihood_queries": 1000.0},
     ],
 )
@@ -98,7 +98,7 @@ heavy = 1.2 * np.random.default_rng(1).standard_exponential((CHAINS, DRAWS))
         ({"n_bright": 20_000.0}, "logarithms of skewed ones"),
         ({"moved": stuck}, "a chain was stuck for 200 of 500 draws"),
         ({"log_weight": heavy}, "Pareto k"),
-        ({"accept": 0.05}, "Only 5 % of the proposals"),
+        ({"acceptance_probability": 0.05}, "Only 5 % of the proposals"),
         ({"non_finite_ratios": 1}, "NaN or infinite at 50 %"),
     ],
 )
@@ -140,8 +140,8 @@ def drifting(draws):
     [
         ({}, "take FireflyHMC()"),
         (GIVEN_Z, "take FireflyHMC()"),
-        (GIVEN_Z | {"n_steps": 5, "n_bright": 0.2 * ROWS}, "FireflyHMC(bound=None)"),
-        (GIVEN_Z | {"n_steps": 5, "n_rows": 100, "n_bright": 100}, "leave out step="),
+        (GIVEN_Z | {"n_leapfrog_steps": 5, "n_bright": 0.2 * ROWS}, "FireflyHMC(bound=None)"),
+        (GIVEN_Z | {"n_leapfrog_steps": 5, "n_rows": 100, "n_bright": 100}, "leave out step="),
     ],
 )
 def test_chains_that_have_not_converged(changed, remedy):
@@ -151,7 +151,7 @@ def test_chains_that_have_not_converged(changed, remedy):
 
 
 def test_trajectories_have_no_other_kernel_to_take_but_for_many_effects():
-    run = GIVEN_Z | {"n_steps": 5}
+    run = GIVEN_Z | {"n_leapfrog_steps": 5}
     (advice,) = report(run_of(drifting(normal_draws()), **run)).advice
     assert "Firefly" not in advice
     many = np.concatenate([drifting(normal_draws())] + [normal_draws()] * 100, axis=-1)
@@ -248,7 +248,7 @@ def test_what_stages_took():
 
 
 def test_notebooks_are_shown_a_table():
-    found = report(run_of(**{"accept": 0.05}))
+    found = report(run_of(acceptance_probability=0.05))
     page = found._repr_html_()
     assert page.count("<tr>") == len(found.table) and page.count("<li>") == 1
     assert "slowest parameter" in repr(found) and repr(found) == str(found)
@@ -261,14 +261,15 @@ def test_draws_of_other_steps_are_refused():
             report(az.from_dict({"posterior": draws, **stats}))
 
 
-def test_statistics_that_another_step_has_too():
-    """PyMC puts those of equal names side by side, and ArviZ renames one of NUTS to `n_steps`."""
+def test_other_steps_beside():
+    """Theirs are the statistics of acceptance and of steps that are not in the report."""
     model = logistic_model(*logistic_rows(300, 2))
     with model:
         x, u = pm.Normal("x"), pm.Normal("u")
         steps = [FireflyMH([model["beta"]], kernel="joint"), pm.Metropolis([u]), pm.NUTS([x])]
     idata = sample(model, steps, draws=300)
-    assert idata["sample_stats"]["accept"].ndim == 3
-    found = report(idata)
-    assert found.table["moves"] == "joint moves" and "acceptance" not in found.table
-    assert "nan" not in str(found)
+    assert idata["sample_stats"]["n_steps"].min() > 0  # of NUTS
+    found = report(idata).table
+    assert found["moves"] == "joint moves"
+    accepted = idata["sample_stats"]["acceptance_probability"].mean().item()
+    assert found["acceptance"] == f"{accepted:.2f}"

@@ -54,14 +54,14 @@ class Drawn(NamedTuple):
         Whether the parameters are others than before.
     log_weight : float
         Of the state among joint proposals, NaN if the chain has none.
-    accept, rescaling_accept : float
+    acceptance_probability, rescaling_accept : float
         Mean acceptance probabilities on the way to it, of moves of scales NaN if there are none.
     parameters : ndarray, shape (K,)
     """
 
     moved: bool
     log_weight: float
-    accept: float
+    acceptance_probability: float
     rescaling_accept: float
     parameters: np.ndarray
 
@@ -170,7 +170,7 @@ class ChainDiagnostics:
         if len(self._drawn) <= ENOUGH or not self._names:
             return None
         usual, rescaling = np.array(
-            [(each.accept, each.rescaling_accept) for each in self._drawn[1:]]
+            [(each.acceptance_probability, each.rescaling_accept) for each in self._drawn[1:]]
         ).T[:, :, None]
         # Of a scale one way that leads away is enough. Its own moves leave all others where they
         # are, but for its effects, whose edges are not where it is small.

@@ -68,8 +68,9 @@ class FireflyHMC(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw are those of `FireflyMH`, without scales of random walks. ``step_size``
-    is in posterior standard deviations; ``n_steps`` counts steps, each with a gradient.
+    Statistics of each draw are those of `FireflyMH`, without scales of random walks.
+    ``leapfrog_step_size`` is in posterior standard deviations; ``n_leapfrog_steps`` counts steps,
+    each with a gradient.
 
     References
     ----------
@@ -87,8 +88,8 @@ class FireflyHMC(FireflyStep):
     name = "firefly_hmc"
     stats_dtypes_shapes: ClassVar[dict[str, Any]] = {
         **FireflyStep.common_stats,
-        "step_size": (np.float64, []),
-        "n_steps": (np.int64, []),
+        "leapfrog_step_size": (np.float64, []),
+        "n_leapfrog_steps": (np.int64, []),
     }
 
     def __init__(

@@ -103,7 +103,7 @@ class FireflyMH(FireflyStep):
     -----
     Statistics of each draw are, above all, ``likelihood_queries``, rows whose likelihood was
     evaluated, for parameters and brightness together; ``n_bright``, bright rows at its end; and
-    ``accept``, mean acceptance probability of its parameter updates. "Sampler statistics" in the
+    ``acceptance_probability``, the mean of its parameter updates. "Sampler statistics" in the
     documentation has all of them. Those of kernels that are not in use are NaN, or zero.
 
     Chains start from points drawn around the anchor, more dispersed than the posterior, unless
@@ -130,14 +130,14 @@ class FireflyMH(FireflyStep):
         **FireflyStep.common_stats,
         "random_walk_scale": (np.float64, []),
         "pcn_scale": (np.float64, []),
-        "step_size": (np.float64, []),
-        "n_steps": (np.int64, []),
+        "leapfrog_step_size": (np.float64, []),
+        "n_leapfrog_steps": (np.int64, []),
     }
     _unused: ClassVar[dict[str, float]] = {
         "random_walk_scale": np.nan,
         "pcn_scale": np.nan,
-        "step_size": np.nan,
-        "n_steps": 0,
+        "leapfrog_step_size": np.nan,
+        "n_leapfrog_steps": 0,
     }
 
     def __init__(

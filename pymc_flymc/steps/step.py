@@ -66,7 +66,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
     common_stats: ClassVar[dict[str, Any]] = {
         "n_bright": (np.int64, []),
         "likelihood_queries": (np.int64, []),
-        "accept": (np.float64, []),
+        "acceptance_probability": (np.float64, []),
         "transitions": (np.int64, []),
         "n_rows": (np.int64, []),
         "anchor_moved": (np.bool_, []),
@@ -263,7 +263,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         return chain.state.theta, {
             "n_bright": chain.n_bright,
             "likelihood_queries": chain.take_queries(),
-            "accept": accept,
+            "acceptance_probability": accept,
             "transitions": transitions,
             "n_rows": self._n_rows,
             "anchor_moved": chain.anchor is not None,

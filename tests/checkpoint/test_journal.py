@@ -12,7 +12,7 @@ from pymc_flymc.checkpoint.journal import Journal
 from pymc_flymc.checkpoint.record_format import RecordFormat
 
 FORM = RecordFormat(
-    2, {"accept": np.float64, "n_bright": np.int64, "moved": np.bool_, "odd": object}
+    2, {"distance": np.float64, "n_bright": np.int64, "moved": np.bool_, "odd": object}
 )
 CHAIN = {"tune": "3", "random_seed": "a"}
 NOTHING = np.empty(0)
@@ -25,7 +25,7 @@ def opened(folder, n_draws=100, chain=CHAIN):
 def draw(i):
     """The i-th draw, with statistics."""
     theta = np.random.default_rng(i).normal(size=2)
-    return theta, {"accept": 0.1 * i, "n_bright": 7 * i, "moved": i % 2 == 1}
+    return theta, {"distance": 0.1 * i, "n_bright": 7 * i, "moved": i % 2 == 1}
 
 
 def origin(i):

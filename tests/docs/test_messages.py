@@ -14,7 +14,7 @@ from pymc_flymc import FireflyMH
 
 PAGE = Path(__file__).parents[2] / "docs" / "faq.md"
 FRAME = pd.DataFrame({"age": [1.0, 2.0, 3.0], "school": ["a", "b", "a"], "bought": ["1", "0", "1"]})
-DRAWS = {"posterior": {"b": np.zeros((2, 10))}, "sample_stats": {"accept": np.zeros((2, 10))}}
+DRAWS = {"posterior": {"b": np.zeros((2, 10))}, "sample_stats": {"distance": np.zeros((2, 10))}}
 #: What leads to each, given a variable of three elements; "…" stands for what differs.
 CAUSES = {
     "Cannot convert … sparse matrix … to a tensor variable": lambda b: (

@@ -129,7 +129,7 @@ def test_free_quantile():
     w = np.empty(4)
     step.target.density(np.array([0.1, 0.2, np.log(4.0)]), step.target.statistics, w)
     np.testing.assert_allclose(w, [0.1, 0.2, np.log(2.0), 0.0])
-    assert np.all(np.isfinite(draws)) and drawn["accept"].mean() > 0.05
+    assert np.all(np.isfinite(draws)) and drawn["acceptance_probability"].mean() > 0.05
 
 
 def test_bad_models():

@@ -160,7 +160,7 @@ def test_few_rows_are_read():
         step = FireflyMH()
     _, drawn = drive(step, model.initial_point(), tune=200, draws=300)
     assert drawn["likelihood_queries"].mean() < 100
-    assert drawn["accept"].mean() > 0.5
+    assert drawn["acceptance_probability"].mean() > 0.5
 
 
 # --- refusals -----------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def test_local_sweeps_by_quadrature(centred):
     draws, stats = drive(step, model.initial_point(), tune=300, draws=2500, chains=2)
     assert stats["n_bright"].mean() > 2.0
     # Steps as long as this are accepted only if forces are the gradient.
-    assert stats["step_size"].min() > 0.5 < stats["accept"].mean()
+    assert stats["leapfrog_step_size"].min() > 0.5 < stats["acceptance_probability"].mean()
     log_tau, z = draws[..., :1], draws[..., 1:]
     if centred:
         z = z * np.exp(-log_tau)

@@ -235,7 +235,8 @@ def test_step_by_name():
             progressbar=False,
         )
     stats = idata.sample_stats
-    # Hardly ever all updates of a transition are random walks.
-    assert np.mean(stats["n_steps"] > 0) > 0.89  # all but the walks, 5 %, and four sds of them
-    assert np.all(stats["step_size"] > 0.0)
+    # Hardly ever all updates of a transition are random walks: all but the walks, 5 %, and four sds
+    # of them.
+    assert np.mean(stats["n_leapfrog_steps"] > 0) > 0.89
+    assert np.all(stats["leapfrog_step_size"] > 0.0)
     assert np.all(np.isnan(stats["pcn_scale"]))

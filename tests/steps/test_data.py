@@ -104,7 +104,7 @@ def test_a_chain_begins_where_it_is_told(shared):
     start = {"beta": np.array([0.9, 1.1, 1.0])}
     begin(step, model)
     _, [stats] = step.step(start)
-    assert stats["accept"] > 0 and step.chain.started
+    assert stats["acceptance_probability"] > 0 and step.chain.started
 
 
 def test_how_many_rows_there_are(shared):

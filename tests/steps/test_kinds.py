@@ -84,18 +84,18 @@ def test_step_size_is_tuned_to_the_acceptance_asked_for(small, kind, targets):
     for target in targets:
         step = step_of_kind(kind, small, target_accept=target, transitions=20)
         _, drawn = drive(step, small.initial_point(), tune=400, draws=300, chains=4)
-        steps.append(drawn["step_size"].reshape(4, -1)[:, -1])
-        rates.append(drawn["accept"].reshape(4, -1).mean(axis=1))
+        steps.append(drawn["leapfrog_step_size"].reshape(4, -1)[:, -1])
+        rates.append(drawn["acceptance_probability"].reshape(4, -1).mean(axis=1))
     assert steps[0].min() > steps[1].max()
     assert rates[0].max() < rates[1].min()
 
 
 def test_statistics(built):
     model, steps = built
-    n_steps = sample(model, steps["hmc"], draws=40).sample_stats["n_steps"]
+    n_steps = sample(model, steps["hmc"], draws=40).sample_stats["n_leapfrog_steps"]
     assert np.all(n_steps > 0)
     mala = sample(model, steps["mala"], draws=40).sample_stats
-    np.testing.assert_array_equal(mala["n_steps"], mala["transitions"])
+    np.testing.assert_array_equal(mala["n_leapfrog_steps"], mala["transitions"])
     assert np.all(sample(model, steps["slice"], draws=40).sample_stats["slice_width"] > 0.0)
 
 
@@ -103,7 +103,7 @@ def test_queries_of_trajectories_are_counted(small):
     """Each step of a trajectory, and the start of each draw, reads all rows without a bound."""
     step = step_of_kind("hmc", small, bound=None, transitions=5)
     _, drawn = drive(step, small.initial_point(), tune=20, draws=50)
-    np.testing.assert_array_equal(drawn["likelihood_queries"], 30 * (drawn["n_steps"] + 1))
+    np.testing.assert_array_equal(drawn["likelihood_queries"], 30 * (drawn["n_leapfrog_steps"] + 1))
 
 
 @pytest.mark.parametrize(

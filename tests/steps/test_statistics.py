@@ -1,10 +1,18 @@
 """What the statistics promise, and what a draw may cost."""
 
 import numpy as np
+import pymc as pm
 import pytest
 from pymc.stats.convergence import SamplerWarning
 
-from pymc_flymc import ImplicitResampling, JaakkolaJordan
+from pymc_flymc import (
+    FireflyHMC,
+    FireflyMALA,
+    FireflyMH,
+    FireflySlice,
+    ImplicitResampling,
+    JaakkolaJordan,
+)
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import SCHEMES, STATS, drive, sample, step_of
@@ -17,11 +25,23 @@ def test_statistics_are_there(shared):
     for name, dtype in STATS.items():
         assert stats[name].dtype == dtype
         assert stats[name].shape == (2, 50)
-    assert np.all((stats["accept"] >= 0) & (stats["accept"] <= 1))
+    assert np.all((stats["acceptance_probability"] >= 0) & (stats["acceptance_probability"] <= 1))
     assert np.all((stats["n_bright"] >= 0) & (stats["n_bright"] <= 400))
     given = {name: dtype for name, (dtype, _) in step.stats_dtypes_shapes.items()}
     assert given == STATS | {"warning": SamplerWarning}  # which PyMC drops
     assert "warning" not in stats
+
+
+def test_no_step_of_pymc_has_a_statistic_of_the_same_name():
+    """In one model PyMC would put them side by side, or lose one where it renames one of NUTS."""
+    kinds = [kind for kind in vars(pm.step_methods).values() if isinstance(kind, type)]
+    theirs = {name for kind in kinds for name in getattr(kind, "stats_dtypes_shapes", ())}
+    with pm.Model() as model:
+        step = pm.NUTS([pm.Normal("x")])
+    theirs |= set(sample(model, step, tune=5, draws=5).sample_stats)
+    assert {"accept", "scaling", "nstep_in", "tree_size", "n_steps", "lp"} <= theirs
+    for kind in (FireflyMH, FireflyHMC, FireflyMALA, FireflySlice):
+        assert set(kind.stats_dtypes_shapes) & theirs == {"warning"}
 
 
 def test_queries_without_bound():
@@ -79,7 +99,7 @@ def test_progress_bar(shared, capsys):
     columns, initial = step._progressbar_config(2)
     assert [c.get_table_column().header for c in columns] == ["Bright rows", "Rows read"]
     (update,) = step._make_progressbar_update_functions()
-    stats = {"n_bright": 3, "likelihood_queries": 5, "accept": 0.1}
+    stats = {"n_bright": 3, "likelihood_queries": 5, "acceptance_probability": 0.1}
     assert update(stats) == {"n_bright": 3, "likelihood_queries": 5}
     assert set(initial) == set(update(stats))
 

@@ -104,8 +104,9 @@ class HamiltonianAdaptation(Adaptation):
         """Step size, and steps made."""
         dynamics = self.dynamics(chain)
         n_steps, dynamics.n_steps[0] = int(dynamics.n_steps[0]), 0.0
-        return {"step_size": float(np.exp(dynamics.step_size.log_step[0])), "n_steps": n_steps}
+        step_size = float(np.exp(dynamics.step_size.log_step[0]))
+        return {"leapfrog_step_size": step_size, "n_leapfrog_steps": n_steps}
 
     def gradients(self, chain: FireflyChain) -> float:
         """Return the steps of trajectories."""
-        return float(self.statistics(chain)["n_steps"])
+        return float(self.statistics(chain)["n_leapfrog_steps"])
