@@ -110,5 +110,6 @@ def _what_to_change(family: Likelihood, bound: Bound) -> str:
     if not _is_ours(bound):
         return "Correct the bound: its gap, its statistics (prepare), or collapsed"
     if isinstance(bound, Taylor | TaylorInParts):
-        return f"Correct derivative_bound, third_bound or growth of the family {family.name}"
+        limits = "derivative_bound, growth, third_bound or third_beyond"
+        return f"Correct {limits} of the family {family.name}"
     return f"The family {family.name} is not what its attribute form, or tangent or unit, says"

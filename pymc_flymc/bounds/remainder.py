@@ -132,8 +132,8 @@ def joint_limits(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return limits on cubic terms, where each predictor has a c of its own, shape (K, n)."""
     near = likelihood.third_bound(eta, limit * c, c, y) / factorial(3)
-    anywhere = likelihood.third_scale(eta, c, y) / factorial(3)
-    return near, anywhere, likelihood.growth * c.max(axis=0)
+    anywhere, growth = likelihood.third_beyond(eta, c, y)
+    return near, anywhere / factorial(3), growth
 
 
 def near_and_beyond(

@@ -40,7 +40,6 @@ class Beta(Family):
     usage = "pm.Beta(mu=pm.math.sigmoid(eta), nu=nu)"
     distributions: Any = BetaRV
     n_predictors = 2
-    growth = 2.0
     log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
@@ -109,14 +108,17 @@ class Beta(Family):
         size = np.maximum(np.abs(tau_low), np.abs(tau_high))
         return np.asarray(np.fmin(near, _anywhere(phi, size, y) * (c + c_tau) ** 3))
 
-    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-        r"""Return a limit on third derivatives which grows with the distance d like ``exp(2 d)``.
+    def third_beyond(
+        self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return a limit on third derivatives which grows with phi, no faster than its square.
 
         As :math:`|\psi(x)| \le |\log x| + 1/x` and :math:`\phi w / A \le 1`, all of them are at
         most a multiple of phi, of its logarithm, and of those of y and 1 - y.
         """
         tau = eta[1]
-        return np.asarray(_anywhere(np.exp(tau), np.abs(tau), y) * spread.sum(axis=0) ** 3)
+        limit = _anywhere(np.exp(tau), np.abs(tau), y) * spread.sum(axis=0) ** 3
+        return np.asarray(limit), 2.0 * spread[1]
 
 
 class BetaBinomial(JointlySmoothFamily):

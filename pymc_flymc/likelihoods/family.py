@@ -112,10 +112,8 @@ class JointlySmoothFamily(Family):
     """A `JointlySmoothLikelihood` whose limits are computed from the graph.
 
     A family with tighter limits overrides `third_bound`. If its third derivatives have no limit for
-    all predictors, it overrides `third_scale` and `growth`, too.
+    all predictors, it overrides `third_beyond`, too.
     """
-
-    growth = 0.0
 
     def third_bound(
         self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
@@ -123,8 +121,10 @@ class JointlySmoothFamily(Family):
         """Return limits on third derivatives within reach of eta."""
         return limit_within(self, 3, eta - reach, eta + reach, spread, y)
 
-    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return limits on third derivatives anywhere.
+    def third_beyond(
+        self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return limits on third derivatives anywhere, which do not grow.
 
         Raises
         ------
@@ -133,10 +133,10 @@ class JointlySmoothFamily(Family):
         """
         limit = self.third_bound(eta, np.full_like(eta, np.inf), spread, y)
         if np.isfinite(limit).all():
-            return limit
+            return limit, np.zeros_like(limit)
         raise UnsupportedModelError(
             f"derivatives of the likelihood {self.name} have no limit that can be computed for all "
-            "predictors: give the family the method third_scale, and growth"
+            "predictors: give the family the method third_beyond"
         )
 
 

@@ -28,13 +28,14 @@ from pymc_flymc.likelihoods.functions import (
 )
 from pymc_flymc.likelihoods.jets import Jet
 from pymc_flymc.likelihoods.likelihood import RowParameters
+from pymc_flymc.likelihoods.limits import least_far_out
 from pymc_flymc.likelihoods.links import as_columns, find_log_mean, unreadable
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, read_negative_binomial
 from pymc_flymc.likelihoods.value_checks import check_counts
 from pymc_flymc.likelihoods.zero_inflated import (
     ZeroInflated,
     ZeroInflatedTrials,
-    third_of_zero_anywhere,
+    third_of_zero,
 )
 from pymc_flymc.likelihoods.zero_truncated import (
     ZeroTruncated,
@@ -58,7 +59,6 @@ class NegativeBinomialSmooth(JointlySmoothFamily):
     usage = NegativeBinomialFree.usage
     distributions: Any = NegBinomialRV
     n_predictors = 2
-    growth = 1.0
     log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
@@ -73,9 +73,11 @@ class NegativeBinomialSmooth(JointlySmoothFamily):
         value: Any = _apart_from_s(eta, tau, y) - exponent(eta, tau)
         return value
 
-    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return a limit on third derivatives which grows with the distance d like ``exp(d)``."""
-        return _third_of_count_anywhere(eta, spread, y)
+    def third_beyond(
+        self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a limit on third derivatives which grows with s."""
+        return _third_of_count(eta, spread, y)
 
 
 class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, JointlySmoothFamily):
@@ -85,7 +87,6 @@ class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, JointlySmoothFamily):
     usage = ZeroTruncatedNegativeBinomial.usage
     distributions: Any = NegBinomialRV
     n_predictors = 2
-    growth = 1.0
     log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
@@ -100,13 +101,16 @@ class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, JointlySmoothFamily):
         value: Any = _apart_from_s(eta, tau, y) - exponent(eta, tau)
         return value - log_positive(log_exponent(eta, tau))
 
-    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return a limit on third derivatives which grows with the distance d like ``exp(d)``."""
+    def third_beyond(
+        self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a limit on third derivatives which grows with s."""
         far = np.full(len(y), np.inf)
         anywhere = (Jet.predictor(-far, far, each) for each in spread)
         with np.errstate(all="ignore"):
             truncation = log_exponent_jet(*anywhere).through(LOG_POSITIVE).derivative(3)
-        return np.asarray(_third_of_count_anywhere(eta, spread, y) + truncation)
+        scale, rate = _third_of_count(eta, spread, y)
+        return np.asarray(scale + truncation), rate
 
 
 class ZeroInflatedNegativeBinomialFree(ZeroInflated):
@@ -116,7 +120,6 @@ class ZeroInflatedNegativeBinomialFree(ZeroInflated):
     usage = ZeroInflatedTrials.usage
     distributions: Any = NegBinomialRV
     n_predictors = 3
-    growth = 3.0
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return eta, tau and a."""
@@ -134,18 +137,24 @@ class ZeroInflatedNegativeBinomialFree(ZeroInflated):
         count = _apart_from_s(eta, tau, y) - s - pt.softplus(-a)
         return pt.switch(y < 0.5, pt.softplus(a - s) - pt.softplus(a), count)
 
-    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-        r"""Return a limit on third derivatives which grows with the distance d like ``exp(3 d)``.
+    def third_beyond(
+        self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return a limit on third derivatives which grows with s, or with a where s is large.
 
         The k-th derivative of s is at most s times the k-th power of the sum of the spreads: all
         of its derivatives, in the order of `exponent`, are below h in units of :math:`\alpha`. For
-        :math:`h \ge p + p^2 / 2`, and p times a number below one is below h.
+        :math:`h \ge p + p^2 / 2`, and p times a number below one is below h. So they are at most as
+        many times the mean, which is larger than s.
         """
-        alpha_p, _, k = parts(eta[0], eta[1])
-        s = np.minimum(alpha_p * (1.0 + k), np.exp(LARGE))
-        zero = third_of_zero_anywhere(s, eta[2], spread[:2].sum(axis=0), spread[2])
-        count = _third_of_count_anywhere(eta, spread, y)
-        return np.asarray(np.where(y == 0, zero, count) + THIRD * spread[2] ** 3)
+        (alpha_p, _, k), (c, t, c_a), both = parts(*eta[:2]), spread, spread[:2].sum(axis=0)
+        most = np.exp(LARGE)
+        sizes = np.minimum(alpha_p * (1.0 + k), most), np.minimum(np.exp(eta[0]), most)
+        limits = zip(sizes, (np.maximum(c, t), c), strict=True)
+        zero = least_far_out(*(third_of_zero(s, eta[2], both, c_a) for s in limits))
+        pairs = zip(zero, _third_of_count(eta, spread, y), strict=True)
+        scale, rate = (np.where(y == 0, *pair) for pair in pairs)
+        return scale + THIRD * c_a**3, rate
 
 
 def _read(rv: TensorVariable) -> tuple[Any, Any]:
@@ -163,14 +172,23 @@ def _apart_from_s(eta: Any, tau: Any, y: Any) -> Any:
     return log_rising_of_exp(tau, y) - y * pt.softplus(tau - eta)
 
 
-def _third_of_count_anywhere(eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Limit of a count's third derivative which grows like ``exp(d)``, as s does, and alpha p.
+def _third_of_count(
+    eta: np.ndarray, spread: np.ndarray, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Limit of a count's third derivative anywhere: a scale and a rate.
 
     Those of s are in the order of `exponent`; those of log p and of the terms of R, softplus
-    functions of tau less log j, are at most `THIRD`.
+    functions of tau less log j, are at most `THIRD`. The former grow with alpha p and s, neither of
+    which grows faster than eta and tau. Or they grow with the mean, which is larger than both, and
+    where alpha is large hardly any larger: then they do not grow with tau.
     """
     c, t = spread[:2]
     alpha_p, _, k = parts(eta[0], eta[1])
-    third = c**3 + 1.5 * c**2 * t + 3.0 * c * t**2 + np.maximum(1.0 + k, 2.0) * t**3
-    fixed = y * (c + t) ** 3 + np.maximum(y - 1.0, 0.0) * t**3
-    return np.asarray(alpha_p * third + THIRD * fixed)
+    fixed = THIRD * (y * (c + t) ** 3 + np.maximum(y - 1.0, 0.0) * t**3)
+
+    def limit(size: np.ndarray, in_tau: Any, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        third = c**3 + 1.5 * c**2 * t + 3.0 * c * t**2 + in_tau * t**3
+        return size * third + fixed, rate
+
+    with_both = limit(alpha_p, np.maximum(1.0 + k, 2.0), np.maximum(c, t))
+    return least_far_out(with_both, limit(np.exp(eta[0]), 2.0, c))

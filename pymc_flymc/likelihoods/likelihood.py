@@ -231,14 +231,7 @@ class JointlySmoothLikelihood(Likelihood, Protocol):
     Its third derivatives are those along a direction u, with limits on each of its elements. As
     a `SmoothLikelihood` it may say ``log_concave = False``.
 
-    Attributes
-    ----------
-    growth : float
-        Where each predictor is at most d from eta, the third derivative is at most
-        ``exp(growth d)`` times what `third_scale` returns for eta.
     """
-
-    growth: float
 
     def third_bound(
         self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
@@ -256,8 +249,14 @@ class JointlySmoothLikelihood(Likelihood, Protocol):
         """
         ...
 
-    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return what limits third derivatives anywhere, see `growth`, shape (n,)."""
+    def third_beyond(
+        self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return what limits third derivatives anywhere: a scale and a rate, each shape (n,).
+
+        Where no predictor is further from eta than d times its spread, they are at most
+        ``scale * exp(rate * d)``.
+        """
         ...
 
 

@@ -17,10 +17,12 @@ from pymc_flymc.likelihoods.functions import ELEMENTARY, RECIPROCAL, known_of, p
 from pymc_flymc.likelihoods.jets import Growing, Jet
 from pymc_flymc.likelihoods.likelihood import outcome
 
-__all__ = ["limit_anywhere", "limit_within"]
+__all__ = ["least_far_out", "limit_anywhere", "limit_within"]
 
 #: More than the rounding errors of a limit, which is made of few sums and products without signs.
 ROUNDING = 1.0 + 2.0**-40
+#: Of several limits that grow, a row has the one that is least so many spreads away.
+FAR = 6.0
 
 
 def limit_within(
@@ -60,6 +62,16 @@ def limit_anywhere(likelihood: Any, order: int, eta: Any, y: np.ndarray) -> Grow
         return Growing(_rounded(limit.size, len(y)), limit.rate)
 
 
+def least_far_out(*limits: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return one of several limits for each row: scales and rates, both of shape (n,)."""
+    scales, rates = np.stack([np.broadcast_arrays(*each) for each in limits], axis=1)
+    with np.errstate(divide="ignore"):
+        far_out = np.log(scales) + FAR * rates
+    best = np.argmin(np.where(np.isnan(far_out), np.inf, far_out), axis=0)
+    rows = np.arange(len(best))
+    return scales[best, rows], rates[best, rows]
+
+
 def _rounded(limit: Any, n: int) -> np.ndarray:
     limit = np.broadcast_to(np.asarray(limit) * ROUNDING, (n,))
     return np.where(np.isnan(limit), np.inf, limit)
@@ -93,7 +105,7 @@ def _walk(likelihood: Any, etas: list[Jet], y: np.ndarray) -> Jet:
             raise UnsupportedModelError(
                 f"limits of derivatives of the likelihood {likelihood.name} cannot be computed: "
                 f"its log_likelihood has the operation {v.owner.op} of a predictor. Give the "
-                "family the methods derivative_bound, or third_bound and third_scale"
+                "family the methods derivative_bound, or third_bound and third_beyond"
             )
         return result
 

@@ -38,7 +38,6 @@ class NormalScales(ScalesByRow):
     name = "normal-scales"
     usage = "pm.Normal(mu=eta, sigma=pm.math.exp(tau))"
     distributions: Any = NormalRV | LogNormalRV
-    growth = 2.0 + 2.0 / LEAST
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return eta and tau, in units of the outcomes, and known standard errors."""
@@ -61,18 +60,20 @@ class NormalScales(ScalesByRow):
         log_v = self.log_squared_scale(tau, error)
         return -0.5 * (log_v + pt.sqr(value - eta) * pt.exp(-log_v))
 
-    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-        r"""Return a limit on third derivatives at a distance d, which grows as `growth` says.
+    def third_beyond(
+        self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return a limit on third derivatives which grows with 1/V, and with the residual.
 
         With :math:`p = e^{2 \tau} / V` the derivatives of 1/V in tau are :math:`-2 p / V`,
         :math:`(8 p^2 - 4 p) / V` and :math:`(-48 p^3 + 48 p^2 - 8 p) / V`, of sizes at most 2, 4
-        and 8 over V, and that of log V is at most 8/(6 sqrt 3). 1/V grows no faster than
-        exp(2 d), and a residual r, which is at most |r| + d there, no faster than
-        :math:`(|r| + b)\, e^{d/b}` for any b.
+        and 8 over V, and that of log V is at most 8/(6 sqrt 3). A residual r is at most |r| + d at
+        a distance d, and that grows no faster than :math:`R\, e^{d/R}`, with R = |r| + b for any b.
         """
         (eta_0, tau), (c, c_tau), (value, error) = eta, spread, y.T
         r = np.abs(value - eta_0) + LEAST
         with np.errstate(over="ignore"):
             precision = 1.0 / (np.exp(2.0 * tau) + error**2)
         terms = 4.0 * r**2 * c_tau**3 + 12.0 * r * c * c_tau**2 + 6.0 * c**2 * c_tau
-        return np.asarray(precision * terms + 4.0 * THIRD * c_tau**3)
+        rate = self.growth_of_precision(tau, error) * c_tau + 2.0 * c / r
+        return np.asarray(precision * terms + 4.0 * THIRD * c_tau**3), rate

@@ -8,6 +8,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.scalar import basic as ps
 from pytensor.tensor.variable import TensorVariable
+from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs
@@ -81,6 +82,11 @@ class ScalesByRow(JointlySmoothFamily):
         log_error = pt.log(pt.switch(none, 1.0, error))
         both = 2.0 * log_error + pt.softplus(2.0 * (tau - log_error))
         return pt.switch(none, 2.0 * tau, both)
+
+    def growth_of_precision(self, tau: np.ndarray, error: np.ndarray) -> np.ndarray:
+        """Return the rate at which 1/V grows as tau falls: from there on it is no larger."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(2.0 * expit(2.0 * (tau - np.log(np.abs(error)))))
 
 
 def _squares(sigma: TensorVariable) -> tuple[Any, Any]:

@@ -41,7 +41,6 @@ class StudentTScales(ScalesByRow):
     name = "student-t-scales"
     usage = "pm.StudentT(nu=4.0, mu=eta, sigma=pm.math.exp(tau))"
     distributions: Any = StudentTRV | CauchyRV
-    growth = 3.0
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return eta and tau, in units of the outcomes, known standard errors, and nu."""
@@ -73,11 +72,14 @@ class StudentTScales(ScalesByRow):
                 self.nu * (np.exp(2.0 * (tau - away_tau)) + error**2) + r**2, spread, error
             )
 
-    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return a limit at a distance d, which grows as `growth` says: 1/V does as exp(2 d)."""
+    def third_beyond(
+        self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a limit which grows like ``V**-1.5``."""
         (_, tau), (_, error) = eta, y.T
         with np.errstate(over="ignore"):
-            return self._limit(self.nu * (np.exp(2.0 * tau) + error**2), spread, error)
+            limit = self._limit(self.nu * (np.exp(2.0 * tau) + error**2), spread, error)
+        return limit, 1.5 * self.growth_of_precision(tau, error) * spread[1]
 
     def _limit(self, q: np.ndarray, spread: np.ndarray, error: np.ndarray) -> np.ndarray:
         r"""Return a limit on third derivatives where Q is at least q.

@@ -73,16 +73,12 @@ class Weighted(Family):
         return weight * value
 
 
-class _Bounded(Weighted):
-    """A family whose derivatives are limited: weights change no rate of growth."""
+class _Smooth(Weighted):
+    """A `SmoothLikelihood`: weights change no rate of growth."""
 
     def __init__(self, base: Any) -> None:
         super().__init__(base)
         self.growth = base.growth
-
-
-class _Smooth(_Bounded):
-    """A `SmoothLikelihood`."""
 
     derivative_bound = _times_weight("derivative_bound")
 
@@ -93,10 +89,16 @@ class _Explicit(_Smooth):
     derivatives = _times_weight("derivatives")
 
 
-class _JointlySmooth(_Bounded):
+class _JointlySmooth(Weighted):
     """A `JointlySmoothLikelihood`."""
 
-    third_bound, third_scale = _times_weight("third_bound"), _times_weight("third_scale")
+    third_bound = _times_weight("third_bound")
+
+    def third_beyond(
+        self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        scale, rate = self.base.third_beyond(eta, spread, _own(y, self.base))
+        return y[:, -1] * scale, rate
 
 
 class _Smoothed(Weighted):

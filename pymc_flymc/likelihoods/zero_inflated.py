@@ -23,6 +23,7 @@ from pymc_flymc.likelihoods.exponent import LARGE
 from pymc_flymc.likelihoods.family import JointlySmoothFamily
 from pymc_flymc.likelihoods.functions import EXP, SECOND, THIRD, Function, known
 from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters, outcome
+from pymc_flymc.likelihoods.limits import least_far_out
 from pymc_flymc.likelihoods.links import as_columns, find_predictor, unreadable
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
@@ -32,7 +33,7 @@ __all__ = [
     "ZeroInflated",
     "ZeroInflatedPoisson",
     "ZeroInflatedTrials",
-    "third_of_zero_anywhere",
+    "third_of_zero",
 ]
 
 _NEGATIVE_BINOMIAL = NegativeBinomialLog()
@@ -111,18 +112,20 @@ class ZeroInflatedPoisson(_OfOnePredictor):
     usage = "pm.ZeroInflatedPoisson(psi=psi, mu=pm.math.exp(eta))"
     base = PoissonLog()
     distributions: Any = PoissonRV
-    growth = 3.0
 
     def exponent(self, eta: TensorVariable, columns: Sequence[TensorVariable]) -> TensorVariable:
         """Return the graph of the mean."""
         value: TensorVariable = known(pt.exp(pt.minimum(eta, LARGE)), _EXP, eta)
         return value
 
-    def third_scale(self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return a limit on third derivatives which grows with the distance d like ``exp(3 d)``."""
+    def third_beyond(
+        self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a limit that grows with the mean, or with a where the mean is large."""
         (eta, a), (c, c_a) = eta, spread
-        zero = third_of_zero_anywhere(np.exp(np.minimum(eta, LARGE)), a, c, c_a)
-        return np.asarray(np.where(y == 0, zero, np.exp(eta) * c**3) + THIRD * c_a**3)
+        zero, rate = third_of_zero((np.exp(np.minimum(eta, LARGE)), c), a, c, c_a)
+        scale = np.where(y == 0, zero, np.exp(eta) * c**3) + THIRD * c_a**3
+        return np.asarray(scale), np.where(y == 0, rate, c)
 
 
 @dataclass(frozen=True)
@@ -171,24 +174,26 @@ def _base_of(counts: TensorVariable) -> Any:
     return _NEGATIVE_BINOMIAL
 
 
-def third_of_zero_anywhere(
-    s: np.ndarray, a: np.ndarray, c: np.ndarray, c_a: np.ndarray
-) -> np.ndarray:
-    r"""Return a limit on third derivatives of ``log(1 + exp(a - s))`` at any distance d.
+def third_of_zero(
+    s: tuple[np.ndarray, np.ndarray], a: np.ndarray, c: np.ndarray, c_a: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return a limit on third derivatives of ``log(1 + exp(a - s))``: a scale and a rate.
 
-    It grows like ``exp(3 d)``. It is for an s that grows no faster than ``exp(d)``, and whose k-th
-    derivative along the direction is at most :math:`c^k s`, as that of a Poisson variable.
+    It is for an s whose k-th derivative along the direction is at most :math:`c^k s`, as that of a
+    Poisson variable; with it comes the rate at which s may grow.
 
     Factors of the derivatives are :math:`p (1 - p) s^k \le e^{-|a - s|} s^k` and :math:`p\, s`,
-    with p the logistic function of a - s. Let m be the larger of a and one. Whatever s is, in
-    :math:`s = m + x` the former are at most :math:`m^k (1 + x)^k e^{-x} \le m^k k^k e^{1 - k}`, and
-    the latter m. Powers of m grow no faster than those of s.
+    with p the logistic function of a - s. Either they grow with powers of s: p is at most one, and
+    p (1 - p) a quarter. Or, let m be the larger of a and one. Whatever s is, in :math:`s = m + x`
+    the former are at most :math:`m^k (1 + x)^k e^{-x} \le m^k k^k e^{1 - k}`, and the latter m. So
+    they grow with a, which is :math:`m (1 + d / m)` at a distance d.
     """
-    m = np.maximum(a, 1.0)
-    at = [np.minimum(SECOND * s**k, most * m**k) for k, most in ((1, 1.0), (2, 1.48), (3, 3.7))]
-    return np.asarray(
-        THIRD * c_a**3
-        + 3.0 * c_a**2 * c * at[0]
-        + 3.0 * c_a * c**2 * (at[0] + at[1])
-        + c**3 * (np.minimum(s, m) + 3.0 * at[1] + at[2])
-    )
+    (size, rate), m = s, np.maximum(a, 1.0)
+    with_s = [SECOND * size**k for k in (1, 2, 3)]
+    with_a = [most * m**k for k, most in ((1, 1.0), (2, 1.48), (3, 3.7))]
+
+    def third(at: list[np.ndarray], of_p: np.ndarray) -> np.ndarray:
+        mixed = 3.0 * c_a**2 * c * at[0] + 3.0 * c_a * c**2 * (at[0] + at[1])
+        return THIRD * c_a**3 + mixed + c**3 * (of_p + 3.0 * at[1] + at[2])
+
+    return least_far_out((third(with_s, size), 3.0 * rate), (third(with_a, m), 3.0 * c_a / m))

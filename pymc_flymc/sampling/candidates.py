@@ -9,6 +9,7 @@ import numpy as np
 
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.bounds import Bound, ExpansionBound
+from pymc_flymc.bounds.bound import is_expansion
 from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE
 from pymc_flymc.sampling.adaptation.surrogate import REPEATS
 from pymc_flymc.sampling.bound_choice import estimate_rows, tightest, valid_bounds
@@ -20,7 +21,7 @@ from pymc_flymc.sampling.time_estimates import PilotTime
 from pymc_flymc.target.building import build_target
 from pymc_flymc.target.kernel_spec import KernelSpec
 
-__all__ = ["Candidate", "Candidates"]
+__all__ = ["SHARES", "Candidate", "Candidates"]
 
 #: Conditional Metropolis updates per effective draw, per parameter: the least that pilots showed.
 CONDITIONAL_TRANSITIONS = 1.5
@@ -42,6 +43,8 @@ class Candidate:
         Returns its `Sampler`, with default settings.
     rows : float
         Cost of an effective draw, in rows, if all goes well, but for gradients.
+    by_expansion : bool
+        Whether its bounds are expansions.
     gradient, gradients : float
         Cost of a gradient, and their number per effective draw if all goes well.
     time : PilotTime, optional
@@ -52,6 +55,7 @@ class Candidate:
     what: str
     build: Callable[[], Sampler]
     rows: float = 0.0
+    by_expansion: bool = True
     gradient: float = 0.0
     gradients: float = 0.0
     cost: float = np.inf
@@ -96,6 +100,7 @@ class Candidates:
         bounds = [tightest(valid_bounds(problem), problem) for problem in self.problems]
         pairs = zip(bounds, self.problems, strict=True)
         bright = sum(estimate_rows(*pair) for pair in pairs)
+        by_expansion = all(map(is_expansion, bounds))
         n_parameters = len(self.problems[0].anchor.theta)
         # Each bright row holds the parameters where they are, with about twice the precision that
         # the posterior has in its direction: many of them hold back whatever is updated given z.
@@ -107,11 +112,13 @@ class Candidates:
                 "conditional Metropolis moves",
                 lambda: self.build(bounds, METROPOLIS),
                 walk,
+                by_expansion,
             ),
             Candidate(
                 HAMILTONIAN,
                 "conditional Hamiltonian moves",
                 lambda: self.build(bounds, HAMILTONIAN),
+                by_expansion=by_expansion,
                 gradient=GRADIENT * self.each + 2.0 * bright,
                 gradients=GIVEN_Z * held_back,
             ),

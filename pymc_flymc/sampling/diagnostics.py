@@ -159,7 +159,7 @@ class ChainDiagnostics:
             f"Firefly: the weights of a chain's proposals vary too much (Pareto k = "
             f"{index:.2f}, above {LARGEST_TAIL_INDEX}): the posterior has heavier tails than what "
             "proposals are drawn from, and the chain may stay in them for long. Take conditional "
-            "moves: FireflyHMC() or FireflyMH(kernel='metropolis')."
+            "moves, FireflyHMC(), or where there are few rows bound=None, which reads all of them."
         )
 
     def _edge(self) -> str | None:
@@ -189,7 +189,8 @@ class ChainDiagnostics:
             f"Firefly: where a chain's {where}, its proposals were accepted {shares[side, j]:.2f} "
             "times as often as elsewhere. It may have missed what lies beyond. Write effects that "
             "share a scale without a centre (tau * z), give scales priors that keep them from "
-            "zero, or compare with other moves (FireflyMH(kernel='local'), FireflySlice)."
+            "zero, or compare with other moves: FireflyMH(kernel='local') for effects, "
+            "FireflySlice, or bound=None, which reads all rows."
         )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pymc_flymc.bounds import AllRows, ExpansionBound
 from pymc_flymc.reporting import count, log
-from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, SURROGATE
 from pymc_flymc.sampling.bound_choice import (
     bright_rows_read,
     estimate_kept,
@@ -16,8 +16,9 @@ from pymc_flymc.sampling.bound_choice import (
     joint_bound,
     joint_moves_read,
 )
-from pymc_flymc.sampling.candidates import Candidate, Candidates
+from pymc_flymc.sampling.candidates import SHARES, Candidate, Candidates
 from pymc_flymc.sampling.costs import GRADIENT, row_seconds
+from pymc_flymc.sampling.far_out import rows_in_heavy_tails
 from pymc_flymc.sampling.pilot_runs import most_rows, pilot_chain, pilot_joint_moves
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
@@ -40,6 +41,10 @@ MOST = 0.5
 DRAWS = 50.0
 #: Joint moves that cost this many times what their parameters alone would are held back by rows.
 ROWS_AT_FAULT = 10.0
+#: What is said where tails are heavy.
+HEAVY = "far out in a parameter the posterior is much heavier than the expansion of its rows"
+#: Looking at tails may take as long as reading so many seconds.
+LOOKS = 0.3
 #: Factor on the cost of random walks, whose slow directions a short chain hardly shows.
 WALKS = 3.0
 
@@ -64,6 +69,7 @@ class KernelSelection:
         self.candidates = Candidates(task)
         self.n_rows, self.each = self.candidates.n_rows, self.candidates.each
         self.least_gradients, self.found_gradients = ALL_ROWS, np.inf
+        self.heavy_tails = False
         self.worthwhile = WORTHWHILE / row_seconds(self.problems)
 
     @property
@@ -94,6 +100,14 @@ class KernelSelection:
                 break
             self._try(candidate, best, left)
             better = best is None or candidate.cost < best.cost
+            far = self._rows_in_tails(candidate, taylor) if better and taylor is not None else None
+            if far is not None:
+                candidate.cost, better = np.inf, False
+                # Of joint moves it may be the prior that differs from proposals. Else so many rows
+                # are at fault that no surrogate treats them all exactly.
+                if candidate.spec is not JOINT and far > SHARES[-1] * self.n_rows:
+                    self.heavy_tails = True
+                    left = [each for each in left if not each.by_expansion]
             best, loser = (candidate, best) if better else (best, candidate)
             if loser is not None:
                 loser.sampler = None
@@ -104,6 +118,24 @@ class KernelSelection:
         took = "cost per effective draw in pilot runs, in units of one row read"
         self._say(best, f"{took}: {times}")
         return best.built()
+
+    def _rows_in_tails(self, candidate: Candidate, taylor: ExpansionBound) -> float | None:
+        """Return how many rows are bright in tails that a candidate would miss, None if none.
+
+        Given z there is no weight: that of surrogate moves, of the same rows, tells.
+        """
+        if not candidate.by_expansion:
+            return None
+        sampler = candidate.built()
+        if not sampler.target.is_joint:
+            kept = estimate_kept(taylor, self.problems[0])
+            if kept > MOST * self.n_rows:
+                return None
+            sampler = self.candidates.build([taylor], SURROGATE, kept)
+        rows = rows_in_heavy_tails(sampler, self.others, LOOKS / row_seconds(self.problems))
+        if rows is not None:
+            log.info(f"{candidate.what} are not taken: {HEAVY}")
+        return rows
 
     def surrogate(self, taylor: ExpansionBound) -> Sampler:
         """Return the best of surrogate moves."""
@@ -178,8 +210,9 @@ class KernelSelection:
     def _with_all_rows(self) -> Sampler:
         sampler = self.candidates.build([AllRows()] * len(self.problems), HAMILTONIAN)
         log.info(
-            f"all {self.n_rows:,} rows are read in every step, because reading fewer would cost "
-            "more: this is at best some ten times as fast as pm.sample()"
+            f"all {self.n_rows:,} rows are read in every step, because "
+            f"{HEAVY if self.heavy_tails else 'reading fewer would cost more'}: this is at best "
+            "some ten times as fast as pm.sample()"
         )
         say_time(self.task, sampler)
         return sampler

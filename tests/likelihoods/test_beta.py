@@ -14,6 +14,7 @@ from pymc_flymc.likelihoods import Beta
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import load_data, standardised
+from tests.support.limits import limit_beyond
 from tests.support.nuts import assert_match_nuts
 from tests.support.readings import check_density
 from tests.support.steps import drive, step_of
@@ -110,8 +111,7 @@ def test_limits_on_the_derivatives(third):
     # Terms that cancel are of the size of phi.
     rounding = 1e-10 * np.exp(np.abs(there[1])) * spread.max(axis=0) ** 3
     assert np.all(found <= family.third_bound(eta, reach, spread, y) * (1 + 1e-9) + rounding)
-    distance = np.abs(there - eta).max(axis=0)
-    far = family.third_scale(eta, spread, y) * np.exp(family.growth * distance)
+    far = limit_beyond(family, eta, there - eta, spread, y)
     assert np.all(found <= far * (1 + 1e-9) + rounding)
 
 

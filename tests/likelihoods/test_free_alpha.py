@@ -16,6 +16,7 @@ from pymc_flymc.likelihoods import (
 )
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
+from tests.support.limits import limit_beyond
 from tests.support.readings import check_density
 from tests.support.steps import drive, step_of
 
@@ -180,8 +181,7 @@ def test_limits_on_the_derivatives(graphs, i):
     # Of a sum whose terms are as large as those of y and of s.
     rounding = 1e-12 * (1.0 + y + np.exp(there[0])) * np.abs(direction).sum(axis=0) ** 3
     assert np.all(found <= family.third_bound(eta, reach, spread, y) * (1.0 + 1e-9) + rounding)
-    distance = np.abs(there - eta).max(axis=0)
-    far = family.third_scale(eta, spread, y) * np.exp(family.growth * distance)
+    far = limit_beyond(family, eta, there - eta, spread, y)
     assert np.all(found <= far * (1.0 + 1e-9) + rounding)
 
 

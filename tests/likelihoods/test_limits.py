@@ -171,8 +171,8 @@ def test_without_limits():
         with pytest.raises(UnsupportedModelError, match="no limit that can be computed"):
             family.derivative_bound(3, -np.inf, np.inf, y)
     cube = Written(lambda eta, tau, y: eta**3 * tau)
-    with pytest.raises(UnsupportedModelError, match="third_scale"):
-        cube.third_scale(np.zeros((2, 3)), np.ones((2, 3)), y)
+    with pytest.raises(UnsupportedModelError, match="third_beyond"):
+        cube.third_beyond(np.zeros((2, 3)), np.ones((2, 3)), y)
     assert np.all(np.isfinite(cube.third_bound(*np.ones((3, 2, 3)), y)))
 
 

@@ -14,7 +14,7 @@ import pytensor.tensor as pt
 
 from pymc_flymc import likelihoods as families
 
-__all__ = ["FAMILIES", "LONGEST", "Written"]
+__all__ = ["FAMILIES", "LONGEST", "Written", "positive"]
 
 #: Rows for which the entries have constants.
 LONGEST = 60
@@ -38,6 +38,8 @@ class Written:
         Inverse link by which the second parameter may depend on a predictor of its own.
     rows : mapping
         Constants of rows by name, shape (LONGEST,).
+    end : float, optional
+        An end of the range of the second parameter: data simulated there hardly limit it.
     """
 
     dist: Callable[[Any, Any, Mapping[str, Any]], Any]
@@ -45,10 +47,12 @@ class Written:
     free: Callable[[str], Any] | None = None
     link: Callable[[Any], Any] | None = None
     rows: Mapping[str, np.ndarray] = field(default_factory=dict)
+    end: float | None = None
 
 
-def _positive(name: str) -> Any:
-    return pm.LogNormal(name, 0.3, 0.5)
+def positive(name: str, spread: float = 0.5) -> Any:
+    """A prior of scales and shapes, with a spread of their logarithms."""
+    return pm.LogNormal(name, 0.3, spread)
 
 
 def _share(name: str) -> Any:
@@ -62,6 +66,8 @@ def _number(name: str) -> Any:
 _rng = np.random.default_rng(0)
 TRIALS = {"n": _rng.integers(1, 5, LONGEST)}
 EXPOSURE = {"exposure": np.round(_rng.uniform(0.5, 2.0, LONGEST), 2)}
+#: An alpha, a nu: with as large ones counts are as Poisson variables, and tails as normal ones.
+MANY = 1e6
 #: Where durations end that are not known, and where those that are short do.
 END, SHORT = 2.0, 0.4
 
@@ -112,7 +118,7 @@ FAMILIES: dict[type, dict[str, Written]] = {
     },
     families.NegativeBinomialFree: {
         "negative-binomial-free": Written(
-            lambda eta, alpha, rows: _negative_binomial(exp(eta), alpha), None, _positive
+            lambda eta, alpha, rows: _negative_binomial(exp(eta), alpha), None, positive, end=MANY
         ),
     },
     families.PoissonLog: {
@@ -128,6 +134,7 @@ FAMILIES: dict[type, dict[str, Written]] = {
             0.6,
             _share,
             sigmoid,
+            end=1.0,
         ),
     },
     families.ZeroInflatedTrials: {
@@ -139,6 +146,7 @@ FAMILIES: dict[type, dict[str, Written]] = {
             _share,
             sigmoid,
             TRIALS,
+            end=1.0,
         ),
         "zero-inflated-negative-binomial": Written(
             lambda eta, psi, rows: pm.ZeroInflatedNegativeBinomial.dist(
@@ -147,6 +155,7 @@ FAMILIES: dict[type, dict[str, Written]] = {
             0.7,
             _share,
             sigmoid,
+            end=1.0,
         ),
     },
     families.ZeroInflatedNegativeBinomialFree: {
@@ -155,8 +164,9 @@ FAMILIES: dict[type, dict[str, Written]] = {
                 psi=0.7, mu=exp(eta), alpha=alpha
             ),
             None,
-            _positive,
+            positive,
             exp,
+            end=MANY,
         ),
     },
     families.ZeroTruncatedPoisson: {
@@ -168,6 +178,7 @@ FAMILIES: dict[type, dict[str, Written]] = {
             0.7,
             _share,
             sigmoid,
+            end=1.0,
         ),
     },
     families.ZeroTruncatedNegativeBinomial: {
@@ -179,14 +190,16 @@ FAMILIES: dict[type, dict[str, Written]] = {
             0.7,
             _share,
             sigmoid,
+            end=1.0,
         ),
     },
     families.ZeroTruncatedNegativeBinomialFree: {
         "zero-truncated-negative-binomial-free": Written(
             lambda eta, alpha, rows: _truncated(_negative_binomial(exp(eta), alpha)),
             None,
-            _positive,
+            positive,
             exp,
+            end=MANY,
         ),
     },
     families.Durations: {
@@ -205,25 +218,25 @@ FAMILIES: dict[type, dict[str, Written]] = {
         "weibull-free-censored-twice": Written(
             lambda eta, alpha, rows: _censored(pm.Weibull.dist(alpha, exp(eta)), SHORT),
             None,
-            _positive,
+            positive,
         ),
         "weibull-free": Written(
-            lambda eta, alpha, rows: pm.Weibull.dist(alpha, exp(eta)), None, _positive
+            lambda eta, alpha, rows: pm.Weibull.dist(alpha, exp(eta)), None, positive
         ),
         "weibull-free-censored": Written(
-            lambda eta, alpha, rows: _censored(pm.Weibull.dist(alpha, exp(eta))), None, _positive
+            lambda eta, alpha, rows: _censored(pm.Weibull.dist(alpha, exp(eta))), None, positive
         ),
     },
     families.GammaFree: {
         "gamma-free": Written(
             lambda eta, alpha, rows: pm.Gamma.dist(alpha=alpha, beta=alpha / exp(eta)),
             None,
-            _positive,
+            positive,
         ),
     },
     families.Beta: {
         "beta": Written(
-            lambda eta, nu, rows: pm.Beta.dist(mu=sigmoid(eta), nu=nu), 4.0, _positive, exp
+            lambda eta, nu, rows: pm.Beta.dist(mu=sigmoid(eta), nu=nu), 4.0, positive, exp
         ),
     },
     families.BetaBinomial: {
@@ -232,9 +245,10 @@ FAMILIES: dict[type, dict[str, Written]] = {
                 n=rows["n"], alpha=nu * sigmoid(eta), beta=nu * sigmoid(-eta)
             ),
             4.0,
-            _positive,
+            positive,
             exp,
             TRIALS,
+            end=MANY,
         ),
     },
     families.OrderedLogit: {
@@ -266,35 +280,38 @@ FAMILIES: dict[type, dict[str, Written]] = {
         ),
     },
     families.Normal: {
-        "normal": Written(lambda eta, sigma, rows: pm.Normal.dist(eta, sigma), 0.8, _positive),
+        "normal": Written(lambda eta, sigma, rows: pm.Normal.dist(eta, sigma), 0.8, positive),
         "log-normal": Written(
-            lambda eta, sigma, rows: pm.LogNormal.dist(eta, sigma), 0.8, _positive
+            lambda eta, sigma, rows: pm.LogNormal.dist(eta, sigma), 0.8, positive
         ),
     },
     families.CensoredNormal: {
         "censored-normal": Written(
-            lambda eta, sigma, rows: _censored(pm.Normal.dist(eta, sigma), -SHORT), 0.8, _positive
+            lambda eta, sigma, rows: _censored(pm.Normal.dist(eta, sigma), -SHORT), 0.8, positive
         ),
         "censored-log-normal": Written(
-            lambda eta, sigma, rows: _censored(pm.LogNormal.dist(eta, sigma)), 0.8, _positive
+            lambda eta, sigma, rows: _censored(pm.LogNormal.dist(eta, sigma)), 0.8, positive
         ),
     },
     families.StudentT: {
         "student-t": Written(
-            lambda eta, sigma, rows: pm.StudentT.dist(nu=3.0, mu=eta, sigma=sigma), 0.8, _positive
+            lambda eta, sigma, rows: pm.StudentT.dist(nu=3.0, mu=eta, sigma=sigma), 0.8, positive
         ),
         "student-t-of-free-nu": Written(
-            lambda eta, nu, rows: pm.StudentT.dist(nu=nu, mu=eta, sigma=0.8), None, _positive
+            lambda eta, nu, rows: pm.StudentT.dist(nu=nu, mu=eta, sigma=0.8),
+            None,
+            positive,
+            end=MANY,
         ),
-        "cauchy": Written(lambda eta, beta, rows: pm.Cauchy.dist(eta, beta), 0.8, _positive),
+        "cauchy": Written(lambda eta, beta, rows: pm.Cauchy.dist(eta, beta), 0.8, positive),
     },
     families.Logistic: {
-        "logistic": Written(lambda eta, s, rows: pm.Logistic.dist(eta, s), 0.8, _positive),
+        "logistic": Written(lambda eta, s, rows: pm.Logistic.dist(eta, s), 0.8, positive),
     },
     families.AsymmetricLaplace: {
-        "laplace": Written(lambda eta, b, rows: pm.Laplace.dist(eta, b), 0.8, _positive),
+        "laplace": Written(lambda eta, b, rows: pm.Laplace.dist(eta, b), 0.8, positive),
         "asymmetric-laplace": Written(
-            lambda eta, b, rows: pm.AsymmetricLaplace.dist(q=0.3, mu=eta, b=b), 0.8, _positive
+            lambda eta, b, rows: pm.AsymmetricLaplace.dist(q=0.3, mu=eta, b=b), 0.8, positive
         ),
     },
     families.NormalScales: {
@@ -309,8 +326,9 @@ FAMILIES: dict[type, dict[str, Written]] = {
                 eta, pm.math.sqrt(rows["error"] ** 2 + sigma**2)
             ),
             None,
-            _positive,
+            positive,
             rows={"error": np.round(_rng.uniform(0.2, 1.0, LONGEST), 2)},
+            end=0.0,
         ),
     },
     families.StudentTScales: {
@@ -325,27 +343,29 @@ FAMILIES: dict[type, dict[str, Written]] = {
                 nu=3.0, mu=eta, sigma=pm.math.sqrt(rows["error"] ** 2 + sigma**2)
             ),
             None,
-            _positive,
+            positive,
             rows={"error": np.round(_rng.uniform(0.2, 1.0, LONGEST), 2)},
+            end=0.0,
         ),
     },
     families.TruncatedNormal: {
         "truncated-normal": Written(
             lambda eta, sigma, rows: pm.TruncatedNormal.dist(eta, sigma, lower=-0.8),
             0.8,
-            _positive,
+            positive,
         ),
     },
     families.SkewNormal: {
         "skew-normal": Written(
             lambda eta, sigma, rows: pm.SkewNormal.dist(mu=eta, sigma=sigma, alpha=1.5),
             0.8,
-            _positive,
+            positive,
         ),
         "skew-normal-of-free-skewness": Written(
             lambda eta, alpha, rows: pm.SkewNormal.dist(mu=eta, sigma=0.8, alpha=alpha),
             None,
             _number,
+            end=0.0,
         ),
     },
     families.VonMises: {

