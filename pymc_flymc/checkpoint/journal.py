@@ -25,6 +25,12 @@ __all__ = ["Journal"]
 INTERVAL, RATIO = 1.0, 100.0
 #: Bytes that are checked at a time.
 BLOCK = 1 << 20
+#: Why PyMC's steps may make other draws with the same seed: what PyTensor compiles rounds
+#: differently in the process that compiles it than in those that load it from its cache.
+EMPTY_CACHE = (
+    "If nothing was in PyTensor's cache when the run began, take an empty one to go on: "
+    "PYTENSOR_FLAGS=base_compiledir=NEW_FOLDER. "
+)
 
 
 @dataclass(frozen=True)
@@ -132,8 +138,9 @@ class Journal:
         if origin != self._origin(theta, others):
             what = "draws of the other step methods" if self._n else "initvals of pm.sample"
             raise ValueError(
-                f"the {what} are not those with which {self._draws} was recorded. Give another "
-                "folder as checkpoint=, or delete this one to start again"
+                f"the {what} are not those with which {self._draws} was recorded. "
+                f"{EMPTY_CACHE if self._n else ''}Give another folder as checkpoint=, or delete "
+                "this one to start again"
             )
         self._n += 1
         if self._n == self._n_recorded:
