@@ -208,6 +208,19 @@ def test_limits_on_the_derivatives(graphs, i, seed, log_alpha, size):
     assert np.all(third <= beyond * (1.0 + 1e-9) + 1e-12)
 
 
+@pytest.mark.parametrize("zero", [True, False])
+def test_limits_far_away(graphs, zero):
+    """Along directions in which only the mean changes, or mainly: it alone grows."""
+    rng, n, family = np.random.default_rng(0), 20_000, FAMILIES[0]
+    eta = np.stack([rng.normal(0.0, 2.0, n), rng.normal(0.0, 3.0, n)])
+    spread = np.exp(rng.normal(size=(2, n))) * [np.ones(n), 10.0 ** rng.uniform(-6.0, 0.0, n)]
+    there = eta + 10.0 ** rng.uniform(-2.0, 0.7, n) * spread * rng.uniform(-1.0, 1.0, (2, n))
+    y = np.zeros(n) if zero else 1.0 + rng.poisson(1.0, n)
+    third = np.abs(graphs[0](*there, *spread, y, y)[3])
+    limit = limit_beyond(family, eta, there - eta, spread, y)
+    assert np.all(third <= limit * (1.0 + 1e-9) + 1e-12)
+
+
 @pytest.mark.parametrize("alpha", [pytest.param(None, marks=pytest.mark.slow), 0.01, 2.0, 1e3])
 def test_bound(alpha):
     """Below the likelihood, and collapsing, as far out as 100 posterior sds."""

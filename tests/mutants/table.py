@@ -11,6 +11,7 @@ _TABLES = (
     "densities",
     "elsewhere",
     "expansions",
+    "far_out",
     "local_sweeps",
     "moves",
     "native",

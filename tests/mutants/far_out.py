@@ -1,0 +1,67 @@
+"""Mutants of what is known far out: rates of derivatives, and the look at tails."""
+
+from tests.mutants.mutant import Rows
+
+LIMITS = "test_limits_on_the_derivatives"
+MUTANTS: Rows = {
+    "likelihoods/beta.py": [
+        (
+            "derivatives grow with the mean's predictor",
+            "return np.asarray(limit), 2.0 * spread[1]",
+            "return np.asarray(limit), 2.0 * spread[0]",
+            f"tests/likelihoods/test_beta.py::{LIMITS}",
+        ),
+    ],
+    "likelihoods/free_alpha.py": [
+        (
+            "derivatives grow with tau alone",
+            "limit(np.exp(eta[0]), 2.0, c)",
+            "limit(np.exp(eta[0]), 2.0, t)",
+            f"tests/likelihoods/test_free_alpha.py::{LIMITS}",
+        ),
+    ],
+    "likelihoods/scales_by_row.py": [
+        (
+            "precisions grow half as fast",
+            "return np.asarray(2.0 * expit(",
+            "return np.asarray(expit(",
+            "tests/likelihoods/test_noise.py::test_limits_of_heavy_tails",
+        ),
+    ],
+    "likelihoods/zero_inflated.py": [
+        (
+            "powers of s grow as s does",
+            "(third(with_s, size), 3.0 * rate)",
+            "(third(with_s, size), rate)",
+            "tests/likelihoods/test_zero_inflated.py::test_limits_far_away",
+        ),
+        (
+            "counts do not grow",
+            "np.where(y == 0, rate, c)",
+            "np.where(y == 0, rate, 0.0)",
+            "tests/likelihoods/test_zero_inflated.py::test_limits_far_away",
+        ),
+    ],
+    "sampling/far_out.py": [
+        (
+            "one side of each parameter",
+            "for v in (direction, -direction):",
+            "for v in (-direction,):",
+            "tests/posteriors/test_long_tails.py::test_the_default_has_all_of_the_tail",
+        ),
+        (
+            "a single parameter",
+            "for parameter in range(n):",
+            "for parameter in range(1, n):",
+            "tests/posteriors/test_long_tails.py::test_the_default_has_all_of_the_tail",
+        ),
+    ],
+    "sampling/kernel_selection.py": [
+        (
+            "moves that miss tails selected",
+            "candidate.cost, better = np.inf, False",
+            "pass",
+            "tests/posteriors/test_long_tails.py::test_the_default_has_all_of_the_tail",
+        ),
+    ],
+}
