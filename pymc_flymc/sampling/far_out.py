@@ -3,7 +3,7 @@
 A short chain does not see that: it hardly ever gets there. Where the data do not limit a parameter
 on one side, such as the share of counts without further zeros where there are none, the likelihood
 is flat far out, while its expansion falls like a normal density. Joint and surrogate moves seldom
-propose what is there, and given z the rates of dark rows hold chains back.
+propose what is there, and the rates of dark rows hold conditional moves back.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REPLICATES = 16
 
 @doing("looking at the tails")
 def rows_in_heavy_tails(sampler: Sampler, others: np.ndarray, limit: float) -> float | None:
-    """Return how many rows are bright where weights are too large far out, None if nowhere.
+    """Return how many rows are bright where weights are too large far out, or None.
 
     Parameters
     ----------

@@ -120,9 +120,9 @@ class KernelSelection:
         return best.built()
 
     def _rows_in_tails(self, candidate: Candidate, taylor: ExpansionBound) -> float | None:
-        """Return how many rows are bright in tails that a candidate would miss, None if none.
+        """Return how many rows are bright in tails that a candidate would miss, or None.
 
-        Given z there is no weight: that of surrogate moves, of the same rows, tells.
+        Conditional moves have no weights: those of surrogate moves on the same rows tell.
         """
         if not candidate.by_expansion:
             return None

@@ -49,7 +49,7 @@ def odds_of_psi(draws, **settings):
 
 
 def test_the_default_has_all_of_the_tail():
-    """It reads all rows: given z, and by surrogates, few draws come there."""
+    """It reads all rows: conditional and surrogate moves seldom come there."""
     step, odds = odds_of_psi(2000)
     assert not step.target.subsamples
     expected = share_beyond(*counts_without_excess_zeros())
