@@ -54,7 +54,11 @@ def advice_on_run(run: Run) -> Iterator[str]:
 
 def advice_on_chains(run: Run) -> Iterator[str]:
     """Yield what a chain warned of when it ended: of one chain, for what others have is alike."""
-    known = run.of("log_weight"), run.of("acceptance_probability"), run.of("rescaling_accept")
+    known = (
+        run.of("log_weight"),
+        run.of("acceptance_probability"),
+        run.of("rescaling_acceptance_probability"),
+    )
     for chain in zip(run.of("moved") > 0.5, *known, run.draws, strict=True):
         diagnostics = ChainDiagnostics(run.n_draws, run.names)
         *_, last = (diagnostics.record(Drawn(*draw)) for draw in zip(*chain, strict=True))

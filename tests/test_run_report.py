@@ -31,7 +31,7 @@ def run_of(draws=None, **changed):
         "transitions": 2,
         "moved": True,
         "log_weight": 0.0,
-        "rescaling_accept": np.nan,
+        "rescaling_acceptance_probability": np.nan,
         "non_finite_ratios": 0,
         "anchor_moved": False,
         "n_leapfrog_steps": 0,

@@ -26,6 +26,7 @@ __all__ = [
     "copy",
     "copy_state",
     "finite_or_minus_inf",
+    "is_same",
     "log_density_at",
     "log_density_of",
     "log_ratio_at",
@@ -34,6 +35,11 @@ __all__ = [
     "move_given_z",
     "run_type",
 ]
+
+
+#: Coefficients whose relative difference is at most this are the same: what rows make of it is
+#: smaller than the rounding of their sum.
+ROUNDING = 1e-12
 
 
 def _addresses(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
@@ -178,6 +184,15 @@ def log_density_at(posterior, chain):
     return log_density_of(posterior, chain.theta_new, chain.w_new)
 
 
+@kernel_part
+def is_same(w_new, w):
+    """Whether all coefficients are the same, but for rounding of each."""
+    for j in range(w.shape[0]):
+        if not abs(w_new[j] - w[j]) <= ROUNDING * abs(w[j]):
+            return False
+    return True
+
+
 @kernel_part(inline="always")
 def log_ratio_at(posterior, log_density, chain, bright, scratch):
     """Log of p(theta_new, z) / p(theta, z), given the log density at theta_new.
@@ -185,6 +200,10 @@ def log_ratio_at(posterior, log_density, chain, bright, scratch):
     Needs chain.dark of z. Writes the bright rows' factors. -inf if the density cannot be evaluated.
     """
     log_ratio = log_density - chain.log_density[0]
+    if is_same(chain.w_new, chain.w):  # as along the ridge of a product: rows say nothing
+        for i in range(bright.count[0]):
+            chain.log_factor_new[i] = bright.log_factor[i]
+        return finite_or_minus_inf(log_ratio, scratch)
     if log_ratio > -np.inf:  # else outside the support (or NaN): no row needs to be read
         log_ratio += dark_rate(chain.dark, chain.w) - dark_rate(chain.dark, chain.w_new)
     if log_ratio > -np.inf:

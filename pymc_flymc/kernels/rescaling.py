@@ -3,7 +3,11 @@
 In a posterior of few rows for each of some groups, small scales tau leave their effects little
 room: steps that suit all else are rejected there, so that chains hardly enter small scales. Here
 log tau changes by delta, and the effects' distances from their location by the factor exp(delta),
-as if they were written as location + tau * z: a chain mixes whichever way suits (Yu & Meng 2011).
+as if they were written as location + tau * z.
+
+Where they are written so, z is what has little room: many rows determine tau * z, and the ridge on
+which it stays is the narrower the smaller z is. Here z changes by exp(-delta), as if the effects
+were centred: they stay where they are. A chain mixes whichever way suits (Yu & Meng 2011).
 
 Yu, Y. and Meng, X.-L. (2011). To center or not to center: that is not the question. Journal of
 Computational and Graphical Statistics 20, 531-570.
@@ -30,6 +34,8 @@ REPEATS = 4
 #: Scales of more effects than this move once in a draw. Their posteriors are seldom funnels, and so
 #: narrow that most of these moves are rejected, each at the price of half a gradient.
 MANY = 100
+#: Moves in a draw, at most. Of more scales than that some move in one draw, others in another.
+MOST_MOVES = 64
 
 
 @kernel_part
@@ -37,20 +43,21 @@ def propose_rescaling(rng, posterior, k, chain):
     """Propose chain.v_new, with scale k and its effects changed; return the log Jacobian.
 
     The change of log tau is symmetric around zero, whatever the state, and the change back undoes
-    it. Effects are stretched by exp(change) each, around locations that stay: theirs is the
-    Jacobian.
+    it. Effects are stretched by exp(change), or shrunk by it, around locations that stay: theirs is
+    the Jacobian.
     """
     scales, theta = posterior.scales, chain.theta_new
     copy(chain.theta, theta)
     change = SMALLEST * (LARGEST / SMALLEST) ** rng.random() * rng.standard_normal()
     theta[scales.scale[k]] += change
-    first, last = scales.first[k], scales.first[k + 1]
-    for i in range(first, last):
+    log_jacobian = 0.0
+    for i in range(scales.first[k], scales.first[k + 1]):
         j = scales.effects[i]
         centre = theta[scales.centre[i]] if scales.centre[i] != NO_CENTRE else 0.0
-        theta[j] = centre + (theta[j] - centre) * np.exp(change)
+        theta[j] = centre + (theta[j] - centre) * np.exp(scales.power[i] * change)
+        log_jacobian += scales.power[i] * change
     whiten(posterior.geometry, theta, chain.v_new)
-    return (last - first) * change
+    return log_jacobian
 
 
 @kernel_part(inline="always")
@@ -73,8 +80,10 @@ def rescale_by(rng, move, arguments, posterior, chain):
     """
     scales, total, n_moves = posterior.scales, 0.0, 0
     n_scales = scales.scale.shape[0]
-    for i in range(REPEATS * n_scales):
-        k = i % n_scales
+    # Which of many must not depend on the state.
+    start = rng.integers(0, n_scales) if n_scales > MOST_MOVES else 0
+    for i in range(min(REPEATS * n_scales, MOST_MOVES)):
+        k = (start + i) % n_scales
         if i >= n_scales and scales.first[k + 1] - scales.first[k] > MANY:
             continue
         n_moves += 1

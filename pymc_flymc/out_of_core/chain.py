@@ -44,7 +44,7 @@ class BatchChain:
     anchor = None
     others = np.empty(0)
     #: Scales have no moves of their own.
-    rescaling_accept = np.nan
+    rescaling_acceptance_probability = np.nan
 
     def __init__(self, target: BatchTarget) -> None:
         self.target = target

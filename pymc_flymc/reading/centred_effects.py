@@ -12,7 +12,7 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.basic import CauchyRV, LaplaceRV, LogisticRV, NormalRV, StudentTRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.kernels.shared_scales import NO_CENTRE, SharedScales
+from pymc_flymc.kernels.shared_scales import CENTRED, NO_CENTRE, SharedScales
 from pymc_flymc.reading.flat import Layout
 
 __all__ = ["find_shared_scales"]
@@ -65,6 +65,7 @@ def find_shared_scales(
         first=np.cumsum([0, *lengths]),
         effects=np.concatenate([none, *(own for own, _ in sets)]),
         centre=np.concatenate([none, *(np.full(len(own), centre) for own, centre in sets)]),
+        power=np.full(sum(lengths), CENTRED),
     )
 
 

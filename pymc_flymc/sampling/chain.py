@@ -166,7 +166,7 @@ class FireflyChain:
         return float(self.state.log_weight[0]) if self.target.is_joint else np.nan
 
     @property
-    def rescaling_accept(self) -> float:
+    def rescaling_acceptance_probability(self) -> float:
         """Mean acceptance probability of the last moves of scales; NaN if there are none."""
         return float(self.state.rescaled[0])
 

@@ -21,7 +21,7 @@ STATISTICS: dict[str, Any] = {
     "moved": (np.bool_, []),
     "distance": (np.float64, []),
     "log_weight": (np.float64, []),
-    "rescaling_accept": (np.float64, []),
+    "rescaling_acceptance_probability": (np.float64, []),
     "warning": (SamplerWarning, None),
 }
 
@@ -54,7 +54,7 @@ class Drawn(NamedTuple):
         Whether the parameters are others than before.
     log_weight : float
         Of the state among joint proposals, NaN if the chain has none.
-    acceptance_probability, rescaling_accept : float
+    acceptance_probability, rescaling_acceptance_probability : float
         Mean acceptance probabilities on the way to it, of moves of scales NaN if there are none.
     parameters : ndarray, shape (K,)
     """
@@ -62,7 +62,7 @@ class Drawn(NamedTuple):
     moved: bool
     log_weight: float
     acceptance_probability: float
-    rescaling_accept: float
+    rescaling_acceptance_probability: float
     parameters: np.ndarray
 
 
@@ -100,7 +100,7 @@ class ChainDiagnostics:
             "moved": bool((before != chain.state.theta).any()),
             "distance": math.sqrt(v @ v),
             "log_weight": chain.log_weight,
-            "rescaling_accept": chain.rescaling_accept,
+            "rescaling_acceptance_probability": chain.rescaling_acceptance_probability,
         }
 
     def warning(
@@ -170,7 +170,10 @@ class ChainDiagnostics:
         if len(self._drawn) <= ENOUGH or not self._names:
             return None
         usual, rescaling = np.array(
-            [(each.acceptance_probability, each.rescaling_accept) for each in self._drawn[1:]]
+            [
+                (each.acceptance_probability, each.rescaling_acceptance_probability)
+                for each in self._drawn[1:]
+            ]
         ).T[:, :, None]
         # Of a scale one way that leads away is enough. Its own moves leave all others where they
         # are, but for its effects, whose edges are not where it is small.

@@ -14,16 +14,18 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.comparison import check_agreement
 from pymc_flymc.anchor.anchor import Anchor
-from pymc_flymc.anchor.expanded_density import expanded_density
+from pymc_flymc.anchor.expanded_density import expanded_density, nearby
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.anchor.other_modes import warn_of_other_modes
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, bounds_asked
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.kernels.shared_scales import SharedScales
 from pymc_flymc.reading.centred_effects import find_shared_scales
 from pymc_flymc.reading.flat import Layout, flatten_model
 from pymc_flymc.reading.full_passes import FullPass
 from pymc_flymc.reading.model import read_model
+from pymc_flymc.reading.non_centred_effects import find_non_centred_effects
 from pymc_flymc.reading.points import anchor_point, check_start, complete_point
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
@@ -115,7 +117,6 @@ def read(
         others,
         others_layout,
     )
-    graph = replace(graph, scales=find_shared_scales(model, found.vars, layout))
     watch.lap("reading_time")
     density = expanded_density(graph, of_others)
     finder = ModeFinder(density, found.regressions, layout)
@@ -133,6 +134,12 @@ def read(
     watch.lap("mode_time")
     check_agreement(model, found, graph, at, (layout, others_layout), theta, of_others)
     watch.lap("check_time")
+    scales = find_shared_scales(model, found.vars, layout)
+    if not density.is_affine:
+        multiplied = find_non_centred_effects(density.coefficients, nearby(at.theta), layout)
+        scales = SharedScales.joined([scales, multiplied])
+    graph = replace(graph, scales=scales)
+    watch.lap("reading_time")
     return Setup(
         graph=graph,
         problems=Problem.of(found.regressions, at),

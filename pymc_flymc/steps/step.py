@@ -132,7 +132,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         self.observed = tuple(problem.name for problem in reading.problems)
         self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
         self._layout, self._others_layout = reading.layout, reading.others_layout
-        self._default_theta, self._scales = reading.theta, reading.graph.scales.scale
+        self._default_theta, self._rescaled = reading.theta, reading.graph.scales.moved
         sampler = self._choose(reading)
         self._watch.lap("choice_time")
         target = sampler.target
@@ -212,7 +212,7 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         self._refresh(in_place=True)
         self._chain, self._has_warned = self.sampler.new_chain(), False
         dense = self.target.geometry.dense
-        names, rescaled = [self._layout.describe(j) for j in dense], np.isin(dense, self._scales)
+        names, rescaled = [self._layout.describe(j) for j in dense], np.isin(dense, self._rescaled)
         self._diagnostics = ChainDiagnostics(draws, names, rescaled)
         self.tune = tune > 0
         self.tuning = self.sampler.new_tuning(tune)

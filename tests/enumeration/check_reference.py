@@ -20,7 +20,13 @@ from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
-from pymc_flymc.kernels.shared_scales import NO_CENTRE, NO_SCALES, SharedScales
+from pymc_flymc.kernels.shared_scales import (
+    CENTRED,
+    NO_CENTRE,
+    NO_SCALES,
+    NON_CENTRED,
+    SharedScales,
+)
 from pymc_flymc.kernels.trajectory import LARGEST_KICK, density_and_gradient, new_dynamics
 
 N, N_STATES, N_UPDATES = 5, 60, 3
@@ -45,9 +51,13 @@ GEOMETRY = Geometry(
 MATRIX = np.array([[0.6, -0.5 * 0.8], [0.0, 0.8]])
 MATRIX = MATRIX @ (np.eye(2) + STRETCH * np.outer(DIRECTION, DIRECTION))
 LENGTH = 2.0
-#: theta[1] is the scale of theta[0], then theta[0] that of theta[1]; around zero, and
-#: around itself, which leaves the effect in its place.
-SCALES = SharedScales(*map(np.array, ([1, 0], [0, 1, 2], [0, 1], [NO_CENTRE, 1])))
+#: theta[1] is the scale of theta[0], which counts as two effects; then theta[0] that of theta[1],
+#: around itself, which leaves the effect in its place; then theta[1] multiplies theta[0].
+POWERS = [CENTRED, CENTRED, CENTRED, NON_CENTRED]
+SCALES = SharedScales(
+    *map(np.array, ([1, 0, 1], [0, 2, 3, 4], [0, 0, 1, 0], [NO_CENTRE, NO_CENTRE, 1, NO_CENTRE])),
+    np.array(POWERS),
+)
 #: With two likelihoods the rows from this one on are the second's. Its coefficients are -theta.
 SPLIT = 3
 TWO = sys.argv[-1].endswith("two")
@@ -151,18 +161,18 @@ def slice_reference(rng, log_p, v, widths, random):
 
 
 def rescaling_reference(rng, log_p, v):
-    accepts = []
-    for scale, effect, centre in rescaling.REPEATS * ((1, 0, 0.0), (0, 1, None)):
+    accepts, moves = [], ((1, 0, 0.0, 2.0), (0, 1, None, 1.0), (1, 0, 0.0, -1.0))
+    for scale, effect, centre, power in rescaling.REPEATS * moves:
         width = np.exp(np.log(0.02) + np.log(100.0) * rng.random())
         change = width * rng.standard_normal()
         theta = GEOMETRY.centre + MATRIX @ v
         theta[scale] += change
         if centre is not None:
-            theta[effect] = centre + np.exp(change) * (theta[effect] - centre)
+            theta[effect] = centre + np.exp(power * change) * (theta[effect] - centre)
         new = np.linalg.solve(MATRIX, theta - GEOMETRY.centre)
-        accept = min(1.0, np.exp(log_p(new) - log_p(v) + change))
-        v = new if rng.standard_exponential() > -np.log(accept) else v
-        accepts.append(accept)
+        log_accept = min(0.0, log_p(new) - log_p(v) + power * change)
+        v = new if rng.standard_exponential() > -log_accept else v
+        accepts.append(np.exp(log_accept))
     return v, np.mean(accepts)
 
 

@@ -23,7 +23,7 @@ def models():
         scale = pm.HalfNormal("scale", 1.0)
         beta = pm.Normal("beta", 0.0, 1.0, shape=3)
         y = (rng.random(60) < np.exp(log_sigmoid(eta))).astype(int)
-        pm.Bernoulli("y", logit_p=X @ (beta * scale), observed=y)
+        pm.Bernoulli("y", logit_p=X @ (beta * (1.0 + scale)), observed=y)  # no product alone
     with pm.Model() as softmax:
         weights = pm.Normal("beta", 0.0, 1.0, shape=(3, 3))
         pm.Categorical("y", logit_p=X @ weights, observed=rng.integers(0, 3, 60))

@@ -93,6 +93,18 @@ MUTANTS: Rows = {
     ],
     "kernels/posterior.py": [
         (
+            "all coefficients are said to be the same",
+            "if not abs(w_new[j] - w[j]) <= ROUNDING * abs(w[j]):",
+            "if not abs(w_new[j] - w[j]) >= 0.0:",
+            "implicit-single-q",
+        ),
+        (
+            "factors of rows forgotten where coefficients stay",
+            "chain.log_factor_new[i] = bright.log_factor[i]",
+            "pass",
+            "tests/kernels/test_rescaling.py",
+        ),
+        (
             "cached odds kept on acceptance",
             "bright.log_factor[i] = chain.log_factor_new[i]",
             "pass",

@@ -89,14 +89,26 @@ MUTANTS: Rows = {
     "kernels/rescaling.py": [
         (
             "Jacobian left out of a change of scale",
-            "return (last - first) * change",
+            "return log_jacobian",
             "return 0.0",
             "rescaling",
         ),
         (
             "effects stretched the other way",
-            "(theta[j] - centre) * np.exp(change)",
-            "(theta[j] - centre) * np.exp(-change)",
+            "np.exp(scales.power[i] * change)",
+            "np.exp(-scales.power[i] * change)",
+            "rescaling",
+        ),
+        (
+            "effects that a scale multiplies stretched with it",
+            "np.exp(scales.power[i] * change)",
+            "np.exp(change)",
+            "rescaling",
+        ),
+        (
+            "Jacobian of effects that are not centred as of those that are",
+            "log_jacobian += scales.power[i] * change",
+            "log_jacobian += change",
             "rescaling",
         ),
         (
@@ -119,8 +131,8 @@ MUTANTS: Rows = {
         ),
         (
             "the first scale's effects for all",
-            "first, last = scales.first[k], scales.first[k + 1]",
-            "first, last = scales.first[0], scales.first[1]",
+            "for i in range(scales.first[k], scales.first[k + 1]):",
+            "for i in range(scales.first[0], scales.first[1]):",
             "rescaling",
         ),
     ],

@@ -31,7 +31,7 @@ def test_small_scales_are_reached(cls, settings, n_draws):
     model, group, y = random_intercepts(True, 5, 22)
     step = step_of(model, cls, **settings)
     draws, stats = drive(step, model.initial_point(), tune=500, draws=n_draws, chains=2)
-    assert 0.1 < stats["rescaling_accept"].mean() < 0.9
+    assert 0.1 < stats["rescaling_acceptance_probability"].mean() < 0.9
     log_tau, z = draws[..., :1], draws[..., 1:] * np.exp(-draws[..., :1])
     assert (log_tau < -3.2).mean() > 0.002
     for k, reference in enumerate(intercepts_reference(group, y)):
@@ -72,4 +72,4 @@ def test_a_chain_that_misses_small_scales_says_so(found, caplog):
     idata = sample(model, step, draws=2000, tune=500, chains=4)
     said = [each for each in caplog.messages if "tau" in each and "is smallest, its" in each]
     assert bool(said) != found
-    assert np.isfinite(idata.sample_stats["rescaling_accept"]).all() == found
+    assert np.isfinite(idata.sample_stats["rescaling_acceptance_probability"]).all() == found

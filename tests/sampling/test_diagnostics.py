@@ -93,10 +93,10 @@ def metropolis_chain(rng, log_density, start, n, n_transitions=5):
     return accept, draws
 
 
-def said_of_edges(accept, draws, rescaling_accept=np.nan, rescaled=True):
+def said_of_edges(accept, draws, rescaling_acceptance_probability=np.nan, rescaled=True):
     names = ["log_tau", *"abcde"[: draws.shape[1] - 1]]
     diagnostics = ChainDiagnostics(len(draws), names, rescaled)
-    ways = zip(accept, np.full(len(draws), rescaling_accept), draws, strict=True)
+    ways = zip(accept, np.full(len(draws), rescaling_acceptance_probability), draws, strict=True)
     drawn = (Drawn(True, np.nan, *each) for each in ways)
     *_, last = map(diagnostics.record, drawn)
     return last or ""

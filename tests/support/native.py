@@ -8,6 +8,7 @@ from pymc_flymc.kernels import (
     dark_rates,
     fresh_brightness,
     geometry,
+    posterior,
     rows,
     step_size,
     trajectory,
@@ -36,6 +37,7 @@ brighten, darken, is_bright = map(
 unwhiten, whiten, whiten_gradient = map(
     from_python, (geometry.unwhiten, geometry.whiten, geometry.whiten_gradient)
 )
+log_ratio_at = from_python(posterior.log_ratio_at)
 density_and_gradient, row_force = map(
     from_python, (trajectory.density_and_gradient, trajectory.row_force)
 )

@@ -36,7 +36,7 @@ STATS = {
     "moved": np.bool_,
     "distance": np.float64,
     "log_weight": np.float64,
-    "rescaling_accept": np.float64,
+    "rescaling_acceptance_probability": np.float64,
     **dict.fromkeys(TIMES, np.float64),
     "bound_violations": np.int64,
     "non_finite_ratios": np.int64,

@@ -1,0 +1,112 @@
+"""Effects that are multiplied by a scale, as in ``tau * z``: written in the non-centred way.
+
+They are found by numbers: coefficients w(theta) do not change where the scale is multiplied by a
+factor and the effects are divided by it, however the model writes the product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from pymc_flymc.kernels.shared_scales import NO_CENTRE, NO_SCALES, NON_CENTRED, SharedScales
+from pymc_flymc.reading.flat import Layout
+
+__all__ = ["find_non_centred_effects"]
+
+#: Differences of coefficients below this share of the largest are rounding.
+ROUNDING = 1e-9
+#: Smallest change of a scale's logarithm that is tried; no two elements' changes are the same.
+CHANGE = 0.25
+#: Variables with more elements are not looked at as scales: each of these has moves of its own.
+LARGEST = 1000
+
+
+def find_non_centred_effects(
+    coefficients: Callable[[np.ndarray], np.ndarray], theta: np.ndarray, layout: Layout
+) -> SharedScales:
+    """Find scales, and the effects that coefficients have in products with them only.
+
+    What is found decides how well a chain moves, not where to: its moves are exact for any
+    elements. A scale is a variable of one element, or one of several, with an effect or with a row
+    or a column of effects for each.
+
+    Parameters
+    ----------
+    coefficients : function
+        w(theta), shape (P,).
+    theta : ndarray, shape (D,)
+        Unconstrained parameters, none of which is zero by chance.
+    layout : Layout
+        Of these.
+    """
+    at = coefficients(theta)
+    rounding = ROUNDING * np.max(np.abs(at), initial=1.0)
+
+    def change(moved: np.ndarray) -> np.ndarray:
+        return coefficients(moved) - at
+
+    def is_none(difference: np.ndarray) -> bool:
+        return bool(np.all(np.abs(difference) <= rounding))
+
+    found = [NO_SCALES]
+    for scale, shape in zip(layout.places, layout.shapes, strict=True):
+        size = scale.stop - scale.start
+        if not 0 < size <= LARGEST:
+            continue
+        once, twice = (change(_with(theta, scale, n * CHANGE)) for n in (1.0, 2.0))
+        # Coefficients are a + b exp(log scale), or else this is no scale.
+        if is_none(once) or not is_none(twice - (1.0 + np.exp(CHANGE)) * once):
+            continue
+        shift = CHANGE * (1.0 + np.arange(size) / size)
+        moved = _with(theta, scale, shift)
+        of_scale, effects, owners = change(moved), [], []
+        for place, effects_shape in zip(layout.places, layout.shapes, strict=True):
+            for owner in _owners(shape, effects_shape) if place != scale else ():
+                growth = theta[place] * np.expm1(shift[owner])
+                of_effects = change(_with(theta, place, growth))
+                touched = np.abs(of_effects) > rounding
+                if touched.any() and is_none((of_effects - of_scale)[touched]):
+                    moved[place] *= np.exp(-shift[owner])
+                    effects.append(np.arange(place.start, place.stop))
+                    owners.append(owner)
+                    break
+        if effects and is_none(change(moved)):
+            found.append(_scales(scale.start, np.concatenate(effects), np.concatenate(owners)))
+    return SharedScales.joined(found)
+
+
+def _with(theta: np.ndarray, place: slice, added: np.ndarray | float) -> np.ndarray:
+    """Copy of theta with something added to a variable."""
+    moved = theta.copy()
+    moved[place] += added
+    return moved
+
+
+def _owners(shape: tuple[int, ...], effects: tuple[int, ...]) -> Iterator[np.ndarray]:
+    """Yield which element of a scale each of a variable's effects may belong to, flat."""
+    number = np.arange(math.prod(shape))
+    if number.size == 1:
+        yield np.zeros(math.prod(effects), np.int64)
+        return
+    before, after = effects[: len(shape)], effects[max(len(effects) - len(shape), 0) :]
+    if after == shape:
+        yield np.broadcast_to(number.reshape(shape), effects).ravel()
+    if before == shape != effects:
+        columns = number.reshape(shape + (1,) * (len(effects) - len(shape)))
+        yield np.broadcast_to(columns, effects).ravel()
+
+
+def _scales(start: int, effects: np.ndarray, owners: np.ndarray) -> SharedScales:
+    """Return a scale for each owner that has effects."""
+    order = np.argsort(owners, kind="stable")
+    own, counts = np.unique(owners, return_counts=True)
+    return SharedScales(
+        scale=start + own,
+        first=np.concatenate([[0], np.cumsum(counts)]),
+        effects=effects[order],
+        centre=np.full(len(effects), NO_CENTRE),
+        power=np.full(len(effects), NON_CENTRED),
+    )

@@ -1,0 +1,41 @@
+"""Moves along the ridge of a product: coefficients stay, and no row is read."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from pymc_flymc import FireflyHMC, JaakkolaJordan
+from tests.support.data import logistic_rows
+from tests.support.native import density_and_gradient, log_ratio_at, take_dark, whiten
+
+
+@pytest.fixture(scope="module")
+def chain():
+    """One of a model with tau * z, which has started."""
+    X, y = logistic_rows(200, 2)
+    with pm.Model() as model:
+        z = pm.Normal("z", 0.0, 1.0, shape=2)
+        pm.Bernoulli("y", logit_p=X @ (pm.HalfNormal("tau", 1.0) * z), observed=y)
+        step = FireflyHMC(bound=JaakkolaJordan())
+    step.setup_chain(np.random.default_rng(4), 0, 1)
+    step.step(model.initial_point() | {"z": np.array([0.5, 0.3])})
+    return step.chain
+
+
+@pytest.mark.parametrize(("stretch", "is_read"), [(1.0, False), (1.0 + 1e-9, True)])
+def test_rows_are_read_where_coefficients_change(chain, stretch, is_read):
+    posterior, *_, state, bright, scratch = chain._arguments()
+    n, scales = bright.count[0], posterior.scales
+    assert n > 0 and len(scales.scale) == 1
+    theta = state.theta.copy()
+    theta[scales.scale[0]] += 0.7
+    theta[scales.effects] *= np.exp(-0.7) * stretch
+    whiten(posterior.geometry, theta, state.v_new)
+    log_density = density_and_gradient(posterior, theta, state.w_new, np.empty(len(theta)))
+    take_dark(posterior.rows, bright, state)
+    chain.take_queries()
+    state.log_factor_new[:n] = np.nan
+    found = log_ratio_at(posterior, log_density, state, bright, scratch)
+    assert chain.take_queries() == (n if is_read else 0)
+    assert found == pytest.approx(log_density - state.log_density[0], abs=1e-5)
+    np.testing.assert_allclose(state.log_factor_new[:n], bright.log_factor[:n], rtol=1e-6)
