@@ -1,6 +1,6 @@
 """Chains that begin with exact draws of (theta, z) end with exact draws of theta.
 
-The joint test of Gandy & Scott (2021) given the data: of a posterior in two or three dimensions,
+The joint test of Gandy & Scott (2020) given the data: of a posterior in two or three dimensions,
 which is known by quadrature, independent draws are made by rejection, brightness is drawn from its
 conditional distribution, and a chain of its own begins with each. Whatever number of transitions it
 makes, where it ends is an exact draw again: p-values need no effective sample size.

@@ -34,7 +34,7 @@ class Verdict:
 def test_in_stages(p_values: Callable[[int], np.ndarray], n: int, alarm: float) -> Verdict:
     """Test until it is clear: an exact sampler fails with a probability of at most `alarm`.
 
-    Algorithm 3 of Gandy & Scott (2021): what looks suspicious is tested again with more draws.
+    Algorithm 3 of Gandy & Scott (2020): what looks suspicious is tested again with more draws.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def test_in_stages(p_values: Callable[[int], np.ndarray], n: int, alarm: float) 
 
     References
     ----------
-    Gandy, A. and Scott, J. (2021). Unit testing for MCMC and other Monte Carlo methods.
+    Gandy, A. and Scott, J. (2020). Unit testing for MCMC and other Monte Carlo methods.
     arXiv:2001.06465.
     """
     surely = alarm / STAGES
