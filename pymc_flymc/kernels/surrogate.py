@@ -176,11 +176,11 @@ def update_walker(rng, posterior, surrogate, proposals, scratch):
 def move_by_surrogate(rng, log_correction, posterior, surrogate, proposals, chain, bright, scratch):
     """As `posterior.move_given_z`, by the surrogate's density; the chain's weight is stale then.
 
-    Needs the force of the chain's parameters in proposals.kept_force, and leaves it there.
+    Needs the force of the chain's parameters in proposals.kept_force, and leaves it there; and
+    chain.dark of z.
     """
     dynamics = proposals.dynamics
     log_density = log_surrogate(posterior, surrogate, dynamics, chain, scratch)
-    take_dark(posterior.rows, bright, chain)
     # p(theta, z) is q, less the rates of dark rows, times the bright rows' factors.
     accepted, accept = metropolis_given_z(
         rng, log_density, log_correction, posterior, chain, bright, scratch
@@ -203,6 +203,7 @@ def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
     scale = np.exp(proposals.log_scale[0])
     for j in range(chain.v.shape[0]):
         chain.v_new[j] = chain.v[j] + scale * rng.standard_normal()
+    take_dark(posterior.rows, bright, chain)
     accept = move_by_surrogate(rng, 0.0, posterior, surrogate, proposals, chain, bright, scratch)
     weigh(posterior, chain, bright)
     proposals.log_scale[0] += proposals.gain[0] * (accept - TARGET_WALK)
@@ -213,6 +214,7 @@ def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
 def rescale(rng, posterior, surrogate, proposals, chain, bright, scratch):
     """Update each scale in turn, given z. Writes the mean acceptance probability."""
     if posterior.scales.scale.shape[0] > 0:
+        take_dark(posterior.rows, bright, chain)
         arguments = (posterior, surrogate, proposals, chain, bright, scratch)
         rescale_by(rng, move_by_surrogate, arguments, posterior, chain)
         weigh(posterior, chain, bright)

@@ -48,7 +48,7 @@ def find_non_centred_effects(
     def change(moved: np.ndarray) -> np.ndarray:
         return coefficients(moved) - at
 
-    def is_none(difference: np.ndarray) -> bool:
+    def is_rounding(difference: np.ndarray) -> bool:
         return bool(np.all(np.abs(difference) <= rounding))
 
     found = [NO_SCALES]
@@ -58,7 +58,7 @@ def find_non_centred_effects(
             continue
         once, twice = (change(_with(theta, scale, n * CHANGE)) for n in (1.0, 2.0))
         # Coefficients are a + b exp(log scale), or else this is no scale.
-        if is_none(once) or not is_none(twice - (1.0 + np.exp(CHANGE)) * once):
+        if is_rounding(once) or not is_rounding(twice - (1.0 + np.exp(CHANGE)) * once):
             continue
         shift = CHANGE * (1.0 + np.arange(size) / size)
         moved = _with(theta, scale, shift)
@@ -68,12 +68,12 @@ def find_non_centred_effects(
                 growth = theta[place] * np.expm1(shift[owner])
                 of_effects = change(_with(theta, place, growth))
                 touched = np.abs(of_effects) > rounding
-                if touched.any() and is_none((of_effects - of_scale)[touched]):
+                if touched.any() and is_rounding((of_effects - of_scale)[touched]):
                     moved[place] *= np.exp(-shift[owner])
                     effects.append(np.arange(place.start, place.stop))
                     owners.append(owner)
                     break
-        if effects and is_none(change(moved)):
+        if effects and is_rounding(change(moved)):
             found.append(_scales(scale.start, np.concatenate(effects), np.concatenate(owners)))
     return SharedScales.joined(found)
 

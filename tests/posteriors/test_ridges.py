@@ -27,7 +27,7 @@ def ridge():
 
 @pytest.fixture(scope="module")
 def reference():
-    """Of log tau and log z: z is positive but for one draw in exp(100)."""
+    """Of log tau and log z: the slope is twenty sds above zero, and z with it."""
     _, x, y = ridge()
     slopes = np.linspace(0.4, 1.8, 281)
     of_slope = log_sigmoid(np.outer(slopes, x) * np.where(y, 1.0, -1.0)).sum(axis=1)
