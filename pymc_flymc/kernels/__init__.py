@@ -6,8 +6,8 @@ where likelihoods are read; `density`, the model's own graphs, `geometry`, the c
 `posterior`, all of these together, with the Metropolis test given z; `brightness`, the set of
 bright rows, `sweeps`, updates of z given theta, and `dark_rates`. Then the kernels: `metropolis`
 and `slice`; `hamiltonian`, with `trajectory` and `step_size`; `joint`, with `fresh_brightness`;
-`surrogate`, which has something of each; and `local`, with `group_effects` and `group_brightness`.
-All but the last begin a draw with `rescaling`, moves of `shared_scales`. What collapses is summed
-by `quadratic` and `parts`; `row_terms` is for checks, and `caching` says where compiled code is
-kept.
+`surrogate`, with `surrogate_density`, which has something of each; and `local`, with
+`group_effects` and `group_brightness`. All but the last begin a draw with `rescaling`, moves of
+`shared_scales`. What collapses is summed by `quadratic` and `parts`; `row_terms` is for checks, and
+`caching` says where compiled code is kept.
 """

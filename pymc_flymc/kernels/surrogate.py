@@ -1,14 +1,9 @@
 """Joint updates of theta and z whose theta is proposed by trajectories through a surrogate.
 
-The surrogate is the posterior with all rows but a few expanded to second order:
-
-    q(theta) = prior(theta) exp(Q(w(theta))) prod_{n in S} exp(R_n(theta)),
-
-prior(theta) being all but the rows, Q the collapsed expansion of all rows, and R_n
-its remainder for a row, so that the rows of S are exact. To propose, a chain makes Hamiltonian
-updates that are reversible for q, and draws the brightness of the rows outside S afresh. Prior,
-expansion and S cancel in the acceptance ratio, which is left with the bright rows' factors. With S
-empty a trajectory reads no row at all; with all rows in S it is Hamiltonian Monte Carlo.
+To propose, a chain makes Hamiltonian updates that are reversible for the surrogate, and draws the
+brightness of the rows outside S, those that it treats exactly, afresh. Prior, expansion and S
+cancel in the acceptance ratio, which is left with the bright rows' factors. With S empty a
+trajectory reads no row at all; with all rows in S it is Hamiltonian Monte Carlo.
 """
 
 from __future__ import annotations
@@ -23,7 +18,6 @@ from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.fresh_brightness import (
     ATTEMPTS,
     MOVED,
-    AliasTables,
     accept_z,
     draw_z,
     log_weight_of_z,
@@ -32,7 +26,6 @@ from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.geometry import unwhiten
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
-    Chain,
     accept_theta,
     copy,
     copy_state,
@@ -40,49 +33,24 @@ from pymc_flymc.kernels.posterior import (
     metropolis_given_z,
     run_type,
 )
-from pymc_flymc.kernels.records import Int32Vector, Vector
+from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.rescaling import rescale_by
-from pymc_flymc.kernels.rows import Rows
+from pymc_flymc.kernels.surrogate_density import Surrogate, log_surrogate, log_surrogate_along
 from pymc_flymc.kernels.trajectory import (
     LARGEST_KICK,
     Dynamics,
     density_and_gradient_at,
     new_dynamics,
-    row_force,
     simulate,
 )
 
-__all__ = ["Surrogate", "SurrogateProposals", "new_surrogate_proposals", "run_kernel"]
+__all__ = ["SurrogateProposals", "new_surrogate_proposals", "run_kernel"]
 
 #: Share of random walks given z: they keep the chain's reach where the posterior's tails are
 #: heavier than the surrogate's, in which joint updates would be stuck.
 WALKS = 0.05
 #: Acceptance rate of these that is aimed at (Roberts, Gelman & Gilks 1997).
 TARGET_WALK = 0.234
-
-
-class Surrogate(NamedTuple):
-    """What a surrogate has beside its density.
-
-    Attributes
-    ----------
-    tables : AliasTables
-        Of the rows outside S; those of S have rate zero there.
-    exact : Rows
-        The rows of S.
-    numbers : ndarray, shape (|S|,), int32
-        Theirs, from 0 on.
-    remainder_gradient : int
-        Address of their remainders R_n, with gradients.
-    walker : Chain
-        Where a proposal has got to.
-    """
-
-    tables: AliasTables
-    exact: Rows
-    numbers: Int32Vector
-    remainder_gradient: int
-    walker: Chain
 
 
 class SurrogateProposals(NamedTuple):
@@ -100,6 +68,8 @@ class SurrogateProposals(NamedTuple):
         Log of the random walk's scale.
     kept_force : ndarray, shape (D,)
         Buffer: force at the chain's parameters; that at the walker's is kept by the dynamics.
+    without_rows : ndarray, shape (1,)
+        Buffer: log density without rows at the chain's parameters, while scales move.
     dynamics : Dynamics
     """
 
@@ -108,6 +78,7 @@ class SurrogateProposals(NamedTuple):
     walks: Vector
     log_scale: Vector
     kept_force: Vector
+    without_rows: Vector
     dynamics: Dynamics
 
 
@@ -122,32 +93,9 @@ def new_surrogate_proposals(
         walks=np.full(1, WALKS),
         log_scale=np.log([2.38 / np.sqrt(d)]),
         kept_force=np.zeros(d),
+        without_rows=np.zeros(1),
         dynamics=new_dynamics(d, n_coefficients, length, target),
     )
-
-
-@kernel_part
-def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
-    """Log of q at chain.v_new; writes theta_new, w_new and the force."""
-    log_density = density_and_gradient_at(posterior, dynamics, chain)
-    if not -np.inf < log_density < np.inf:
-        return finite_or_minus_inf(log_density, scratch)
-    log_density += row_force(
-        posterior,
-        surrogate.exact,
-        surrogate.remainder_gradient,
-        surrogate.numbers,
-        surrogate.numbers.shape[0],
-        chain.theta_new,
-        chain.w_new,
-        dynamics.gradient_new,
-        surrogate.walker.dark,  # of no row: zeros
-        dynamics,
-        chain.log_factor_new,
-        scratch,
-    )
-    dynamics.log_density_new[0] = finite_or_minus_inf(log_density, scratch)
-    return dynamics.log_density_new[0]
 
 
 @kernel_part(inline="always")
@@ -173,24 +121,6 @@ def update_walker(rng, posterior, surrogate, proposals, scratch):
 
 
 @kernel_part
-def move_by_surrogate(rng, log_correction, posterior, surrogate, proposals, chain, bright, scratch):
-    """As `posterior.move_given_z`, by the surrogate's density; the chain's weight is stale then.
-
-    Needs the force of the chain's parameters in proposals.kept_force, and leaves it there; and
-    chain.dark of z.
-    """
-    dynamics = proposals.dynamics
-    log_density = log_surrogate(posterior, surrogate, dynamics, chain, scratch)
-    # p(theta, z) is q, less the rates of dark rows, times the bright rows' factors.
-    accepted, accept = metropolis_given_z(
-        rng, log_density, log_correction, posterior, chain, bright, scratch
-    )
-    if accepted:
-        copy(dynamics.force, proposals.kept_force)
-    return accept
-
-
-@kernel_part
 def weigh(posterior, chain, bright):
     """Write the chain's weight, which is stale after a move of theta given z."""
     index, factors, count = bright.index, bright.log_factor, bright.count[0]
@@ -204,20 +134,47 @@ def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
     for j in range(chain.v.shape[0]):
         chain.v_new[j] = chain.v[j] + scale * rng.standard_normal()
     take_dark(posterior.rows, bright, chain)
-    accept = move_by_surrogate(rng, 0.0, posterior, surrogate, proposals, chain, bright, scratch)
+    log_density = log_surrogate(posterior, surrogate, proposals.dynamics, chain, scratch)
+    # p(theta, z) is q, less the rates of dark rows, times the bright rows' factors.
+    accepted, accept = metropolis_given_z(rng, log_density, 0.0, posterior, chain, bright, scratch)
+    if accepted:
+        copy(proposals.dynamics.force, proposals.kept_force)
     weigh(posterior, chain, bright)
     proposals.log_scale[0] += proposals.gain[0] * (accept - TARGET_WALK)
     return accept
 
 
 @kernel_part
+def move_scale(rng, log_correction, posterior, surrogate, proposals, chain, bright, scratch):
+    """As `posterior.move_given_z`; leaves the chain's weight and force stale.
+
+    Needs proposals.without_rows, and leaves it there; and chain.dark of z.
+    """
+    log_density, without_rows = log_surrogate_along(
+        posterior, surrogate, proposals.dynamics, chain, proposals.without_rows[0], scratch
+    )
+    accepted, accept = metropolis_given_z(
+        rng, log_density, log_correction, posterior, chain, bright, scratch
+    )
+    if accepted:
+        proposals.without_rows[0] = without_rows
+    return accept
+
+
+@kernel_part
 def rescale(rng, posterior, surrogate, proposals, chain, bright, scratch):
     """Update each scale in turn, given z. Writes the mean acceptance probability."""
-    if posterior.scales.scale.shape[0] > 0:
-        take_dark(posterior.rows, bright, chain)
-        arguments = (posterior, surrogate, proposals, chain, bright, scratch)
-        rescale_by(rng, move_by_surrogate, arguments, posterior, chain)
-        weigh(posterior, chain, bright)
+    dynamics = proposals.dynamics
+    take_dark(posterior.rows, bright, chain)
+    copy(chain.v, chain.v_new)
+    proposals.without_rows[0] = density_and_gradient_at(posterior, dynamics, chain)
+    arguments = (posterior, surrogate, proposals, chain, bright, scratch)
+    rescale_by(rng, move_scale, arguments, posterior, chain)
+    weigh(posterior, chain, bright)
+    # Once, for it reads the rows of S.
+    copy(chain.v, chain.v_new)
+    chain.log_density[0] = log_surrogate(posterior, surrogate, dynamics, chain, scratch)
+    copy(dynamics.force, proposals.kept_force)
 
 
 @kernel_part(inline="always")
@@ -274,7 +231,9 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             chain.log_weight[0] = -np.inf
         chain.log_density[0] = log_density
         proposals.dynamics.gain[0] = proposals.gain[0]
-        if not begin:
+        # A chain without a weight follows the surrogate, wherever it leads: this would give it one.
+        comes_in = chain.log_weight[0] == -np.inf
+        if not comes_in and posterior.scales.scale.shape[0] > 0:
             rescale(rng, posterior, surrogate, proposals, chain, bright, scratch)
         total = 0.0
         for _i in range(ATTEMPTS if begin else n):

@@ -74,7 +74,7 @@ def _brightest(target: Target) -> list[np.ndarray]:
     Shapes (m, P), of each likelihood; none where brightness is not each row's own.
     """
     data = target.data
-    n = int(sum(part.expected_bright for part in target.parts))
+    n = int(target.expected_bright)
     chosen = np.empty(0, np.int64)
     if data.alias is not None:
         rates = data.parts[0].constants[:, ROW.near]

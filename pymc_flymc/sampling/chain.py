@@ -24,6 +24,11 @@ __all__ = ["FireflyChain"]
 #: tell whether chains have forgotten them. Group-level effects start at one standard deviation: all
 #: of thousands at two would be far beyond where the posterior has any mass.
 OVERDISPERSION = 2.0
+#: A chain is far out while so many times more rows are bright than expected: a point twice as far
+#: out as draws has some eight times more.
+FAR = 20.0
+#: How near to the anchor starts that are far out are drawn at most, as a share of the distance.
+NEAREST = 0.1
 
 
 class FireflyChain:
@@ -102,20 +107,28 @@ class FireflyChain:
     def start_dispersed(self, rng: np.random.Generator, spread: float = OVERDISPERSION) -> bool:
         """As `start`, from a point drawn around the anchor; False if none is in the support.
 
+        Where many times more rows are bright than expected another one, nearer to the anchor, is
+        drawn: from there a chain would read them for as long as it takes to come in.
         Points at which the model's graph raises are left for others, too: no draw needs them.
         Where there are no others, what it raised last is raised.
         """
         raised: Exception | None = None
+        nearness = 1.0
         for _ in range(50):
-            v = rng.standard_normal(len(self.state.v))
+            found = False
+            v = nearness * rng.standard_normal(len(self.state.v))
             v[self.geometry.dense] *= spread
             try:
                 # Without rows first: with them it is a pass.
-                if np.isfinite(self.log_density_at(v)) and np.isfinite(self.start(rng, v)):
-                    return True
+                found = np.isfinite(self.log_density_at(v)) and np.isfinite(self.start(rng, v))
             except Exception as error:  # of a user's own type
                 raised = error
-            spread *= 0.8  # beyond the support of a bounded variable
+            if found and (nearness < NEAREST or not self.is_far_out):
+                return True
+            if found:
+                nearness *= 0.5
+            else:
+                spread *= 0.8  # beyond the support of a bounded variable
         if raised is not None:
             raise raised
         return False
@@ -159,6 +172,11 @@ class FireflyChain:
     def n_bright(self) -> int:
         """Number of bright rows."""
         return int(self.bright.count[0])
+
+    @property
+    def is_far_out(self) -> bool:
+        """Whether many times more rows are bright than expected."""
+        return self.n_bright > FAR * (self.target.expected_bright + 1.0)
 
     @property
     def log_weight(self) -> float:

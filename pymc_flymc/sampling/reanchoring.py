@@ -93,7 +93,7 @@ class Anchors:
             return None
         anchor = self._anchor(chain, draws.mean(axis=0), w.mean(axis=0))
         moved = self.target_at(anchor)
-        expected = sum(part.expected_bright for part in moved.parts)
+        expected = moved.expected_bright
         if not self._pays(bright, expected):
             return None
         log.info(

@@ -97,7 +97,7 @@ class PilotTime:
         if measured is not None or self.rough:
             return measured
         given_z = target.subsamples and not (target.spec.fresh or self.held_back)
-        few_bright = sum(part.expected_bright for part in target.parts) <= 1.0
+        few_bright = target.expected_bright <= 1.0
         return draw * draws * (GIVEN_Z if given_z and not few_bright else 1.0)
 
 

@@ -145,6 +145,11 @@ class Target:
         return self.spec.fresh
 
     @property
+    def expected_bright(self) -> float:
+        """Number of rows that are bright at a time, of all likelihoods, where draws are."""
+        return sum(part.expected_bright for part in self.parts)
+
+    @property
     def subsamples(self) -> bool:
         """Whether rows can be dark: under the bounds of all likelihoods, or of none."""
         return not isinstance(self.parts[0].bound, AllRows)

@@ -13,7 +13,7 @@ os.environ["NUMBA_DISABLE_JIT"] = "1"
 import numpy as np
 
 from pymc_flymc.bounds import JaakkolaJordan
-from pymc_flymc.kernels import hamiltonian, rescaling, slice
+from pymc_flymc.kernels import hamiltonian, rescaling, slice, surrogate
 from pymc_flymc.kernels.brightness import brighten, make_brightness
 from pymc_flymc.kernels.density import Jacobian
 from pymc_flymc.kernels.factors import make_scratch
@@ -27,6 +27,7 @@ from pymc_flymc.kernels.shared_scales import (
     NON_CENTRED,
     SharedScales,
 )
+from pymc_flymc.kernels.surrogate_density import Surrogate
 from pymc_flymc.kernels.trajectory import LARGEST_KICK, density_and_gradient, new_dynamics
 
 N, N_STATES, N_UPDATES = 5, 60, 3
@@ -61,6 +62,9 @@ SCALES = SharedScales(
 #: With two likelihoods the rows from this one on are the second's. Its coefficients are -theta.
 SPLIT = 3
 TWO = sys.argv[-1].endswith("two")
+#: The surrogate treats some rows exactly, and the coefficients are a product's and a number.
+RIDGE = sys.argv[-1] == "rescaling-surrogate"
+EXACT = np.array([1, 3], np.int32) if RIDGE else np.zeros(0, np.int32)
 #: Intervals may be extended so seldom, and are so short, that this limit is met.
 FEW = sys.argv[-1] == "slice-few-extensions"
 if FEW:
@@ -73,14 +77,21 @@ def log_prior(theta):
     return -0.5 * theta @ theta - 0.1 * theta[0] ** 4
 
 
-def log_bounds(theta):
-    a, b, c = BOUND.coefficients(BOUND.xi, Y, 0.1)
-    eta = X @ theta
+def coefficients(theta):
+    return np.array([theta[0] * np.exp(theta[1]), 0.7]) if RIDGE else theta
+
+
+def bounds_at(eta, rows=...):
+    a, b, c = (each[rows] for each in BOUND.coefficients(BOUND.xi, Y, 0.1))
     return c + b * eta - a * eta**2
 
 
+def log_bounds(theta):
+    return bounds_at(X @ coefficients(theta))
+
+
 def log_likelihoods(theta):
-    eta = X @ theta
+    eta = X @ coefficients(theta)
     return Y * eta - np.logaddexp(0.0, eta)
 
 
@@ -180,11 +191,11 @@ def rescaling_reference(rng, log_p, v):
 
 
 def log_density(theta):
-    return log_prior(theta) + np.sum(log_bounds(theta))
+    return log_prior(theta) + np.sum(np.delete(log_bounds(theta), EXACT))
 
 
 def density_gradient(theta, statistics):
-    w = np.concatenate([theta, -theta]) if TWO else theta
+    w = np.concatenate([theta, -theta]) if TWO else coefficients(theta)
     return w, gradient_of(log_density, theta), np.empty(0), log_density(theta)
 
 
@@ -208,6 +219,12 @@ def log_factor_gradient(eta, constants, shared, out, slopes, slope):
     log_factor(eta, constants, shared, out)
 
 
+def remainder_gradient(eta, constants, shared, out, slopes, slope):
+    """Of rows in EXACT, whose bounds the density does without."""
+    out[:] = bounds_at(eta[:, 0], EXACT)
+    slopes[:, 0] = gradient_of(lambda x: np.sum(bounds_at(x, EXACT)), eta[:, 0])
+
+
 def turned(function):
     """Make the second likelihood's factor, or its gradient: its constants are in another order."""
     return lambda eta, constants, *rest: function(eta, constants[:, ::-1], *rest)
@@ -221,7 +238,7 @@ def posterior():
         rows = SeveralRows((first, second), np.array([0, 2, 4]))
         factors = tuple((factor, turned(factor)) for factor in factors)
     functions = 0, factors[0], density_gradient, vjp, factors[1]
-    scales = SCALES if sys.argv[1] == "rescaling" else NO_SCALES
+    scales = SCALES if sys.argv[1].startswith("rescaling") else NO_SCALES
     return Posterior(*functions, Jacobian.of(None), None, rows, GEOMETRY, scales)
 
 
@@ -229,11 +246,24 @@ def state(theta, z):
     chain, bright = make_chain(2, 2 + 2 * TWO, N), make_brightness(N)
     chain.v[:], chain.theta[:] = np.linalg.solve(MATRIX, theta - GEOMETRY.centre), theta
     chain.w[:], *_, chain.log_density[0] = density_gradient(theta, None)
+    chain.log_density[0] += np.sum(log_bounds(theta)[EXACT])
     odds = np.empty(N)
-    log_factor((X @ theta)[:, None], CONSTANTS, None, odds)
+    log_factor((X @ coefficients(theta))[:, None], CONSTANTS, None, odds)
     for n in np.flatnonzero(z):
         brighten(bright, n, odds[n])
     return chain, bright
+
+
+def rescale_by_surrogate(rng, target, chain, bright, scratch):
+    """As `rescaling.rescale`, where rows EXACT are not in the density."""
+    rows = Rows(X[EXACT], np.empty((0, 1)), 0, CONSTANTS[EXACT])
+    numbers = np.arange(len(EXACT), dtype=np.int32)
+    walker = make_chain(2, 2, len(EXACT))
+    exact = Surrogate(None, rows, numbers, remainder_gradient, walker)
+    proposals = surrogate.new_surrogate_proposals(2, 2, LENGTH, 0.8)
+    surrogate.rescale(rng, target, exact, proposals, chain, bright, scratch)
+    expected = log_density(chain.theta) + np.sum(log_bounds(chain.theta)[EXACT])
+    assert abs(chain.log_density[0] - expected) < 1e-9
 
 
 def compare(kernel, seed):
@@ -261,8 +291,9 @@ def compare(kernel, seed):
         if kernel.startswith("slice"):
             slice.update_theta(ours, target, slices, chain, bright, scratch)
             v, expected = slice_reference(theirs, log_p, v, slices.width, random)
-        elif kernel == "rescaling":
-            rescaling.rescale(ours, target, chain, bright, scratch)
+        elif kernel.startswith("rescaling"):
+            rescale = rescale_by_surrogate if RIDGE else rescaling.rescale
+            rescale(ours, target, chain, bright, scratch)
             accept = chain.rescaled[0]
             v, expected = rescaling_reference(theirs, log_p, v)
         else:
@@ -272,7 +303,7 @@ def compare(kernel, seed):
         moved += np.any(v != before)
         distance = np.max(np.abs(chain.theta - GEOMETRY.centre - MATRIX @ v))
         odds = np.empty(N)
-        log_factor((X @ chain.theta)[:, None], CONSTANTS, None, odds)
+        log_factor((X @ coefficients(chain.theta))[:, None], CONSTANTS, None, odds)
         k = bright.count[0]
         stale = np.max(np.abs(bright.log_factor[:k] - odds[bright.index[:k]]), initial=0.0)
         worst = max(worst, distance, abs(accept - expected), stale)

@@ -18,7 +18,8 @@ from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.fresh_brightness import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.posterior import Posterior, make_chain
-from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_proposals, transition
+from pymc_flymc.kernels.surrogate import new_surrogate_proposals, transition
+from pymc_flymc.kernels.surrogate_density import Surrogate
 
 EXACT = 2
 KAPPA = np.where(np.arange(joint.N)[:, None] == EXACT, 0.0, joint.KAPPA)

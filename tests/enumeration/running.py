@@ -50,6 +50,7 @@ SCRIPTS = {
         "slice-two",
         "slice-few-extensions",
         "rescaling",
+        "rescaling-surrogate",
     ),
     "check_batches.py": ("one-batch", "two-batches"),
     "check_parts.py": ("parts", "parts-kept"),

@@ -183,18 +183,6 @@ MUTANTS: Rows = {
     ],
     "kernels/surrogate.py": [
         (
-            "exact rows left out of the surrogate",
-            "log_density += row_force(",
-            "log_density += 0.0 * row_force(",
-            "surrogate",
-        ),
-        (
-            "exact rows counted twice",
-            "log_density += row_force(",
-            "log_density += 2.0 * row_force(",
-            "surrogate-walk",
-        ),
-        (
             "weight of the old state stale after a trajectory",
             "        chain.log_weight[0] = weight\n",
             "        pass\n",
@@ -217,6 +205,44 @@ MUTANTS: Rows = {
             "if -rng.standard_exponential() < log_ratio:\n        accept_theta(walker",
             "if True:\n        accept_theta(walker",
             "surrogate",
+        ),
+        (
+            "density without rows stale after a move of a scale",
+            "proposals.without_rows[0] = without_rows",
+            "pass",
+            "rescaling-surrogate",
+        ),
+        (
+            "density without rows of the last draw",
+            "proposals.without_rows[0] = density_and_gradient_at(posterior, dynamics, chain)",
+            "density_and_gradient_at(posterior, dynamics, chain)",
+            "rescaling-surrogate",
+        ),
+    ],
+    "kernels/surrogate_density.py": [
+        (
+            "exact rows left out of the surrogate",
+            "log_density += row_force(",
+            "log_density += 0.0 * row_force(",
+            "surrogate",
+        ),
+        (
+            "exact rows counted twice",
+            "log_density += row_force(",
+            "log_density += 2.0 * row_force(",
+            "surrogate-walk",
+        ),
+        (
+            "remainders taken to stay where coefficients change",
+            "if is_same(chain.w_new, chain.w):",
+            "if True:",
+            "rescaling-surrogate",
+        ),
+        (
+            "remainders left out where coefficients stay",
+            "chain.log_density[0] + log_density - without_rows",
+            "log_density",
+            "rescaling-surrogate",
         ),
     ],
 }

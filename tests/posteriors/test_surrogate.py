@@ -9,7 +9,6 @@ import pytest
 from pymc_flymc import FireflyMH, Taylor
 from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.sampling.adaptation import SURROGATE, SurrogateAdaptation
-from pymc_flymc.sampling.adaptation.surrogate import FAR
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.steps.setup import read
@@ -96,11 +95,27 @@ def test_start_comes_in():
     target = target_of(reading, 0)
     chain, rng = started(target, 1)
     chain.start(rng, np.full(2, 40.0))
-    far = chain.n_bright
-    expected = sum(part.expected_bright for part in target.parts)
-    assert far > FAR * (expected + 1.0)
+    assert chain.is_far_out
     SurrogateAdaptation().started(chain, rng, dispersed=False)
-    assert chain.n_bright <= FAR * (expected + 1.0)
+    assert not chain.is_far_out
+
+
+def test_start_comes_in_with_moves_of_scales():
+    """These are made given z, and give a chain a weight: not before it has come in."""
+    X, y = logistic_rows(300, [-1.0, 1.5], seed=20)
+    with pm.Model():
+        z = pm.Normal("z", 0.0, 1.0, shape=2)
+        pm.Bernoulli("y", logit_p=X @ (pm.HalfCauchy("tau", 1.0) * z), observed=y)
+        step = FireflyMH(kernel="surrogate")
+    step.setup_chain(np.random.default_rng(4), 0, 1)
+    chain, rng = step.chain, np.random.default_rng(5)
+    scales = chain.target.graph.scales
+    theta = chain.state.theta.copy()
+    theta[scales.scale], theta[scales.effects] = np.log(20.0), 20.0
+    chain.start(rng, theta)
+    assert chain.is_far_out
+    SurrogateAdaptation().started(chain, rng, dispersed=False)
+    assert not chain.is_far_out
 
 
 def test_start_where_powers_are_infinite():

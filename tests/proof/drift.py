@@ -10,7 +10,7 @@ import numpy as np
 
 from pymc_flymc.kernels.fresh_brightness import AliasTables
 from pymc_flymc.kernels.row_terms import row_terms_kernel
-from pymc_flymc.kernels.surrogate import Surrogate
+from pymc_flymc.kernels.surrogate_density import Surrogate
 from tests.sweep.combinations import combinations_of
 from tests.sweep.models import MODELS
 

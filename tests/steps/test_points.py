@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from pymc_flymc import FireflyMH
+from pymc_flymc.sampling import chain as chain_module
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_posterior
@@ -63,6 +64,27 @@ def test_all_rows_are_possible_where_a_chain_starts():
     for seed in range(5):
         assert chain.start_dispersed(np.random.default_rng(seed), 1e5)
         assert np.isfinite(chain.bright.log_factor[: chain.n_bright].sum())
+
+
+def test_starts_are_not_far_out(monkeypatch):
+    """An expansion of a horseshoe around its mode is little like it: most rows were bright."""
+    X, y = logistic_rows(2000, [1.5, 0.0, 0.0, 0.0])
+    with pm.Model() as model:
+        z = pm.Normal("z", 0.0, 1.0, shape=4)
+        scales = pm.HalfCauchy("tau", 1.0) * pm.HalfCauchy("local", 1.0, shape=4)
+        pm.Bernoulli("y", logit_p=X @ (scales * z), observed=y)
+    chain = step_of(model, kernel="metropolis").sampler.new_chain()
+
+    def far_out():
+        outcomes = []
+        for seed in range(20):
+            assert chain.start_dispersed(np.random.default_rng(seed))
+            outcomes.append(chain.is_far_out)
+        return outcomes
+
+    assert not any(far_out())
+    monkeypatch.setattr(chain_module, "NEAREST", np.inf)  # the first point is taken
+    assert any(far_out())
 
 
 def test_given_anchor(shared):

@@ -8,7 +8,8 @@ import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import make_chain
-from pymc_flymc.kernels.surrogate import Surrogate, new_surrogate_proposals, run_kernel
+from pymc_flymc.kernels.surrogate import new_surrogate_proposals, run_kernel
+from pymc_flymc.kernels.surrogate_density import Surrogate
 from pymc_flymc.sampling.adaptation.base import Adaptation
 from pymc_flymc.sampling.adaptation.hamiltonian import HamiltonianAdaptation
 from pymc_flymc.sampling.adaptation.metropolis import plan_with_z
@@ -24,9 +25,8 @@ __all__ = ["SURROGATE", "SurrogateAdaptation"]
 LENGTH, TARGET_ACCEPT = 2.5, 0.9
 #: Trajectories in a proposal.
 REPEATS = 2
-#: Proposals to come in from a start, at least where it was drawn, and at most; it is far as long as
-#: so many times more rows than expected are bright.
-FEWEST, APPROACH, FAR = 2, 100, 20.0
+#: Proposals to come in from a start, at least where it was drawn, and at most.
+FEWEST, APPROACH = 2, 100
 
 
 def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Surrogate:
@@ -80,10 +80,9 @@ class SurrogateAdaptation(HamiltonianAdaptation):
         the start that moves. One that a user has given, or that a chain has come to, moves only if
         it is so far out.
         """
-        expected = sum(part.expected_bright for part in chain.target.parts)
         fewest = FEWEST if dispersed else 0
         for i in range(APPROACH):
-            if i >= fewest and chain.n_bright <= FAR * (expected + 1.0):
+            if i >= fewest and not chain.is_far_out:
                 break
             chain.state.log_weight[0] = -np.inf  # whatever comes is accepted
             chain.advance(rng, 1, 1.0)

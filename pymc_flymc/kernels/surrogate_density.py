@@ -1,0 +1,90 @@
+"""The posterior with all rows but a few expanded to second order, from which moves propose.
+
+    q(theta) = prior(theta) exp(Q(w(theta))) prod_{n in S} exp(R_n(theta)),
+
+prior(theta) being all but the rows, Q the collapsed expansion of all rows, and R_n its remainder
+for a row, so that the rows of S are exact.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pymc_flymc.kernels.fresh_brightness import AliasTables
+from pymc_flymc.kernels.native import kernel_part
+from pymc_flymc.kernels.posterior import Chain, finite_or_minus_inf, is_same
+from pymc_flymc.kernels.records import Int32Vector
+from pymc_flymc.kernels.rows import Rows
+from pymc_flymc.kernels.trajectory import density_and_gradient_at, row_force
+
+__all__ = ["Surrogate", "log_surrogate", "log_surrogate_along"]
+
+
+class Surrogate(NamedTuple):
+    """What a surrogate has beside its density.
+
+    Attributes
+    ----------
+    tables : AliasTables
+        Of the rows outside S; those of S have rate zero there.
+    exact : Rows
+        The rows of S.
+    numbers : ndarray, shape (|S|,), int32
+        Theirs, from 0 on.
+    remainder_gradient : int
+        Address of their remainders R_n, with gradients.
+    walker : Chain
+        Where a proposal has got to.
+    """
+
+    tables: AliasTables
+    exact: Rows
+    numbers: Int32Vector
+    remainder_gradient: int
+    walker: Chain
+
+
+@kernel_part
+def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
+    """Log of q at chain.v_new; writes theta_new, w_new and the force."""
+    log_density = density_and_gradient_at(posterior, dynamics, chain)
+    return add_exact_rows(log_density, posterior, surrogate, dynamics, chain, scratch)
+
+
+@kernel_part
+def log_surrogate_along(posterior, surrogate, dynamics, chain, without_rows, scratch):
+    """As `log_surrogate`, and what it is without rows; reads none where coefficients stay.
+
+    The force is stale then. `without_rows` is the log density without rows at chain.v.
+    """
+    log_density = density_and_gradient_at(posterior, dynamics, chain)
+    if is_same(chain.w_new, chain.w):  # as along the ridge of a product: remainders stay, too
+        log_q = finite_or_minus_inf(chain.log_density[0] + log_density - without_rows, scratch)
+    else:
+        log_q = add_exact_rows(log_density, posterior, surrogate, dynamics, chain, scratch)
+    return log_q, log_density
+
+
+@kernel_part
+def add_exact_rows(log_density, posterior, surrogate, dynamics, chain, scratch):
+    """Add the remainders of S to the log density without rows, and write the force."""
+    if not -np.inf < log_density < np.inf:
+        return finite_or_minus_inf(log_density, scratch)
+    log_density += row_force(
+        posterior,
+        surrogate.exact,
+        surrogate.remainder_gradient,
+        surrogate.numbers,
+        surrogate.numbers.shape[0],
+        chain.theta_new,
+        chain.w_new,
+        dynamics.gradient_new,
+        surrogate.walker.dark,  # of no row: zeros
+        dynamics,
+        chain.log_factor_new,
+        scratch,
+    )
+    dynamics.log_density_new[0] = finite_or_minus_inf(log_density, scratch)
+    return dynamics.log_density_new[0]
