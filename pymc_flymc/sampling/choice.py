@@ -25,6 +25,7 @@ from pymc_flymc.sampling.bound_choice import (
     joint_moves_read,
     valid_bounds,
 )
+from pymc_flymc.sampling.far_out import warn_of_heavy_tails
 from pymc_flymc.sampling.kernel_selection import KernelSelection
 from pymc_flymc.sampling.local_target import check_local, local_target
 from pymc_flymc.sampling.sampler import Sampler
@@ -115,10 +116,13 @@ def choose_sampler(
         return sampler_given_z(task, resampling, adaptation, transitions)
     taylor = _joint_bound(task, proposal, kernel)
     if adaptation.spec.exact and is_expansion(taylor):
-        return selection.surrogate(taylor)
-    target = _joint_target(task, taylor, adaptation)
-    sampler = Sampler(target, adaptation, adaptation.brightness, transitions)
-    say_time(task, sampler)
+        sampler = selection.surrogate(taylor)
+    else:
+        target = _joint_target(task, taylor, adaptation)
+        sampler = Sampler(target, adaptation, adaptation.brightness, transitions)
+        say_time(task, sampler)
+    if is_expansion(taylor):
+        warn_of_heavy_tails(task, sampler)
     return sampler
 
 

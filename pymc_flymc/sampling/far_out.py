@@ -12,11 +12,18 @@ from contextlib import suppress
 
 import numpy as np
 
-from pymc_flymc.reporting import doing
+from pymc_flymc.reporting import doing, log
+from pymc_flymc.sampling.costs import row_seconds
 from pymc_flymc.sampling.pilot_runs import LARGEST_TAIL_INDEX, SEED
 from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.task import SamplingTask
 
-__all__ = ["rows_in_heavy_tails"]
+__all__ = ["HEAVY", "look_at_tails", "rows_in_heavy_tails", "warn_of_heavy_tails"]
+
+#: What is said where tails are heavy.
+HEAVY = "far out in a parameter the posterior is much heavier than the expansion of its rows"
+#: Looking at tails may take as long as reading so many seconds.
+LOOKS = 0.3
 
 #: How far out, in standard deviations d. Weights of size exp(k d^2 / 2), by which the proposals'
 #: density falls to the power k, have the Pareto index k.
@@ -24,6 +31,20 @@ FAR = 6.0
 LARGEST = 0.5 * LARGEST_TAIL_INDEX * FAR**2
 #: Draws of z at each place: the mean of their weights is that of the parameters.
 REPLICATES = 16
+
+
+def look_at_tails(task: SamplingTask, sampler: Sampler) -> float | None:
+    """As `rows_in_heavy_tails`, in a time that is short for the data."""
+    return rows_in_heavy_tails(sampler, task.others, LOOKS / row_seconds(task.problems))
+
+
+def warn_of_heavy_tails(task: SamplingTask, sampler: Sampler) -> None:
+    """Warn if joint or surrogate moves that were asked for would hardly reach a tail."""
+    if look_at_tails(task, sampler) is not None:
+        log.warning(
+            f"{HEAVY}: moves that are asked for may hardly come there, which R-hat may hide. "
+            "Compare the draws with those of moves that are chosen, without kernel= and proposal="
+        )
 
 
 @doing("looking at the tails")

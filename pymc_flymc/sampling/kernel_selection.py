@@ -18,7 +18,7 @@ from pymc_flymc.sampling.bound_choice import (
 )
 from pymc_flymc.sampling.candidates import SHARES, Candidate, Candidates
 from pymc_flymc.sampling.costs import GRADIENT, row_seconds
-from pymc_flymc.sampling.far_out import rows_in_heavy_tails
+from pymc_flymc.sampling.far_out import HEAVY, look_at_tails
 from pymc_flymc.sampling.pilot_runs import most_rows, pilot_chain, pilot_joint_moves
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
@@ -41,10 +41,6 @@ MOST = 0.5
 DRAWS = 50.0
 #: Joint moves that cost this many times what their parameters alone would are held back by rows.
 ROWS_AT_FAULT = 10.0
-#: What is said where tails are heavy.
-HEAVY = "far out in a parameter the posterior is much heavier than the expansion of its rows"
-#: Looking at tails may take as long as reading so many seconds.
-LOOKS = 0.3
 #: Factor on the cost of random walks, whose slow directions a short chain hardly shows.
 WALKS = 3.0
 
@@ -132,7 +128,7 @@ class KernelSelection:
             if kept > MOST * self.n_rows:
                 return None
             sampler = self.candidates.build([taylor], SURROGATE, kept)
-        rows = rows_in_heavy_tails(sampler, self.others, LOOKS / row_seconds(self.problems))
+        rows = look_at_tails(self.task, sampler)
         if rows is not None:
             log.info(f"{candidate.what} are not taken: {HEAVY}")
         return rows

@@ -56,6 +56,14 @@ MUTANTS: Rows = {
             "tests/posteriors/test_long_tails.py::test_the_default_has_all_of_the_tail",
         ),
     ],
+    "sampling/choice.py": [
+        (
+            "no look at tails where moves are asked for",
+            "warn_of_heavy_tails(task, sampler)",
+            "pass",
+            "tests/sampling/test_far_out.py",
+        ),
+    ],
     "sampling/kernel_selection.py": [
         (
             "moves that miss tails selected",
