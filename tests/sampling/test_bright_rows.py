@@ -26,7 +26,7 @@ def said(caplog, X, y, step=FireflyMH, **settings):
         beta = pm.Normal("beta", 0.0, 1.0, shape=4)
         pm.Bernoulli("y", logit_p=alpha + X @ beta, observed=y.astype(np.int8))
         step(**settings)
-    return [each for each in caplog.messages if "far out" in each]
+    return [each for each in caplog.messages if "values far out" in each]
 
 
 JOINT = {"kernel": "joint"}
