@@ -17,8 +17,8 @@ from tests.sweep.families import FAMILIES, LONGEST, Written, positive
 
 __all__ = ["FORMS", "MODELS", "Form", "TinyModel"]
 
-#: Rows of a model, and how many of those that lie elsewhere are in its containers; many rows.
-N_ROWS, HEAD, MANY = 12, 10, 240
+#: Rows of a model, and how many of those that lie elsewhere are in its containers; more rows.
+N_ROWS, HEAD, SOME, MANY = 12, 10, 60, 240
 #: Spread of the logarithm of a second parameter that the data hardly limit.
 WIDE = 1.5
 _rng = np.random.default_rng(1)
@@ -72,6 +72,12 @@ def _groups(entry: Written, rows: Rows) -> tuple[Any, Any]:
     return effects[rows["group"]], entry.second if known else entry.free("s")
 
 
+def _product(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    """A coefficient that is a scale times an effect, which the data know well: a ridge."""
+    slope = pm.LogNormal("t", 0.0, 0.7) * pm.Normal("z", 0.0, 1.0)
+    return 0.2 + rows["x"] * slope, entry.second
+
+
 def _with_companion(entry: Written, rows: Rows) -> tuple[Any, Any]:
     """As `_plain`, with a logistic regression that has the last coefficient, too."""
     eta, second = _plain(entry, rows)
@@ -120,6 +126,7 @@ FORMS = {
     "predictors": Form(_two_predictors, lambda entry: entry.link is not None),
     "weights": Form(_plain, weights=True),
     "groups": Form(_groups, groups=True),
+    "ridge": Form(_product, lambda entry: entry.second is not None, n_rows=SOME),
     "many-groups": Form(_groups, groups=True, patches=structured),
     "several": Form(_with_companion, patches=any_size),
     "elsewhere": Form(_plain, elsewhere=True, n_rows=LONGEST, patches=in_partitions),
