@@ -21,6 +21,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import LogLocator
 
 from examples.benchmarks.problem import synthetic
 from examples.palette import look
@@ -75,15 +76,15 @@ def measure(
 
 
 def draw(found: pd.DataFrame, path: Path) -> None:
-    """Draw the mean over chains, and their range."""
+    """Draw the mean over chains, and their range; a row for each setting, for narrow pages."""
+    rates = ("a second", "for 1,000 rows")
     figure, axes = plt.subplots(
-        2, 4, figsize=(11, 5), layout="constrained", sharex="col", sharey="row"
+        len(SETTINGS), 2, figsize=(6.4, 8.4), layout="constrained", sharex="row", sharey="col"
     )
     own = look("FireflyHMC")
     styles = {"logistic": (own.colour, "-"), "Student t": ("white", "--")}
-    for column, (setting, values) in enumerate(SETTINGS.items()):
-        for row, rate in enumerate(("a second", "for 1,000 rows")):
-            ax = axes[row, column]
+    for across, (setting, values) in zip(axes, SETTINGS.items(), strict=True):
+        for ax, rate in zip(across, rates, strict=True):
             for problem, (face, line) in styles.items():
                 of = (found["setting"] == setting) & found["problem"].str.startswith(problem)
                 by_value = found[of].groupby("value")
@@ -94,14 +95,17 @@ def draw(found: pd.DataFrame, path: Path) -> None:
                 ax.vlines(mean.index, chains.min(), chains.max(), color=own.colour, lw=1)
                 at = by_value["default"].any()
                 ax.plot(mean.index[at], mean[at], "o", ms=13, mfc="none", c="0.4")
-            ax.set(xscale="log", yscale="log")
+            ax.set(xscale="log", yscale="log", xlabel=setting)
+            ax.set_xticks(values, [f"{v:g}" for v in values])
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ax.yaxis.set_major_formatter("{x:,g}")
+            ax.minorticks_off()
             ax.spines[["top", "right"]].set_visible(False)
-        axes[1, column].set_xticks(values, [f"{v:g}" for v in values])
-        axes[1, column].minorticks_off()
-        axes[1, column].set_xlabel(setting)
-    axes[0, 0].set_ylabel("effective draws per second")
-    axes[1, 0].set_ylabel("effective draws per 1,000 rows")
-    axes[0, 3].legend(frameon=False, loc="lower right")
+    axes[0, 0].set_title("effective draws\nper processor second", fontsize=10)
+    axes[0, 1].set_title("effective draws\nper 1,000 rows read", fontsize=10)
+    figure.legend(
+        *axes[0, 0].get_legend_handles_labels(), frameon=False, ncols=2, loc="outside lower center"
+    )
     figure.savefig(path, dpi=150)
 
 

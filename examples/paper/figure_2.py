@@ -6,11 +6,15 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 
 from examples.paper.plotting import BRIGHT, DARK, new_figure, save
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan
 
 __all__ = ["draw_figure_2", "iterate", "toy"]
+
+#: Of the classes, which have markers of their own, too; and of the parameters.
+CLASSES, PARAMETERS = ("#0072B2", "#D55E00"), ("black", "#009E73", "#CC79A7")
 
 
 def toy(n_rows: int = 60, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -54,26 +58,29 @@ def draw_figure_2(path: Path, n: int = 150) -> tuple[np.ndarray, np.ndarray]:
     # An iteration in which both change, as in the paper's figure.
     both = np.any(thetas[1:] != thetas[:-1], axis=1) & np.any(bright[1:] != bright[:-1], axis=1)
     t = int(np.flatnonzero(both[20:])[0]) + 20
-    figure, axes = new_figure(2, 2, (9, 6.2), height_ratios=(1.2, 1))
+    figure, axes = new_figure(2, 2, (6.4, 5.6), height_ratios=(1.2, 1))
     for ax, at in zip(axes[0], (t, t + 1), strict=True):
         _plane(ax, X, y, bright[at])
         if at > t:
             _line(ax, thetas[t], "0.6")
         _line(ax, thetas[at], "black")
         ax.set_title(f"iteration {at}: {bright[at].sum()} of {len(y)} rows bright", fontsize=9)
-    for j, label in enumerate(("bias", r"$\theta_1$", r"$\theta_2$")):
-        axes[1, 0].plot(thetas[:, j], lw=1, label=label)
+    for path_of, colour, label in zip(
+        thetas.T, PARAMETERS, ("bias", r"$\theta_1$", r"$\theta_2$"), strict=True
+    ):
+        axes[1, 0].plot(path_of, lw=1, color=colour, label=label)
     axes[1, 0].set(xlabel="iteration", ylabel=r"$\theta$")
-    axes[1, 0].legend(frameon=False, ncols=3)
+    axes[1, 0].legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 0.98))
     order = np.argsort(bright.sum(axis=0))
-    axes[1, 1].imshow(bright[:, order].T, aspect="auto", cmap="cividis", interpolation="none")
-    axes[1, 1].set(xlabel="iteration", ylabel="row (yellow: bright)")
+    colours = ListedColormap([DARK, BRIGHT])
+    axes[1, 1].imshow(bright[:, order].T, aspect="auto", cmap=colours, interpolation="none")
+    axes[1, 1].set(xlabel="iteration", ylabel="row (orange: bright)")
     save(figure, path)
     return thetas, bright
 
 
 def _plane(ax: Axes, X: np.ndarray, y: np.ndarray, bright: np.ndarray) -> None:
-    for label, (marker, colour) in enumerate((("o", DARK), ("s", BRIGHT))):
+    for label, (marker, colour) in enumerate(zip("os", CLASSES, strict=True)):
         for shown, face in ((bright, colour), (~bright, "none")):
             rows = (y == label) & shown
             ax.scatter(

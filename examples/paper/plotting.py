@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 __all__ = ["BRIGHT", "DARK", "new_figure", "save"]
 
 #: The part of the likelihood that is above the bound, and the bound.
-BRIGHT, DARK = "#f5a35c", "#6b9bd1"
+BRIGHT, DARK = "#E69F00", "#56B4E9"
 
 
 def new_figure(rows: int, columns: int, size: tuple[float, float], **settings: Any) -> Any:
@@ -29,6 +29,6 @@ def new_figure(rows: int, columns: int, size: tuple[float, float], **settings: A
 def save(figure: Figure, path: Path) -> None:
     """Write a small PNG file, and say so."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=150)
     plt.close(figure)
     print(f"wrote {path}", flush=True)
