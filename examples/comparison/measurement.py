@@ -180,8 +180,7 @@ def chosen[Setting: (int, float)](
     if np.isinf(errors).all():
         raise TooSlow
     best = settings[int(np.argmin(errors))]
-    asked = ", ".join(f"{setting:g}" for setting in settings)
-    return replace(run(task, best), note=f"{name} {best:g} of {asked}")
+    return replace(run(task, best), note=f"{name} {best:g}")
 
 
 def _rms(values: np.ndarray) -> float:

@@ -20,6 +20,7 @@ from examples.palette import OTHER, look
 #: Stands in the place of a method.
 REFERENCE = "reference, its own Monte Carlo error"
 
+#: In brackets, after an error, the Monte Carlo error that the chain says it has.
 HEADER = (
     "method",
     "exact",
@@ -27,9 +28,7 @@ HEADER = (
     "rows read",
     "processor s",
     "error of mean",
-    "its Monte Carlo error",
     "error of log sd",
-    "its Monte Carlo error",
     "rows per effective draw",
     "tuned",
 )
@@ -49,11 +48,15 @@ def print_row(name: str, curve: Curve, reference: Moments) -> None:
         f"{curve.draws:,}" if curve.draws else "",
         _short(curve.rows[-1]),
         _short(curve.seconds[-1]),
-        *(_short(value) for pair in zip(errors, curve.own_error, strict=True) for value in pair),
+        *(_with_own(*pair) for pair in zip(errors, curve.own_error, strict=True)),
         _short(curve.rows_per_ess),
         curve.note,
     ]
     print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def _with_own(error: float, own: float) -> str:
+    return _short(error) if np.isnan(own) else f"{_short(error)} ({_short(own)})"
 
 
 def _short(value: float) -> str:

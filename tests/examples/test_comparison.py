@@ -157,7 +157,7 @@ def test_the_setting_of_least_error_is_chosen(task):
 
     curve = chosen(task, (0.5, 0.1, 0), run, "epsilon")
     assert asked == [(0.5, 1500), (0.1, 1500), (0, 1500), (0.1, 6000)]
-    assert curve.note == "epsilon 0.1 of 0.5, 0.1, 0"
+    assert curve.note == "epsilon 0.1"
     with pytest.raises(TooSlow):
         chosen(task, (0,), run, "epsilon")
 
