@@ -1,8 +1,9 @@
 """Rows read per effective draw, against N: `python -m examples.benchmarks.rows_against_n`.
 
-Prints a Markdown table and draws a figure. Counts of rows do not depend on the machine, nor on what
-else it is doing. Where a method takes too long its count is extrapolated in proportion to N, which
-is marked with `*` in the table and by dashes in the figure.
+Prints a Markdown table and draws a figure, from a CSV file beside it with `--redraw`. Counts of
+rows do not depend on the machine, nor on what else it is doing. Where a method takes too long its
+count is extrapolated in proportion to N, which is marked with `*` in the table and by dashes in the
+figure.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -20,6 +22,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from examples.benchmarks import nuts
 from examples.benchmarks.__main__ import three_digits
@@ -29,7 +32,8 @@ from examples.benchmarks.problem import Problem, synthetic
 from examples.palette import look
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan
 
-FEWEST, MOST = 1_000, 10_000_000
+COUNTS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+FEWEST, MOST = COUNTS[0], COUNTS[-1]
 
 
 def firefly(problem: Problem, seed: int, **settings: Any) -> float:
@@ -92,21 +96,32 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("docs/figures/rows_against_n.png"))
+    parser.add_argument("--redraw", action="store_true", help="from the CSV beside the figure")
     arguments = parser.parse_args()
 
-    counts = np.geomspace(FEWEST, MOST, 5).round().astype(int).tolist()
-    wanted = {n for method in METHODS for n in method.rows_at or counts}
-    wanted = {n for n in wanted if n <= arguments.most_rows}
+    points = arguments.output.with_suffix(".csv")
+    if not arguments.redraw:
+        found = measure(arguments.most_rows, arguments.columns, arguments.seed)
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        found.to_csv(points, index=False, float_format="%.4g")
     measured: dict[str, dict[int, float]] = {method.label: {} for method in METHODS}
-    for n_rows in sorted(wanted):
-        problem = synthetic(n_rows, arguments.columns, arguments.seed)
+    for label, n_rows, each in pd.read_csv(points).itertuples(index=False):
+        measured[label][n_rows] = each
+    print_table(measured)
+    draw_figure(measured, arguments.columns, arguments.output)
+
+
+def measure(most_rows: int, n_columns: int, seed: int) -> pd.DataFrame:
+    """Return the rows per effective draw of each method, where it is measured."""
+    wanted = {n for method in METHODS for n in method.rows_at or COUNTS}
+    found = []
+    for n_rows in sorted(n for n in wanted if n <= most_rows):
+        problem = synthetic(n_rows, n_columns, seed)
         for method in METHODS:
-            if n_rows in (method.rows_at or counts):
-                measured[method.label][n_rows] = method.measure(problem, arguments.seed)
+            if n_rows in (method.rows_at or COUNTS):
+                found.append((method.label, n_rows, method.measure(problem, seed)))
         del problem
-    print_table(counts, measured)
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    draw_figure(counts, measured, arguments.columns, arguments.output)
+    return pd.DataFrame(found, columns=["method", "N", "rows per effective draw"])
 
 
 def at(method: Method, points: dict[int, float], n_rows: int) -> tuple[float, bool]:
@@ -119,30 +134,27 @@ def at(method: Method, points: dict[int, float], n_rows: int) -> tuple[float, bo
     return points[nearest] * n_rows / nearest, True
 
 
-def print_table(counts: list[int], measured: dict[str, dict[int, float]]) -> None:
-    print("\n| method | " + " | ".join(f"N = {n:,}" for n in counts) + " |")
-    print("|---" + "|---:" * len(counts) + "|")
+def print_table(measured: dict[str, dict[int, float]]) -> None:
+    print("\n| method | " + " | ".join(f"N = {n:,}" for n in COUNTS) + " |")
+    print("|---" + "|---:" * len(COUNTS) + "|")
     for method in METHODS:
         cells = [
             "" if np.isnan(value) else three_digits(value) + "*" * extrapolated
-            for value, extrapolated in (at(method, measured[method.label], n) for n in counts)
+            for value, extrapolated in (at(method, measured[method.label], n) for n in COUNTS)
         ]
         print(f"| {method.label} | " + " | ".join(cells) + " |")
 
 
-def draw_figure(
-    counts: list[int], measured: dict[str, dict[int, float]], n_columns: int, path: Path
-) -> None:
+def draw_figure(measured: dict[str, dict[int, float]], n_columns: int, path: Path) -> None:
     """Curves with their names at the right end, extrapolations dashed."""
-    figure, axes = plt.subplots(figsize=(8.5, 5.2), layout="constrained")
-    last = counts[-1]
+    figure, axes = plt.subplots(figsize=(6.8, 4.8), layout="constrained")
     labels = []
-    axes.plot([FEWEST, last], [FEWEST, last], color="0.4", lw=1, ls=":")
-    axes.text(4e5, 1e5, "each row once", color="0.4", va="top")
+    axes.plot([FEWEST, MOST], [FEWEST, MOST], color="0.4", lw=1, ls=":")
+    axes.text(4e5, 1.2e5, "each row once", color="0.4", va="top")
     for method in METHODS:
         if not (points := measured[method.label]):
             continue
-        n = sorted(points if method.rows_at is None else {*counts, *points})
+        n = sorted(points if method.rows_at is None else {*COUNTS, *points})
         own = look(method.label)
         values, guessed = zip(*(at(method, points, i) for i in n), strict=True)
         for i in range(len(n) - 1):
@@ -158,17 +170,17 @@ def draw_figure(
         labels.append((values[-1], method.label, own.colour))
     style_against_rows(
         axes,
-        xlim=(FEWEST * 0.8, last * 1.3),
+        xlim=(FEWEST * 0.8, MOST * 1.3),
         ylabel="rows per effective draw",
         title=f"Logistic regression with {n_columns} coefficients",
     )
     low, high = np.log10(axes.get_ylim())
-    place, gap = -np.inf, 0.05 * (high - low)
+    place, gap = -np.inf, 0.08 * (high - low)
     for value, text, colour in sorted(labels):
         place = max(np.log10(value), place + gap)  # labels of close curves make room
         axes.annotate(
-            text,
-            (last, 10**place),
+            fill(text, 18),
+            (MOST, 10**place),
             xytext=(12, 0),
             textcoords="offset points",
             va="center",

@@ -1,14 +1,15 @@
 """The three bounds on the softmax likelihood: `python -m examples.benchmarks.softmax_bounds`.
 
 For simulated data of 3 and 5 classes, prints a Markdown table of the rows that are bright and of
-those read per effective draw, and draws the latter against N. Counts of rows do not depend on
-the machine, nor on what else it is doing. A ring is around the bound that `FireflyMH()` takes.
+those read per effective draw, and draws the latter against N, from a CSV file beside the figure
+with `--redraw`. Counts of rows do not depend on the machine, nor on what else it is doing. A ring
+is around the bound that `FireflyMH()` takes.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from examples.benchmarks.__main__ import three_digits
 from examples.benchmarks.figures import style_against_rows
@@ -63,16 +65,25 @@ def main() -> None:
     parser.add_argument("--most-rows", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("docs/figures/softmax_bounds.png"))
+    parser.add_argument("--redraw", action="store_true", help="from the CSV beside the figure")
     arguments = parser.parse_args()
 
-    numbers = [n for n in (1_000, 10_000, 100_000, 1_000_000) if n <= arguments.most_rows]
-    measured = {
-        classes: {n: count(n, arguments.columns, classes, arguments.seed) for n in numbers}
-        for classes in CLASSES
-    }
+    points = arguments.output.with_suffix(".csv")
+    if not arguments.redraw:
+        found = [
+            {"classes": classes, "N": n, "bound": name} | asdict(of)
+            for classes in CLASSES
+            for n in (1_000, 10_000, 100_000, 1_000_000)
+            if n <= arguments.most_rows
+            for name, of in count(n, arguments.columns, classes, arguments.seed).items()
+        ]
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        pd.DataFrame(found).to_csv(points, index=False, float_format="%.4g")
+    measured: dict[int, dict[int, dict[str, Count]]] = {classes: {} for classes in CLASSES}
+    for classes, n, name, *of in pd.read_csv(points).itertuples(index=False):
+        measured[classes].setdefault(n, {})[name] = Count(*of)
     for classes, by_rows in measured.items():
         print_table(classes, by_rows)
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
     draw_figure(measured, arguments.columns, arguments.output)
 
 
@@ -95,7 +106,7 @@ def draw_figure(
 ) -> None:
     """One panel for each number of classes."""
     figure, panels = plt.subplots(
-        1, len(measured), figsize=(9.5, 4.2), sharey=True, layout="constrained"
+        1, len(measured), figsize=(6.8, 4.2), sharey=True, layout="constrained"
     )
     for axes, (classes, by_rows) in zip(panels, measured.items(), strict=True):
         numbers = list(by_rows)
@@ -108,9 +119,11 @@ def draw_figure(
             if chosen:
                 axes.plot(*zip(*chosen, strict=True), "o", ms=13, mfc="none", mec="0.3", mew=1.2)
         title = f"{classes} classes, {n_columns * (classes - 1)} coefficients"
-        style_against_rows(axes, title=title)
+        style_against_rows(axes)
+        axes.set_title(title, fontsize=10)
     panels[0].set_ylabel("rows per effective draw")
-    panels[0].legend(frameon=False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, ncols=2, loc="outside lower center")
     figure.savefig(path, dpi=150)
 
 

@@ -1,0 +1,19 @@
+"""Figures are redrawn from the CSV files beside them, without measuring again."""
+
+import importlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", ["kernels", "mixing", "rows_against_n", "softmax_bounds"])
+def test_benchmarks(name, tmp_path, monkeypatch):
+    shutil.copy(ROOT / "docs/figures" / f"{name}.csv", tmp_path)
+    option = "--output" if name in ("rows_against_n", "softmax_bounds") else "--figure"
+    figure = tmp_path / f"{name}.png"
+    monkeypatch.setattr("sys.argv", ["", "--redraw", option, str(figure)])
+    importlib.import_module(f"examples.benchmarks.{name}").main()
+    assert figure.stat().st_size > 0
