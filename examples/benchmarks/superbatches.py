@@ -2,14 +2,13 @@
 
 Simulated logistic regression with 11 columns of float32 in files that are removed, a cluster of two
 workers. What goes over the wire is what the loopback interface counts: the machine ought to do
-nothing else with it.
+nothing else with it. What a figure has is written as CSV beside it, from which `--redraw` draws.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import psutil
 import pymc as pm
 from distributed import Client, LocalCluster
@@ -115,7 +115,9 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
     by_partitions = sorted(
         (each for each in found if each["rows"] == most), key=lambda each: each["partitions"]
     )
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(6.8, 3.8), sharey=True, layout="constrained"
+    )
     for axes, chosen, key in ((left, by_rows, "rows"), (right, by_partitions, "partitions")):
         x = [each[key] for each in chosen]
         for name, scale, label, style in (
@@ -125,9 +127,10 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
         ):
             axes.plot(x, [scale * each[name] for each in chosen], style, ms=6, label=label)
         style_against_rows(axes)
-    left.set(title=f"{usual} partitions", ylabel="for each proposal")
+    left.set(title=f"{usual} partitions", ylabel="per proposal")
     right.set(title=f"{most:,} rows", xlabel="partitions")
-    right.legend(frameon=False)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, ncols=3, loc="outside lower center")
     figure.savefig(path, dpi=150)
 
 
@@ -141,8 +144,12 @@ def main() -> None:
     )
     parser.add_argument("--folder", type=Path, help="where to put the files: 45 bytes a row")
     parser.add_argument("--figure", type=Path)
-    parser.add_argument("--results", type=Path, help="a JSON file for the figures")
+    parser.add_argument("--redraw", action="store_true", help="from the CSV beside the figure")
     options = parser.parse_args()
+    if options.redraw:
+        points = pd.read_csv(options.figure.with_suffix(".csv"))
+        draw(points.to_dict("records"), options.figure)
+        return
     usual, *others = options.partitions
     cases = [(n, usual) for n in options.rows] + [(options.partitioned, p) for p in others]
     found: list[dict[str, Any]] = []
@@ -152,9 +159,10 @@ def main() -> None:
         for n_rows, n_partitions in cases:
             found.append(measure(Path(name), n_rows, n_partitions))
             print(row(found[-1]), flush=True)
-    if options.results:
-        options.results.write_text(json.dumps(found, indent=1))
     if options.figure:
+        columns = ["rows", "partitions", "processor", "bytes", "read"]
+        points = pd.DataFrame(found)[columns]
+        points.to_csv(options.figure.with_suffix(".csv"), index=False, float_format="%.4g")
         draw(found, options.figure)
 
 

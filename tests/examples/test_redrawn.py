@@ -9,7 +9,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["kernels", "mixing", "rows_against_n", "softmax_bounds"])
+@pytest.mark.parametrize(
+    "name", ["kernels", "mixing", "rows_against_n", "softmax_bounds", "superbatches"]
+)
 def test_benchmarks(name, tmp_path, monkeypatch):
     shutil.copy(ROOT / "docs/figures" / f"{name}.csv", tmp_path)
     option = "--output" if name in ("rows_against_n", "softmax_bounds") else "--figure"
