@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from examples.paper.agreement import compare_all
 from examples.paper.data import FILES, Data, load
@@ -16,7 +17,7 @@ from examples.paper.differences import near_the_mode, regular_mcmc
 from examples.paper.experiments import EXPERIMENTS
 from examples.paper.figure_1 import draw_figure_1
 from examples.paper.figure_2 import draw_figure_2
-from examples.paper.figure_4 import draw_figure_4
+from examples.paper.figure_4 import draw_figure_4, points_of_figure_4
 from examples.paper.questions import (
     Answer,
     automatic_bounds,
@@ -54,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         elif command == "toy":
             draw_figure_1(arguments.output / "paper_figure_1.png")
             draw_figure_2(arguments.output / "paper_figure_2.png")
+        elif arguments.redraw:
+            redraw(arguments.output / f"paper_figure_4_{command}.csv")
         else:
             data = load(command, arguments.data, arguments.molecules).some(arguments.rows)
             reproduce(command, data, settings, arguments.output, arguments.lines)
@@ -75,6 +78,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--length", type=float, help="factor of all numbers of draws")
     parser.add_argument("--full", action="store_true", help="five times as many draws")
+    parser.add_argument("--redraw", action="store_true", help="figure 4, from its CSV file")
     parser.add_argument("--output", type=Path, default=Path("docs/figures"))
     return parser.parse_args(argv)
 
@@ -104,10 +108,20 @@ def reproduce(
     write_csv(output / f"paper_{name}.csv", HEADER, table_1(name, runs))
     comparisons = compare_all(runs)
     print("\n" + "\n".join(f"* {line}" for line in agreement_lines(comparisons)) + "\n")
-    draw_figure_4(title, model, runs, output / f"paper_figure_4_{name}.png")
+    points = output / f"paper_figure_4_{name}.csv"
+    points.write_text(
+        f"# {title}\n" + points_of_figure_4(model, runs).to_csv(index=False, float_format="%.6g")
+    )
+    redraw(points)
     if any(not comparison.agree for comparison in comparisons if comparison.compared):
         raise SystemExit(f"{name}: samplers disagree on the posterior")
     return runs
+
+
+def redraw(points: Path) -> None:
+    """Draw figure 4 from a CSV file, whose first line is the title."""
+    title = points.read_text().splitlines()[0].removeprefix("# ")
+    draw_figure_4(title, pd.read_csv(points, skiprows=1), points.with_suffix(".png"))
 
 
 def answer(command: str, data: Data, settings: Settings, output: Path) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from examples.paper.__main__ import main as paper
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -19,3 +21,10 @@ def test_benchmarks(name, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["", "--redraw", option, str(figure)])
     importlib.import_module(f"examples.benchmarks.{name}").main()
     assert figure.stat().st_size > 0
+
+
+@pytest.mark.parametrize("name", ["cifar", "molecules"])
+def test_figure_4(name, tmp_path):
+    shutil.copy(ROOT / f"docs/figures/paper_figure_4_{name}.csv", tmp_path)
+    paper([name, "--redraw", "--output", str(tmp_path)])
+    assert (tmp_path / f"paper_figure_4_{name}.png").stat().st_size > 0
