@@ -23,7 +23,7 @@ def test_benchmarks(name, tmp_path, monkeypatch):
     assert figure.stat().st_size > 0
 
 
-@pytest.mark.parametrize("name", ["cifar", "molecules"])
+@pytest.mark.parametrize("name", ["cifar", "mnist", "molecules"])
 def test_figure_4(name, tmp_path):
     shutil.copy(ROOT / f"docs/figures/paper_figure_4_{name}.csv", tmp_path)
     paper([name, "--redraw", "--output", str(tmp_path)])
