@@ -35,7 +35,7 @@ LEAST = 1e-9
 #: Height of a parameter's line, and of all else, in inches; width of its panel.
 LINE, MARGIN, WIDTH = 0.3, 2.2, 7.0
 #: Width and height of a panel of rows.
-PANEL = 4.5, 3.4
+PANEL = 3.6, 3.4
 #: Of this package's steps and of NUTS, as in all figures of the documentation; of what is neither.
 FIREFLY, NUTS, NEITHER = "#D55E00", "#0072B2", "#666666"
 
