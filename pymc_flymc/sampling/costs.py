@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from pymc_flymc.bounds import Problem
 from pymc_flymc.regression.design import Design
+from pymc_flymc.target.target import Target
 
-__all__ = ["GRADIENT", "evaluation_cost", "row_seconds"]
+__all__ = ["GRADIENT", "cheap_transitions", "evaluation_cost", "row_seconds"]
 
 #: Seconds that a row takes, beside those for each of its numbers; and for each further predictor.
 ROW, NUMBER, CLASS = 40e-9, 3e-9, 20e-9
@@ -19,6 +20,10 @@ ROW, NUMBER, CLASS = 40e-9, 3e-9, 20e-9
 TERM, OVERHEAD_ROWS = 1e-9, 30.0
 #: A gradient and its way back to the parameters cost about so many evaluations.
 GRADIENT = 2.0
+#: What a draw may cost whatever it is worth, in rows: some four tenths of a millisecond. Of 2,000
+#: draws of three Student t regressions (california, diamonds, cep) 240, 670 and 770 were effective
+#: before, 1,680, 810 and 1,510 with it, and 1,000 of these took 0.9 to 1.7 times fewer seconds.
+CHEAP = 6000.0
 
 
 def row_seconds(problems: Sequence[Problem]) -> float:
@@ -30,6 +35,22 @@ def evaluation_cost(problems: Sequence[Problem]) -> float:
     """Cost of evaluating the density without rows, in rows that are read in the same time."""
     terms = sum(len(problem.own.expansion.pack()) for problem in problems)
     return OVERHEAD_ROWS + terms * TERM / row_seconds(problems)
+
+
+def cheap_transitions(target: Target, gradients: int) -> int:
+    """Return how many updates given z, at least one, may be made in a draw whatever it is worth.
+
+    Parameters
+    ----------
+    target : Target
+    gradients : int
+        Of an update; zero if it is a random walk.
+    """
+    if not target.subsamples:
+        return 1
+    each = OVERHEAD_ROWS + len(target.statistics) * TERM / ROW
+    evaluation = (GRADIENT if gradients else 1.0) * each + 2.0 * target.expected_bright
+    return max(1, int(CHEAP / (max(1, gradients) * evaluation)))
 
 
 def _row_seconds(design: Design) -> float:

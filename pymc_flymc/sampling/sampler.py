@@ -48,7 +48,7 @@ class Sampler:
         return Tuning(
             steps=steps,
             transitions=self.transitions or adaptation.first_transitions(self.target),
-            fewest=adaptation.fewest,
+            fewest=max(adaptation.fewest, adaptation.cheap_transitions(self.target)),
             most=adaptation.most,
             adapt_transitions=self.transitions is None,
             sparing=adaptation.sparing and self.transitions is None,

@@ -1,9 +1,13 @@
 """The number of transitions that a chain learns."""
 
 import numpy as np
+import pymc as pm
 import pytest
 
+from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, JaakkolaJordan, Taylor
+from pymc_flymc.sampling.costs import CHEAP
 from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION, Tuning, slowest_autocorrelation
+from tests.support.data import logistic_rows
 
 CORRELATION = 0.9
 
@@ -39,3 +43,39 @@ def test_what_never_moves_is_the_slowest():
         assert slowest_autocorrelation(constant) == 0.98
         assert slowest_autocorrelation(np.hstack([moving, constant])) > 0.6
     assert slowest_autocorrelation(moving) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("step", "settings", "cheap"),
+    [
+        (FireflyHMC, {"bound": JaakkolaJordan()}, True),
+        (FireflyMALA, {"bound": JaakkolaJordan()}, True),
+        (FireflyMH, {"kernel": "metropolis"}, True),
+        (FireflyMH, {"bound": Taylor()}, False),
+        (FireflyMH, {"kernel": "surrogate"}, False),
+        (FireflyHMC, {"bound": None}, False),
+    ],
+    ids=["hmc", "mala", "metropolis", "joint", "surrogate", "all rows"],
+)
+def test_a_draw_has_what_is_cheap(step, settings, cheap):
+    """Given z, whatever a chain learns; the rows of a transition are expected to be few."""
+    X, y = logistic_rows(2000, [-0.5, 1.0])
+    with pm.Model():
+        pm.Bernoulli("y", logit_p=X @ pm.Normal("b", 0, 1, shape=2), observed=y)
+        sampler = step(**settings).sampler
+    tuning = sampler.new_tuning(100)
+    least = sampler.adaptation.fewest
+    assert (tuning.fewest > least) == cheap
+    assert tuning.fewest * sampler.target.expected_bright < CHEAP or not cheap
+    for v in np.random.default_rng(1).standard_normal((100, 2)):  # independent: few are enough
+        tuning.record(v, 0)
+    assert tuning.transitions == tuning.fewest
+
+
+def test_rows_that_many_transitions_would_read_are_not_cheap():
+    X, y = logistic_rows(2000, [-0.5, 1.0])
+    with pm.Model():
+        pm.Bernoulli("y", logit_p=X @ pm.Normal("b", 0, 1, shape=2), observed=y)
+        sampler = FireflyHMC(bound=JaakkolaJordan(xi=8.0)).sampler
+    assert sampler.target.expected_bright > 0.1 * CHEAP
+    assert sampler.new_tuning(100).fewest == 1

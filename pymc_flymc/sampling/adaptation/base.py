@@ -32,6 +32,10 @@ class Adaptation(ABC):
         """Return the transitions in a draw before any tuning."""
         return 5
 
+    def cheap_transitions(self, target: Any) -> int:
+        """Return the transitions that a draw may have whatever it is worth, as they cost little."""
+        return 1
+
     @abstractmethod
     def begin(self, target: Target) -> Any:
         """Return the kernel's settings, a named tuple, as a chain starts with them."""

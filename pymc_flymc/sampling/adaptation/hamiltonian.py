@@ -12,6 +12,7 @@ from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
 from pymc_flymc.kernels.trajectory import new_dynamics
 from pymc_flymc.sampling.adaptation.base import Adaptation, plan_given_z
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.costs import cheap_transitions
 from pymc_flymc.sampling.preconditioner import diagonal_geometry, isotropic_geometry, learn_geometry
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling
@@ -23,6 +24,8 @@ __all__ = ["HAMILTONIAN", "HamiltonianAdaptation"]
 #: the slowest of 3,061 parameters of a Rasch model took half the rows that it took with a ratio of
 #: one, and of 2,007 of random intercepts as many.
 MANY_EFFECTS = 4.0
+#: Gradients of a trajectory where the posterior is near normal.
+GRADIENTS = 4
 
 
 def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
@@ -71,6 +74,12 @@ class HamiltonianAdaptation(Adaptation):
         if not self.length:
             return 20
         return 5 if target.subsamples and not len(target.geometry.diagonal) else 1
+
+    def cheap_transitions(self, target: Target) -> int:
+        """As of the base class, for updates given z."""
+        if self.spec.fresh:
+            return 1
+        return cheap_transitions(target, GRADIENTS if self.length else 1)
 
     def begin(self, target: Target) -> Any:
         """Return `kernels.trajectory.Dynamics`."""

@@ -12,6 +12,7 @@ from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.metropolis import favour_best, new_proposals
 from pymc_flymc.sampling.adaptation.base import Adaptation, plan_given_z
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.costs import cheap_transitions
 from pymc_flymc.sampling.preconditioner import isotropic_geometry
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
@@ -81,6 +82,10 @@ class MetropolisAdaptation(Adaptation):
     def first_transitions(self, target: Target) -> int:
         """Return a few of joint moves, and more of those that creep."""
         return 2 if target.is_joint else 20
+
+    def cheap_transitions(self, target: Target) -> int:
+        """As of the base class, for updates given z."""
+        return 1 if self.spec.fresh else cheap_transitions(target, 0)
 
     def begin(self, target: Target) -> Any:
         """Return `kernels.metropolis.Proposals`."""
