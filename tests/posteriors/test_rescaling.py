@@ -1,8 +1,10 @@
 """Scales of effects written in the centred way: of few rows, whose posterior is a funnel."""
 
+import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
+from scipy.stats import norm, uniform
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from tests.posteriors.test_groups import intercepts_reference, random_intercepts
@@ -54,21 +56,72 @@ def test_small_scales_that_two_variables_share_are_reached():
     assert (draws[..., 0] < -3.2).mean() > 0.006
 
 
-def log_scale_model():
-    """The same funnel, with its scale as a logarithm: not one that is found."""
+#: Logarithm of a small scale.
+LOW = -3.0
+#: Ways to write a scale, its logarithm by what is sampled, and the scale's distribution: else it is
+#: log-normal.
+WRITTEN = {
+    "exp": lambda: pm.math.exp(pm.Normal("log_tau", 0.0, 1.5)),
+    "multiple": lambda: 2.0 * pm.LogNormal("tau", -np.log(2.0), 1.5),
+    "precision": lambda: 1.0 / pm.math.sqrt(pm.LogNormal("precision", 0.0, 3.0)),
+    "one of two": lambda: pm.LogNormal("taus", 0.0, 1.5, shape=2)[np.zeros(5, int)],
+    "interval": lambda: pm.Uniform("width", 0.0, 2.0),
+}
+LOG_SCALE = {
+    "exp": lambda posterior: posterior["log_tau"],
+    "multiple": lambda posterior: np.log(2.0 * posterior["tau"]),
+    "precision": lambda posterior: -0.5 * np.log(posterior["precision"]),
+    "one of two": lambda posterior: np.log(posterior["taus"][..., 0]),
+    "interval": lambda posterior: np.log(posterior["width"]),
+}
+UNIFORM = {"interval": uniform(0.0, 2.0)}
+
+
+def funnel(scale, location=0.0):
+    """Five groups, 22 rows: the model, and the groups and outcomes of rows."""
     rng = np.random.default_rng(7)
     group = np.concatenate([np.arange(5), rng.integers(0, 5, 17)])
+    y = rng.integers(0, 2, 22)
     with pm.Model() as model:
-        tau = pm.Normal("log_tau", 0.0, 1.5)
-        effects = pm.Normal("a", 0.0, pm.math.exp(tau), shape=5)
-        pm.Bernoulli("y", logit_p=effects[group], observed=rng.integers(0, 2, 22))
-    return model
+        effects = pm.Normal("a", location, scale(), shape=5)
+        pm.Bernoulli("y", logit_p=effects[group], observed=y)
+    return model, group, y
+
+
+def share_below(limit, group, y, written):
+    """Posterior probability of a smaller logarithm of the scale, by quadrature."""
+    points, weights = np.polynomial.hermite_e.hermegauss(201)
+    logs = np.linspace(-9.0, 7.0, 1601)
+    log_p = norm.logpdf(logs, 0.0, 1.5)
+    if written in UNIFORM:
+        log_p = UNIFORM[written].logpdf(np.exp(logs)) + logs
+    effects = np.exp(logs)[:, None] * points
+    for g in range(5):
+        n, k = np.sum(group == g), np.sum(y[group == g])
+        likelihood = np.exp(k * effects - n * np.logaddexp(0.0, effects))
+        log_p += np.log(likelihood @ weights)
+    p = np.exp(log_p - log_p.max())
+    return p[logs < limit].sum() / p.sum()
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_scales_that_are_computed_become_small(written):
+    """Where they were not found a sixth of the draws that belong below exp(-3) were there."""
+    model, group, y = funnel(WRITTEN[written])
+    idata = sample(model, step_of(model, FireflyHMC), draws=4000, tune=500, chains=4)
+    below = np.asarray(LOG_SCALE[written](idata.posterior)) < LOW
+    expected = share_below(LOW, group, y, written)
+    error = np.sqrt(expected * (1.0 - expected) / float(az.ess(below)))
+    assert abs(below.mean() - expected) < 4.0 * error
+    assert error < 0.2 * expected
 
 
 @pytest.mark.parametrize("found", [True, False])
 def test_a_chain_that_misses_small_scales_says_so(found, caplog):
-    model = random_intercepts(True, 5, 22)[0] if found else log_scale_model()
-    step = step_of(model, FireflyHMC)
+    # Effects around a given location other than zero are left out.
+    not_found = funnel(lambda: pm.math.exp(pm.Normal("log_tau", 0.0, 1.5)), 1e-3)[0]
+    model = random_intercepts(True, 5, 22)[0] if found else not_found
+    step = step_of(model, FireflyHMC, transitions=2)
     idata = sample(model, step, draws=2000, tune=500, chains=4)
     said = [each for each in caplog.messages if "tau" in each and "is smallest, its" in each]
     assert bool(said) != found

@@ -34,6 +34,57 @@ def test_effects_are_found(write, centre, n):
     assert found.first.tolist() == [0, n] and found.effects.tolist() == list(range(2, 2 + n))
 
 
+@pytest.mark.parametrize(
+    ("scale", "place", "power"),
+    [
+        (lambda tau, mu: 2.0 * tau, 0, 1.0),
+        (lambda tau, mu: pm.math.exp(mu), 1, 1.0),
+        (lambda tau, mu: pm.math.exp(0.5 * mu - 1.0), 1, 0.5),
+        (lambda tau, mu: pm.math.sqrt(tau), 0, 0.5),
+        (lambda tau, mu: 1.0 / pm.math.sqrt(tau), 0, -0.5),
+        (lambda tau, mu: tau * np.arange(1.0, 6.0), 0, 1.0),
+    ],
+)
+def test_scales_that_are_computed(scale, place, power):
+    found = scales_of(lambda tau, mu: pm.Normal("a", 0.0, scale(tau, mu), shape=5))
+    assert found.scale.tolist() == [place] and found.effects.tolist() == list(range(2, 7))
+    np.testing.assert_allclose(found.power, power, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "scale", [lambda: pm.Uniform("s", 0.0, 9.0), lambda: pm.math.log1pexp(pm.Normal("s"))]
+)
+def test_scales_that_are_linear_where_they_are_small(scale):
+    found = scales_of(lambda tau, mu: pm.Normal("a", 0.0, scale(), shape=5))
+    assert found.scale.tolist() == [2] and found.power.tolist() == [1.0] * 5
+
+
+def test_precisions():
+    found = scales_of(lambda tau, mu: pm.Normal("a", 0.0, tau=tau, shape=5))
+    assert found.scale.tolist() == [0]
+    np.testing.assert_allclose(found.power, -0.5, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("write", "owners"),
+    [
+        (lambda s: pm.Normal("a", 0.0, s, shape=(3, 2)), [0, 1, 0, 1, 0, 1]),
+        (lambda s: pm.Normal("a", 0.0, s[:, None], shape=(2, 3)), [0, 0, 0, 1, 1, 1]),
+        (lambda s: pm.Normal("a", 0.0, s[[1, 0, 0, 1]]), [1, 0, 0, 1]),
+        (lambda s: pm.Normal("a", 0.0, pm.math.exp(s), shape=(3, 2)), None),
+    ],
+)
+def test_several_scales_of_a_variable(write, owners):
+    found = scales_of(lambda tau, mu: write(pm.HalfNormal("s", 1.0, shape=2)))
+    if owners is None:  # the logarithm of exp(exp(value)) is not linear
+        assert len(found.scale) == 0
+        return
+    assert found.scale.tolist() == [2, 3]
+    for k in range(2):
+        own = found.effects[found.first[k] : found.first[k + 1]]
+        assert own.tolist() == [4 + i for i, owner in enumerate(owners) if owner == k]
+
+
 def test_two_sets_of_effects():
     def write(tau, mu):
         pm.Normal("a", mu, tau, shape=2)
@@ -64,10 +115,11 @@ def test_effects_that_share_a_scale_move_together():
         lambda tau, mu: pm.Normal("a", 0.0, tau),  # a single one
         lambda tau, mu: pm.Normal("a", 5.0, tau, shape=5),
         lambda tau, mu: pm.Normal("a", 2.0 * mu, tau, shape=5),
-        lambda tau, mu: pm.Normal("a", 0.0, 2.0 * tau, shape=5),
+        lambda tau, mu: pm.Normal("a", 0.0, tau + 1.0, shape=5),
+        lambda tau, mu: pm.Normal("a", 0.0, tau * pm.HalfNormal("s"), shape=5),
         lambda tau, mu: pm.Normal("a", 0.0, pm.HalfNormal("s", 1.0, shape=5)),
         lambda tau, mu: pm.Normal("a", pm.Normal("m", shape=5), tau),
-        lambda tau, mu: pm.Normal("a", 0.0, pm.Uniform("s", 0.0, 1.0), shape=5),
+        lambda tau, mu: pm.Normal("a", 0.0, pm.Uniform("s", 0.5, 1.0), shape=5),
         lambda tau, mu: pm.Gamma("a", 1.0, tau, shape=5),
         lambda tau, mu: pm.Normal("a", tau, 1.0, shape=5),
         lambda tau, mu: pm.Deterministic("a", tau * pm.Normal("z", shape=5)),
