@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,17 +14,14 @@ from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.elemwise import DimShuffle
-from pytensor.tensor.random.basic import CauchyRV, LaplaceRV, LogisticRV, NormalRV, StudentTRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.kernels.shared_scales import CENTRED, NO_CENTRE, SharedScales
 from pymc_flymc.reading.flat import Layout
+from pymc_flymc.reading.scaled_variables import LocationScale, location_scale
 
 __all__ = ["find_shared_scales"]
 
-#: Distributions whose last two parameters are a location and a scale.
-LOCATION_SCALE = NormalRV, StudentTRV, LaplaceRV, CauchyRV, LogisticRV
 #: Where values are tried: where scales are small, in the neck of a funnel that their moves are for.
 #: The smallest change of one; no two elements' changes are the same. What logarithms of scales may
 #: differ by: those of an interval that begins at zero are linear up to 3e-4 there.
@@ -59,8 +56,8 @@ def find_shared_scales(
     What is found decides how well a chain moves, not where to: its rescaling is exact for any
     elements. Scales are positive variables, or what is computed of one variable so that its
     logarithm is linear where it is small: ``exp(s)``, ``2 * tau``, ``1 / sqrt(precision)``, or a
-    uniform variable from zero on. Effects around a location
-    that is neither zero nor a scalar of the step, or that are fewer than two, are left out.
+    uniform variable from zero on. Locations are zero or elements of an unbounded variable of the
+    step; a random walk is around its first element. Of fewer than two effects none moves.
 
     Parameters
     ----------
@@ -71,28 +68,26 @@ def find_shared_scales(
     """
     places = {model.values_to_rvs[v]: at for v, at in zip(variables, layout.places, strict=True)}
     shapes = dict(zip(places, layout.shapes, strict=True))
-    scalars = {rv: at.start for rv, at in places.items() if at.stop - at.start == 1}
-    found: dict[int, list[tuple[np.ndarray, int, float]]] = {}
-    for effects, at in places.items():
-        node = effects.owner
-        plain = model.rvs_to_transforms.get(effects) is None
-        if effects in scalars or not plain or not isinstance(node.op, LOCATION_SCALE):
+    found: dict[int, list[tuple[np.ndarray, np.ndarray, float]]] = {}
+    for rv, at in places.items():
+        term = location_scale(rv, shapes[rv], model)
+        if term is None or term.elements.size < 2:
             continue
-        location, parameter = map(_scalar, node.inputs[-2:])
-        if location in scalars and model.rvs_to_transforms.get(location) is None:
-            centre = scalars[location]
-        elif _is_zero(location):
-            centre = NO_CENTRE
-        else:
+        centre = _centre_of(term, at.start, model, places, shapes)
+        scale = _scale_of(term.scale, term.elements.shape, model, shapes)
+        if centre is None or scale is None:
             continue
-        scale = _scale_of(parameter, shapes[effects], model, shapes)
-        if scale is None:
-            continue
+        effects = at.start + term.elements.ravel()
         for element in np.unique(scale.owner):
-            own = at.start + np.flatnonzero(scale.owner == element)
-            if len(own) > 1:
-                place = places[scale.variable].start + int(element)
-                found.setdefault(place, []).append((own, centre, scale.power))
+            own = scale.owner == element
+            others = found.setdefault(places[scale.variable].start + int(element), [])
+            # What is a centre of effects may not move with them.
+            moved = [each for each, *_ in others]
+            still = not np.isin(centre[own], np.concatenate([effects[own], *moved])).any()
+            still &= not any(np.isin(each, effects[own]).any() for _, each, _ in others)
+            if own.sum() > 1 and still:
+                others.append((effects[own], centre[own], scale.power))
+    found = {place: of_scale for place, of_scale in found.items() if of_scale}
     sets = [each for of_scale in found.values() for each in of_scale]
     lengths = [sum(len(own) for own, *_ in of_scale) for of_scale in found.values()]
     none = np.empty(0, np.int64)
@@ -100,9 +95,38 @@ def find_shared_scales(
         scale=np.array(list(found), np.int64),
         first=np.cumsum([0, *lengths]),
         effects=np.concatenate([none, *(own for own, *_ in sets)]),
-        centre=np.concatenate([none, *(np.full(len(own), centre) for own, centre, _ in sets)]),
+        centre=np.concatenate([none, *(centre for _, centre, _ in sets)]),
         power=np.concatenate([np.zeros(0), *(np.full(len(own), p) for own, _, p in sets)]),
     )
+
+
+def _centre_of(
+    term: LocationScale,
+    start: int,
+    model: Model,
+    places: Mapping[Variable, slice],
+    shapes: Mapping[Variable, tuple[int, ...]],
+) -> np.ndarray | None:
+    """Return the place in theta of each effect's location, or None where there is no such place."""
+    if term.origin is not None:
+        return start + term.origin.ravel()
+    if term.location is None:
+        return np.full(term.elements.size, NO_CENTRE)
+    variable = _only_one(term.location, model, shapes)
+    if variable is None or model.rvs_to_transforms.get(variable) is not None:
+        return None
+    locations = _compile(term.location, variable, model)
+    if locations is None:
+        return None
+    # Two values of each element, by which it is known.
+    values = np.random.default_rng(0).standard_normal((2, math.prod(shapes[variable])))
+    seen = [
+        np.broadcast_to(locations(each.reshape(shapes[variable])), term.elements.shape).ravel()
+        for each in values
+    ]
+    element = np.argmin(np.abs(seen[0][:, None] - values[0]), axis=1)
+    known = np.array_equal(seen, values[:, element])
+    return places[variable].start + element if known else None
 
 
 def _scale_of(
@@ -118,14 +142,11 @@ def _scale_of(
     is_positive = isinstance(model.rvs_to_transforms.get(parameter), LogTransform)
     if is_positive and shapes.get(parameter) == ():  # nothing has to be compiled
         return _Scale(parameter, CENTRED, np.zeros(math.prod(effects), np.int64))
-    of = list(_random(parameter, model))
-    if len(of) != 1 or of[0] not in shapes:
+    variable = _only_one(parameter, model, shapes)
+    log_scales = None if variable is None else _compile(pt.log(parameter), variable, model)
+    if variable is None or log_scales is None:
         return None
-    (variable,) = of
-    log_scales = _compile_log_scales(parameter, variable, model)
     size = math.prod(shapes[variable])
-    if log_scales is None or not 0 < size <= LARGEST:
-        return None
 
     def change(by: np.ndarray) -> np.ndarray:
         tried = (np.full(size, TRIED), TRIED + by)
@@ -144,38 +165,34 @@ def _scale_of(
     return _Scale(variable, power, owner) if _are_same(moved, shift[owner]) else None
 
 
-def _compile_log_scales(
-    parameter: Variable, variable: Variable, model: Model
+def _only_one(
+    parameter: Variable, model: Model, shapes: Mapping[Variable, tuple[int, ...]]
+) -> Variable | None:
+    """Return the only random variable that something depends on, if it is the step's, and small."""
+    rvs = _random(parameter, model)
+    small = len(rvs) == 1 and 0 < math.prod(shapes.get(rvs[0], (0,))) <= LARGEST
+    return rvs[0] if small else None
+
+
+def _compile(
+    graph: Variable, variable: Variable, model: Model
 ) -> Callable[[np.ndarray], np.ndarray] | None:
-    """Return logarithms of scales by the unconstrained value of their variable."""
+    """Return a function of the unconstrained value of a variable, or None if it needs others."""
     value, transform = model.rvs_to_values[variable], model.rvs_to_transforms.get(variable)
     if value.type.dtype != "float64":
         return None
     inner = value if transform is None else transform.backward(value, *variable.owner.inputs)
-    (graph,) = clone_replace([pt.log(parameter)], {variable: inner})
-    if any(_random(graph, model)):  # as of an interval whose ends are random
+    (graph,) = clone_replace([graph], {variable: inner})
+    if _random(graph, model):  # as of an interval whose ends are random
         return None
     return pytensor.function([value], graph, mode="FAST_COMPILE", on_unused_input="ignore")
 
 
-def _random(graph: Variable, model: Model) -> Iterator[Variable]:
-    """Yield the model's random variables that something is computed of, and no others' parents."""
+def _random(graph: Variable, model: Model) -> list[Variable]:
+    """Return the model's random variables that something is computed of, but not of these."""
     rvs = set(model.basic_RVs)
-    return (v for v in ancestors([graph], rvs) if v in rvs)
+    return [v for v in ancestors([graph], rvs) if v in rvs]
 
 
 def _are_same(found: np.ndarray, expected: np.ndarray | float) -> bool:
     return bool(np.all(np.abs(found - expected) < CLOSE))
-
-
-def _scalar(parameter: Variable) -> Variable:
-    """Return the scalar that a parameter of all elements is made of, or the parameter itself."""
-    node = parameter.owner
-    if node is not None and isinstance(node.op, DimShuffle) and node.inputs[0].type.ndim == 0:
-        return node.inputs[0]
-    return parameter
-
-
-def _is_zero(variable: Variable) -> bool:
-    data = getattr(variable, "data", None)
-    return data is not None and not np.any(data)

@@ -75,6 +75,7 @@ LOG_SCALE = {
     "interval": lambda posterior: np.log(posterior["width"]),
 }
 UNIFORM = {"interval": uniform(0.0, 2.0)}
+SELDOM = "multiple", "precision", "one of two"
 
 
 def funnel(scale, location=0.0):
@@ -104,13 +105,46 @@ def share_below(limit, group, y, written):
     return p[logs < limit].sum() / p.sum()
 
 
-@pytest.mark.parametrize("written", WRITTEN)
+@pytest.mark.parametrize(
+    "written", ["exp", "interval", *(pytest.param(each, marks=SLOW) for each in SELDOM)]
+)
 def test_scales_that_are_computed_become_small(written):
     """Where they were not found a sixth of the draws that belong below exp(-3) were there."""
     model, group, y = funnel(WRITTEN[written])
     idata = sample(model, step_of(model, FireflyHMC), draws=4000, tune=500, chains=4)
     below = np.asarray(LOG_SCALE[written](idata.posterior)) < LOW
     expected = share_below(LOW, group, y, written)
+    error = np.sqrt(expected * (1.0 - expected) / float(az.ess(below)))
+    assert abs(below.mean() - expected) < 4.0 * error
+    assert error < 0.2 * expected
+
+
+@pytest.mark.parametrize(
+    "walk", [False, pytest.param(True, marks=SLOW)], ids=["sum of zero", "random walk"]
+)
+def test_effects_that_are_not_independent_become_small(walk):
+    """Three, of two dimensions: a sum of zero, or the steps from a first one that is known."""
+    rng = np.random.default_rng(3)
+    group, y = np.repeat(np.arange(3), 4), rng.integers(0, 2, 12)
+    with pm.Model() as model:
+        tau = pm.LogNormal("tau", 0.0, 1.5)
+        if walk:
+            first = pm.Normal.dist(0.0, 1e-4)
+            effects = pm.GaussianRandomWalk("a", sigma=tau, init_dist=first, steps=2)
+            basis = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
+        else:
+            effects = pm.ZeroSumNormal("a", sigma=tau, shape=3)
+            basis = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -2.0]]) / np.sqrt([2.0, 6.0])
+        pm.Bernoulli("y", logit_p=effects[group], observed=y)
+    idata = sample(model, step_of(model, FireflyHMC), draws=4000, tune=500, chains=4)
+    below = np.log(idata.posterior["tau"].to_numpy()) < LOW
+    points, weights = np.polynomial.hermite_e.hermegauss(61)
+    grid = np.stack(np.meshgrid(points, points, indexing="ij")).reshape(2, -1)
+    logs = np.linspace(-9.0, 7.0, 801)
+    eta = np.exp(logs)[:, None, None] * (basis @ grid)[group]
+    likelihood = np.exp(np.sum(y[:, None] * eta - np.logaddexp(0.0, eta), axis=1))
+    p = norm.pdf(logs, 0.0, 1.5) * (likelihood @ np.outer(weights, weights).ravel())
+    expected = p[logs < LOW].sum() / p.sum()
     error = np.sqrt(expected * (1.0 - expected) / float(az.ess(below)))
     assert abs(below.mean() - expected) < 4.0 * error
     assert error < 0.2 * expected

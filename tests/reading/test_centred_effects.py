@@ -59,6 +59,53 @@ def test_scales_that_are_linear_where_they_are_small(scale):
     assert found.scale.tolist() == [2] and found.power.tolist() == [1.0] * 5
 
 
+def test_locations_that_are_elements():
+    """Of a variable with a location for some effects each."""
+
+    def write(tau, mu):
+        means = pm.Normal("m", shape=3)
+        pm.Normal("a", means[[0, 2, 2, 1, 0]], tau)
+
+    found = scales_of(write)
+    assert found.effects.tolist() == list(range(5, 10))
+    assert found.centre.tolist() == [2, 4, 4, 3, 2]
+
+
+def test_what_moves_is_no_centre():
+    """Locations of one scale with the effects around them: these alone have moves."""
+
+    def write(tau, mu):
+        means = pm.Normal("m", 0.0, tau, shape=2)
+        pm.Normal("a", means[[0, 1, 1]], tau)
+
+    found = scales_of(write)
+    assert found.effects.tolist() == [2, 3] and found.centre.tolist() == [NO_CENTRE] * 2
+
+
+def test_sums_of_zero():
+    found = scales_of(lambda tau, mu: pm.ZeroSumNormal("a", sigma=tau, shape=5))
+    assert found.scale.tolist() == [0] and found.effects.tolist() == [2, 3, 4, 5]
+
+    def write(tau, mu):
+        scales = pm.HalfNormal("s", 1.0, shape=2)
+        pm.ZeroSumNormal("a", sigma=scales[:, None], shape=(2, 4))
+
+    found = scales_of(write)
+    assert found.scale.tolist() == [2, 3] and found.first.tolist() == [0, 3, 6]
+    assert found.effects.tolist() == list(range(4, 10))
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 4)])
+def test_random_walks(shape):
+    def write(tau, mu):
+        pm.GaussianRandomWalk("a", sigma=tau, init_dist=pm.Normal.dist(), shape=shape)
+
+    found = scales_of(write)
+    places = 2 + np.arange(np.prod(shape)).reshape(shape)
+    assert found.effects.tolist() == places[..., 1:].ravel().tolist()
+    assert found.centre.tolist() == np.repeat(places[..., 0], 3).tolist()
+
+
 def test_precisions():
     found = scales_of(lambda tau, mu: pm.Normal("a", 0.0, tau=tau, shape=5))
     assert found.scale.tolist() == [0]
@@ -118,7 +165,9 @@ def test_effects_that_share_a_scale_move_together():
         lambda tau, mu: pm.Normal("a", 0.0, tau + 1.0, shape=5),
         lambda tau, mu: pm.Normal("a", 0.0, tau * pm.HalfNormal("s"), shape=5),
         lambda tau, mu: pm.Normal("a", 0.0, pm.HalfNormal("s", 1.0, shape=5)),
-        lambda tau, mu: pm.Normal("a", pm.Normal("m", shape=5), tau),
+        lambda tau, mu: pm.Normal("a", pm.Normal("m", shape=5) + mu, tau),
+        lambda tau, mu: pm.Normal("a", pm.HalfNormal("m", shape=5), tau),
+        lambda tau, mu: pm.GaussianRandomWalk("a", mu, tau, init_dist=pm.Normal.dist(), steps=5),
         lambda tau, mu: pm.Normal("a", 0.0, pm.Uniform("s", 0.5, 1.0), shape=5),
         lambda tau, mu: pm.Gamma("a", 1.0, tau, shape=5),
         lambda tau, mu: pm.Normal("a", tau, 1.0, shape=5),

@@ -1,0 +1,83 @@
+"""Variables whose elements are a location plus a scale times what has neither."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from pymc.distributions.multivariate import ZeroSumNormalRV
+from pymc.distributions.timeseries import RandomWalkRV
+from pymc.distributions.transforms import ZeroSumTransform
+from pymc.model.core import Model
+from pytensor.graph.basic import Variable
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.random.basic import CauchyRV, LaplaceRV, LogisticRV, NormalRV, StudentTRV
+
+__all__ = ["LocationScale", "location_scale", "scalar_of"]
+
+#: Distributions whose last two parameters are a location and a scale.
+INDEPENDENT = NormalRV, StudentTRV, LaplaceRV, CauchyRV, LogisticRV
+
+
+class LocationScale(NamedTuple):
+    """A variable's elements that have a location and a scale.
+
+    Attributes
+    ----------
+    location : Variable or None
+        None if it is zero.
+    scale : Variable
+        It broadcasts with the elements.
+    elements : ndarray, int64
+        Their places in the variable's unconstrained value, flat, in the shape that they have.
+    origin : ndarray, int64, or None
+        Of the same shape: places of elements of the variable itself that they are around.
+    """
+
+    location: Variable | None
+    scale: Variable
+    elements: np.ndarray
+    origin: np.ndarray | None = None
+
+
+def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> LocationScale | None:
+    """Return a variable's elements that have a location and a scale, or None.
+
+    Independent ones, those of a sum of zero, whose unconstrained values are linear in them, and
+    steps of a random walk, which are around its first element.
+
+    Parameters
+    ----------
+    rv : Variable
+    shape : tuple of int
+        Of its unconstrained value.
+    model : Model
+    """
+    node, transform = rv.owner, model.rvs_to_transforms.get(rv)
+    places = np.arange(int(np.prod(shape))).reshape(shape)
+    if isinstance(node.op, ZeroSumNormalRV) and isinstance(transform, ZeroSumTransform):
+        return LocationScale(None, scalar_of(node.op.dist_params(node)[0]), places)
+    if transform is not None:
+        return None
+    if isinstance(node.op, INDEPENDENT):
+        location, scale = map(scalar_of, node.inputs[-2:])
+        return LocationScale(None if _is_zero(location) else location, scale, places)
+    if isinstance(node.op, RandomWalkRV) and shape:
+        steps = node.op.dist_params(node)[1].owner
+        if isinstance(steps.op, NormalRV) and _is_zero(scalar_of(steps.inputs[-2])):
+            origin = np.broadcast_to(places[..., :1], places[..., 1:].shape)
+            return LocationScale(None, scalar_of(steps.inputs[-1]), places[..., 1:], origin)
+    return None
+
+
+def scalar_of(parameter: Variable) -> Variable:
+    """Return the scalar that a parameter of all elements is made of, or the parameter itself."""
+    node = parameter.owner
+    if node is not None and isinstance(node.op, DimShuffle) and node.inputs[0].type.ndim == 0:
+        return node.inputs[0]
+    return parameter
+
+
+def _is_zero(variable: Variable) -> bool:
+    data = getattr(variable, "data", None)
+    return data is not None and not np.any(data)
