@@ -3,49 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pytensor
-import pytensor.tensor as pt
-from pymc.logprob.transforms import LogTransform
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.kernels.shared_scales import CENTRED, NO_CENTRE, SharedScales
+from pymc_flymc.reading.covariances import rows_of_factor
 from pymc_flymc.reading.flat import Layout
+from pymc_flymc.reading.one_variable import compile_given, only_variable
 from pymc_flymc.reading.scaled_variables import LocationScale, location_scale
+from pymc_flymc.reading.scales import scale_of
 
 __all__ = ["find_shared_scales"]
 
-#: Where values are tried: where scales are small, in the neck of a funnel that their moves are for.
-#: The smallest change of one; no two elements' changes are the same. What logarithms of scales may
-#: differ by: those of an interval that begins at zero are linear up to 3e-4 there.
-TRIED, CHANGE, CLOSE = -8.0, 0.25, 1e-3
-#: Smallest power; of a scale that hardly falls with its variable there is none.
-LEAST = 0.05
-#: Variables with more elements are not looked at: each of these has moves of its own.
-LARGEST = 1000
 
+class _Effects(NamedTuple):
+    """Effects of a scale: places of theta, those of their locations, and the scale's power."""
 
-class _Scale(NamedTuple):
-    """Scales of effects: powers of exponentials of a variable's unconstrained elements.
-
-    Attributes
-    ----------
-    variable : Variable
-    power : float
-    owner : ndarray, shape (n,), int64
-        The element that each effect belongs to.
-    """
-
-    variable: Variable
+    places: np.ndarray
+    centre: np.ndarray
     power: float
-    owner: np.ndarray
 
 
 def find_shared_scales(
@@ -57,7 +38,8 @@ def find_shared_scales(
     elements. Scales are positive variables, or what is computed of one variable so that its
     logarithm is linear where it is small: ``exp(s)``, ``2 * tau``, ``1 / sqrt(precision)``, or a
     uniform variable from zero on. Locations are zero or elements of an unbounded variable of the
-    step; a random walk is around its first element. Of fewer than two effects none moves.
+    step; a random walk is around its first element. Correlated effects of groups have a scale for
+    each column, in a row of their Cholesky factor. Of fewer than two effects none moves.
 
     Parameters
     ----------
@@ -68,36 +50,63 @@ def find_shared_scales(
     """
     places = {model.values_to_rvs[v]: at for v, at in zip(variables, layout.places, strict=True)}
     shapes = dict(zip(places, layout.shapes, strict=True))
-    found: dict[int, list[tuple[np.ndarray, np.ndarray, float]]] = {}
-    for rv, at in places.items():
-        term = location_scale(rv, shapes[rv], model)
-        if term is None or term.elements.size < 2:
-            continue
-        centre = _centre_of(term, at.start, model, places, shapes)
-        scale = _scale_of(term.scale, term.elements.shape, model, shapes)
-        if centre is None or scale is None:
-            continue
-        effects = at.start + term.elements.ravel()
-        for element in np.unique(scale.owner):
-            own = scale.owner == element
-            others = found.setdefault(places[scale.variable].start + int(element), [])
+    found: dict[int, list[_Effects]] = {}
+    for rv in places:
+        for place, each in _effects_of(rv, model, places, shapes):
+            others = found.setdefault(place, [])
             # What is a centre of effects may not move with them.
-            moved = [each for each, *_ in others]
-            still = not np.isin(centre[own], np.concatenate([effects[own], *moved])).any()
-            still &= not any(np.isin(each, effects[own]).any() for _, each, _ in others)
-            if own.sum() > 1 and still:
-                others.append((effects[own], centre[own], scale.power))
+            moved = np.concatenate([each.places, *(other.places for other in others)])
+            centres = np.concatenate([each.centre, *(other.centre for other in others)])
+            if len(each.places) > 1 and not np.isin(centres, moved).any():
+                others.append(each)
     found = {place: of_scale for place, of_scale in found.items() if of_scale}
     sets = [each for of_scale in found.values() for each in of_scale]
-    lengths = [sum(len(own) for own, *_ in of_scale) for of_scale in found.values()]
+    lengths = [sum(len(each.places) for each in of_scale) for of_scale in found.values()]
     none = np.empty(0, np.int64)
     return SharedScales(
         scale=np.array(list(found), np.int64),
         first=np.cumsum([0, *lengths]),
-        effects=np.concatenate([none, *(own for own, *_ in sets)]),
-        centre=np.concatenate([none, *(centre for _, centre, _ in sets)]),
-        power=np.concatenate([np.zeros(0), *(np.full(len(own), p) for own, _, p in sets)]),
+        effects=np.concatenate([none, *(each.places for each in sets)]),
+        centre=np.concatenate([none, *(each.centre for each in sets)]),
+        power=np.concatenate(
+            [np.zeros(0), *(np.full(len(each.places), each.power) for each in sets)]
+        ),
     )
+
+
+def _effects_of(
+    rv: Variable,
+    model: Model,
+    places: Mapping[Variable, slice],
+    shapes: Mapping[Variable, tuple[int, ...]],
+) -> Iterator[tuple[int, _Effects]]:
+    """Yield the place of each scale of a variable's elements, and what moves with it."""
+    term = location_scale(rv, shapes[rv], model)
+    if term is None or term.elements.size < 2:
+        return
+    start = places[rv].start
+    centre = _centre_of(term, start, model, places, shapes)
+    if centre is None:
+        return
+    effects = start + term.elements.ravel()
+    if term.correlated:
+        factor = rows_of_factor(term.scale, model, shapes)
+        if factor is None:
+            return
+        column = np.broadcast_to(np.arange(term.elements.shape[-1]), term.elements.shape).ravel()
+        for k, row in enumerate(factor[1]):
+            row, own = places[factor[0]].start + row, column == k
+            moved = np.concatenate([row[:-1], effects[own]])
+            around = np.concatenate([np.full(k, NO_CENTRE), centre[own]])
+            yield int(row[-1]), _Effects(moved, around, CENTRED)
+        return
+    scale = scale_of(term.scale, term.elements.shape, model, shapes)
+    if scale is None:
+        return
+    for element in np.unique(scale.owner):
+        own = scale.owner == element
+        place = places[scale.variable].start + int(element)
+        yield place, _Effects(effects[own], centre[own], scale.power)
 
 
 def _centre_of(
@@ -112,10 +121,10 @@ def _centre_of(
         return start + term.origin.ravel()
     if term.location is None:
         return np.full(term.elements.size, NO_CENTRE)
-    variable = _only_one(term.location, model, shapes)
+    variable = only_variable(term.location, model, shapes)
     if variable is None or model.rvs_to_transforms.get(variable) is not None:
         return None
-    locations = _compile(term.location, variable, model)
+    locations = compile_given(term.location, variable, model)
     if locations is None:
         return None
     # Two values of each element, by which it is known.
@@ -127,72 +136,3 @@ def _centre_of(
     element = np.argmin(np.abs(seen[0][:, None] - values[0]), axis=1)
     known = np.array_equal(seen, values[:, element])
     return places[variable].start + element if known else None
-
-
-def _scale_of(
-    parameter: Variable,
-    effects: tuple[int, ...],
-    model: Model,
-    shapes: Mapping[Variable, tuple[int, ...]],
-) -> _Scale | None:
-    """Return what a parameter of effects of a shape is as their scale, or None.
-
-    `shapes` has those of the step's variables.
-    """
-    is_positive = isinstance(model.rvs_to_transforms.get(parameter), LogTransform)
-    if is_positive and shapes.get(parameter) == ():  # nothing has to be compiled
-        return _Scale(parameter, CENTRED, np.zeros(math.prod(effects), np.int64))
-    variable = _only_one(parameter, model, shapes)
-    log_scales = None if variable is None else _compile(pt.log(parameter), variable, model)
-    if variable is None or log_scales is None:
-        return None
-    size = math.prod(shapes[variable])
-
-    def change(by: np.ndarray) -> np.ndarray:
-        tried = (np.full(size, TRIED), TRIED + by)
-        with np.errstate(all="ignore"):
-            at, moved = (log_scales(each.reshape(shapes[variable])) for each in tried)
-        return np.broadcast_to(moved - at, effects).ravel()
-
-    steps = np.full((2, size), [[CHANGE], [2.0 * CHANGE]])
-    once, twice = map(change, steps)
-    power = round(float(once[0] / CHANGE), 2)
-    if abs(power) < LEAST or not _are_same(np.concatenate([once, twice / 2.0]), power * CHANGE):
-        return None
-    shift = CHANGE * (1.0 + np.arange(size) / size)
-    moved = change(shift) / power
-    owner = np.argmin(np.abs(moved[:, None] - shift), axis=1)
-    return _Scale(variable, power, owner) if _are_same(moved, shift[owner]) else None
-
-
-def _only_one(
-    parameter: Variable, model: Model, shapes: Mapping[Variable, tuple[int, ...]]
-) -> Variable | None:
-    """Return the only random variable that something depends on, if it is the step's, and small."""
-    rvs = _random(parameter, model)
-    small = len(rvs) == 1 and 0 < math.prod(shapes.get(rvs[0], (0,))) <= LARGEST
-    return rvs[0] if small else None
-
-
-def _compile(
-    graph: Variable, variable: Variable, model: Model
-) -> Callable[[np.ndarray], np.ndarray] | None:
-    """Return a function of the unconstrained value of a variable, or None if it needs others."""
-    value, transform = model.rvs_to_values[variable], model.rvs_to_transforms.get(variable)
-    if value.type.dtype != "float64":
-        return None
-    inner = value if transform is None else transform.backward(value, *variable.owner.inputs)
-    (graph,) = clone_replace([graph], {variable: inner})
-    if _random(graph, model):  # as of an interval whose ends are random
-        return None
-    return pytensor.function([value], graph, mode="FAST_COMPILE", on_unused_input="ignore")
-
-
-def _random(graph: Variable, model: Model) -> list[Variable]:
-    """Return the model's random variables that something is computed of, but not of these."""
-    rvs = set(model.basic_RVs)
-    return [v for v in ancestors([graph], rvs) if v in rvs]
-
-
-def _are_same(found: np.ndarray, expected: np.ndarray | float) -> bool:
-    return bool(np.all(np.abs(found - expected) < CLOSE))

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+import pytensor
+import pytensor.tensor as pt
 from pymc.distributions.multivariate import ZeroSumNormalRV
 from pymc.distributions.timeseries import RandomWalkRV
 from pymc.distributions.transforms import ZeroSumTransform
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
+from pytensor.graph.replace import graph_replace
+from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.tensor.elemwise import DimShuffle
-from pytensor.tensor.random.basic import CauchyRV, LaplaceRV, LogisticRV, NormalRV, StudentTRV
+from pytensor.tensor.random.basic import (
+    CauchyRV,
+    LaplaceRV,
+    LogisticRV,
+    MvNormalRV,
+    NormalRV,
+    StudentTRV,
+)
+
+from pymc_flymc.compat.pytensor import rewrites
+from pymc_flymc.reading.one_variable import random_variables
 
 __all__ = ["LocationScale", "location_scale", "scalar_of"]
 
 #: Distributions whose last two parameters are a location and a scale.
 INDEPENDENT = NormalRV, StudentTRV, LaplaceRV, CauchyRV, LogisticRV
+
+#: Removes shapes that are known from what is computed.
+SIMPLER = rewrites("canonicalize")
 
 
 class LocationScale(NamedTuple):
@@ -27,24 +44,27 @@ class LocationScale(NamedTuple):
     location : Variable or None
         None if it is zero.
     scale : Variable
-        It broadcasts with the elements.
+        It broadcasts with the elements, or is a covariance.
     elements : ndarray, int64
         Their places in the variable's unconstrained value, flat, in the shape that they have.
     origin : ndarray, int64, or None
         Of the same shape: places of elements of the variable itself that they are around.
+    correlated : bool
+        Whether the scale is a covariance, of the last axis.
     """
 
     location: Variable | None
     scale: Variable
     elements: np.ndarray
     origin: np.ndarray | None = None
+    correlated: bool = False
 
 
 def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> LocationScale | None:
     """Return a variable's elements that have a location and a scale, or None.
 
-    Independent ones, those of a sum of zero, whose unconstrained values are linear in them, and
-    steps of a random walk, which are around its first element.
+    Independent ones, correlated ones, those of a sum of zero, whose unconstrained values are linear
+    in them, and steps of a random walk, which are around its first element.
 
     Parameters
     ----------
@@ -61,10 +81,18 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
         return None
     if isinstance(node.op, INDEPENDENT):
         location, scale = map(scalar_of, node.inputs[-2:])
-        return LocationScale(None if _is_zero(location) else location, scale, places)
+        return LocationScale(None if _is_zero(location, model) else location, scale, places)
+    if isinstance(node.op, MvNormalRV):
+        # PyMC has given each the shape of the other, on which it depends for nothing else.
+        both: list[Any] = list(node.op.dist_params(node))
+        location, covariance = cast(list[Any], rewrite_graph(both, include=SIMPLER))
+        known: Any = {v: pt.zeros(v.type.shape) for v in random_variables(covariance, model)}
+        (location,) = graph_replace([location], known, strict=False)
+        zero = _is_zero(location, model)
+        return LocationScale(None if zero else location, covariance, places, correlated=True)
     if isinstance(node.op, RandomWalkRV) and shape:
         steps = node.op.dist_params(node)[1].owner
-        if isinstance(steps.op, NormalRV) and _is_zero(scalar_of(steps.inputs[-2])):
+        if isinstance(steps.op, NormalRV) and _is_zero(steps.inputs[-2], model):
             origin = np.broadcast_to(places[..., :1], places[..., 1:].shape)
             return LocationScale(None, scalar_of(steps.inputs[-1]), places[..., 1:], origin)
     return None
@@ -78,6 +106,7 @@ def scalar_of(parameter: Variable) -> Variable:
     return parameter
 
 
-def _is_zero(variable: Variable) -> bool:
-    data = getattr(variable, "data", None)
-    return data is not None and not np.any(data)
+def _is_zero(variable: Variable, model: Model) -> bool:
+    if random_variables(variable, model):
+        return False
+    return not np.any(pytensor.function([], variable, mode="FAST_COMPILE")())

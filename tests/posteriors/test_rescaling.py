@@ -150,6 +150,33 @@ def test_effects_that_are_not_independent_become_small(walk):
     assert error < 0.2 * expected
 
 
+@pytest.mark.slow
+def test_correlated_effects_become_small():
+    """As those that are written without a centre, whose scales are free: by NUTS."""
+    rng = np.random.default_rng(5)
+    group, x, y = np.repeat(np.arange(6), 4), rng.normal(size=24), rng.integers(0, 2, 24)
+
+    def small(centred, step_of_model):
+        with pm.Model() as model:
+            chol, *_ = pm.LKJCholeskyCov("c", n=2, eta=2.0, sd_dist=pm.HalfNormal.dist(1.0))
+            if centred:
+                effects = pm.MvNormal("a", 0.0, chol=chol, shape=(6, 2))
+            else:
+                effects = pm.Normal("z", 0.0, 1.0, shape=(6, 2)) @ chol.T
+            eta = effects[:, 0][group] + effects[:, 1][group] * x
+            pm.Bernoulli("y", logit_p=eta, observed=y)
+        idata = sample(model, step_of_model(model), draws=10_000, tune=1000, chains=4)
+        found = idata.posterior["c_stds"].to_numpy() < np.exp(-2.0)
+        return found.mean(axis=(0, 1)), [float(az.ess(found[..., k])) for k in range(2)]
+
+    ours, n_ours = small(True, lambda model: step_of(model, FireflyHMC))
+    others, n_others = small(False, lambda model: pm.NUTS(target_accept=0.95, model=model))
+    p = 0.5 * (ours + others)
+    error = np.sqrt(p * (1.0 - p) * (1.0 / np.array(n_ours) + 1.0 / np.array(n_others)))
+    assert np.all(np.abs(ours - others) < 4.0 * error)
+    assert np.all(error < 0.2 * p)
+
+
 @pytest.mark.parametrize("found", [True, False])
 def test_a_chain_that_misses_small_scales_says_so(found, caplog):
     # Effects around a given location other than zero are left out.

@@ -106,6 +106,25 @@ def test_random_walks(shape):
     assert found.centre.tolist() == np.repeat(places[..., 0], 3).tolist()
 
 
+@pytest.mark.parametrize("around", [False, True, None])
+def test_correlated_effects(around):
+    """A scale for each column: a row of the packed Cholesky factor, which its logarithm ends."""
+
+    def write(tau, mu):
+        chol, *_ = pm.LKJCholeskyCov("c", n=3, eta=1.0, sd_dist=pm.HalfNormal.dist(1.0))
+        means = {None: 0.0, False: np.zeros(3), True: pm.Normal("m", shape=3)}[around]
+        pm.MvNormal("a", means, chol=chol, shape=(2, 3))
+
+    found = scales_of(write)
+    a = 11
+    assert found.scale.tolist() == [2, 4, 7] and found.first.tolist() == [0, 2, 5, 9]
+    assert found.effects.tolist() == [a, a + 3, 3, a + 1, a + 4, 5, 6, a + 2, a + 5]
+    m = [8, 8, 9, 9, 10, 10] if around else [NO_CENTRE] * 6
+    none = [NO_CENTRE]
+    assert found.centre.tolist() == [*m[:2], *none, *m[2:4], *none, *none, *m[4:]]
+    assert np.all(found.power == 1.0)
+
+
 def test_precisions():
     found = scales_of(lambda tau, mu: pm.Normal("a", 0.0, tau=tau, shape=5))
     assert found.scale.tolist() == [0]
