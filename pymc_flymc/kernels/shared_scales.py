@@ -28,7 +28,7 @@ class SharedScales(NamedTuple):
         Where the effects of a scale begin among all of them.
     effects : ndarray, shape (E,), int64
     centre : ndarray, shape (E,), int64
-        Of each effect's location, or `NO_CENTRE`. It is no effect of the same scale.
+        Of each effect's location, or `NO_CENTRE`. It is no effect of the same scale, nor the scale.
     power : ndarray, shape (E,)
         `CENTRED` or `NON_CENTRED`: with what power of the scale an effect changes.
     """

@@ -14,7 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.kernels.shared_scales import CENTRED, NO_CENTRE, SharedScales
 from pymc_flymc.reading.covariances import rows_of_factor
 from pymc_flymc.reading.flat import Layout
-from pymc_flymc.reading.one_variable import compile_given, only_variable
+from pymc_flymc.reading.one_variable import compile_given, nearest, only_variable
 from pymc_flymc.reading.scaled_variables import LocationScale, location_scale
 from pymc_flymc.reading.scales import scale_of
 
@@ -54,10 +54,15 @@ def find_shared_scales(
     for rv in places:
         for place, each in _effects_of(rv, model, places, shapes):
             others = found.setdefault(place, [])
-            # What is a centre of effects may not move with them.
-            moved = np.concatenate([each.places, *(other.places for other in others)])
+            before = np.concatenate([[place], *(other.places for other in others)])
+            # A row of a factor that several variables have moves once.
+            new = ~np.isin(each.places, before)
+            each = _Effects(each.places[new], each.centre[new], each.power)
+            # What is a centre of effects, as the scale itself may be, must not move with them: a
+            # move could not be undone.
             centres = np.concatenate([each.centre, *(other.centre for other in others)])
-            if len(each.places) > 1 and not np.isin(centres, moved).any():
+            still = not np.isin(centres, np.concatenate([before, each.places])).any()
+            if len(each.places) > 1 and still:
                 others.append(each)
     found = {place: of_scale for place, of_scale in found.items() if of_scale}
     sets = [each for of_scale in found.values() for each in of_scale]
@@ -82,7 +87,7 @@ def _effects_of(
 ) -> Iterator[tuple[int, _Effects]]:
     """Yield the place of each scale of a variable's elements, and what moves with it."""
     term = location_scale(rv, shapes[rv], model)
-    if term is None or term.elements.size < 2:
+    if term is None:
         return
     start = places[rv].start
     centre = _centre_of(term, start, model, places, shapes)
@@ -133,6 +138,6 @@ def _centre_of(
         np.broadcast_to(locations(each.reshape(shapes[variable])), term.elements.shape).ravel()
         for each in values
     ]
-    element = np.argmin(np.abs(seen[0][:, None] - values[0]), axis=1)
+    element = nearest(seen[0], values[0])
     known = np.array_equal(seen, values[:, element])
     return places[variable].start + element if known else None

@@ -12,7 +12,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
-__all__ = ["compile_given", "only_variable", "random_variables"]
+__all__ = ["compile_given", "nearest", "only_variable", "random_variables"]
 
 #: Variables with more elements are not looked at.
 LARGEST = 1000
@@ -45,3 +45,10 @@ def random_variables(graph: Variable, model: Model) -> list[Variable]:
     """Return the model's random variables that something is computed of, but not of these."""
     rvs = set(model.basic_RVs)
     return [v for v in ancestors([graph], rvs) if v in rvs]
+
+
+def nearest(numbers: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """Return the place of the nearest among some to each number, shapes (n,) and (m,)."""
+    order = np.argsort(among)
+    between = 0.5 * (among[order][1:] + among[order][:-1])
+    return order[np.searchsorted(between, numbers)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -11,7 +12,7 @@ from pymc.distributions.multivariate import ZeroSumNormalRV
 from pymc.distributions.timeseries import RandomWalkRV
 from pymc.distributions.transforms import ZeroSumTransform
 from pymc.model.core import Model
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.tensor.elemwise import DimShuffle
@@ -61,7 +62,7 @@ class LocationScale(NamedTuple):
 
 
 def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> LocationScale | None:
-    """Return a variable's elements that have a location and a scale, or None.
+    """Return a variable's elements, two at least, that have a location and a scale, or None.
 
     Independent ones, correlated ones, those of a sum of zero, whose unconstrained values are linear
     in them, and steps of a random walk, which are around its first element.
@@ -74,7 +75,9 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
     model : Model
     """
     node, transform = rv.owner, model.rvs_to_transforms.get(rv)
-    places = np.arange(int(np.prod(shape))).reshape(shape)
+    places = np.arange(math.prod(shape)).reshape(shape)
+    if places.size < 2:
+        return None
     if isinstance(node.op, ZeroSumNormalRV) and isinstance(transform, ZeroSumTransform):
         return LocationScale(None, scalar_of(node.op.dist_params(node)[0]), places)
     if transform is not None:
@@ -107,6 +110,8 @@ def scalar_of(parameter: Variable) -> Variable:
 
 
 def _is_zero(variable: Variable, model: Model) -> bool:
+    if isinstance(variable, Constant):
+        return not np.any(variable.data)
     if random_variables(variable, model):
         return False
     return not np.any(pytensor.function([], variable, mode="FAST_COMPILE")())

@@ -13,7 +13,7 @@ from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 
 from pymc_flymc.kernels.shared_scales import CENTRED
-from pymc_flymc.reading.one_variable import compile_given, only_variable
+from pymc_flymc.reading.one_variable import compile_given, nearest, only_variable
 
 __all__ = ["Scale", "scale_of"]
 
@@ -73,7 +73,7 @@ def scale_of(
         return None
     shift = CHANGE * (1.0 + np.arange(size) / size)
     moved = change(shift) / power
-    owner = np.argmin(np.abs(moved[:, None] - shift), axis=1)
+    owner = nearest(moved, shift)
     return Scale(variable, power, owner) if _are_same(moved, shift[owner]) else None
 
 

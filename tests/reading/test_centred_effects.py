@@ -82,6 +82,23 @@ def test_what_moves_is_no_centre():
     assert found.effects.tolist() == [2, 3] and found.centre.tolist() == [NO_CENTRE] * 2
 
 
+def test_a_scale_is_no_centre():
+    """It would move before the effects around it: the move back would end elsewhere."""
+    found = scales_of(lambda tau, mu: pm.Normal("a", mu, pm.math.exp(mu), shape=5))
+    assert len(found.scale) == 0
+
+
+def test_two_variables_with_one_covariance():
+    def write(tau, mu):
+        chol, *_ = pm.LKJCholeskyCov("c", n=2, eta=1.0, sd_dist=pm.HalfNormal.dist(1.0))
+        pm.MvNormal("a", 0.0, chol=chol, shape=(2, 2))
+        pm.MvNormal("b", 0.0, chol=chol, shape=(2, 2))
+
+    found = scales_of(write)
+    assert found.scale.tolist() == [2, 4] and found.first.tolist() == [0, 4, 9]
+    assert found.effects.tolist() == [5, 7, 9, 11, 3, 6, 8, 10, 12]
+
+
 def test_sums_of_zero():
     found = scales_of(lambda tau, mu: pm.ZeroSumNormal("a", sigma=tau, shape=5))
     assert found.scale.tolist() == [0] and found.effects.tolist() == [2, 3, 4, 5]
