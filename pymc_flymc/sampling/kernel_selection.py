@@ -41,9 +41,8 @@ MOST = 0.5
 DRAWS = 50.0
 #: Joint moves that cost this many times what their parameters alone would are held back by rows.
 ROWS_AT_FAULT = 10.0
-#: Factor on the cost of moves given z. A short chain hardly shows how brightness holds back the
-#: slowest parameter: with flights' carriers and airports its effective draws cost three times that.
-HELD_BACK = 3.0
+#: Factor on the cost of random walks, whose slow directions a short chain hardly shows.
+WALKS = 3.0
 
 
 class KernelSelection:
@@ -185,7 +184,7 @@ class KernelSelection:
     ) -> None:
         """Estimate a candidate's cost by a short chain, and what gradients cost those left."""
         trial = pilot_chain(candidate.built(), self.others, self.each, to_beat, limit)
-        candidate.cost = trial.cost if candidate.spec.fresh else HELD_BACK * trial.cost
+        candidate.cost = trial.cost if candidate.spec.gradients else WALKS * trial.cost
         candidate.time = chain_time(trial)
         if candidate.cost == np.inf:  # a chain that never moved says nothing of others
             return

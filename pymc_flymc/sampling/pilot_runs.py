@@ -237,6 +237,8 @@ def pilot_chain(
     rng = np.random.default_rng(SEED)
     adaptation = sampler.adaptation
     chain, tuning = sampler.new_chain(), sampler.new_tuning(TUNING)
+    # What further transitions cost says nothing of an effective draw.
+    tuning.fewest = adaptation.fewest
     chain.set_others(others)
     nothing = PilotRun(np.inf, np.inf, 0.0, False)
     if not chain.start_dispersed(rng, 1.0):

@@ -244,5 +244,11 @@ MUTANTS: Rows = {
             "log_density",
             "rescaling-surrogate",
         ),
+        (
+            "remainders left out where coefficients change",
+            "log_q = add_exact_rows(log_density,",
+            "log_q = 0.0 * add_exact_rows(log_density,",
+            "rescaling-surrogate",
+        ),
     ],
 }
