@@ -19,7 +19,7 @@ PARTS = [("a", 2), ("b", 3)]
 @pytest.mark.parametrize(
     ("cls", "settings", "n_draws"),
     [
-        (FireflyMH, {}, 20_000),
+        (FireflyMH, {}, 40_000),
         (FireflyHMC, {}, 20_000),
         pytest.param(FireflyMH, {"kernel": "metropolis", "transitions": 20}, 20_000, marks=SLOW),
         pytest.param(FireflyMH, {"kernel": "joint"}, 60_000, marks=SLOW),
