@@ -28,6 +28,8 @@ __all__ = [
     "HurdleRV",
     "MixtureRV",
     "ProgressColumns",
+    "RandomWalkRV",
+    "ZeroSumNormalRV",
     "arguments_of_sample",
     "checked_draws",
     "printed_name",
@@ -36,6 +38,10 @@ __all__ = [
 _families = "hurdles and zero-inflated outcomes are not recognised"
 HurdleRV = private("pymc.distributions.mixture:_HurdleRV", _families)
 MixtureRV = private("pymc.distributions.mixture:MixtureRV", _families)
+
+_dependent = "scales do not move with effects that sum to zero, or that are steps of a random walk"
+ZeroSumNormalRV = private("pymc.distributions.multivariate:ZeroSumNormalRV", _dependent)
+RandomWalkRV = private("pymc.distributions.timeseries:RandomWalkRV", _dependent)
 
 _custom = "weighted rows and data in densities of a user's own are not seen"
 CustomDistRV = private("pymc.distributions.custom:CustomDistRV", _custom)

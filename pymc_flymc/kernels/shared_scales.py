@@ -30,7 +30,8 @@ class SharedScales(NamedTuple):
     centre : ndarray, shape (E,), int64
         Of each effect's location, or `NO_CENTRE`. It is no effect of the same scale, nor the scale.
     power : ndarray, shape (E,)
-        `CENTRED` or `NON_CENTRED`: with what power of the scale an effect changes.
+        Of exp(change of the scale's logarithm) by which an effect is multiplied: `CENTRED` and
+        `NON_CENTRED` for scales themselves, another one for, say, a precision.
     """
 
     scale: IntVector

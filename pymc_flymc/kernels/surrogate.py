@@ -1,9 +1,9 @@
 """Joint updates of theta and z whose theta is proposed by trajectories through a surrogate.
 
-To propose, a chain makes Hamiltonian updates that are reversible for the surrogate, and draws the
-brightness of the rows outside S, those that it treats exactly, afresh. Prior, expansion and S
-cancel in the acceptance ratio, which is left with the bright rows' factors. With S empty a
-trajectory reads no row at all; with all rows in S it is Hamiltonian Monte Carlo.
+The surrogate treats a set S of rows exactly, see `surrogate_density`. To propose, a chain makes
+Hamiltonian updates that are reversible for it, and draws the brightness of all other rows afresh.
+Prior, expansion and S cancel in the acceptance ratio, which is left with the bright rows' factors.
+With S empty a trajectory reads no row at all; with all rows in S it is Hamiltonian Monte Carlo.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import numpy as np
 
 from pymc_flymc.kernels.shared_scales import NO_CENTRE, NO_SCALES, NON_CENTRED, SharedScales
 from pymc_flymc.reading.flat import Layout
+from pymc_flymc.reading.one_variable import LARGEST
 
 __all__ = ["find_non_centred_effects"]
 
@@ -20,8 +21,6 @@ __all__ = ["find_non_centred_effects"]
 ROUNDING = 1e-9
 #: Smallest change of a scale's logarithm that is tried; no two elements' changes are the same.
 CHANGE = 0.25
-#: Variables with more elements are not looked at as scales: each of these has moves of its own.
-LARGEST = 1000
 
 
 def find_non_centred_effects(

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pymc.distributions.multivariate import ZeroSumNormalRV
-from pymc.distributions.timeseries import RandomWalkRV
 from pymc.distributions.transforms import ZeroSumTransform
 from pymc.model.core import Model
 from pytensor.graph.basic import Constant, Variable
@@ -25,10 +23,11 @@ from pytensor.tensor.random.basic import (
     StudentTRV,
 )
 
+from pymc_flymc.compat.pymc import RandomWalkRV, ZeroSumNormalRV
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.reading.one_variable import random_variables
 
-__all__ = ["LocationScale", "location_scale", "scalar_of"]
+__all__ = ["LocationScale", "location_scale"]
 
 #: Distributions whose last two parameters are a location and a scale.
 INDEPENDENT = NormalRV, StudentTRV, LaplaceRV, CauchyRV, LogisticRV
@@ -79,11 +78,11 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
     if places.size < 2:
         return None
     if isinstance(node.op, ZeroSumNormalRV) and isinstance(transform, ZeroSumTransform):
-        return LocationScale(None, scalar_of(node.op.dist_params(node)[0]), places)
+        return LocationScale(None, _scalar(node.op.dist_params(node)[0]), places)
     if transform is not None:
         return None
     if isinstance(node.op, INDEPENDENT):
-        location, scale = map(scalar_of, node.inputs[-2:])
+        location, scale = map(_scalar, node.inputs[-2:])
         return LocationScale(None if _is_zero(location, model) else location, scale, places)
     if isinstance(node.op, MvNormalRV):
         # PyMC has given each the shape of the other, on which it depends for nothing else.
@@ -97,11 +96,11 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
         steps = node.op.dist_params(node)[1].owner
         if isinstance(steps.op, NormalRV) and _is_zero(steps.inputs[-2], model):
             origin = np.broadcast_to(places[..., :1], places[..., 1:].shape)
-            return LocationScale(None, scalar_of(steps.inputs[-1]), places[..., 1:], origin)
+            return LocationScale(None, _scalar(steps.inputs[-1]), places[..., 1:], origin)
     return None
 
 
-def scalar_of(parameter: Variable) -> Variable:
+def _scalar(parameter: Variable) -> Variable:
     """Return the scalar that a parameter of all elements is made of, or the parameter itself."""
     node = parameter.owner
     if node is not None and isinstance(node.op, DimShuffle) and node.inputs[0].type.ndim == 0:

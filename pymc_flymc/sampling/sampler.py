@@ -42,13 +42,18 @@ class Sampler:
     transitions: int | None = None
     anchors: Anchors | None = None
 
+    @property
+    def fewest(self) -> int:
+        """The fewest transitions in a draw that tuning may choose."""
+        return max(self.adaptation.fewest, self.adaptation.cheap_transitions(self.target))
+
     def new_tuning(self, steps: int) -> Tuning:
         """Return the schedule of a chain that has so many tuning draws."""
         adaptation = self.adaptation
         return Tuning(
             steps=steps,
             transitions=self.transitions or adaptation.first_transitions(self.target),
-            fewest=max(adaptation.fewest, adaptation.cheap_transitions(self.target)),
+            fewest=self.fewest,
             most=adaptation.most,
             adapt_transitions=self.transitions is None,
             sparing=adaptation.sparing and self.transitions is None,

@@ -83,7 +83,7 @@ class PilotTime:
         # As if the autocorrelation of transitions decayed exponentially, as `Tuning` has it.
         one = max((self.transitions - 1.0) / (self.transitions + 1.0), 0.0)
         wanted = np.log(TARGET_AUTOCORRELATION) / np.log(max(one, 0.01))
-        each = given or int(np.clip(np.round(wanted), adaptation.fewest, adaptation.most))
+        each = given or int(np.clip(np.round(wanted), sampler.fewest, adaptation.most))
         draws = (1.0 + one**each) / (1.0 - one**each)
         return each * self.seconds / self.transitions + PYMC_DRAW, draws
 

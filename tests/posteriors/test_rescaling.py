@@ -58,6 +58,8 @@ def test_small_scales_that_two_variables_share_are_reached():
 
 #: Logarithm of a small scale.
 LOW = -3.0
+#: Share of the draws below it that chains missed at the least before these scales were found.
+MISSED = 0.68
 #: Ways to write a scale, its logarithm by what is sampled, and the scale's distribution: else it is
 #: log-normal.
 WRITTEN = {
@@ -109,14 +111,14 @@ def share_below(limit, group, y, written):
     "written", ["exp", "interval", *(pytest.param(each, marks=SLOW) for each in SELDOM)]
 )
 def test_scales_that_are_computed_become_small(written):
-    """Where they were not found a sixth of the draws that belong below exp(-3) were there."""
+    """Where they were not found a third at most of what belongs below exp(-3) was there."""
     model, group, y = funnel(WRITTEN[written])
     idata = sample(model, step_of(model, FireflyHMC), draws=4000, tune=500, chains=4)
     below = np.asarray(LOG_SCALE[written](idata.posterior)) < LOW
     expected = share_below(LOW, group, y, written)
     error = np.sqrt(expected * (1.0 - expected) / float(az.ess(below)))
     assert abs(below.mean() - expected) < 4.0 * error
-    assert error < 0.2 * expected
+    assert 4.0 * error < MISSED * expected
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ def test_effects_that_are_not_independent_become_small(walk):
     expected = p[logs < LOW].sum() / p.sum()
     error = np.sqrt(expected * (1.0 - expected) / float(az.ess(below)))
     assert abs(below.mean() - expected) < 4.0 * error
-    assert error < 0.2 * expected
+    assert 4.0 * error < MISSED * expected
 
 
 @pytest.mark.slow
@@ -174,7 +176,8 @@ def test_correlated_effects_become_small():
     p = 0.5 * (ours + others)
     error = np.sqrt(p * (1.0 - p) * (1.0 / np.array(n_ours) + 1.0 / np.array(n_others)))
     assert np.all(np.abs(ours - others) < 4.0 * error)
-    assert np.all(error < 0.2 * p)
+    # Of the second scale, without moves of its own, hardly half as many were below, or twice.
+    assert np.all(4.0 * error < 0.5 * p)
 
 
 @pytest.mark.parametrize("found", [True, False])

@@ -101,7 +101,7 @@ def test_start_comes_in():
 
 
 def test_start_comes_in_with_moves_of_scales():
-    """These are made given z, and give a chain a weight: not before it has come in."""
+    """These are conditional, and give a chain a weight: not before it has come in."""
     X, y = logistic_rows(300, [-1.0, 1.5], seed=20)
     with pm.Model():
         z = pm.Normal("z", 0.0, 1.0, shape=2)

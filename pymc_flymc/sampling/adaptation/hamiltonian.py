@@ -76,7 +76,7 @@ class HamiltonianAdaptation(Adaptation):
         return 5 if target.subsamples and not len(target.geometry.diagonal) else 1
 
     def cheap_transitions(self, target: Target) -> int:
-        """As of the base class, for updates given z."""
+        """As of the base class, for conditional updates."""
         if self.spec.fresh:
             return 1
         return cheap_transitions(target, GRADIENTS if self.length else 1)

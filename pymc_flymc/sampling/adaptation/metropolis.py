@@ -84,7 +84,7 @@ class MetropolisAdaptation(Adaptation):
         return 2 if target.is_joint else 20
 
     def cheap_transitions(self, target: Target) -> int:
-        """As of the base class, for updates given z."""
+        """As of the base class, for conditional updates."""
         return 1 if self.spec.fresh else cheap_transitions(target, 0)
 
     def begin(self, target: Target) -> Any:
