@@ -36,21 +36,17 @@ ORDER = (
     "plots",
 )
 #: Names in several folders: of a kernel, what it learns and its step; a bound and a likelihood;
-#: a graph and its loop; what is in memory and out of core.
+#: an op of a graph and its loop.
 SAME_THING = {
-    "chain",
-    "density",
     "hamiltonian",
     "local",
     "metropolis",
     "negative_binomial",
-    "parts",
     "quadratic",
+    "radius_powers",
     "slice",
     "softmax",
-    "sparse_columns",
     "surrogate",
-    "target",
 }
 MODULES = {path.relative_to(PACKAGE): path for path in sorted(PACKAGE.rglob("*.py"))}
 

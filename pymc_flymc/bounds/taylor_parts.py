@@ -9,13 +9,13 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.coefficient_parts import CoefficientParts, split_coefficients
 from pymc_flymc.bounds.kept_rows import keep_bright
-from pymc_flymc.bounds.parts import Parts, parts_of
 from pymc_flymc.bounds.remainder import Expansion, finite, remainder
-from pymc_flymc.graphs.parts import ShareParts
+from pymc_flymc.graphs.radius_powers import RadiusPowers
 from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.kernels.parts import PackedEffects
+from pymc_flymc.kernels.radius_powers import PackedEffects
 from pymc_flymc.kernels.rows import SUMS
 from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.regression.design import Design
@@ -33,9 +33,10 @@ class TaylorInParts(Expansion):
     r"""What `Taylor` is for effects of groups, in conditional moves: each part has a radius.
 
     A row's distance from the anchor is a sum over its parts, the dense columns and each effect,
-    :math:`u = \sum_i a_i`, see `Parts`. For positive weights with :math:`\sum_i p_i = 1`, convexity
-    gives :math:`|u|^3 \le \sum_i |a_i|^3 / p_i^2`, a sum over parts that collapses. The weights are
-    in proportion to cubic means :math:`t_i` of the parts over the posterior, with sum T.
+    :math:`u = \sum_i a_i`, see `CoefficientParts`. For positive weights with
+    :math:`\sum_i p_i = 1`, convexity gives :math:`|u|^3 \le \sum_i |a_i|^3 / p_i^2`, a sum over
+    parts that collapses. The weights are in proportion to cubic means :math:`t_i` of the parts over
+    the posterior, with sum T.
     The other power is for derivatives that are larger far out. Each part has a limit :math:`l_i`,
     and :math:`|u|` is beyond :math:`L = \sum_i l_i` by at most the sum of what parts are beyond
     theirs. With weights in proportion to the limits,
@@ -89,7 +90,7 @@ class TaylorInParts(Expansion):
     ) -> Preparation:
         """Bound the remainders of all rows, in one pass over the data; see `Taylor.prepare`."""
         design, own, q = problem.design, problem.own, self.n_sparse
-        parts = parts_of(own, q)
+        parts = split_coefficients(own, q)
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
         bright = np.empty(design.n_rows, np.float32)
 
@@ -124,14 +125,19 @@ class TaylorInParts(Expansion):
 
     def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
         """Bright rows expected over the Laplace approximation, from every stride-th row."""
-        parts, total = parts_of(problem.own, self.n_sparse), 0.0
+        parts, total = split_coefficients(problem.own, self.n_sparse), 0.0
         for _, x, eta, y in iterate_rows(problem.design, problem.y, problem.own.w, stride):
             bright = -np.expm1(-self.remainders(problem, parts, x, eta[0], y)[3])
             total += float(bright[bright > above].sum())
         return total * stride
 
     def remainders(
-        self, problem: Problem, parts: Parts, x: RowMatrix, eta: np.ndarray, y: np.ndarray
+        self,
+        problem: Problem,
+        parts: CoefficientParts,
+        x: RowMatrix,
+        eta: np.ndarray,
+        y: np.ndarray,
     ) -> tuple[np.ndarray, ...]:
         """Return what rows bring to the bound, each of shape (n,).
 
@@ -152,7 +158,7 @@ class TaylorInParts(Expansion):
         """Graph of the sum of expansions, and what rows share: powers of their parts."""
         u, linear, form = quadratic_terms(w, statistics, n_coefficients)
         behind = statistics[quadratic_size(statistics, n_coefficients) :]
-        shared: Any = ShareParts(self.n_sparse)(u, behind)
+        shared: Any = RadiusPowers(self.n_sparse)(u, behind)
         return statistics[PLACES.constant] + linear - form, shared
 
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:

@@ -32,7 +32,7 @@ from pymc_flymc.kernels.rows import (
     are_several,
     bound_part,
 )
-from pymc_flymc.kernels.sparse_columns import effect_at, n_effects
+from pymc_flymc.kernels.sparse_effects import effect_at, n_effects
 
 __all__ = ["FLOOR", "dark_rate", "rate_of", "take_dark", "total_rates"]
 

@@ -13,10 +13,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.kernels.density import call_density
 from pymc_flymc.kernels.factors import CHUNK, refuse_violations
 from pymc_flymc.kernels.layout import MOMENTS
 from pymc_flymc.kernels.native import call_log_factor, kernel_part
+from pymc_flymc.kernels.native_graphs import call_density
 from pymc_flymc.kernels.records import Int32Vector, IntVector, Matrix, Vector
 from pymc_flymc.kernels.rows import row_predictors, shared_part
 from pymc_flymc.kernels.sweeps import Plan

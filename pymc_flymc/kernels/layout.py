@@ -78,7 +78,7 @@ class PartsShared(NamedTuple):
 
 
 class Header(NamedTuple):
-    """Numbers in front of what is packed for `parts.share_parts`.
+    """Numbers in front of what is packed for `radius_powers.radius_powers`.
 
     Number of sparse columns; of the dense part limit, scale and growth.
     """

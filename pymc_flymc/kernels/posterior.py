@@ -9,11 +9,11 @@ from numba import types
 
 from pymc_flymc.kernels.brightness import Brightness
 from pymc_flymc.kernels.dark_rates import dark_rate
-from pymc_flymc.kernels.density import Jacobian, call_density, call_density_gradient
 from pymc_flymc.kernels.factors import Scratch, log_factors
 from pymc_flymc.kernels.generators import GENERATOR
 from pymc_flymc.kernels.geometry import Geometry, unwhiten
 from pymc_flymc.kernels.native import kernel_part
+from pymc_flymc.kernels.native_graphs import Jacobian, call_density, call_density_gradient
 from pymc_flymc.kernels.records import Vector, record_type
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales

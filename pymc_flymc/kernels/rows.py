@@ -10,7 +10,7 @@ from numba import from_dtype, types
 from pymc_flymc.kernels.layout import PARTS_SHARED
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.records import IntVector, read_only, record_type, unwritten
-from pymc_flymc.kernels.sparse_columns import add_effects, add_effects_gradient
+from pymc_flymc.kernels.sparse_effects import add_effects, add_effects_gradient
 
 __all__ = [
     "SUMS",

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_flymc.kernels.dark_rates import dark_rate
-from pymc_flymc.kernels.density import call_density_gradient, call_vjp
 from pymc_flymc.kernels.factors import add_gradients
 from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
 from pymc_flymc.kernels.native import kernel_part
+from pymc_flymc.kernels.native_graphs import call_density_gradient, call_vjp
 from pymc_flymc.kernels.posterior import finite_or_minus_inf
 from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.step_size import StepSize, adapt_step, new_step_size

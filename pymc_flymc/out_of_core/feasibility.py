@@ -13,9 +13,9 @@ from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import Normal
 from pymc_flymc.likelihoods.weighted import unweighted
-from pymc_flymc.out_of_core.chain import BatchChain
+from pymc_flymc.out_of_core.batch_chain import BatchChain
+from pymc_flymc.out_of_core.batch_target import build_batch_target
 from pymc_flymc.out_of_core.proposals import BATCH, draw_v, log_proposal_density
-from pymc_flymc.out_of_core.target import build_target
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import count, doing, log
@@ -67,7 +67,7 @@ def choose_batches(
     v = draw_v(np.random.default_rng(SEED), BATCH, len(problems[0].anchor.geometry.centre))
     density = expanded_density(graph, np.empty(0))
     _check(weigh_approximation(density, problems, v, log_proposal_density(v)), names)
-    target = build_target(graph, problems, bounds)
+    target = build_batch_target(graph, problems, bounds)
     with doing("trying joint moves"):
         log_weight, bright, _ = target.begin((SEED,), range(1, 2))()
     weighed = Independence.of(log_weight)

@@ -13,13 +13,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.kernels.density import call_density
 from pymc_flymc.kernels.factors import Scratch, log_factors
 from pymc_flymc.kernels.fresh_brightness import log_weight_of_z, sort
 from pymc_flymc.kernels.generators import GENERATOR, generator_at
 from pymc_flymc.kernels.geometry import Geometry, unwhiten
 from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
+from pymc_flymc.kernels.native_graphs import call_density
 from pymc_flymc.kernels.records import matrix, record_type, unwritten, vector
 from pymc_flymc.kernels.rows import Rows
 

@@ -51,8 +51,8 @@ from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
 if TYPE_CHECKING:
+    from pymc_flymc.out_of_core.batch_target import BatchTarget
     from pymc_flymc.out_of_core.source import RowSource
-    from pymc_flymc.out_of_core.target import BatchTarget
 
 __all__ = ["FireflyStep"]
 

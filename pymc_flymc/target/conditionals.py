@@ -16,8 +16,8 @@ from pymc_flymc.bounds import Problem
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.compilation import DensityGraphs, compile_density, compile_vjp
 from pymc_flymc.graphs.tools import plain_function
-from pymc_flymc.kernels.density import NativeGraph
 from pymc_flymc.kernels.layout import Moments
+from pymc_flymc.kernels.native_graphs import NativeGraph
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import Design

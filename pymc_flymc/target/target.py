@@ -22,16 +22,16 @@ from pymc_flymc.graphs.compilation import (
     compile_log_factor_gradient,
     compile_vjp,
 )
-from pymc_flymc.kernels.density import Jacobian, NativeGraph
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native import NativeFunction
+from pymc_flymc.kernels.native_graphs import Jacobian, NativeGraph
 from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import COMPILING_KERNELS, doing
+from pymc_flymc.target.collapsed_density import collapsed_density
 from pymc_flymc.target.conditionals import Conditionals, compile_conditionals
 from pymc_flymc.target.data import Data
-from pymc_flymc.target.density import collapsed_density
 from pymc_flymc.target.kernel_spec import KernelSpec
 
 __all__ = ["Target", "TargetPart"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice, JaakkolaJordan, Taylor
 from pymc_flymc.bounds import TaylorInParts
-from pymc_flymc.graphs.parts import ShareParts
+from pymc_flymc.graphs.radius_powers import RadiusPowers
 from pymc_flymc.kernels.layout import HEADER
 from pymc_flymc.likelihoods import outcome
 from tests.support.native import (
@@ -195,7 +195,7 @@ def test_slope_within_and_beyond_limits():
     limits, others = np.full(q, 0.5), rng.uniform(0.5, 1.0, 2 * q)
     packed = np.concatenate([header, np.eye(m).ravel(), rng.normal(size=q * m), limits, others])
     u, given = pt.dvector("u"), pt.dvector("packed")
-    shared = ShareParts(q)(u, given)
+    shared = RadiusPowers(q)(u, given)
     weights = rng.normal(size=2 + 2 * q)
     value = pt.sum(weights * shared)
     functions = [

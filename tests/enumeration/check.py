@@ -20,10 +20,10 @@ from branching import (
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.kernels.brightness import brighten, make_brightness
-from pymc_flymc.kernels.density import Jacobian, call_density
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.metropolis import PCN, RANDOM_WALK, new_proposals, update_theta
+from pymc_flymc.kernels.native_graphs import Jacobian, call_density
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.kernels.sweeps import sweep

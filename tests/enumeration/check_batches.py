@@ -22,8 +22,7 @@ from logistic import expansion_of, log_likelihood_of
 from pymc_flymc.bounds import Taylor
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.likelihoods import BernoulliLogit
-from pymc_flymc.out_of_core import chain as sampling
-from pymc_flymc.out_of_core import proposals, target
+from pymc_flymc.out_of_core import batch_chain, batch_target, proposals
 from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core.columns import ArrayColumn
 from pymc_flymc.out_of_core.kernels import make_tables
@@ -121,8 +120,8 @@ def new_target():
     proposer._density = SimpleNamespace(address=density)
     tables = [make_tables(*KAPPA[n : n + 1].T.astype(np.float32)) for n in range(N)]
     rates = SimpleNamespace(w=np.array([ANCHOR]))
-    weigher = target.Weigher(proposer, rates, builder, 0)
-    return target.BatchTarget(source, proposer, [(weigher, tables)])
+    weigher = batch_target.Weigher(proposer, rates, builder, 0)
+    return batch_target.BatchTarget(source, proposer, [(weigher, tables)])
 
 
 def branches(v, weight):
@@ -132,11 +131,11 @@ def branches(v, weight):
         def stream(key, batch, part):
             return Keyed(rng, records.setdefault((key, batch, part), []))
 
-        for module in (proposals, target, sampling):
+        for module in (proposals, batch_target, batch_chain):
             module.stream = stream
-        chain = sampling.BatchChain(new_target())
+        chain = batch_chain.BatchChain(new_target())
         chain.key, chain.started = (1,), True
-        chain.state = sampling.BatchState(np.array([v]), np.array([CENTRE + FACTOR * v]), weight)
+        chain.state = batch_chain.BatchState(np.array([v]), np.array([CENTRE + FACTOR * v]), weight)
         chain.advance(None, N_BATCHES, 0.0)
         return float(chain.state.v[0]), chain.state.log_weight
 
@@ -144,8 +143,8 @@ def branches(v, weight):
 
 
 if __name__ == "__main__":
-    proposals.BATCH = sampling.BATCH = 1
-    sampling.MOST_BATCHES = 1  # what comes behind the last one would be branches for nothing
+    proposals.BATCH = batch_chain.BATCH = 1
+    batch_chain.MOST_BATCHES = 1  # what comes behind the last one would be branches for nothing
     proposals.draw_v = draw_v
     sources.in_order = lambda work, items, n_items: map(work, items)  # without threads' ado
     states = list(itertools.product(V, itertools.product((0, 1), repeat=N)))

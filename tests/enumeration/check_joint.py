@@ -20,12 +20,12 @@ from logistic import expansion_of, log_likelihood_of
 
 from pymc_flymc.kernels.brightness import make_brightness
 from pymc_flymc.kernels.dark_rates import total_rates
-from pymc_flymc.kernels.density import Jacobian, call_density
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.fresh_brightness import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.joint import REFRESHMENT, log_weight, transition
 from pymc_flymc.kernels.metropolis import new_proposals, pick
+from pymc_flymc.kernels.native_graphs import Jacobian, call_density
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows
 

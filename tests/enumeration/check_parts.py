@@ -21,15 +21,15 @@ from branching import assert_close, enumerate_branches
 from scipy.sparse import csr_array
 
 from pymc_flymc.anchor.anchor import AnchorPart
-from pymc_flymc.bounds import parts
+from pymc_flymc.bounds import coefficient_parts
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.kernels.brightness import brighten, make_brightness
-from pymc_flymc.kernels.density import Jacobian, call_density
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_proposals, update_theta
-from pymc_flymc.kernels.parts import share_parts
+from pymc_flymc.kernels.native_graphs import Jacobian, call_density
 from pymc_flymc.kernels.posterior import Posterior, make_chain
+from pymc_flymc.kernels.radius_powers import radius_powers
 from pymc_flymc.kernels.sweeps import sweep
 from pymc_flymc.likelihoods import PoissonLog
 from pymc_flymc.regression.design import Design
@@ -40,7 +40,8 @@ from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, make_plan
 
 # Limits near the anchor, where neither bounds nor rows beyond them are all but zero.
-parts.EFFECT_LIMIT, parts.DENSE_QUANTILE, parts.DENSE_WIDTH = 0.7, 0.3, 1.0
+coefficient_parts.EFFECT_LIMIT = 0.7
+coefficient_parts.DENSE_QUANTILE, coefficient_parts.DENSE_WIDTH = 0.3, 1.0
 N, Q = 3, 2
 LATTICE = np.array([-0.7, 0.1, 0.9])  # equally spaced
 STEP = LATTICE[1] - LATTICE[0]
@@ -134,7 +135,7 @@ def log_prior(theta):
 def density(theta, statistics):
     """Prior and expansions, with what rows share; -inf off the lattice."""
     u, shared = coefficients(theta[0]) - ANCHOR, np.empty(2 + 2 * Q)
-    share_parts(u, PACKED, shared)
+    radius_powers(u, PACKED, shared)
     expansion = EXPANSION.value + EXPANSION.gradient @ u - 0.5 * u @ EXPANSION.information.array @ u
     value = log_prior(theta[0]) + expansion
     outside = np.min(np.abs(LATTICE - theta[0])) > 1e-9
@@ -221,7 +222,7 @@ def check_bound():
             s = share * limits * np.array(direction)
             u = np.concatenate([s[:1], s[1:] - WITHIN * s[0]])
             shared = np.empty(2 + 2 * Q)
-            share_parts(u, PACKED, shared)
+            radius_powers(u, PACKED, shared)
             sums = np.zeros((N, 3))
             sums[:, 0] = ROWS @ (ANCHOR + u) + OFFSET[:, 0]
             for n in range(N):

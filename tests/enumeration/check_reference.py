@@ -15,9 +15,9 @@ import numpy as np
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.kernels import hamiltonian, rescaling, slice, surrogate
 from pymc_flymc.kernels.brightness import brighten, make_brightness
-from pymc_flymc.kernels.density import Jacobian
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.kernels.native_graphs import Jacobian
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.kernels.shared_scales import (

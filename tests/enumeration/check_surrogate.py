@@ -13,10 +13,10 @@ import numpy as np
 from branching import BranchingGenerator, assert_close, enumerate_branches
 
 from pymc_flymc.kernels.brightness import make_brightness
-from pymc_flymc.kernels.density import Jacobian
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.fresh_brightness import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.geometry import dense_geometry
+from pymc_flymc.kernels.native_graphs import Jacobian
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.surrogate import new_surrogate_proposals, transition
 from pymc_flymc.kernels.surrogate_density import Surrogate

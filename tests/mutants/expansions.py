@@ -72,7 +72,7 @@ MUTANTS: Rows = {
             f"{PASS}[Taylor-bernoulli-logit]",
         ),
     ],
-    "bounds/parts.py": [
+    "bounds/coefficient_parts.py": [
         (
             "reach of the dense part too short",
             "return np.sqrt(np.einsum(",
@@ -83,25 +83,25 @@ MUTANTS: Rows = {
             "means within groups added",
             "x.dense - x.sparse @ self.within",
             "x.dense + x.sparse @ self.within",
-            "tests/bounds/test_parts.py",
+            "tests/bounds/test_coefficient_parts.py",
         ),
         (
             "the radius of the transposed matrix",
             "precision = np.linalg.cholesky(0.5 * (schur + schur.T)).T",
             "precision = np.linalg.cholesky(0.5 * (schur + schur.T))",
-            "tests/bounds/test_parts.py",
+            "tests/bounds/test_coefficient_parts.py",
         ),
         (
             "an inverse that is too small",
             "solve_triangular(precision, np.eye(m)) *",
             "solve_triangular(precision, np.eye(m)) * 0.3 *",
-            "tests/bounds/test_parts.py",
+            "tests/bounds/test_coefficient_parts.py",
         ),
         (
             "the transposed inverse",
             "self.within) @ self.reach",
             "self.within) @ self.reach.T",
-            "tests/bounds/test_parts.py",
+            "tests/bounds/test_coefficient_parts.py",
         ),
     ],
     "bounds/radius.py": [

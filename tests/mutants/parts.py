@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Rows
 
 MUTANTS: Rows = {
-    "kernels/parts.py": [
+    "kernels/radius_powers.py": [
         (
             "growth of derivatives left out",
             "past * past * past * np.exp(growth * past) / (limit * limit)",
@@ -41,7 +41,7 @@ MUTANTS: Rows = {
             "tests/bounds/test_taylor_parts.py::test_slope_within_and_beyond_limits",
         ),
     ],
-    "kernels/sparse_columns.py": [
+    "kernels/sparse_effects.py": [
         (
             "signs of a row's numbers kept",
             "(abs(number) if sizes else number) * w[place + rows.indices[j]]",

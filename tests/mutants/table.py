@@ -9,7 +9,7 @@ __all__ = ["MUTANTS"]
 _TABLES = (
     "brightness",
     "densities",
-    "elsewhere",
+    "out_of_core",
     "expansions",
     "far_out",
     "local_sweeps",

@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pymc_flymc.out_of_core import chain, feasibility, proposals
+from pymc_flymc.out_of_core import batch_chain, batch_target, feasibility, proposals
 from pymc_flymc.out_of_core import source as sources
-from pymc_flymc.out_of_core import target as targets
 from pymc_flymc.out_of_core.stored_rows import read_rows
 from tests.support.joint_distribution import joint_p_values
 from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
@@ -48,7 +47,7 @@ def target_of(ones, tilt):
 
 def p_values_of(tilt=0.0):
     def chain_of(y):
-        return chain.BatchChain(target_of(tuple(y.reshape(2, 4).sum(axis=1)), tilt))
+        return batch_chain.BatchChain(target_of(tuple(y.reshape(2, 4).sum(axis=1)), tilt))
 
     return joint_p_values(X, chain_of, 4, N_SIMULATIONS)
 
@@ -58,10 +57,10 @@ def as_asked(monkeypatch):
     monkeypatch.setattr(sources, "SINGLE", 5)
     # It is kept where batches are refused, too: their chains would be slow, not wrong.
     monkeypatch.setattr(feasibility, "_check", lambda weighed, names: None)
-    monkeypatch.setattr(targets, "read_rows", remembered)
+    monkeypatch.setattr(batch_target, "read_rows", remembered)
     # Superbatches are short here: no thousand proposals for four draws, and no threads.
     monkeypatch.setattr(sources, "in_order", lambda work, items, n_items: map(work, items))
-    for module in (chain, proposals):
+    for module in (batch_chain, proposals):
         monkeypatch.setattr(module, "BATCH", 16)
 
 

@@ -5,8 +5,8 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import Taylor
+from pymc_flymc.out_of_core import batch_target
 from pymc_flymc.out_of_core import source as sources
-from pymc_flymc.out_of_core import target
 from tests.out_of_core.test_source import KINDS, stored
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.models import logistic_posterior
@@ -33,10 +33,10 @@ def draws_of(model, step, draws=6000, **settings):
 def test_few_rows_against_quadrature(n, order, monkeypatch, caplog):
     # Of 30 rows many are bright in each proposal, and the posterior is skew.
     monkeypatch.setattr(sources, "SINGLE", 20)
-    monkeypatch.setattr(target, "ENOUGH", 100)
+    monkeypatch.setattr(batch_target, "ENOUGH", 100)
     data = rows(n)
     model = written_on_head(data, logistic, 10)
-    monkeypatch.setattr(target, "PATIENCE", 0.0)
+    monkeypatch.setattr(batch_target, "PATIENCE", 0.0)
     with caplog.at_level("INFO", "pymc.flymc"):
         step = step_elsewhere(model, data, bound=Taylor(order=order))
     assert "rows per second" in caplog.text and "MB per second" in caplog.text

@@ -10,8 +10,8 @@ from pymc.sampling.parallel import ParallelSamplingError
 from pytensor.raise_op import Assert
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice, Taylor
-from pymc_flymc.out_of_core.chain import BatchChain
-from pymc_flymc.out_of_core.target import Weights
+from pymc_flymc.out_of_core.batch_chain import BatchChain
+from pymc_flymc.out_of_core.batch_target import Weights
 from tests.support.data import logistic_rows
 from tests.support.fragile import RAISED, fragile_model, limits_at
 from tests.support.out_of_core import step_elsewhere, written_on_head

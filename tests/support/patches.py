@@ -10,8 +10,8 @@ import pytest
 import pymc_flymc.reading.model
 from pymc_flymc.anchor import effects, expanded_density
 from pymc_flymc.graphs import memoise
+from pymc_flymc.out_of_core import batch_target
 from pymc_flymc.out_of_core import source as sources
-from pymc_flymc.out_of_core import target
 from pymc_flymc.regression import matrices, quadratic_statistics
 
 __all__ = ["any_size", "in_partitions", "no_row_kept_bright", "structured"]
@@ -46,7 +46,7 @@ def in_partitions() -> Iterator[None]:
     """Cut few rows that lie elsewhere into several partitions, with tables in many parts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "SINGLE", 20)
-        patch.setattr(target, "ENOUGH", 100)
+        patch.setattr(batch_target, "ENOUGH", 100)
         yield
 
 

@@ -13,7 +13,7 @@ from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.radius import chi_moment, chi_quantile
 from pymc_flymc.regression.matrices import RowMatrix
 
-__all__ = ["Parts", "parts_of"]
+__all__ = ["CoefficientParts", "split_coefficients"]
 
 #: Limits beyond which remainders have a second power: of effects, in posterior sds, and of the
 #: dense part's radius, that quantile times this width.
@@ -25,7 +25,7 @@ CUBIC_MEAN = float((2.0 * np.sqrt(2.0 / np.pi)) ** (1.0 / 3.0))
 
 
 @dataclass(frozen=True)
-class Parts:
+class CoefficientParts:
     r"""Coefficients u, measured from the anchor, in parts that are about independent.
 
     The dense columns of a row, x, and its sparse ones, z, have
@@ -64,7 +64,7 @@ class Parts:
         return np.sqrt(np.einsum("ij,ij->i", centred, centred))
 
 
-def parts_of(anchor: AnchorPart, n_sparse: int) -> Parts:
+def split_coefficients(anchor: AnchorPart, n_sparse: int) -> CoefficientParts:
     """Split coefficients of which the last are of sparse columns."""
     information = anchor.expansion.information.arrow(n_sparse)
     dense, cross, sparse = information.dense, information.cross, information.sparse
@@ -86,7 +86,9 @@ def parts_of(anchor: AnchorPart, n_sparse: int) -> Parts:
     if free:
         limit = DENSE_WIDTH * chi_quantile(DENSE_QUANTILE, free)
         typical = chi_moment(3, free) ** (1.0 / 3.0)
-    return Parts(precision, reach, within, limit, typical, EFFECT_LIMIT * sds, CUBIC_MEAN * sds)
+    return CoefficientParts(
+        precision, reach, within, limit, typical, EFFECT_LIMIT * sds, CUBIC_MEAN * sds
+    )
 
 
 def _sds(variance: np.ndarray, information: np.ndarray) -> np.ndarray:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.out_of_core.batch_target import BatchTarget, Weights
 from pymc_flymc.out_of_core.proposals import ACCEPT, BATCH, Key, stream
-from pymc_flymc.out_of_core.target import BatchTarget, Weights
 
 __all__ = ["BatchChain"]
 

@@ -1,4 +1,4 @@
-"""What rows share under a bound with a radius for each part of a row, as an op."""
+"""Powers of the radius of each part of a row, which rows share under `TaylorInParts`, as an op."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pytensor.link.numba.dispatch.basic import (
 
 from pymc_flymc.kernels.caching import version_of
 from pymc_flymc.kernels.layout import PARTS_SHARED
-from pymc_flymc.kernels.parts import (
-    share_parts,
-    share_parts_kernel,
-    slope_of_parts,
-    slope_of_parts_kernel,
+from pymc_flymc.kernels.radius_powers import (
+    radius_powers,
+    radius_powers_gradient,
+    radius_powers_gradient_kernel,
+    radius_powers_kernel,
 )
 from pymc_flymc.kernels.rows import SUMS
 
-__all__ = ["ShareParts"]
+__all__ = ["RadiusPowers"]
 
 
-class ShareParts(Op):
-    """From u and packed numbers to what rows share.
+class RadiusPowers(Op):
+    """From u and packed numbers to the powers of each part's radius, which rows share.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class ShareParts(Op):
     def perform(self, node: Apply, inputs: Sequence[Any], storage: list[list[Any]]) -> None:
         """Evaluate in Python."""
         storage[0][0] = np.empty(self.n_shared)
-        share_parts_kernel()(*_doubles(inputs), storage[0][0])
+        radius_powers_kernel()(*_doubles(inputs), storage[0][0])
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shapes of the outputs."""
@@ -66,12 +66,12 @@ class ShareParts(Op):
         self, inputs: Sequence[Any], outputs: Sequence[Any], cotangents: Sequence[Any]
     ) -> list[Variable]:
         """Graphs of the gradient in u."""
-        slope: Any = SlopeOfParts()(*inputs, *cotangents)
+        slope: Any = RadiusPowersGradient()(*inputs, *cotangents)
         return [slope, DisconnectedType()()]
 
 
-class SlopeOfParts(Op):
-    """Gradient of `ShareParts`, from u, packed numbers, and the slope in what is shared."""
+class RadiusPowersGradient(Op):
+    """Gradient of `RadiusPowers`, from u, packed numbers, and the slope in what is shared."""
 
     __props__ = ()
 
@@ -84,7 +84,7 @@ class SlopeOfParts(Op):
         """Evaluate in Python."""
         u, packed, slope = _doubles(inputs)
         storage[0][0] = np.empty_like(u)
-        slope_of_parts_kernel()(u, packed, slope, storage[0][0])
+        radius_powers_gradient_kernel()(u, packed, slope, storage[0][0])
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shape of the output."""
@@ -95,10 +95,10 @@ def _doubles(inputs: Sequence[Any]) -> list[np.ndarray]:
     return [np.ascontiguousarray(each, dtype=np.float64) for each in inputs]
 
 
-@register_funcify_default_op_cache_key(ShareParts)
-def _funcify_parts(op: ShareParts, node: Apply, **_: Any) -> tuple[Any, int]:
+@register_funcify_default_op_cache_key(RadiusPowers)
+def _funcify_parts(op: RadiusPowers, node: Apply, **_: Any) -> tuple[Any, int]:
     size = op.n_shared
-    native: Any = share_parts
+    native: Any = radius_powers
 
     @numba_njit
     def evaluate(u: Any, packed: Any) -> Any:
@@ -109,9 +109,9 @@ def _funcify_parts(op: ShareParts, node: Apply, **_: Any) -> tuple[Any, int]:
     return evaluate, version_of(__file__)
 
 
-@register_funcify_default_op_cache_key(SlopeOfParts)
-def _funcify_slope(op: SlopeOfParts, node: Apply, **_: Any) -> tuple[Any, int]:
-    native: Any = slope_of_parts
+@register_funcify_default_op_cache_key(RadiusPowersGradient)
+def _funcify_slope(op: RadiusPowersGradient, node: Apply, **_: Any) -> tuple[Any, int]:
+    native: Any = radius_powers_gradient
 
     @numba_njit
     def evaluate(u: Any, packed: Any, slope: Any) -> Any:

@@ -31,7 +31,7 @@ from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.target import TargetPart
 from pymc_flymc.target.validation import check_constants, describe_violation
 
-__all__ = ["BatchTarget", "Weights", "build_target"]
+__all__ = ["BatchTarget", "Weights", "build_batch_target"]
 
 #: Bright rows of a partition that are weighed at a time, at least.
 ENOUGH = 1 << 20
@@ -255,7 +255,7 @@ def _total(log_weight: np.ndarray, parts: Sequence[PartialWeights]) -> Weights:
 
 
 @doing("preparing tables of all rows")
-def build_target(
+def build_batch_target(
     graph: DensityGraph, problems: Sequence[Problem], bounds: Sequence[Bound]
 ) -> BatchTarget:
     """Prepare all partitions, in one pass over the rows for each likelihood."""

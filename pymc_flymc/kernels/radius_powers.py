@@ -1,4 +1,4 @@
-"""What the rows share under a bound that has a radius for each part of a row, and its gradient.
+"""Powers of the radius of each part of a row, which rows share under a bound, and their gradient.
 
 The parts of a row are the dense columns and each of its sparse columns. Packed numbers:
 
@@ -28,10 +28,10 @@ from pymc_flymc.kernels.records import unwritten, vector
 
 __all__ = [
     "PackedEffects",
-    "share_parts",
-    "share_parts_kernel",
-    "slope_of_parts",
-    "slope_of_parts_kernel",
+    "radius_powers",
+    "radius_powers_gradient",
+    "radius_powers_gradient_kernel",
+    "radius_powers_kernel",
 ]
 
 
@@ -116,8 +116,8 @@ def _add_slopes(slopes, packed, m, out):
 
 
 @kernel_part
-def share_parts(u, packed, shared):
-    """Write what rows share.
+def radius_powers(u, packed, shared):
+    """Write the powers of each part's radius, which rows share.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def share_parts(u, packed, shared):
 
 
 @kernel_part
-def slope_of_parts(u, packed, slope, out):
+def radius_powers_gradient(u, packed, slope, out):
     """Write the gradient in u of ``slope`` times what is shared."""
     q = int(packed[HEADER.n_sparse])
     m = u.shape[0] - q
@@ -172,22 +172,22 @@ _given = unwritten()
 
 
 @functools.cache
-def share_parts_kernel() -> Any:
-    """Return `share_parts`, compiled to be called from Python."""
+def radius_powers_kernel() -> Any:
+    """Return `radius_powers`, compiled to be called from Python."""
 
     @kernel(types.void(_given, _given, vector()))
     def evaluate(u, packed, shared):
-        share_parts(u, packed, shared)
+        radius_powers(u, packed, shared)
 
     return evaluate
 
 
 @functools.cache
-def slope_of_parts_kernel() -> Any:
-    """Return `slope_of_parts`, compiled to be called from Python."""
+def radius_powers_gradient_kernel() -> Any:
+    """Return `radius_powers_gradient`, compiled to be called from Python."""
 
     @kernel(types.void(_given, _given, _given, vector()))
     def evaluate(u, packed, slope, out):
-        slope_of_parts(u, packed, slope, out)
+        radius_powers_gradient(u, packed, slope, out)
 
     return evaluate

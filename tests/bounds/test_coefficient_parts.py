@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 from scipy.sparse import csr_array
 
-from pymc_flymc.bounds.parts import parts_of
+from pymc_flymc.bounds.coefficient_parts import split_coefficients
 
 
 def test_reach_of_the_dense_part():
@@ -17,7 +17,7 @@ def test_reach_of_the_dense_part():
     information = SimpleNamespace(dense=matrix[:m, :m], cross=matrix[:m, m:], sparse=sparse)
     expansion = SimpleNamespace(information=SimpleNamespace(arrow=lambda n_sparse: information))
     factor = np.linalg.inv(np.linalg.cholesky(matrix)).T
-    parts = parts_of(SimpleNamespace(expansion=expansion, w_factor=factor), q)
+    parts = split_coefficients(SimpleNamespace(expansion=expansion, w_factor=factor), q)
     x = SimpleNamespace(dense=rng.normal(size=(n, m)), sparse=csr_array(rng.normal(size=(n, q))))
     reach = parts.dense_reach(x)
     for row, dense, z in zip(reach, x.dense, x.sparse.toarray(), strict=True):

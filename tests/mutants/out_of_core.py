@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Rows
 
 MUTANTS: Rows = {
-    "out_of_core/chain.py": [
+    "out_of_core/batch_chain.py": [
         (
             "weight of a batch's last proposal kept",
             "log_weight[at] - self.state.log_weight",
@@ -41,7 +41,7 @@ MUTANTS: Rows = {
             "one-batch",
         ),
     ],
-    "out_of_core/target.py": [
+    "out_of_core/batch_target.py": [
         (
             "the same brightness for two likelihoods",
             "further = (self.number,) if self.number else ()",
