@@ -1,8 +1,9 @@
 """Compare the default with NUTS on real data: `python -m examples.benchmarks.real --data FOLDER`.
 
 Prints a Markdown table of processor seconds from a built model to 400 effective draws of the
-slowest parameter, in two chains; each run in a new process with warm kernel caches. Draws a figure.
-Without `--data` the models of simulated data are run alone.
+slowest parameter, in two chains; each run in a new process with warm kernel caches. Draws a figure,
+and writes its points as CSV beside it, from which `--redraw` draws again. Without `--data` the
+models of simulated data are run alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from examples.benchmarks.__main__ import three_digits
 from examples.benchmarks.real_models import MODELS, SIMULATED
@@ -81,9 +83,30 @@ def cell(found: dict[str, Any]) -> str:
     return f"{text} ({found['kernel']})" if "kernel" in found else text
 
 
+def save_points(table: Table, methods: list[str], path: Path) -> None:
+    """Write what the figure has: a line for each model and method."""
+    names = "seconds", "over", "extrapolated"
+    points = [
+        {"model": model, "method": method} | {name: line[method].get(name) for name in names}
+        for model, line in table.items()
+        for method in methods
+        if method in line
+    ]
+    pd.DataFrame(points).to_csv(path, index=False, float_format="%.3g")
+
+
+def read_points(path: Path) -> Table:
+    """Return what `save_points` has written."""
+    table: Table = {}
+    for point in pd.read_csv(path).to_dict("records"):
+        known = {str(name): value for name, value in point.items() if pd.notna(value)}
+        table.setdefault(known.pop("model"), {})[known.pop("method")] = known
+    return table
+
+
 def draw(table: Table, methods: list[str], path: Path) -> None:
     """Draw a marker for each method in a line for each model; arrows have not ended by there."""
-    figure, axes = plt.subplots(figsize=(8.0, 0.42 * len(table) + 1.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.0, 0.36 * len(table) + 1.2), layout="constrained")
     for method in methods:
         label = LABELS.get(method, method)
         own = look(label)
@@ -95,14 +118,15 @@ def draw(table: Table, methods: list[str], path: Path) -> None:
         for seconds, i in over:
             axes.annotate(
                 "",
-                (1.7 * seconds, i),
+                (3.0 * seconds, i),
                 (seconds, i),
                 arrowprops={"arrowstyle": "->", "color": own.colour, "lw": 2},
             )
     axes.set_yticks(range(len(table)), list(table), fontsize=11)
     axes.invert_yaxis()
     axes.set_xscale("log")
-    axes.set_xlabel("processor seconds from a built model to 400 effective draws", fontsize=11)
+    axes.tick_params(axis="x", labelsize=11)
+    figure.supxlabel("processor seconds from a built model to 400 effective draws", fontsize=11)
     axes.grid(axis="x", alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper center", ncols=3, frameon=False, fontsize=11)
@@ -119,7 +143,12 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for a run")
     parser.add_argument("--results", type=Path, help="JSON: what is there is not measured again")
     parser.add_argument("--figure", type=Path, help="where to draw it")
+    parser.add_argument("--redraw", action="store_true", help="from the CSV beside the figure")
     options = parser.parse_args()
+    if options.redraw:
+        table = read_points(options.figure.with_suffix(".csv"))
+        draw(table, list(dict.fromkeys(m for line in table.values() for m in line)), options.figure)
+        return
     models = options.models or list(MODELS if options.data else SIMULATED)
     kept = options.results
     table: Table = json.loads(kept.read_text()) if kept and kept.exists() else {}
@@ -138,6 +167,7 @@ def main() -> None:
         if "said" in (found := line.get("auto", {})):
             print(f"{model}: {found['said']}")
     if options.figure:
+        save_points(table, options.methods, options.figure.with_suffix(".csv"))
         draw(table, options.methods, options.figure)
 
 
