@@ -1,7 +1,8 @@
 """Exact Bayesian inference on tall data: Firefly Monte Carlo for PyMC.
 
 What is public is imported when it is first asked for, so that `import pymc_flymc` costs next to
-nothing: numba and SciPy's parts take longer than PyMC itself.
+nothing. Steps and `report` need hardly more than PyMC: numba, SciPy's parts and most of this
+package, which take as long to import as PyMC, wait for the first model.
 """
 
 import warnings

@@ -8,8 +8,8 @@ import numpy as np
 
 from pymc_flymc.sampling.diagnostics import tail_index
 from pymc_flymc.sampling.effective_draws import evenly
+from pymc_flymc.sampling.gradients import gradients_given
 from pymc_flymc.sampling.stages import SETUP
-from pymc_flymc.sampling.time_estimates import gradients_given
 
 __all__ = ["Run"]
 

@@ -108,7 +108,10 @@ class ExpandedDensity:
             optimizer = MERGE
         mode = Mode(linker="py", optimizer=optimizer)
         # Among others that are made the rewrite has its place; alone it would not be found.
-        mode = mode.register((REPLACE_CHECKS, 0)) if few_calls else mode.including(CHECKS)
+        if few_calls:
+            mode = mode.register((REPLACE_CHECKS, 0))
+        else:
+            mode = mode.including(*rewrites(CHECKS))
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
 
     @cached_property

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.compat.pymc import arguments_of_sample
 from pymc_flymc.graphs.content_hash import content_hash
 from pymc_flymc.graphs.structure import without_addresses
 from pymc_flymc.reading.fingerprint import Fingerprint
 
-__all__ = ["SEED", "check_same", "check_seeded", "identity_of_run", "identity_of_target", "written"]
+__all__ = ["SEED", "check_same", "identity_of_run", "identity_of_target", "written"]
 
 #: Packages whose versions draws may depend on, to the last bit.
 PACKAGES = "pymc-flymc", "pymc", "pytensor", "numba", "numpy", "scipy"
@@ -96,26 +95,6 @@ def check_same(folder: Path, then: Mapping[str, str], now: Mapping[str, str]) ->
         raise ValueError(
             f"checkpoint: {folder} is the folder of a run with other {', '.join(differences)}. "
             "Give another folder, or delete this one to start again"
-        )
-
-
-def check_seeded(name: str) -> None:
-    """Refuse to begin to sample without a seed.
-
-    Parameters
-    ----------
-    name : str
-        Of the step.
-
-    Raises
-    ------
-    ValueError
-    """
-    arguments = arguments_of_sample()
-    if arguments is not None and arguments.get("random_seed") is None:
-        raise ValueError(
-            f"{name}: checkpoint= needs a seed, as in pm.sample(random_seed=1): a run that "
-            "goes on finds its chains by their seeds"
         )
 
 

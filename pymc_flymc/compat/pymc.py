@@ -16,7 +16,6 @@ from rich.progress import TextColumn
 from rich.table import Column
 
 from pymc_flymc.compat import private, require
-from pymc_flymc.compat.pytensor import rewrites
 
 __all__ = [
     "CHAIN_PROCESS",
@@ -51,7 +50,6 @@ CustomSymbolicDistRV = private("pymc.distributions.custom:CustomSymbolicDistRV",
 #: where a scale has underflowed to zero, the density is zero. Other exceptions are raised.
 CHECKS = "local_check_parameter_to_ninf_switch"
 _checks = private(f"pymc.logprob.utils:{CHECKS}", "parameters without a density end a run")
-rewrites(CHECKS)
 #: The same for a mode that has no other rewrites.
 REPLACE_CHECKS = in2out(_checks)
 

@@ -90,7 +90,7 @@ def _compile(inputs: list[Any], outputs: list[Any], without: tuple[str, ...] = (
         function = pytensor.function(
             inputs,
             outputs,
-            mode=get_mode("NUMBA").including(CHECKS).excluding(*without),
+            mode=get_mode("NUMBA").including(*rewrites(CHECKS)).excluding(*without),
             trust_input=True,
             on_unused_input="ignore",
         )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pymc.initial_point import make_initial_point_fn
 from pymc.model.core import Model
 
-from pymc_flymc.reading.flat import Layout
 from pymc_flymc.settings import check
+
+if TYPE_CHECKING:
+    from pymc_flymc.reading.flat import Layout
 
 __all__ = ["anchor_point", "check_start", "complete_point"]
 

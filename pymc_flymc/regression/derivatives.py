@@ -13,7 +13,7 @@ import pytensor.tensor as pt
 from pytensor.compile.mode import get_mode
 
 from pymc_flymc.compat.pymc import CHECKS
-from pymc_flymc.compat.pytensor import unwrapped
+from pymc_flymc.compat.pytensor import rewrites, unwrapped
 from pymc_flymc.graphs.compilation import FLATTENING, IN_PLACE
 from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.kernels.caching import environment
@@ -146,7 +146,7 @@ def _compile_third(inputs: list[Any], value: Any, k: int, s: int) -> Any:
 
 def _compiled(inputs: list[Any], outputs: list[Any]) -> Callable[..., Any]:
     """Compile to what several threads may call at a time, with arrays of float64."""
-    mode = get_mode("NUMBA").including(CHECKS).excluding(*FLATTENING, *IN_PLACE)
+    mode = get_mode("NUMBA").including(*rewrites(CHECKS)).excluding(*FLATTENING, *IN_PLACE)
     function = pytensor.function(inputs, outputs, mode=mode, trust_input=True)
     return unwrapped(function, environment())
 

@@ -22,7 +22,7 @@ from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.shared import SharedArray
 from pymc_flymc.target.target import Target
 
-__all__ = ["Anchors", "same_anchor"]
+__all__ = ["Anchors"]
 
 #: What a new anchor must save: all but this share of the bright rows, and of the mean square of the
 #: predictors' distance from where bounds touch. It costs two passes over the data.
@@ -150,10 +150,3 @@ class Anchors:
                 self.names, self.target.data.parts, self.target.parts, self.y, strict=True
             )
         ]
-
-
-def same_anchor(a: Anchor | None, b: Anchor | None) -> bool:
-    """Whether the anchors of two chains are the same, or both missing."""
-    if a is None or b is None:
-        return a is b
-    return np.array_equal(a.theta, b.theta) and np.array_equal(a.w, b.w)

@@ -14,6 +14,7 @@ from pymc_flymc.regression.passes import blocks_of
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost
 from pymc_flymc.sampling.effective_draws import evenly
+from pymc_flymc.sampling.gradients import gradients_given
 from pymc_flymc.sampling.pilot_runs import (
     JointPilot,
     PilotRun,
@@ -31,7 +32,6 @@ __all__ = [
     "NutsTime",
     "PilotTime",
     "chain_time",
-    "gradients_given",
     "joint_time",
     "say_time",
     "say_verdict",
@@ -47,10 +47,6 @@ NOTHING, BRIEF = 0.1, 0.3
 #: parameters back. Of six models, chains given brightness took 1.1 to 4.3 times what these said.
 GIVEN_Z = 2.2
 
-#: Gradients of NUTS per effective draw are this many times the square root of the condition
-#: number of the posterior's correlation matrix: 3.1 to 6.4 as nutpie samples normal distributions
-#: with 3 to 40 parameters and condition numbers from 6 to 8,000.
-PER_ROOT = 4.2
 #: Parameters whose correlations are looked at, at most.
 CORRELATED = 300
 #: Numbers of a design that are read for a time, and repeats.
@@ -176,12 +172,6 @@ def nuts_gradients(geometry: Geometry) -> float:
         unit[i] = 0.0
     sds = np.sqrt(covariance.diagonal())
     return gradients_given(covariance / np.outer(sds, sds))
-
-
-def gradients_given(correlations: np.ndarray) -> float:
-    """As `nuts_gradients`, from a matrix of correlations, shape (D, D)."""
-    values = np.linalg.eigvalsh(correlations)
-    return PER_ROOT * float(np.sqrt(values[-1] / max(values[0], np.finfo(float).eps)))
 
 
 def gradient_seconds(problem: Problem) -> float:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.util import RandomGenerator
 
-from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
-from pymc_flymc.sampling.adaptation import HamiltonianAdaptation
-from pymc_flymc.sampling.choice import sampler_given_z
-from pymc_flymc.sampling.sampler import Sampler
-from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.settings import check, check_choice, is_number
 from pymc_flymc.steps.step import FireflyStep
-from pymc_flymc.target.resampling import Resampling
+
+if TYPE_CHECKING:
+    from pymc_flymc.bounds.setting import BoundSetting
+    from pymc_flymc.sampling.sampler import Sampler
+    from pymc_flymc.sampling.task import SamplingTask
+    from pymc_flymc.target.resampling import Resampling
 
 __all__ = ["FireflyHMC", "FireflyMALA"]
 
@@ -115,6 +115,8 @@ class FireflyHMC(FireflyStep):
 
     def _prepare(self, bound: Any, length: float, target_accept: float, metric: str) -> None:
         """Check and keep settings."""
+        from pymc_flymc.bounds.setting import check_bound_setting  # late: see `FireflyStep`
+
         check_bound_setting(bound)
         good = is_number(target_accept) and 0 < target_accept < 1
         check(good, "target_accept", "a number between 0 and 1", target_accept)
@@ -123,6 +125,9 @@ class FireflyHMC(FireflyStep):
         self._length, self._target_accept = length, float(target_accept)
 
     def _choose(self, task: SamplingTask) -> Sampler:
+        from pymc_flymc.sampling.adaptation import HamiltonianAdaptation
+        from pymc_flymc.sampling.choice import sampler_given_z
+
         n_diagonal = len(task.problems[0].anchor.geometry.diagonal)
         if self._metric == "dense" and n_diagonal:
             raise ValueError(

@@ -7,10 +7,8 @@ import functools
 import signal
 import threading
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
-
-from pymc_flymc.compat.numba import UNCHECKED
 
 __all__ = ["Interrupts", "interruptible"]
 
@@ -30,6 +28,7 @@ class Interrupts:
         self._theirs: Callable[[int, FrameType | None], Any] | None = None
         self._raised: BaseException | None = None
         self._left = 0
+        self._unchecked: frozenset[CodeType] = frozenset()
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         """Pickle none of it: handlers stay in their process."""
@@ -37,7 +36,9 @@ class Interrupts:
 
     def begin(self, checks: int = 0) -> None:
         """Handle interrupts until `end`, or until the last of so many calls of `check`."""
-        self._raised, self._left = None, checks
+        from pymc_flymc.compat.numba import UNCHECKED  # late: see `FireflyStep`
+
+        self._raised, self._left, self._unchecked = None, checks, UNCHECKED
         handler = signal.getsignal(signal.SIGINT)
         owner = getattr(handler, "__self__", None)
         if isinstance(owner, Interrupts):  # of a chain that failed, or of another step
@@ -63,7 +64,7 @@ class Interrupts:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         assert self._theirs is not None
-        if _is_unchecked(frame):
+        if self._is_unchecked(frame):
             again = threading.Timer(_LATER, _thread.interrupt_main)
             again.daemon = True
             again.start()
@@ -74,6 +75,12 @@ class Interrupts:
             self._raised = error
             self.end()
             raise
+
+    def _is_unchecked(self, frame: FrameType | None) -> bool:
+        """Return whether native code that does not look waits for what a frame returns."""
+        while frame is not None and frame.f_code not in self._unchecked:
+            frame = frame.f_back
+        return frame is not None
 
 
 def interruptible[**P, R](function: Callable[P, R]) -> Callable[P, R]:
@@ -94,10 +101,3 @@ def interruptible[**P, R](function: Callable[P, R]) -> Callable[P, R]:
             interrupts.end()
 
     return interruptible_function
-
-
-def _is_unchecked(frame: FrameType | None) -> bool:
-    """Return whether native code that does not look waits for what a frame returns."""
-    while frame is not None and frame.f_code not in UNCHECKED:
-        frame = frame.f_back
-    return frame is not None

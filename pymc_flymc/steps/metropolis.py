@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pymc.blocking import PointType
 from pymc.model import Model, modelcontext
 from pymc.util import RandomGenerator
 
-from pymc_flymc.bounds.setting import BoundSetting
-from pymc_flymc.sampling.choice import check_settings, choose_sampler
-from pymc_flymc.sampling.sampler import Sampler
-from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.steps.step import FireflyStep
-from pymc_flymc.target.resampling import Resampling
+
+if TYPE_CHECKING:
+    from pymc_flymc.bounds.setting import BoundSetting
+    from pymc_flymc.sampling.sampler import Sampler
+    from pymc_flymc.sampling.task import SamplingTask
+    from pymc_flymc.target.resampling import Resampling
 
 __all__ = ["FireflyMH"]
 
@@ -159,6 +160,8 @@ class FireflyMH(FireflyStep):
         initial_point: PointType | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
+        from pymc_flymc.sampling.choice import check_settings  # late: see `FireflyStep`
+
         check_settings(bound, brightness, proposal, kernel)
         source = None
         if data is not None:
@@ -192,4 +195,6 @@ class FireflyMH(FireflyStep):
             from pymc_flymc.out_of_core.feasibility import choose_batches
 
             return choose_batches(task.graph, task.problems, task.bounds)
+        from pymc_flymc.sampling.choice import choose_sampler
+
         return choose_sampler(task, *self._settings, self._transitions)

@@ -1,4 +1,4 @@
-"""The ``pm.sample`` that is running: whether the step is of its model, and what it records."""
+"""The ``pm.sample`` that is running: is it of the step's model, seeded, and what it records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pymc.model import Model
 from pymc_flymc.compat.pymc import arguments_of_sample
 from pymc_flymc.errors import warn
 
-__all__ = ["check_model", "warn_of_recording"]
+__all__ = ["check_model", "check_seeded", "warn_of_recording"]
 
 
 def check_model(model: Model, name: str) -> None:
@@ -25,6 +25,26 @@ def check_model(model: Model, name: str) -> None:
         raise ValueError(
             f"{name} was built in another model than the one that pm.sample is given: build the "
             f"step in this one, as in `with model: pm.sample(step={name}())`"
+        )
+
+
+def check_seeded(name: str) -> None:
+    """Refuse to begin to sample without a seed.
+
+    Parameters
+    ----------
+    name : str
+        Of the step.
+
+    Raises
+    ------
+    ValueError
+    """
+    arguments = arguments_of_sample()
+    if arguments is not None and arguments.get("random_seed") is None:
+        raise ValueError(
+            f"{name}: checkpoint= needs a seed, as in pm.sample(random_seed=1): a run that "
+            "goes on finds its chains by their seeds"
         )
 
 

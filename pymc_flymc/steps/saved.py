@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
 from pymc_flymc.compat.pymc import CONSTRUCTION
-from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.reanchoring import same_anchor
-from pymc_flymc.sampling.sampler import Sampler
-from pymc_flymc.sampling.tuning import Tuning
+
+if TYPE_CHECKING:
+    from pymc_flymc.anchor.anchor import Anchor
+    from pymc_flymc.sampling.chain import FireflyChain
+    from pymc_flymc.sampling.sampler import Sampler
+    from pymc_flymc.sampling.tuning import Tuning
 
 __all__ = ["Saved"]
 
@@ -60,7 +63,7 @@ class Saved:
                 "one that it was taken from: the same moves, bounds and anchor"
             )
         anchor = saved["anchor"]
-        if self._chain is None or not same_anchor(self._chain.anchor, anchor):
+        if self._chain is None or not _same(self._chain.anchor, anchor):
             self._chain = self.sampler.new_chain(anchor)
         self._chain.restore(saved)
 
@@ -77,3 +80,10 @@ def _rebuild(cls: type, state: dict[str, Any], chain_state: dict[str, Any] | Non
     step._chain = step._model = step._journal = None
     step.chain_state = chain_state
     return step
+
+
+def _same(a: Anchor | None, b: Anchor | None) -> bool:
+    """Return whether the anchors of two chains are the same, or both missing."""
+    if a is None or b is None:
+        return a is b
+    return np.array_equal(a.theta, b.theta) and np.array_equal(a.w, b.w)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pymc.blocking import PointType
 from pymc.model import Model
 from pymc.util import RandomGenerator
 
-from pymc_flymc.bounds.setting import BoundSetting, check_bound_setting
-from pymc_flymc.sampling.adaptation import SliceAdaptation
-from pymc_flymc.sampling.choice import sampler_given_z
-from pymc_flymc.sampling.sampler import Sampler
-from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.settings import check_choice
 from pymc_flymc.steps.step import FireflyStep
-from pymc_flymc.target.resampling import Resampling
+
+if TYPE_CHECKING:
+    from pymc_flymc.bounds.setting import BoundSetting
+    from pymc_flymc.sampling.sampler import Sampler
+    from pymc_flymc.sampling.task import SamplingTask
+    from pymc_flymc.target.resampling import Resampling
 
 __all__ = ["FireflySlice"]
 
@@ -90,11 +90,16 @@ class FireflySlice(FireflyStep):
         initial_point: PointType | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
+        from pymc_flymc.bounds.setting import check_bound_setting  # late: see `FireflyStep`
+
         check_bound_setting(bound)
         check_choice("direction", direction, DIRECTIONS)
         self._bound_setting, self._direction = bound, direction
         self._build(vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint)
 
     def _choose(self, task: SamplingTask) -> Sampler:
+        from pymc_flymc.sampling.adaptation import SliceAdaptation
+        from pymc_flymc.sampling.choice import sampler_given_z
+
         adaptation = SliceAdaptation(self._direction)
         return sampler_given_z(task, self._brightness, adaptation, self._transitions)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,49 +14,43 @@ from pymc.step_methods.compound import BlockedStep
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.agreement.compiled import check_compiled
-from pymc_flymc.bounds import Bound
-from pymc_flymc.bounds.first_use import check_first_use
-from pymc_flymc.bounds.setting import BoundSetting
-from pymc_flymc.checkpoint.folder import Checkpoint
-from pymc_flymc.checkpoint.journal import Journal
-from pymc_flymc.checkpoint.run_identity import check_seeded
 from pymc_flymc.compat.pymc import ProgressColumns
 from pymc_flymc.errors import warn
-from pymc_flymc.reading.fingerprint import Fingerprint
-from pymc_flymc.reading.full_passes import warn_of_full_passes
 from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import log, reported, reporting
-from pymc_flymc.sampling.adaptation import Adaptation
-from pymc_flymc.sampling.bright_rows import advice_on_columns
-from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
-from pymc_flymc.sampling.reanchoring import Anchors
-from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.stages import TIMES, Stopwatch
-from pymc_flymc.sampling.task import SamplingTask
-from pymc_flymc.sampling.tuning import Tuning
-from pymc_flymc.steps.common_settings import check_common
 from pymc_flymc.steps.end_of_run import advise_at_the_end
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
 from pymc_flymc.steps.killed_chains import watch_chains
 from pymc_flymc.steps.lifetime import end_with_parent
-from pymc_flymc.steps.recording import begin_chain, begin_run, keep_run
-from pymc_flymc.steps.running import check_model, warn_of_recording
+from pymc_flymc.steps.running import check_model, check_seeded, warn_of_recording
 from pymc_flymc.steps.saved import Saved
-from pymc_flymc.steps.setup import read
-from pymc_flymc.target.resampling import Resampling
-from pymc_flymc.target.target import Target
 
 if TYPE_CHECKING:
+    from pymc_flymc.bounds import Bound
+    from pymc_flymc.bounds.setting import BoundSetting
+    from pymc_flymc.checkpoint.journal import Journal
     from pymc_flymc.out_of_core.batch_target import BatchTarget
     from pymc_flymc.out_of_core.source import RowSource
+    from pymc_flymc.reading.fingerprint import Fingerprint
+    from pymc_flymc.sampling.adaptation import Adaptation
+    from pymc_flymc.sampling.chain import FireflyChain
+    from pymc_flymc.sampling.sampler import Sampler
+    from pymc_flymc.sampling.task import SamplingTask
+    from pymc_flymc.sampling.tuning import Tuning
+    from pymc_flymc.target.resampling import Resampling
+    from pymc_flymc.target.target import Target
 
 __all__ = ["FireflyStep"]
 
 
 class FireflyStep(Saved, ProgressColumns, BlockedStep):
-    """A step method over (parameters, brightness); subclasses say how the parameters move."""
+    """A step method over (parameters, brightness); subclasses say how the parameters move.
+
+    What a step needs once there is one is imported in its methods: numba, and most of this package,
+    take as long to import as PyMC. Who imports a step waits for PyMC alone.
+    """
 
     default_blocked = True
     default_tune_steps = 500
@@ -97,6 +89,9 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         source: RowSource | None = None,
     ) -> None:
         """Keep what was asked for, and read the model."""
+        from pymc_flymc.checkpoint.folder import Checkpoint
+        from pymc_flymc.steps.common_settings import check_common
+
         check_common(vars, brightness, transitions, anchor, initial_point, checkpoint)
         self.rng = get_random_generator(rng)
         self.tune = True
@@ -114,6 +109,11 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
     @reported
     def _read(self) -> None:
         """Read the model with its data of now, find the anchor and build the target."""
+        from pymc_flymc.reading.fingerprint import Fingerprint
+        from pymc_flymc.steps.final_checks import checked_sampler
+        from pymc_flymc.steps.recording import begin_run, keep_run
+        from pymc_flymc.steps.setup import read
+
         assert self._model is not None
         if self._fingerprint is not None:
             log.info("the model's data have changed: they are read again")
@@ -135,21 +135,11 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
         self._default_theta, self._rescaled = reading.theta, reading.graph.scales.moved
         sampler = self._choose(reading)
         self._watch.lap("choice_time")
-        target = sampler.target
-        for problem, part in zip(reading.problems, target.parts, strict=True):
-            check_first_use(problem, part.bound)
-        anchors = None
-        if isinstance(target, Target):  # anchors move in memory only: each takes a pass
-            check_compiled(target, reading.problems, reading.others)
-            anchors = Anchors.of(target, reading.problems, self._layout, sampler.brightness)
-            names, others = [problem.name for problem in reading.problems], reading.others
-            seconds = functools.partial(target.seconds, others)
-            warn_of_full_passes(reading.full_passes, names, seconds)
-            for line in advice_on_columns(target, reading.problems, reading.graph, self._layout):
-                log.info(line)
-        self.sampler = replace(sampler, transitions=self._transitions, anchors=anchors)
+        self.sampler = checked_sampler(sampler, reading, self._transitions)
         anchor, adaptation = reading.problems[0].anchor, sampler.adaptation
-        self.prepared = keep_run(self._checkpoint, anchor, target, adaptation, reading.others)
+        self.prepared = keep_run(
+            self._checkpoint, anchor, sampler.target, adaptation, reading.others
+        )
         self._watch.lap("check_time")
         self._fingerprint, self.data = fingerprint, fingerprint.digest
 
@@ -207,6 +197,8 @@ class FireflyStep(Saved, ProgressColumns, BlockedStep):
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a new chain: nothing of an earlier one remains."""
+        from pymc_flymc.steps.recording import begin_chain
+
         super().setup_chain(rng, tune, draws)
         end_with_parent()
         self._refresh(in_place=True)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from pymc_flymc.steps import interrupts
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
 
 SCRIPT = Path(__file__).with_name("interrupted.py")
@@ -96,7 +95,7 @@ def test_is_put_off_where_native_code_does_not_look(handled, monkeypatch):
         interrupt()
         return "done"
 
-    monkeypatch.setattr(interrupts, "UNCHECKED", {helper.__code__})
+    monkeypatch.setattr("pymc_flymc.compat.numba.UNCHECKED", {helper.__code__})
     handled.begin(10)
     assert (lambda: helper())() == "done"
     end = time.monotonic() + 10.0

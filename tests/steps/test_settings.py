@@ -58,7 +58,7 @@ def test_steps(model, monkeypatch, cls, settings, message):
     def read(*_):
         raise AssertionError("the model was read")
 
-    monkeypatch.setattr("pymc_flymc.steps.step.read", read)
+    monkeypatch.setattr("pymc_flymc.steps.setup.read", read)
     with model, pytest.raises(ValueError, match=message):
         cls(**settings)
 
