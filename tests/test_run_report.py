@@ -45,7 +45,7 @@ def run_of(draws=None, **changed):
     )
 
 
-GIVEN_Z = {"log_weight": np.nan, "n_bright": 50.0, "likelihood_queries": 200.0}
+CONDITIONAL = {"log_weight": np.nan, "n_bright": 50.0, "likelihood_queries": 200.0}
 
 
 @pytest.mark.parametrize(
@@ -53,15 +53,15 @@ GIVEN_Z = {"log_weight": np.nan, "n_bright": 50.0, "likelihood_queries": 200.0}
     [
         ({}, "joint moves"),
         ({"n_leapfrog_steps": 5}, "surrogate moves"),
-        (GIVEN_Z, "conditional Metropolis moves"),
-        (GIVEN_Z | {"n_leapfrog_steps": 5}, "conditional Hamiltonian moves"),
-        (GIVEN_Z | {"slice_width": 1.0}, "conditional slice moves"),
+        (CONDITIONAL, "conditional Metropolis moves"),
+        (CONDITIONAL | {"n_leapfrog_steps": 5}, "conditional Hamiltonian moves"),
+        (CONDITIONAL | {"slice_width": 1.0}, "conditional slice moves"),
         (
-            GIVEN_Z | {"n_leapfrog_steps": 5, "n_rows": 100, "n_bright": 100},
+            CONDITIONAL | {"n_leapfrog_steps": 5, "n_rows": 100, "n_bright": 100},
             "Hamiltonian moves, all rows",
         ),
         (
-            GIVEN_Z | {"slice_width": 1.0, "n_rows": 100, "n_bright": 100},
+            CONDITIONAL | {"slice_width": 1.0, "n_rows": 100, "n_bright": 100},
             "slice moves, all rows",
         ),
     ],
@@ -75,9 +75,9 @@ def test_moves_are_named(changed, moves):
     [
         {},
         {"n_leapfrog_steps": 5, "acceptance_probability": 0.6},
-        GIVEN_Z,
-        GIVEN_Z | {"n_leapfrog_steps": 5},
-        GIVEN_Z | {"slice_width": 1.0, "acceptance_probability": 1.0},
+        CONDITIONAL,
+        CONDITIONAL | {"n_leapfrog_steps": 5},
+        CONDITIONAL | {"slice_width": 1.0, "acceptance_probability": 1.0},
         {"anchor_moved": np.arange(CHAINS)[:, None] == 2, "likelihood_queries": 1000.0},
     ],
 )
@@ -113,7 +113,7 @@ def test_weights_of_joint_moves():
     log_weight = k * np.random.default_rng(1).standard_exponential((CHAINS, DRAWS))
     said = report(run_of(log_weight=log_weight)).table["Pareto k of the weights"]
     assert float(said) == pytest.approx(0.6, abs=0.25)  # of the tail of 500 weights
-    for changed in (GIVEN_Z, {"log_weight": np.minimum(log_weight, 0.01)}):
+    for changed in (CONDITIONAL, {"log_weight": np.minimum(log_weight, 0.01)}):
         assert "Pareto k of the weights" not in report(run_of(**changed)).table
 
 
@@ -139,9 +139,9 @@ def drifting(draws):
     ("changed", "remedy"),
     [
         ({}, "take FireflyHMC()"),
-        (GIVEN_Z, "take FireflyHMC()"),
-        (GIVEN_Z | {"n_leapfrog_steps": 5, "n_bright": 0.2 * ROWS}, "FireflyHMC(bound=None)"),
-        (GIVEN_Z | {"n_leapfrog_steps": 5, "n_rows": 100, "n_bright": 100}, "leave out step="),
+        (CONDITIONAL, "take FireflyHMC()"),
+        (CONDITIONAL | {"n_leapfrog_steps": 5, "n_bright": 0.2 * ROWS}, "FireflyHMC(bound=None)"),
+        (CONDITIONAL | {"n_leapfrog_steps": 5, "n_rows": 100, "n_bright": 100}, "leave out step="),
     ],
 )
 def test_chains_that_have_not_converged(changed, remedy):
@@ -151,7 +151,7 @@ def test_chains_that_have_not_converged(changed, remedy):
 
 
 def test_trajectories_have_no_other_kernel_to_take_but_for_many_effects():
-    run = GIVEN_Z | {"n_leapfrog_steps": 5}
+    run = CONDITIONAL | {"n_leapfrog_steps": 5}
     (advice,) = report(run_of(drifting(normal_draws()), **run)).advice
     assert "Firefly" not in advice
     many = np.concatenate([drifting(normal_draws())] + [normal_draws()] * 100, axis=-1)

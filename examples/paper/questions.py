@@ -58,7 +58,7 @@ def automatic_bounds(settings: Settings, sizes: tuple[int, ...] = SIZES) -> Answ
     for label, (likelihood, n_columns, bounds) in cases.items():
         models = [_simulated(n, n_columns, likelihood) for n in sizes]
         for name, bound in bounds.items():
-            step = _given_z(bound)
+            step = _conditional(bound)
             runs = [run_line(_line(name, step, 300, 600), model, settings) for model in models]
             rows.append([label, name, *(digits(float(run.bright.mean())) for run in runs)])
     header = ("model", "bound", *(f"bright rows, N = {n:,}" for n in sizes))
@@ -79,8 +79,8 @@ def per_datum_q(data: Data, settings: Settings) -> Answer:
 def joint_updates(settings: Settings, sizes: tuple[int, ...] = SIZES) -> Answer:
     """Parameters and brightness in turn, or together."""
     choices: dict[str, Callable[[], Any]] = {
-        "in turn, Jaakkola-Jordan": _given_z(JaakkolaJordan()),
-        "in turn, Taylor": _given_z(Taylor()),
+        "in turn, Jaakkola-Jordan": _conditional(JaakkolaJordan()),
+        "in turn, Taylor": _conditional(Taylor()),
         "together, Taylor": lambda: FireflyMH(kernel="joint"),
         "together, through a surrogate": lambda: FireflyMH(kernel="surrogate"),
     }
@@ -182,7 +182,7 @@ def _line(name: str, step: Callable[[], Any], tune: int, draws: int) -> Line:
     return Line(name, name, step, tune, 0, draws)
 
 
-def _given_z(bound: Any) -> Callable[[], Any]:
+def _conditional(bound: Any) -> Callable[[], Any]:
     return lambda: FireflyMH(bound=bound, kernel="metropolis")
 
 

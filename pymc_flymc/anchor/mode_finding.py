@@ -20,7 +20,7 @@ from pymc_flymc.anchor.smoothing import any_non_smooth, smoothed_around
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.passes import BLOCK
-from pymc_flymc.regression.regression import Regression, expand, spans_of
+from pymc_flymc.regression.regression import Regression, expand, slices_of
 from pymc_flymc.reporting import doing, log
 
 __all__ = ["ModeFinder"]
@@ -119,7 +119,7 @@ class ModeFinder:
         mode, and a slope would spoil the curvature along ridges.
         """
         at_theta = self._posterior.density.coefficients(theta)
-        spans = spans_of(self._posterior.regressions)
+        spans = slices_of(self._posterior.regressions)
 
         def made(posterior: LogPosterior) -> Anchor:
             expansion = expand(posterior.regressions, w)
@@ -187,7 +187,7 @@ def _anchor(posterior: LogPosterior, found: ModeResult) -> Anchor:
             w_factor[:, i] = density.pushforward(centre, geometry.spread(v))
     else:
         w_factor = density.jacobian(centre) @ geometry.factor
-    spans = spans_of(posterior.regressions)
+    spans = slices_of(posterior.regressions)
     parts = zip(expansion.parts, spans, strict=True)
     return Anchor(
         geometry, tuple(AnchorPart(w_factor[span], part) for part, span in parts), found.passes

@@ -250,7 +250,7 @@ def _indicators(size: int, groups: Sequence[Sequence[int] | np.ndarray]) -> np.n
 
 
 def _scale(gram: np.ndarray) -> np.ndarray:
-    """Return factors that bring a matrix to a unit diagonal, where it has one."""
+    """Return factors that scale a matrix to a unit diagonal, where its own is positive."""
     diagonal = np.diag(gram)
     return np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 1.0)
 

@@ -3,9 +3,9 @@
 To be read in this order: `bound`, what a bound is asked for; `jaakkola_jordan`, the paper's, with
 `quadratic_bounds`, which also serves `tangent`; `softmax`, for several predictors; `taylor`, for
 any smooth likelihood, with the `metric` of its radius and the `remainder` of its expansions;
-`taylor_parts`, the same for effects of groups, with their `parts`; `kept_rows`, which have no
-bound; `factor`, the graph of what a bright row contributes under any of them. The others check
-bounds (`validity`, `first_use`, `rounding`) or what a user asks for (`setting`).
+`taylor_parts`, the same for effects of groups, with their `coefficient_parts`; `kept_rows`, which
+have no bound; `factor`, the graph of what a bright row contributes under any of them. The others
+check bounds (`validity`, `first_use`, `rounding`) or what a user asks for (`setting`).
 """
 
 from pymc_flymc.bounds.all_rows import AllRows

@@ -23,7 +23,7 @@ is largest at the end, and
 
 Either is a sum of two powers that all rows share, each times a number of the row. It has k
 continuous derivatives at the limit. With a jump in its place, from N to F, no dark row would let a
-chain across: updates given z would cut off the posterior's tails.
+chain across: conditional updates would cut off the posterior's tails.
 """
 
 from __future__ import annotations

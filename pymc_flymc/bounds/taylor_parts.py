@@ -139,7 +139,7 @@ class TaylorInParts(Expansion):
         eta: np.ndarray,
         y: np.ndarray,
     ) -> tuple[np.ndarray, ...]:
-        """Return what rows bring to the bound, each of shape (n,).
+        """Return the contributions of rows to the bound, each of shape (n,).
 
         What multiplies powers, and those beyond limits; the reach of the dense part; the gap that
         is expected; and the sum of the limits of the row's parts.

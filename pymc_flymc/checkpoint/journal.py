@@ -34,7 +34,7 @@ EMPTY_CACHE = (
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedChain:
     """A chain after some of its draws.
 
     Attributes
@@ -98,7 +98,7 @@ class Journal:
         self._records = _blocks(self._draws, self._form.size)
         self._due = time.monotonic() + INTERVAL
 
-    def _resume(self, saved: Saved) -> None:
+    def _resume(self, saved: SavedChain) -> None:
         """Go on from what was saved, if the chain is the same and its draws are there."""
         check_same(self._saved.parent, saved.chain, self._chain)
         if self._checksum_of(saved.n_draws) != saved.checksum:
@@ -176,7 +176,7 @@ class Journal:
             self._write(records)
             checksum = zlib.crc32(records, self._checksum)
             # Not before the draws are on disk: from here on they are taken to be there.
-            write_object(self._saved, Saved(self._chain, self._n, checksum, state))
+            write_object(self._saved, SavedChain(self._chain, self._n, checksum, state))
         except OSError as error:
             if not self._has_warned:
                 warn(

@@ -9,10 +9,10 @@ import numpy as np
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.records import Int32Vector, IntVector, Vector
 
-__all__ = ["Brightness", "brighten", "darken", "is_bright", "make_brightness"]
+__all__ = ["BrightSet", "brighten", "darken", "is_bright", "make_bright_set"]
 
 
-class Brightness(NamedTuple):
+class BrightSet(NamedTuple):
     """Which rows are bright (Maclaurin & Adams 2014, section 3.3 and figure 3).
 
     The paper keeps all N row numbers in one array, bright ones first, and a table of their places.
@@ -38,9 +38,9 @@ class Brightness(NamedTuple):
     log_factor: Vector
 
 
-def make_brightness(n_rows: int) -> Brightness:
+def make_bright_set(n_rows: int) -> BrightSet:
     """All rows dark. The operating system commits the memory page by page, as it is touched."""
-    return Brightness(
+    return BrightSet(
         np.empty(n_rows, np.int32),
         np.zeros(n_rows, np.int32),
         np.zeros(1, np.int64),

@@ -114,7 +114,7 @@ class _InTemporaryFolder(UserProvidedCacheLocator):
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> _InTemporaryFolder | None:
-        """Return where a function is kept, None if it is none of the package's."""
+        """Return where a function is kept, None if it does not belong to the package."""
         if not Path(py_file).is_relative_to(PACKAGE):
             return None
         locator = cls(py_func, py_file)

@@ -161,8 +161,8 @@ def _take_dark_of_several(rows, bright, chain):
 def take_dark(rows, bright, chain):
     """Write to chain.dark what multiplies each power in the sum of the dark rows' rates.
 
-    In the places that the powers have in chain.w. To be called whenever z has changed, before theta
-    is updated given z.
+    In the places that the powers have in chain.w. To be called whenever z has changed, before a
+    conditional update of theta.
     """
     _choose_take_dark(rows, bright, chain)(rows, bright, chain)
 

@@ -146,7 +146,7 @@ def is_drawn(rng, rows, w, n, times):
 
 
 @kernel_part
-def draw_from(rng, rate, threshold, alias, drawn, count):
+def draw_by_alias(rng, rate, threshold, alias, drawn, count):
     """Write Poisson(rate) draws from an alias table behind the first `count`; return their end."""
     end = count + rng.poisson(rate)
     for i in range(count, end):
@@ -183,9 +183,9 @@ def draw_bright(rng, tables, rows, w, times):
             drawn[count] = n
             count += 1
     light = count
-    last = draw_from(rng, near, tables.near_threshold, tables.near_alias, drawn, light)
+    last = draw_by_alias(rng, near, tables.near_threshold, tables.near_alias, drawn, light)
     if beyond > 0.0:
-        last = draw_from(rng, beyond, tables.beyond_threshold, tables.beyond_alias, drawn, last)
+        last = draw_by_alias(rng, beyond, tables.beyond_threshold, tables.beyond_alias, drawn, last)
     if last - light > 1:
         sort(drawn, light, last)
     for i in range(light, last):

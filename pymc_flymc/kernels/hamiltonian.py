@@ -1,4 +1,4 @@
-"""Hamiltonian updates of theta given z, then z given theta.
+"""Conditional Hamiltonian updates: of theta given z, then of z given theta.
 
 A single step on a straight line is the Metropolis-adjusted Langevin algorithm.
 """
@@ -14,7 +14,12 @@ import numpy as np
 from pymc_flymc.kernels.dark_rates import dark_rate, take_dark
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.posterior import accept_given_z, copy, finite_or_minus_inf, run_type
+from pymc_flymc.kernels.posterior import (
+    accept_conditional_update,
+    copy,
+    finite_or_minus_inf,
+    run_type,
+)
 from pymc_flymc.kernels.rescaling import rescale
 from pymc_flymc.kernels.sweeps import NONE, Plan, begin, update_z
 from pymc_flymc.kernels.trajectory import (
@@ -61,7 +66,7 @@ def log_density_given_z(posterior, dynamics, chain, bright, scratch):
 
 @kernel_part
 def take_force(posterior, dynamics, chain, bright, scratch):
-    """Write the force at the chain's parameters, given z, to `dynamics.kept_force`.
+    """Write the force at the chain's parameters and z to `dynamics.kept_force`.
 
     Needs `dynamics.gradient` there.
     """
@@ -72,7 +77,7 @@ def take_force(posterior, dynamics, chain, bright, scratch):
 
 @kernel_part(inline="always")
 def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
-    """One Hamiltonian update of theta given z. Returns its acceptance probability.
+    """One conditional Hamiltonian update of theta. Returns its acceptance probability.
 
     Needs `dynamics.gradient` at the chain's parameters, and `dynamics.kept_force` if not stale;
     leaves both there.
@@ -96,7 +101,7 @@ def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
         scratch,
     )
     if -rng.standard_exponential() < log_ratio:
-        accept_given_z(chain, dynamics.log_density_new[0], bright)
+        accept_conditional_update(chain, dynamics.log_density_new[0], bright)
         copy(dynamics.gradient_new, dynamics.gradient)
         copy(dynamics.force, dynamics.kept_force)
     return np.exp(min(0.0, log_ratio))

@@ -26,7 +26,7 @@ from pymc_flymc.kernels.metropolis import (
     INDEPENDENT,
     PCN,
     RANDOM_WALK,
-    Proposals,
+    ProposalMixture,
     pick,
     propose_pcn,
     update_theta,
@@ -61,7 +61,7 @@ def log_weight(log_density, v, of_z):
 
 @kernel_part
 def weigh(posterior, chain, bright):
-    """Write the chain's weight, which is stale after a move of theta given z."""
+    """Write the chain's weight, which is stale after a conditional update of theta."""
     index, factors, count = bright.index, bright.log_factor, bright.count[0]
     of_z = log_weight_of_z(posterior.rows, chain.w, index, factors, count)
     chain.log_weight[0] = log_weight(chain.log_density[0], chain.v, of_z)
@@ -94,7 +94,7 @@ def update_joint(rng, beta, given_theta, posterior, tables, chain, bright, scrat
 
 @kernel_part(inline="always")
 def transition(rng, kind, given_theta, posterior, tables, proposals, chain, bright, scratch):
-    """One transition: a joint update, or a random walk given z followed by a refreshment of z.
+    """One transition: a joint update, or a conditional random walk and a refreshment of z.
 
     The walk keeps its reach where the posterior's tails are heavier than the Laplace
     approximation's, in which joint updates would be stuck.
@@ -123,7 +123,7 @@ def transition(rng, kind, given_theta, posterior, tables, proposals, chain, brig
 def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     """Compiled `run`, as in `metropolis`."""
 
-    @kernel(run_type(AliasTables, Proposals, dtype=dtype))
+    @kernel(run_type(AliasTables, ProposalMixture, dtype=dtype))
     def run(rng, n, posterior, tables, proposals, chain, bright, scratch):
         rng = generator_at(rng)
         posterior, tables, proposals = borrow(posterior), borrow(tables), borrow(proposals)

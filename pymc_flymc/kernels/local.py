@@ -26,7 +26,7 @@ from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.native_graphs import add_vjp, call_vjp
 from pymc_flymc.kernels.posterior import (
     Chain,
-    accept_given_z,
+    accept_conditional_update,
     copy,
     finite_or_minus_inf,
     run_type,
@@ -189,7 +189,7 @@ def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
         scratch,
     )
     if -rng.standard_exponential() < log_ratio:
-        accept_given_z(chain, proposals.dynamics.log_density_new[0], bright)
+        accept_conditional_update(chain, proposals.dynamics.log_density_new[0], bright)
         copy(proposals.moments_new.ravel(), proposals.moments.ravel())
     return np.exp(min(0.0, log_ratio))
 
@@ -208,7 +208,7 @@ def update_effects(rng, posterior, groups, proposals, chain, bright, scratch):
     log_density = density_and_gradient(posterior, chain.theta_new, chain.w_new, unused)
     log_ratio = finite_or_minus_inf(log_density - chain.log_density[0] - expected, scratch)
     if -rng.standard_exponential() < log_ratio:
-        accept_given_z(chain, log_density, bright)
+        accept_conditional_update(chain, log_density, bright)
 
 
 @kernel_part(inline="always")

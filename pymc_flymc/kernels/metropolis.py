@@ -1,4 +1,4 @@
-"""Transitions that update theta given z, then z given theta.
+"""Conditional Metropolis updates: of theta given z, then of z given theta.
 
 Maclaurin & Adams (2014), Algorithm 1.
 """
@@ -19,7 +19,7 @@ from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.rescaling import rescale
 from pymc_flymc.kernels.sweeps import Plan, begin, update_z
 
-__all__ = ["Proposals", "favour_best", "new_proposals", "run_kernel"]
+__all__ = ["ProposalMixture", "favour_best", "new_proposal_mixture", "run_kernel"]
 
 RANDOM_WALK, PCN, INDEPENDENT = 0, 1, 2
 KINDS = 3
@@ -27,7 +27,7 @@ KINDS = 3
 MIN_WEIGHT = 0.05
 
 
-class Proposals(NamedTuple):
+class ProposalMixture(NamedTuple):
     """The theta-proposals and their adaptation.
 
     Attributes
@@ -57,9 +57,9 @@ class Proposals(NamedTuple):
 TARGET_ACCEPTANCE = (0.234, 0.3)
 
 
-def new_proposals(n_parameters: int, weight: np.ndarray) -> Proposals:
+def new_proposal_mixture(n_parameters: int, weight: np.ndarray) -> ProposalMixture:
     """Return proposals as a chain starts with them; weight is the mixture of kinds, shape (3,)."""
-    return Proposals(
+    return ProposalMixture(
         log_scale=np.log([2.38 / np.sqrt(n_parameters), 0.5]),
         weight=np.array(weight, dtype=np.float64),
         gain=np.zeros(1),
@@ -69,7 +69,7 @@ def new_proposals(n_parameters: int, weight: np.ndarray) -> Proposals:
     )
 
 
-def favour_best(proposals: Proposals, adapt: bool) -> None:
+def favour_best(proposals: ProposalMixture, adapt: bool) -> None:
     """Give the proposal that jumps farthest nearly all of the mixture, and count from zero."""
     used = proposals.weight > 0.0
     if adapt and np.all(proposals.proposed[used] > 0):
@@ -121,7 +121,7 @@ def propose(rng, kind, log_scale, v, v_new):
 
 @kernel_part(inline="always")
 def update_theta(rng, kind, posterior, proposals, chain, bright, scratch):
-    """One Metropolis-Hastings update of theta given z. Returns its acceptance probability."""
+    """One conditional Metropolis-Hastings update of theta. Returns its acceptance probability."""
     take_dark(posterior.rows, bright, chain)
     log_correction = propose(rng, kind, proposals.log_scale[kind], chain.v, chain.v_new)
     jump = 0.0
@@ -145,7 +145,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     Makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
     """
 
-    @kernel(run_type(Plan, Proposals, dtype=dtype, n_likelihoods=n_likelihoods))
+    @kernel(run_type(Plan, ProposalMixture, dtype=dtype, n_likelihoods=n_likelihoods))
     def run(rng, n, posterior, plan, proposals, chain, bright, scratch):
         rng = generator_at(rng)
         posterior, plan, proposals = borrow(posterior), borrow(plan), borrow(proposals)

@@ -1,8 +1,8 @@
 """Compile once, load from disk ever after: the rules of the native code.
 
-Kernels are compiled for *signatures*, not for models. What a model brings (its density, its
-bound) is compiled by PyTensor and handed over by address, so that a kernel is
-loaded from numba's disk cache whatever the model is.
+Kernels are compiled for *signatures*, not for models. PyTensor compiles what a model contributes
+(its density, its bound), which is handed over by address. So a kernel is loaded from numba's disk
+cache whatever the model is.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.kernels.brightness import Brightness
+from pymc_flymc.kernels.brightness import BrightSet
 from pymc_flymc.kernels.dark_rates import dark_rate
 from pymc_flymc.kernels.factors import Scratch, log_factors
 from pymc_flymc.kernels.generators import GENERATOR
@@ -21,8 +21,9 @@ from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
 __all__ = [
     "Chain",
     "Posterior",
-    "accept_given_z",
+    "accept_conditional_update",
     "accept_theta",
+    "conditional_metropolis",
     "copy",
     "copy_state",
     "finite_or_minus_inf",
@@ -31,7 +32,6 @@ __all__ = [
     "log_density_of",
     "log_ratio_at",
     "make_chain",
-    "metropolis_given_z",
     "move_given_z",
     "run_type",
 ]
@@ -53,7 +53,7 @@ class Posterior(NamedTuple):
     Attributes
     ----------
     density, log_factor, density_gradient, vjp, log_factor_gradient : int
-        Addresses of native functions; see `native` and `density`. The last three are zero for
+        Addresses of native functions; see `native` and `native_graphs`. The last three are zero for
         kernels that need no gradient, and for others the first. With several likelihoods there are
         tuples of log factors and their gradients.
     jacobian : Jacobian
@@ -143,7 +143,7 @@ def run_type(*settings: type, dtype: np.dtype, n_likelihoods: int = 1) -> Any:
     dtype, n_likelihoods
         Of the designs, and their number.
     """
-    records = Posterior, *settings, Chain, Brightness, Scratch
+    records = Posterior, *settings, Chain, BrightSet, Scratch
     kinds = (record_type(each, dtype, n_likelihoods) for each in records)
     return types.float64(GENERATOR, types.int64, *kinds)
 
@@ -249,7 +249,7 @@ def accept_theta(chain, log_density):
 
 
 @kernel_part
-def accept_given_z(chain, log_density, bright):
+def accept_conditional_update(chain, log_density, bright):
     """Make the proposed parameters those of the chain, and take the bright rows' new factors."""
     accept_theta(chain, log_density)
     # The cached factors belong to the theta of the chain: replaced on acceptance only.
@@ -258,8 +258,8 @@ def accept_given_z(chain, log_density, bright):
 
 
 @kernel_part
-def metropolis_given_z(rng, log_density, log_correction, posterior, chain, bright, scratch):
-    """Accept or reject chain.v_new given z; return whether, and the acceptance probability.
+def conditional_metropolis(rng, log_density, log_correction, posterior, chain, bright, scratch):
+    """Accept or reject chain.v_new, with z as it is; return whether, and the probability.
 
     Needs chain.dark of z. The log density is that at theta_new, and the correction the log of what
     the acceptance ratio has beside densities: a ratio of proposal densities, or a Jacobian.
@@ -267,14 +267,14 @@ def metropolis_given_z(rng, log_density, log_correction, posterior, chain, brigh
     log_ratio = log_correction + log_ratio_at(posterior, log_density, chain, bright, scratch)
     accepted = -rng.standard_exponential() < log_ratio
     if accepted:
-        accept_given_z(chain, log_density, bright)
+        accept_conditional_update(chain, log_density, bright)
     return accepted, np.exp(min(0.0, log_ratio))
 
 
 @kernel_part
 def move_given_z(rng, log_correction, posterior, chain, bright, scratch):
-    """As `metropolis_given_z`, at the density that it evaluates; return the probability alone."""
+    """As `conditional_metropolis`, at the density that it evaluates; return the probability."""
     log_density = log_density_at(posterior, chain)
-    return metropolis_given_z(rng, log_density, log_correction, posterior, chain, bright, scratch)[
-        1
-    ]
+    return conditional_metropolis(
+        rng, log_density, log_correction, posterior, chain, bright, scratch
+    )[1]

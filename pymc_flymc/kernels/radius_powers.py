@@ -11,7 +11,7 @@ G, shape (M, Q)     the numbers of the effects are ``s = u[M:] + G' u[:M]``
 
 A part whose number is x, in size, has the powers ``x^3 scale`` and, beyond its limit,
 ``(x - limit)^3 exp(growth (x - limit)) / limit^2``. The latter has two continuous derivatives: of a
-jump in its place trajectories would know nothing, and chains given z hardly get across.
+jump in its place trajectories would know nothing, and conditional updates hardly get across.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Slice updates of theta given z, then z given theta (Neal 2003)."""
+"""Conditional slice updates: of theta given z, then of z given theta (Neal 2003)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
-    accept_given_z,
+    accept_conditional_update,
     log_density_at,
     log_ratio_at,
     run_type,
@@ -87,7 +87,7 @@ def update_along(rng, width, posterior, slices, chain, bright, scratch):
         t = low + (high - low) * rng.random()
         log_ratio, log_density = log_ratio_along(posterior, slices, t, chain, bright, scratch)
         if log_ratio > level:
-            accept_given_z(chain, log_density, bright)
+            accept_conditional_update(chain, log_density, bright)
             return high - low
         # Shrunk to the present point itself, which rounding may put outside the slice: stay.
         if high - low < 1e-12 * width:
@@ -100,7 +100,7 @@ def update_along(rng, width, posterior, slices, chain, bright, scratch):
 
 @kernel_part(inline="always")
 def update_theta(rng, posterior, slices, chain, bright, scratch):
-    """One update of theta given z: along each coordinate, or along one random direction."""
+    """One conditional update of theta: along each coordinate, or along one random direction."""
     n_parameters = chain.v.shape[0]
     take_dark(posterior.rows, bright, chain)
     if slices.random == 1:

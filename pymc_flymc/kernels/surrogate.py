@@ -27,10 +27,10 @@ from pymc_flymc.kernels.geometry import unwhiten
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
     accept_theta,
+    conditional_metropolis,
     copy,
     copy_state,
     finite_or_minus_inf,
-    metropolis_given_z,
     run_type,
 )
 from pymc_flymc.kernels.records import Vector
@@ -46,7 +46,7 @@ from pymc_flymc.kernels.trajectory import (
 
 __all__ = ["SurrogateProposals", "new_surrogate_proposals", "run_kernel"]
 
-#: Share of random walks given z: they keep the chain's reach where the posterior's tails are
+#: Share of conditional random walks: they keep the chain's reach where the posterior's tails are
 #: heavier than the surrogate's, in which joint updates would be stuck.
 WALKS = 0.05
 #: Acceptance rate of these that is aimed at (Roberts, Gelman & Gilks 1997).
@@ -63,7 +63,7 @@ class SurrogateProposals(NamedTuple):
     repeats : ndarray, shape (1,)
         Trajectories in a proposal.
     walks : ndarray, shape (1,)
-        Share of random walks given z.
+        Share of conditional random walks.
     log_scale : ndarray, shape (1,)
         Log of the random walk's scale.
     kept_force : ndarray, shape (D,)
@@ -122,21 +122,23 @@ def update_walker(rng, posterior, surrogate, proposals, scratch):
 
 @kernel_part
 def weigh(posterior, chain, bright):
-    """Write the chain's weight, which is stale after a move of theta given z."""
+    """Write the chain's weight, which is stale after a conditional update of theta."""
     index, factors, count = bright.index, bright.log_factor, bright.count[0]
     chain.log_weight[0] = log_weight_of_z(posterior.rows, chain.w, index, factors, count)
 
 
 @kernel_part
 def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
-    """One random walk of theta given z. Returns its acceptance probability."""
+    """One conditional random walk of theta. Returns its acceptance probability."""
     scale = np.exp(proposals.log_scale[0])
     for j in range(chain.v.shape[0]):
         chain.v_new[j] = chain.v[j] + scale * rng.standard_normal()
     take_dark(posterior.rows, bright, chain)
     log_density = log_surrogate(posterior, surrogate, proposals.dynamics, chain, scratch)
     # p(theta, z) is q, less the rates of dark rows, times the bright rows' factors.
-    accepted, accept = metropolis_given_z(rng, log_density, 0.0, posterior, chain, bright, scratch)
+    accepted, accept = conditional_metropolis(
+        rng, log_density, 0.0, posterior, chain, bright, scratch
+    )
     if accepted:
         copy(proposals.dynamics.force, proposals.kept_force)
     weigh(posterior, chain, bright)
@@ -153,7 +155,7 @@ def move_scale(rng, log_correction, posterior, surrogate, proposals, chain, brig
     log_density, without_rows = log_surrogate_along(
         posterior, surrogate, proposals.dynamics, chain, proposals.without_rows[0], scratch
     )
-    accepted, accept = metropolis_given_z(
+    accepted, accept = conditional_metropolis(
         rng, log_density, log_correction, posterior, chain, bright, scratch
     )
     if accepted:
@@ -163,7 +165,7 @@ def move_scale(rng, log_correction, posterior, surrogate, proposals, chain, brig
 
 @kernel_part
 def rescale(rng, posterior, surrogate, proposals, chain, bright, scratch):
-    """Update each scale in turn, given z. Writes the mean acceptance probability."""
+    """Update each scale in turn, conditionally on z. Writes the mean acceptance probability."""
     dynamics = proposals.dynamics
     take_dark(posterior.rows, bright, chain)
     copy(chain.v, chain.v_new)
@@ -181,7 +183,7 @@ def rescale(rng, posterior, surrogate, proposals, chain, bright, scratch):
 def transition(
     rng, walks, repeats, given_theta, posterior, surrogate, proposals, chain, bright, scratch
 ):
-    """One transition: trajectories, or a random walk given z; then a fresh z. Returns acceptance.
+    """One transition: trajectories or a conditional random walk, then a fresh z.
 
     Needs the force of the chain's parameters in proposals.kept_force, and leaves it there. Instead
     of as proposed, z may come from its conditional distribution given theta.

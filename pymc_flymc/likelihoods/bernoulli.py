@@ -106,8 +106,8 @@ class BernoulliCloglog(Bernoulli):
         """Return the limit from the graph, or that of small t = exp(eta) for y = 1.
 
         There the third and fourth derivatives of log(1 - exp(-t)) never exceed t/2. At any distance
-        the limit from the graph is their largest value: with that beyond the local region chains
-        given z hardly leave it.
+        the limit from the graph is their largest value: with that beyond the local region
+        conditional updates hardly leave it.
         """
         limit = super().derivative_bound(order, low, high, y)
         small = 0.5 * np.exp(np.asarray(high, dtype=np.float64))

@@ -126,7 +126,7 @@ def as_columns(*predictors: TensorVariable) -> TensorVariable:
 
 
 def _factors(v: TensorVariable) -> tuple[int, ...] | None:
-    """Return the powers, 1 or -1, of the inputs of which v is the product; None if it is none."""
+    """Return the powers, 1 or -1, of the inputs of a product; None for any other variable."""
     if v.owner is None or not isinstance(v.owner.op, Elemwise):
         return None
     operation = v.owner.op.scalar_op

@@ -81,7 +81,7 @@ def _powers(v: TensorVariable, first: dict[Any, Any]) -> dict[Any, float]:
 
 
 def _factors(v: Any) -> list[tuple[Any, float]] | None:
-    """Return what a variable is the product of, with powers; None if it is none.
+    """Return the factors of a product, with their powers; None for any other variable.
 
     Roots are not looked into: that of a square is not what was squared where this is negative.
     """

@@ -57,9 +57,10 @@ class ScalesByRow(JointlySmoothFamily):
         tau = find_log_mean(sigma if free is None else free, rv)
         if tau is None:
             raise UnsupportedModelError(
-                f"sigma of the observed variable {rv.name!r} has a value for each row, and is none "
-                "of what Firefly samples: a number for all rows, maybe times data, sigma=sigma * c;"
-                " the exponential function of a linear predictor, sigma=pm.math.exp(tau); a number "
+                f"sigma of the observed variable {rv.name!r} has a value for each row, in a "
+                "form that Firefly does not sample. It samples a number for all rows, maybe times "
+                "data, sigma=sigma * c; the exponential function of a linear predictor, "
+                "sigma=pm.math.exp(tau); a number "
                 f"and known standard errors, sigma=pm.math.sqrt(se**2 + sigma**2)\n{OTHERWISE}"
             )
         tau = tau if free is None else 0.5 * tau

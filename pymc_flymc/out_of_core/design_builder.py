@@ -123,7 +123,7 @@ class DesignBuilder:
         Raises
         ------
         ValueError
-            If a value is none of its container's type.
+            If a value does not have its container's type.
         """
         found: dict[Variable, np.ndarray] = {}
         for name, container in self.containers.items():

@@ -162,8 +162,8 @@ def _places(values: Any, labels: Sequence[Any], name: str, column: Any) -> np.nd
     unknown = values[places < 0]
     if len(unknown):
         raise ValueError(
-            f"data= of {name!r}: the column {column!r} holds {unknown.iloc[0]!r}, which is none of "
-            f"the {len(labels):,} groups that the model's coordinate, or the column's type, has"
+            f"data= of {name!r}: the column {column!r} holds {unknown.iloc[0]!r}, which is not one "
+            f"of the {len(labels):,} groups that the model's coordinate, or the column's type, has"
         )
     return np.asarray(places, np.int32)
 

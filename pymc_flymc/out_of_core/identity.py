@@ -62,7 +62,7 @@ def store_of(leaf: Any) -> str:
 def identity_of(array: Any) -> bytes:
     """Return what is equal as long as the content of an array is, as far as can be told.
 
-    Of an array that is none of NumPy's, Zarr's or Dask's a few rows are read.
+    A few rows are read of an array that is not NumPy's, Zarr's or Dask's.
     """
     found = blake2b(repr((tuple(array.shape), np.dtype(array.dtype).str)).encode(), digest_size=16)
     for leaf in leaves(array):

@@ -102,7 +102,7 @@ def find_row(rates, sums, place):
 
 
 @kernel_part
-def draw_from(rng, rates, sums, power, drawn, first, count):
+def draw_by_sums(rng, rates, sums, power, drawn, first, count):
     """Add rows drawn in proportion to their rates, Poisson-many, to those in drawn[first:count].
 
     Returns their end. They are distinct and in order.
@@ -176,10 +176,10 @@ def draw_rows_kernel() -> Callable[..., Any]:
                 ends[k] = count
                 continue
             first = count
-            count = draw_from(rng, tables.near, tables.near_sums, near, drawn, first, count)
+            count = draw_by_sums(rng, tables.near, tables.near_sums, near, drawn, first, count)
             if beyond > 0.0:
                 rates, sums = tables.beyond, tables.beyond_sums
-                count = draw_from(rng, rates, sums, beyond, drawn, first, count)
+                count = draw_by_sums(rng, rates, sums, beyond, drawn, first, count)
             ends[k] = count
         return shared.shape[0]
 

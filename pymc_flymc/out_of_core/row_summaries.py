@@ -74,7 +74,7 @@ def summarize_rows(
     Raises
     ------
     UnsupportedModelError
-        If an expression is none of each row alone, or is drawn at random.
+        If an expression is not a function of each row alone, or is drawn at random.
     ValueError
         If settings are invalid, or rows.
 
@@ -155,7 +155,7 @@ class RowSummary:
         Raises
         ------
         UnsupportedModelError
-            If an expression is none of each row alone, or needs a variable without draws.
+            If an expression is not a function of each row alone, or needs a variable without draws.
         """
         for name, graph in expressions.items():
             if not isinstance(graph, TensorVariable) or graph.ndim != 1:

@@ -136,7 +136,8 @@ def split_predictor(
     if random:
         raise UnsupportedModelError(
             f"the linear predictor of {name!r} depends on {random[0]}: it is not a function of "
-            "the model's variables (random numbers, of pm.Minibatch or made with .dist(), are none)"
+            "the model's variables (random numbers of pm.Minibatch, or made with .dist(), do not "
+            "belong to these)"
         )
     frozen = freeze(eta, shapes, values)
     check_integers(frozen, f"the linear predictor of {name!r}")

@@ -87,7 +87,7 @@ class _TableRows:
     """From graphs of the shape of a table to graphs of its rows.
 
     The work is done by `_take`, from the results of operations down to their arguments. Of a tensor
-    it knows which axis of the table each axis of the tensor is, or None where it is none. Its
+    it knows which axis of the table each axis of the tensor is, or None for any other. Its
     result has the rows before the tensor's own axes, and length one along those of the table.
     """
 

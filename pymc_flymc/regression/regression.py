@@ -14,7 +14,7 @@ from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.passes import likelihood_pass
 
-__all__ = ["Regression", "expand", "names_of", "spans_of"]
+__all__ = ["Regression", "expand", "names_of", "slices_of"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def names_of(regressions: Sequence[Regression]) -> str:
     return " and ".join(dict.fromkeys(repr(regression.name) for regression in regressions))
 
 
-def spans_of(regressions: Sequence[Regression]) -> list[slice]:
+def slices_of(regressions: Sequence[Regression]) -> list[slice]:
     """Return where the coefficients of each are in the vector of all."""
     stops = np.cumsum([regression.design.n_coefficients for regression in regressions])
     return [slice(a, b) for a, b in zip([0, *stops[:-1]], stops, strict=True)]
@@ -67,7 +67,7 @@ def expand(
         tuple(
             likelihood_pass(each.design, each.y, each.derivatives, w[span], stride)
             for each, span, stride in zip(
-                regressions, spans_of(regressions), strides or [1] * len(regressions), strict=True
+                regressions, slices_of(regressions), strides or [1] * len(regressions), strict=True
             )
         )
     )

@@ -1,4 +1,4 @@
-"""Bounds for a model's likelihoods, and targets of kernels that update theta given z."""
+"""Bounds for a model's likelihoods, and targets of kernels of conditional updates."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ SAMPLE_ROWS = 20_000
 def conditional_target(
     task: SamplingTask, resampling: Resampling | None, adaptation: Adaptation
 ) -> Target:
-    """Build the target of a kernel that updates theta given z, by default with tangent bounds."""
+    """Build the target of a kernel of conditional updates, by default with tangent bounds."""
     chosen = [
         tightest(
-            valid_bounds(problem) if isinstance(asked, str) else _given_z(asked, problem), problem
+            valid_bounds(problem) if isinstance(asked, str) else _forms_of(asked, problem), problem
         )
         for problem, asked in zip(task.problems, task.bounds, strict=True)
     ]
@@ -97,7 +97,7 @@ def forms(bound: Bound, problem: Problem) -> list[Bound]:
     return found
 
 
-def _given_z(asked: Bound, problem: Problem) -> list[Bound]:
+def _forms_of(asked: Bound, problem: Problem) -> list[Bound]:
     """Return the forms of a bound that a user asked for; if there is none it refuses by itself."""
     return forms(asked, problem) or [asked]
 
@@ -108,11 +108,13 @@ def tightest(valid: Sequence[Bound], problem: Problem) -> Bound:
     Taylor bounds serve where there is no other. They leave fewer rows bright, but where effects are
     far from the anchor these are ever more, and hold them there.
     """
-    given_z = [bound for bound in valid if not (bound.joint or isinstance(bound, TaylorInParts))]
-    given_z = given_z or list(valid)
-    if len(given_z) == 1:
-        return given_z[0]
-    return min(given_z, key=lambda bound: estimate_rows(bound, problem))
+    conditional = [
+        bound for bound in valid if not (bound.joint or isinstance(bound, TaylorInParts))
+    ]
+    conditional = conditional or list(valid)
+    if len(conditional) == 1:
+        return conditional[0]
+    return min(conditional, key=lambda bound: estimate_rows(bound, problem))
 
 
 def estimate_rows(bound: Bound, problem: Problem) -> float:

@@ -25,8 +25,8 @@ __all__ = ["SHARES", "Candidate", "Candidates"]
 
 #: Conditional Metropolis updates per effective draw, per parameter: the least that pilots showed.
 CONDITIONAL_TRANSITIONS = 1.5
-#: Gradients per effective draw at the fewest: of conditional moves, and of surrogate moves.
-GIVEN_Z, TRAJECTORY = 5.0, 1.0
+#: Gradients per effective draw at the fewest: of conditional updates, and of surrogate moves.
+CONDITIONAL_GRADIENTS, SURROGATE_GRADIENTS = 5.0, 1.0
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
 
@@ -95,15 +95,15 @@ class Candidates:
         self.n_rows = sum(problem.design.n_rows for problem in self.problems)
         self.each = evaluation_cost(self.problems)
 
-    def given_z(self) -> list[Candidate]:
-        """Return updates of the parameters given z, under the tightest bounds for these."""
+    def conditional(self) -> list[Candidate]:
+        """Return conditional updates of the parameters, under the tightest bounds for these."""
         bounds = [tightest(valid_bounds(problem), problem) for problem in self.problems]
         pairs = zip(bounds, self.problems, strict=True)
         bright = sum(estimate_rows(*pair) for pair in pairs)
         by_expansion = all(map(is_expansion, bounds))
         n_parameters = len(self.problems[0].anchor.theta)
         # Each bright row holds the parameters where they are, with about twice the precision that
-        # the posterior has in its direction: many of them hold back whatever is updated given z.
+        # the posterior has in its direction: many of them hold back any conditional update.
         held_back = max(1.0, bright / n_parameters)
         walk = CONDITIONAL_TRANSITIONS * n_parameters * (self.each + 2.0 * bright) * held_back
         return [
@@ -120,7 +120,7 @@ class Candidates:
                 lambda: self.build(bounds, HAMILTONIAN),
                 by_expansion=by_expansion,
                 gradient=GRADIENT * self.each + 2.0 * bright,
-                gradients=GIVEN_Z * held_back,
+                gradients=CONDITIONAL_GRADIENTS * held_back,
             ),
         ]
 
@@ -153,7 +153,7 @@ class Candidates:
                     # As if those rows were the brightest: at best, bright always.
                     max(rows - n_exact, 0.0),
                     gradient=GRADIENT * self.each + n_exact,
-                    gradients=REPEATS * TRAJECTORY,
+                    gradients=REPEATS * SURROGATE_GRADIENTS,
                 )
             )
         return found

@@ -8,7 +8,7 @@ import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.compat.numba import entry_point
-from pymc_flymc.kernels.brightness import make_brightness
+from pymc_flymc.kernels.brightness import make_bright_set
 from pymc_flymc.kernels.factors import scratch_for
 from pymc_flymc.kernels.fresh_brightness import MOVED
 from pymc_flymc.kernels.generators import address_of_generator
@@ -57,7 +57,7 @@ class FireflyChain:
         n_rows = sum(len(part.X) for part in target.data.parts)
         self.cursor = np.zeros(1, np.int64)
         self.plan = target.spec.plan(target, resampling, self.cursor)
-        self.bright = make_brightness(n_rows)
+        self.bright = make_bright_set(n_rows)
         self.state = make_chain(n_parameters, target.n_slopes, n_rows)
         self.scratch = scratch_for(target.data.rows)
         self.kernel_parameters = _copy(kernel_parameters)

@@ -36,7 +36,7 @@ from pymc_flymc.target.building import build_target
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["check_settings", "choose_sampler", "sampler_given_z"]
+__all__ = ["check_settings", "choose_sampler", "conditional_sampler"]
 
 #: What asks for joint moves, in messages.
 ASKED = "kernel={!r}", "proposal='independent'"
@@ -113,7 +113,7 @@ def choose_sampler(
     geometry = task.problems[0].anchor.geometry
     adaptation: Adaptation = spec_of(kernel).adaptation(geometry, proposal)
     if not adaptation.spec.fresh:
-        return sampler_given_z(task, resampling, adaptation, transitions)
+        return conditional_sampler(task, resampling, adaptation, transitions)
     taylor = _joint_bound(task, proposal, kernel)
     if adaptation.spec.exact and is_expansion(taylor):
         sampler = selection.surrogate(taylor)
@@ -126,13 +126,13 @@ def choose_sampler(
     return sampler
 
 
-def sampler_given_z(
+def conditional_sampler(
     task: SamplingTask,
     resampling: Resampling | None,
     adaptation: Adaptation,
     transitions: int | None,
 ) -> Sampler:
-    """Return what samples by a kernel given z that was asked for, and log what sampling takes."""
+    """Return the sampler of a conditional kernel that was asked for; log what sampling takes."""
     build = local_target if adaptation.spec.local else conditional_target
     target = build(task, resampling, adaptation)
     sampler = Sampler(target, adaptation, resampling or adaptation.brightness, transitions)

@@ -50,7 +50,7 @@ class KernelSelection:
 
     Joint updates of (theta, z) under a Taylor bound give nearly independent draws where the
     posterior is concentrated. Surrogate trajectories follow posteriors of any shape, at the price
-    of gradients. Updates given z read fewer rows where remainders are large. All rows are read
+    of gradients. Conditional updates read fewer rows where remainders are large. All rows are read
     where nothing else pays. Candidates have pilot runs in the order of the least that they can
     cost, until none is left that could beat the best. Costs are counted, never timed, and pilot
     runs have random numbers of their own.
@@ -78,7 +78,7 @@ class KernelSelection:
     def best(self) -> Sampler:
         """Return what samples by the best kernel."""
         taylor = joint_bound(self.problems)
-        candidates = self.candidates.given_z()
+        candidates = self.candidates.conditional()
         if taylor is not None:
             rows = estimate_rows(taylor, self.problems[0])
             candidates.append(self.candidates.joint(taylor, rows))

@@ -11,7 +11,7 @@ import numpy as np
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.bounds import Problem
 from pymc_flymc.compat.arviz import pareto_index
-from pymc_flymc.kernels.metropolis import INDEPENDENT, new_proposals
+from pymc_flymc.kernels.metropolis import INDEPENDENT, new_proposal_mixture
 from pymc_flymc.reporting import doing
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import GRADIENT, row_seconds
@@ -163,7 +163,9 @@ def pilot_joint_moves(
     """
     rng = np.random.default_rng(SEED)
     n_parameters = len(target.geometry.centre)
-    chain = FireflyChain(target, resampling, new_proposals(n_parameters, np.eye(3)[INDEPENDENT]))
+    chain = FireflyChain(
+        target, resampling, new_proposal_mixture(n_parameters, np.eye(3)[INDEPENDENT])
+    )
     chain.set_others(others)
     log_weights, rows, seconds = np.full(PROPOSALS, -np.inf), 0.0, 0.0
     for i in range(PROPOSALS):

@@ -13,7 +13,7 @@ from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.bounds import Problem
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.passes import BLOCK, iterate_rows
-from pymc_flymc.regression.regression import Regression, spans_of
+from pymc_flymc.regression.regression import Regression, slices_of
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.target.building import target_at
@@ -128,7 +128,7 @@ class Anchors:
         """
         half, away, spread = len(w) // 2, 0.0, 0.0
         regressions = self._regressions()
-        for regression, span in zip(regressions, spans_of(regressions), strict=True):
+        for regression, span in zip(regressions, slices_of(regressions), strict=True):
             design, of_draws, at_anchor = regression.design, w[:, span], touching[span]
             k, width = design.n_predictors, design.width
             stride = max(1, design.n_rows // BLOCK)

@@ -44,8 +44,8 @@ EFFECTIVE_DRAWS = 1000
 #: Seconds that nobody waits for, and those of sampling below which there is no rehearsal.
 NOTHING, BRIEF = 0.1, 0.3
 #: Where there is no time for a rehearsal: pilot runs hardly show how long brightness holds
-#: parameters back. Of six models, chains given brightness took 1.1 to 4.3 times what these said.
-GIVEN_Z = 2.2
+#: parameters back. Of six models, such chains took 1.1 to 4.3 times what these said.
+CONDITIONAL_FACTOR = 2.2
 
 #: Parameters whose correlations are looked at, at most.
 CORRELATED = 300
@@ -92,9 +92,9 @@ class PilotTime:
             measured = rehearse(sampler, others, draw, of_all)
         if measured is not None or self.rough:
             return measured
-        given_z = target.subsamples and not (target.spec.fresh or self.held_back)
+        conditional = target.subsamples and not (target.spec.fresh or self.held_back)
         few_bright = target.expected_bright <= 1.0
-        return draw * draws * (GIVEN_Z if given_z and not few_bright else 1.0)
+        return draw * draws * (CONDITIONAL_FACTOR if conditional and not few_bright else 1.0)
 
 
 def chain_time(trial: PilotRun) -> PilotTime | None:

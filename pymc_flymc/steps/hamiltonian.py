@@ -126,7 +126,7 @@ class FireflyHMC(FireflyStep):
 
     def _choose(self, task: SamplingTask) -> Sampler:
         from pymc_flymc.sampling.adaptation import HamiltonianAdaptation
-        from pymc_flymc.sampling.choice import sampler_given_z
+        from pymc_flymc.sampling.choice import conditional_sampler
 
         n_diagonal = len(task.problems[0].anchor.geometry.diagonal)
         if self._metric == "dense" and n_diagonal:
@@ -137,7 +137,7 @@ class FireflyHMC(FireflyStep):
         adaptation = HamiltonianAdaptation(
             self._length, self._target_accept, self._metric, n_diagonal > 0
         )
-        return sampler_given_z(task, self._brightness, adaptation, self._transitions)
+        return conditional_sampler(task, self._brightness, adaptation, self._transitions)
 
 
 class FireflyMALA(FireflyHMC):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pymc_flymc.sampling.sampler import Sampler
     from pymc_flymc.sampling.tuning import Tuning
 
-__all__ = ["Saved"]
+__all__ = ["SavableStep"]
 
 #: Attributes that do not travel to other processes.
 _STAYS = CONSTRUCTION, "_chain", "_model", "_fingerprint", "_asked", "_source", "_journal"
@@ -33,7 +33,7 @@ class FireflyState(StepMethodState):
     chain_state: dict[str, Any] | None = field(default=None)
 
 
-class Saved:
+class SavableStep:
     """A step whose chain can be saved, and that travels to other processes without the model."""
 
     _state_class = FireflyState

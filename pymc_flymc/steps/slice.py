@@ -99,7 +99,7 @@ class FireflySlice(FireflyStep):
 
     def _choose(self, task: SamplingTask) -> Sampler:
         from pymc_flymc.sampling.adaptation import SliceAdaptation
-        from pymc_flymc.sampling.choice import sampler_given_z
+        from pymc_flymc.sampling.choice import conditional_sampler
 
         adaptation = SliceAdaptation(self._direction)
-        return sampler_given_z(task, self._brightness, adaptation, self._transitions)
+        return conditional_sampler(task, self._brightness, adaptation, self._transitions)

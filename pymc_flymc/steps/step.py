@@ -25,7 +25,7 @@ from pymc_flymc.steps.interrupts import Interrupts, interruptible
 from pymc_flymc.steps.killed_chains import watch_chains
 from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.running import check_model, check_seeded, warn_of_recording
-from pymc_flymc.steps.saved import Saved
+from pymc_flymc.steps.saved import SavableStep
 
 if TYPE_CHECKING:
     from pymc_flymc.bounds import Bound
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["FireflyStep"]
 
 
-class FireflyStep(Saved, ProgressColumns, BlockedStep):
+class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     """A step method over (parameters, brightness); subclasses say how the parameters move.
 
     What a step needs once there is one is imported in its methods: numba, and most of this package,

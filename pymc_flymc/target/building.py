@@ -13,7 +13,7 @@ from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import doing
-from pymc_flymc.target.conditionals import find_effects
+from pymc_flymc.target.conditionals import effect_places
 from pymc_flymc.target.data import Data, combine_rows, make_alias_tables, make_rows, some_rows
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling, Levels, Resampling
@@ -52,7 +52,7 @@ def build_target(
     ValueError
         If a bound has settings for another number of rows.
     """
-    effects = find_effects(graph, problems) if spec.local else None
+    effects = effect_places(graph, problems) if spec.local else None
     with doing("preparing tables of all rows"):
         parts, data = _tables(problems, bounds, graph.sizes, resampling, spec, n_exact)
     geometry = problems[0].anchor.geometry

@@ -22,13 +22,13 @@ from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import Design
 
-__all__ = ["WHO", "Conditionals", "compile_conditionals", "find_effects"]
+__all__ = ["WHO", "Conditionals", "compile_conditionals", "effect_places"]
 
 #: What messages begin with.
 WHO = "kernel='local' updates effects of groups one by one, and "
 
 
-def find_effects(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarray:
+def effect_places(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarray:
     """Return the place in theta of the effect behind each sparse column, shape (Q,), int64.
 
     It changes the coefficient of this column and no other one.

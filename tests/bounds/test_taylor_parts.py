@@ -263,13 +263,13 @@ def test_radius_is_that_of_the_posterior():
     p, m = target.graph.n_coefficients, 1
     header = target.statistics[-(len(HEADER) + m * m + q * m + 3 * q) :]
     assert header[HEADER.n_sparse] == q
-    w, brought = np.empty(target.n_slopes), []
+    w, powers = np.empty(target.n_slopes), []
     for _ in range(2000):
         v = rng.standard_normal(len(target.geometry.centre))
         target.density(target.geometry.unwhiten(v), target.statistics, w)
-        brought.append(w[p])
+        powers.append(w[p])
     # The mean of r^3 over its own; variances are those of 32 draws, a quarter off.
-    assert np.mean(brought) * np.sqrt(header[HEADER.scale]) < 2.0
+    assert np.mean(powers) * np.sqrt(header[HEADER.scale]) < 2.0
 
 
 @pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC])
@@ -287,7 +287,7 @@ def test_likelihoods_that_are_not_log_concave_are_refused(cls):
 
 @pytest.mark.slow
 def test_form_follows_the_design():
-    """A radius for each part where there are effects, and moves are made given z."""
+    """A radius for each part where there are effects, in conditional updates."""
     with intercepts(320, 4000, "poisson"):
         for step in (FireflyMH(bound=Taylor()), FireflySlice(), FireflyHMC(bound=Taylor())):
             assert isinstance(step.bounds[0], TaylorInParts)

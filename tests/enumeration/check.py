@@ -19,10 +19,10 @@ from branching import (
 )
 
 from pymc_flymc.bounds import JaakkolaJordan
-from pymc_flymc.kernels.brightness import brighten, make_brightness
+from pymc_flymc.kernels.brightness import brighten, make_bright_set
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.kernels.metropolis import PCN, RANDOM_WALK, new_proposals, update_theta
+from pymc_flymc.kernels.metropolis import PCN, RANDOM_WALK, new_proposal_mixture, update_theta
 from pymc_flymc.kernels.native_graphs import Jacobian, call_density
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
@@ -132,7 +132,7 @@ def transition(scheme, theta, z, cursor):
         geometry = dense_geometry(np.array([LATTICE[1]]), np.array([[step]]))
         posterior = Posterior(density, factors, 0, 0, 0, Jacobian.of(None), None, rows, geometry)
         n_likelihoods = 1 if factors is log_factor else 2
-        chain, bright = make_chain(1, n_likelihoods, N), make_brightness(N)
+        chain, bright = make_chain(1, n_likelihoods, N), make_bright_set(N)
         scratch = make_scratch(1, 2)
         chain.v[0] = (theta - LATTICE[1]) / step
         chain.theta[0] = theta
@@ -142,7 +142,7 @@ def transition(scheme, theta, z, cursor):
         for n in range(N):
             if z[n]:
                 brighten(bright, n, odds[n])
-        proposals = new_proposals(1, np.array([1.0, 0.0, 0.0]))
+        proposals = new_proposal_mixture(1, np.array([1.0, 0.0, 0.0]))
         proposals.log_scale[:] = 0.0
         update_theta(rng, KIND, posterior, proposals, chain, bright, scratch)
         sweep(rng, plan, rows, factors, chain.w, bright, scratch)

@@ -18,13 +18,13 @@ import numpy as np
 from branching import BranchingGenerator, assert_close, end_with_verdict, enumerate_branches
 from logistic import expansion_of, log_likelihood_of
 
-from pymc_flymc.kernels.brightness import make_brightness
+from pymc_flymc.kernels.brightness import make_bright_set
 from pymc_flymc.kernels.dark_rates import total_rates
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.fresh_brightness import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.kernels.joint import REFRESHMENT, log_weight, transition
-from pymc_flymc.kernels.metropolis import new_proposals, pick
+from pymc_flymc.kernels.metropolis import new_proposal_mixture, pick
 from pymc_flymc.kernels.native_graphs import Jacobian, call_density
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows
@@ -126,7 +126,7 @@ def branches(weights, v, z):
     )
 
     def program(rng):
-        chain, bright, scratch = make_chain(1, 4, N), make_brightness(N), make_scratch(1, 4)
+        chain, bright, scratch = make_chain(1, 4, N), make_bright_set(N), make_scratch(1, 4)
         chain.v[0], chain.theta[0] = v, CENTRE + FACTOR * v
         chain.log_density[0] = call_density(density, chain.theta, None, chain.w)
         members = [n for n in range(N) if z[n]]
@@ -137,7 +137,7 @@ def branches(weights, v, z):
         chain.log_weight[0] = weight_of(rows, chain, bright)
         if weights is None:
             kind, bright.count[0], chain.log_weight[0] = REFRESHMENT, 0, -np.inf
-        proposals = new_proposals(1, np.array(weights or MOVES["walk"]))
+        proposals = new_proposal_mixture(1, np.array(weights or MOVES["walk"]))
         proposals.log_scale[:] = 0.0
         if weights is not None:
             kind = pick(rng, proposals.weight)

@@ -21,7 +21,7 @@ import numpy as np
 from branching import BranchingGenerator, assert_close, end_with_verdict, enumerate_branches
 
 from pymc_flymc.bounds import JaakkolaJordan
-from pymc_flymc.kernels.brightness import brighten, make_brightness
+from pymc_flymc.kernels.brightness import brighten, make_bright_set
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.group_brightness import sweep_groups
 from pymc_flymc.kernels.group_effects import new_groups
@@ -220,7 +220,7 @@ def branches(what, x, v, z):
     posterior = Posterior(*functions, Jacobian.of(None), None, rows, None)
 
     def program(rng):
-        chain, bright, groups = make_chain(1 + G, 1 + G, N), make_brightness(N), groups_of_rows()
+        chain, bright, groups = make_chain(1 + G, 1 + G, N), make_bright_set(N), groups_of_rows()
         scratch, proposals = make_scratch(1, 2), new_local_proposals(1 + G, G, 1 + G, 0.0, 0.8)
         chain = chain._replace(v=proposals.x, v_new=proposals.x_new)
         proposals.dynamics.step_size.log_step[:] = 0.0

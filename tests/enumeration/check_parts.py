@@ -23,10 +23,10 @@ from scipy.sparse import csr_array
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds import coefficient_parts
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
-from pymc_flymc.kernels.brightness import brighten, make_brightness
+from pymc_flymc.kernels.brightness import brighten, make_bright_set
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_proposals, update_theta
+from pymc_flymc.kernels.metropolis import RANDOM_WALK, new_proposal_mixture, update_theta
 from pymc_flymc.kernels.native_graphs import Jacobian, call_density
 from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.radius_powers import radius_powers
@@ -190,7 +190,7 @@ def transition(theta, z):
         geometry = dense_geometry(np.array([LATTICE[1]]), np.array([[STEP]]))
         functions = density, log_factor, 0, 0, 0
         posterior = Posterior(*functions, Jacobian.of(None), None, rows, geometry)
-        chain, bright = make_chain(1, 3 + 2 + 2 * Q, N), make_brightness(N)
+        chain, bright = make_chain(1, 3 + 2 + 2 * Q, N), make_bright_set(N)
         scratch = make_scratch(3, 5)
         chain.v[0], chain.theta[0] = (theta - LATTICE[1]) / STEP, theta
         chain.log_density[0] = call_density(density, chain.theta, None, chain.w)
@@ -199,7 +199,7 @@ def transition(theta, z):
             if z[n]:
                 brighten(bright, n, factors[n])
         chain.dark[3:] = 0.01  # as another z has left it
-        proposals = new_proposals(1, np.array([1.0, 0.0, 0.0]))
+        proposals = new_proposal_mixture(1, np.array([1.0, 0.0, 0.0]))
         proposals.log_scale[:] = 0.0
         update_theta(rng, RANDOM_WALK, posterior, proposals, chain, bright, scratch)
         sweep(rng, plan, rows, log_factor, chain.w, bright, scratch)

@@ -1,7 +1,7 @@
 """Compare kernels with plain implementations, random number by random number; run by the tests.
 
 ``NUMBA_DISABLE_JIT=1 python check_reference.py KERNEL``: from many states (theta, z) of a small
-logistic model, a kernel's update of theta given z ends where the textbook's does, with the same
+logistic model, a kernel's conditional update of theta ends where the textbook's does, with the same
 acceptance probability. Exits with 1 if they differ by more than rounding.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from pymc_flymc.bounds import JaakkolaJordan
 from pymc_flymc.kernels import hamiltonian, rescaling, slice, surrogate
-from pymc_flymc.kernels.brightness import brighten, make_brightness
+from pymc_flymc.kernels.brightness import brighten, make_bright_set
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native_graphs import Jacobian
@@ -243,7 +243,7 @@ def posterior():
 
 
 def state(theta, z):
-    chain, bright = make_chain(2, 2 + 2 * TWO, N), make_brightness(N)
+    chain, bright = make_chain(2, 2 + 2 * TWO, N), make_bright_set(N)
     chain.v[:], chain.theta[:] = np.linalg.solve(MATRIX, theta - GEOMETRY.centre), theta
     chain.w[:], *_, chain.log_density[0] = density_gradient(theta, None)
     chain.log_density[0] += np.sum(log_bounds(theta)[EXACT])

@@ -12,7 +12,7 @@ import check_joint as joint  # (the first of all: it turns the compiler off)
 import numpy as np
 from branching import BranchingGenerator, assert_close, enumerate_branches
 
-from pymc_flymc.kernels.brightness import make_brightness
+from pymc_flymc.kernels.brightness import make_bright_set
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.fresh_brightness import AliasTables, log_weight_of_z
 from pymc_flymc.kernels.geometry import dense_geometry
@@ -80,7 +80,7 @@ def branches(move, v, z):
     surrogate = Surrogate(tables, exact, one, remainder_gradient, make_chain(1, 4, 1))
 
     def program(rng):
-        chain, bright = make_chain(1, 4, joint.N), make_brightness(joint.N)
+        chain, bright = make_chain(1, 4, joint.N), make_bright_set(joint.N)
         scratch = make_scratch(1, 4)
         chain.v[0], chain.theta[0] = v, joint.CENTRE + joint.FACTOR * v
         chain.w[:] = [chain.theta[0], joint.NUISANCE, *joint.powers_at(chain.theta[0])]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pymc_flymc.kernels.brightness import make_brightness
+from pymc_flymc.kernels.brightness import make_bright_set
 from tests.support.native import brighten, darken, is_bright
 
 
@@ -12,7 +12,7 @@ from tests.support.native import brighten, darken, is_bright
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 19)), max_size=120))
 def test_index_of_bright_rows(operations):
     """Brighten and darken in any order: the set, its places and its cached odds stay right."""
-    bright, model = make_brightness(20), {}
+    bright, model = make_bright_set(20), {}
     for brightens, k in operations:
         if brightens and not is_bright(bright, k):
             model[k] = 0.5 * k + len(model)

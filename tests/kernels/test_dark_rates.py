@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from pymc_flymc import FireflyHMC, FireflyMH, Taylor
 from pymc_flymc.bounds import TaylorInParts
-from pymc_flymc.kernels.brightness import make_brightness
+from pymc_flymc.kernels.brightness import make_bright_set
 from pymc_flymc.kernels.dark_rates import dark_rate
 from pymc_flymc.kernels.layout import PARTS_ROW, ROW
 from pymc_flymc.kernels.posterior import make_chain
@@ -59,7 +59,7 @@ def test_sums_over_the_dark_rows(make, orders):
     numbers[bright_rows] *= 10.0**orders
     rows, each = make(rng, numbers)
     n_powers = each.shape[1]
-    chain, bright = make_chain(1, rows.X.shape[1] + rows.n_sparse + n_powers, N), make_brightness(N)
+    chain, bright = make_chain(1, rows.X.shape[1] + rows.n_sparse + n_powers, N), make_bright_set(N)
     powers = chain.w[-n_powers:] = rng.uniform(0.0, 2.0, n_powers)
     is_dark = np.ones(N, bool)
     for n in bright_rows:

@@ -10,7 +10,7 @@ from pymc_flymc import ImplicitResampling
 from pymc_flymc.bounds import AllRows, row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.kernels.metropolis import new_proposals
+from pymc_flymc.kernels.metropolis import new_proposal_mixture
 from pymc_flymc.kernels.records import read_only
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.trajectory import MAX_STEPS, new_dynamics
@@ -110,7 +110,7 @@ class HalfKnown(BernoulliLogit):
 @pytest.mark.parametrize("kernel", ["metropolis", *KERNELS])
 def test_what_cannot_be_evaluated_is_never_entered(kernel, unknown):
     """The chain keeps to the half-line below: an infinite ratio would be accepted."""
-    walks = "metropolis", lambda d, p: new_proposals(d, np.array([0.5, 0.5, 0.0]))
+    walks = "metropolis", lambda d, p: new_proposal_mixture(d, np.array([0.5, 0.5, 0.0]))
     kind, new = KERNELS.get(kernel, walks)
     line = dense_geometry(np.zeros(1), np.ones((1, 1)))
     target = target_of(lambda theta: -0.5 * theta[0] ** 2, 1, kind, line, 1.0, HalfKnown(unknown))

@@ -149,7 +149,7 @@ def test_posterior_by_quadrature(bound):
 
 
 def test_choice_of_the_bound():
-    """Concentrated: joint moves. Given z, and with brightness=: the tightest bound."""
+    """Concentrated: joint moves. Conditional ones, and with brightness=: the tightest bound."""
     x, trials, y = simulated(20_000, 3)
     assert isinstance(step_of(model_of(x, y, trials)).bounds[0], Taylor)
     x, trials, y = simulated(400, 100, most=2)

@@ -117,7 +117,7 @@ MUTANTS: Rows = {
             "implicit-single-q",
         ),
         (
-            "rates of the dark rows left out of a walk given z",
+            "rates of the dark rows left out of a conditional walk",
             "log_ratio += dark_rate(chain.dark, chain.w) - dark_rate(chain.dark, chain.w_new)",
             "pass",
             "walk",

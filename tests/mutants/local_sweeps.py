@@ -119,10 +119,10 @@ MUTANTS: Rows = {
         (
             "global parameters always accepted",
             (
-                "if -rng.standard_exponential() < log_ratio:\n        accept_given_z(chain, "
-                "proposals"
+                "if -rng.standard_exponential() < log_ratio:\n        "
+                "accept_conditional_update(chain, proposals"
             ),
-            "if True:\n        accept_given_z(chain, proposals",
+            "if True:\n        accept_conditional_update(chain, proposals",
             "local-globals",
         ),
         (

@@ -19,7 +19,7 @@ MUTANTS: Rows = {
         ),
         (
             "odds of the trajectory's start kept",
-            "accept_given_z(chain, dynamics.log_density_new[0], bright)",
+            "accept_conditional_update(chain, dynamics.log_density_new[0], bright)",
             (
                 "chain.v[:], chain.theta[:], chain.w[:] = chain.v_new, chain.theta_new, "
                 "chain.w_new; chain.log_density[0] = dynamics.log_density_new[0]"
@@ -27,7 +27,7 @@ MUTANTS: Rows = {
             "langevin",
         ),
         (
-            "trajectories given z always accepted",
+            "conditional trajectories always accepted",
             "if -rng.standard_exponential() < log_ratio:",
             "if True:",
             "hamiltonian",

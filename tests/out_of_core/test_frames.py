@@ -98,7 +98,7 @@ def test_strings_and_categories_by_the_labels_of_a_model():
             np.testing.assert_array_equal(found, expected)
         both = as_column("codes", each[["k", "g"]], labels).read(slice(0, N))
         np.testing.assert_array_equal(both, np.stack([expected] * 2, axis=1))
-        with pytest.raises(ValueError, match="'g' holds 'b', which is none of the 2 groups"):
+        with pytest.raises(ValueError, match="'g' holds 'b', which is not one of the 2 groups"):
             as_column("g", each["g"], {"g": ["a", "c"]}).read(slice(0, N))
         with pytest.raises(ValueError, match="labels of 'g' are not all different"):
             as_column("g", each["g"], {"g": ["a", "b", "c", "a"]}).read(slice(0, N))

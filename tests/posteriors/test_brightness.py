@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from pymc_flymc import ImplicitResampling, JaakkolaJordan
-from pymc_flymc.kernels.metropolis import new_proposals
+from pymc_flymc.kernels.metropolis import new_proposal_mixture
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.target.resampling import Levels
 from tests.support.data import log_sigmoid
@@ -51,7 +51,7 @@ def test_bright_frequencies(frozen, name):
     gap = log_likelihood - (c + b * eta - a * eta**2 - slack)
     p = -np.expm1(-gap)  # 1 - B/L
     q = by_row.q[by_row.level] if getattr(scheme, "q", None) is None else scheme.q
-    moves = new_proposals(2, np.array([1.0, 0.0, 0.0]))
+    moves = new_proposal_mixture(2, np.array([1.0, 0.0, 0.0]))
     moves.log_scale[
         :
     ] = -np.inf  # a random walk of scale zero: theta is proposed to stay, and stays

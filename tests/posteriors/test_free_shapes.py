@@ -43,7 +43,7 @@ def simulated(kind, n):
 KERNELS = {
     "joint": (FireflyMH, {"kernel": "joint"}),
     "surrogate": (FireflyMH, {"kernel": "surrogate"}),
-    "given z": (FireflyMH, {"kernel": "metropolis", "transitions": 300}),
+    "conditional": (FireflyMH, {"kernel": "metropolis", "transitions": 300}),
     "all rows": (FireflyMH, {"bound": None}),
     "trajectories": (FireflyHMC, {}),
     "slices": (FireflySlice, {}),
@@ -55,14 +55,14 @@ KERNELS = {
     [
         ("gamma", "joint"),
         pytest.param("gamma", "surrogate", marks=pytest.mark.slow),
-        pytest.param("gamma", "given z", marks=pytest.mark.slow),
+        pytest.param("gamma", "conditional", marks=pytest.mark.slow),
         pytest.param("gamma", "trajectories", marks=pytest.mark.slow),
         pytest.param("gamma", "slices", marks=pytest.mark.slow),
         pytest.param("gamma", "all rows", marks=pytest.mark.slow),
         pytest.param("weibull", "joint", marks=pytest.mark.slow),
         pytest.param("weibull", "trajectories", marks=pytest.mark.slow),
         pytest.param("weibull", "surrogate", marks=pytest.mark.slow),
-        pytest.param("weibull", "given z", marks=pytest.mark.slow),
+        pytest.param("weibull", "conditional", marks=pytest.mark.slow),
     ],
 )
 def test_posterior_by_quadrature(kind, kernel):

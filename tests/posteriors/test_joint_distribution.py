@@ -12,7 +12,7 @@ from pymc_flymc import JaakkolaJordan
 from pymc_flymc.bounds import row_factor
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.kernels.metropolis import new_proposals
+from pymc_flymc.kernels.metropolis import new_proposal_mixture
 from pymc_flymc.kernels.records import read_only
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.likelihoods import BernoulliLogit
@@ -76,7 +76,7 @@ def moves_of(name):
     if name in KERNELS:
         kernel, new = KERNELS[name]
         return kernel, new(2, 2), 6
-    moves = new_proposals(2, WEIGHTS[name])
+    moves = new_proposal_mixture(2, WEIGHTS[name])
     moves.log_scale[:] = np.log([1.5, 0.8])
     return "metropolis", moves, 12
 

@@ -187,13 +187,13 @@ STEPS = {
     "joint": (FireflyMH, {"kernel": "joint"}),
     "surrogate": (FireflyMH, {"kernel": "surrogate"}),
 }
-GIVEN_Z = [kind for kind in STEPS if kind not in ("joint", "surrogate")]
+CONDITIONAL = [kind for kind in STEPS if kind not in ("joint", "surrogate")]
 GROUPS = {each.__name__: each for each in (poisson_groups, probit_groups, cloglog_groups)}
 #: Where a bound with a jump at its limit cut tails off.
 QUICK = [("cloglog", "metropolis"), ("exponential", "metropolis")]
 CASES = [
     pytest.param(*each, marks=() if each in QUICK else pytest.mark.slow)
-    for each in (*itertools.product(FAMILIES, STEPS), *itertools.product(GROUPS, GIVEN_Z))
+    for each in (*itertools.product(FAMILIES, STEPS), *itertools.product(GROUPS, CONDITIONAL))
 ]
 
 
@@ -221,7 +221,7 @@ def test_tails_by_quadrature(family, kind):
 
 
 @pytest.mark.slow
-def test_far_tails_are_reached_given_z():
+def test_conditional_updates_reach_far_tails():
     """Of a category without counts: what a chain's excursions leave is judged by other chains."""
     first = np.arange(N) % 3 > 0
     with pm.Model() as model:

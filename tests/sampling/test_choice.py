@@ -90,11 +90,11 @@ def selection(monkeypatch):
     return found[0]
 
 
-def test_many_bright_rows_hold_back_moves_given_z(selection, monkeypatch):
+def test_many_bright_rows_hold_back_conditional_updates(selection, monkeypatch):
     gradients, walks = [], []
     for bright in (3.0, 30.0, 300.0):
         monkeypatch.setattr(candidates, "estimate_rows", lambda *_, bright=bright: bright)
-        walk, trajectories = selection.candidates.given_z()
+        walk, trajectories = selection.candidates.conditional()
         gradients.append(trajectories.gradients)
         walks.append(walk.rows / (selection.each + 2.0 * bright))
     for found in (gradients, walks):  # by as much as there are more bright rows than parameters

@@ -9,7 +9,7 @@ import pytest
 from pymc_flymc import FireflyMH
 from pymc_flymc.kernels import metropolis
 from pymc_flymc.sampling.adaptation import KERNELS, MetropolisAdaptation, spec_of
-from pymc_flymc.sampling.adaptation.base import plan_given_z
+from pymc_flymc.sampling.adaptation.base import conditional_plan
 from pymc_flymc.sampling.bound_choice import conditional_target
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.steps.step import FireflyStep
@@ -22,7 +22,7 @@ class WalkAdaptation(MetropolisAdaptation):
         self.spec = WALK
 
 
-WALK = KernelSpec("walk", metropolis.run_kernel, lambda *_: WalkAdaptation(), plan_given_z)
+WALK = KernelSpec("walk", metropolis.run_kernel, lambda *_: WalkAdaptation(), conditional_plan)
 
 
 class FireflyWalk(FireflyStep):

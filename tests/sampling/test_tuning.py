@@ -58,7 +58,7 @@ def test_what_never_moves_is_the_slowest():
     ids=["hmc", "mala", "metropolis", "joint", "surrogate", "all rows"],
 )
 def test_a_draw_has_what_is_cheap(step, settings, cheap):
-    """Given z, whatever a chain learns; the rows of a transition are expected to be few."""
+    """Whatever a chain of conditional updates learns; a transition is expected to read few rows."""
     X, y = logistic_rows(2000, [-0.5, 1.0])
     with pm.Model():
         pm.Bernoulli("y", logit_p=X @ pm.Normal("b", 0, 1, shape=2), observed=y)

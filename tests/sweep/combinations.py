@@ -69,10 +69,10 @@ def combinations_of(model: TinyModel) -> Iterator[Combination]:
                 yield of(name, bound, "joint")
         return
     core = [name for name, moves in MOVES.items() if moves.core]
-    given_z = [name for name in core if not MOVES[name].fresh]
+    conditional = [name for name in core if not MOVES[name].fresh]
     further = [name for name, moves in MOVES.items() if not moves.core and not moves.of_groups]
     yield Combination(f"{model.name}/auto/auto", model, "auto", Moves(FireflyMH))
-    yield of("none", None, given_z[turn % len(given_z)])
+    yield of("none", None, conditional[turn % len(conditional)])
     for i, (name, bound) in enumerate(_bounds(likelihood).items()):
         joint = bound.joint and not several
         for moves in core if bound in BOUNDS else _turns(core, joint, turn + i)[:1]:

@@ -1,4 +1,4 @@
-"""What kernels learn while a chain tunes, and how those that update theta given z are told of z."""
+"""What kernels learn while a chain tunes, and how those of conditional updates resample z."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling, make_plan
 from pymc_flymc.target.target import Target
 
-__all__ = ["Adaptation", "plan_given_z"]
+__all__ = ["Adaptation", "conditional_plan"]
 
 
 class Adaptation(ABC):
@@ -62,8 +62,8 @@ class Adaptation(ABC):
         return 0.0
 
 
-def plan_given_z(target: Target, resampling: Resampling, cursor: np.ndarray) -> Any:
-    """Return how z is resampled between updates of theta given z."""
+def conditional_plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Any:
+    """Return how z is resampled between conditional updates of theta."""
     n_rows = sum(len(part.X) for part in target.data.parts)
     scheme = resampling if target.subsamples else None
     return make_plan(scheme, n_rows, target.data.levels, cursor)

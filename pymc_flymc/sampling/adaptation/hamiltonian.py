@@ -1,4 +1,4 @@
-"""Hamiltonian trajectories given z."""
+"""Hamiltonian trajectories of conditional updates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pymc_flymc.kernels import hamiltonian
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
 from pymc_flymc.kernels.trajectory import new_dynamics
-from pymc_flymc.sampling.adaptation.base import Adaptation, plan_given_z
+from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import cheap_transitions
 from pymc_flymc.sampling.preconditioner import diagonal_geometry, isotropic_geometry, learn_geometry
@@ -33,7 +33,7 @@ def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
 
 
 HAMILTONIAN = KernelSpec(
-    "hamiltonian", hamiltonian.run_kernel, _as_chosen, plan_given_z, gradients=True
+    "hamiltonian", hamiltonian.run_kernel, _as_chosen, conditional_plan, gradients=True
 )
 
 

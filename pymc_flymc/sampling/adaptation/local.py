@@ -12,7 +12,7 @@ from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.group_effects import Groups, new_groups
 from pymc_flymc.kernels.layout import MOMENTS
 from pymc_flymc.kernels.local import new_local_proposals, run_kernel
-from pymc_flymc.sampling.adaptation.base import Adaptation, plan_given_z
+from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.adaptation.hamiltonian import HamiltonianAdaptation
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.target.kernel_spec import KernelSpec
@@ -38,7 +38,7 @@ def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Groups:
         len(rows.X),
         rows.constants.shape[1],
         g,
-        plan=plan_given_z(target, resampling, cursor),
+        plan=conditional_plan(target, resampling, cursor),
         moments=conditionals.moments.address,
         vjp=conditionals.vjp.address,
         elements=effects,

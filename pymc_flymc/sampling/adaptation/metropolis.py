@@ -1,4 +1,4 @@
-"""Random walks, pCN and independent proposals, given z or with it."""
+"""Random walks, pCN and independent proposals, in conditional and in joint updates."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from pymc_flymc.kernels import joint, metropolis
 from pymc_flymc.kernels.fresh_brightness import SPARE
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.metropolis import favour_best, new_proposals
-from pymc_flymc.sampling.adaptation.base import Adaptation, plan_given_z
+from pymc_flymc.kernels.metropolis import favour_best, new_proposal_mixture
+from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import cheap_transitions
 from pymc_flymc.sampling.preconditioner import isotropic_geometry
@@ -38,12 +38,12 @@ def _joint(geometry: Geometry, proposal: str) -> Adaptation:
     return MetropolisAdaptation(proposal, True)
 
 
-def _given_z(geometry: Geometry, proposal: str) -> Adaptation:
+def _conditional(geometry: Geometry, proposal: str) -> Adaptation:
     return MetropolisAdaptation(proposal, False)
 
 
 JOINT = KernelSpec("joint", joint.run_kernel, _joint, plan_with_z, fresh=True, weighs_density=True)
-METROPOLIS = KernelSpec("metropolis", metropolis.run_kernel, _given_z, plan_given_z)
+METROPOLIS = KernelSpec("metropolis", metropolis.run_kernel, _conditional, conditional_plan)
 
 
 class MetropolisAdaptation(Adaptation):
@@ -88,8 +88,8 @@ class MetropolisAdaptation(Adaptation):
         return 1 if self.spec.fresh else cheap_transitions(target, 0)
 
     def begin(self, target: Target) -> Any:
-        """Return `kernels.metropolis.Proposals`."""
-        return new_proposals(len(target.geometry.centre), np.array(self.mixture))
+        """Return `kernels.metropolis.ProposalMixture`."""
+        return new_proposal_mixture(len(target.geometry.centre), np.array(self.mixture))
 
     def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
         """Leave out all that is known of the posterior's shape, if so asked."""

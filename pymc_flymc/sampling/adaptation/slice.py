@@ -1,4 +1,4 @@
-"""Slice updates given z."""
+"""Conditional slice updates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.slice import new_slices, run_kernel
-from pymc_flymc.sampling.adaptation.base import Adaptation, plan_given_z
+from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.preconditioner import isotropic_geometry
 from pymc_flymc.target.kernel_spec import KernelSpec
@@ -21,7 +21,7 @@ def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
     return SliceAdaptation("coordinate")
 
 
-SLICE = KernelSpec("slice", run_kernel, _as_chosen, plan_given_z)
+SLICE = KernelSpec("slice", run_kernel, _as_chosen, conditional_plan)
 
 
 class SliceAdaptation(Adaptation):
