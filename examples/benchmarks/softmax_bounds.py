@@ -106,7 +106,7 @@ def draw_figure(
 ) -> None:
     """One panel for each number of classes."""
     figure, panels = plt.subplots(
-        1, len(measured), figsize=(6.8, 4.2), sharey=True, layout="constrained"
+        1, len(measured), figsize=(6.0, 4.2), sharey=True, layout="constrained"
     )
     for axes, (classes, by_rows) in zip(panels, measured.items(), strict=True):
         numbers = list(by_rows)
