@@ -62,7 +62,7 @@ def measure(seed: int) -> pd.DataFrame:
 
 def draw(points: pd.DataFrame, path: Path) -> None:
     """Draw a line for each kernel."""
-    figure, axes = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.0, 4.4), layout="constrained")
     axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel="rows per effective draw")
     for name, values in points.items():
         own = look(str(name))

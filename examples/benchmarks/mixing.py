@@ -79,7 +79,7 @@ def draw(found: pd.DataFrame, path: Path) -> None:
     """Draw the mean over chains, and their range; a row for each setting, for narrow pages."""
     rates = ("a second", "for 1,000 rows")
     figure, axes = plt.subplots(
-        len(SETTINGS), 2, figsize=(6.4, 8.4), layout="constrained", sharex="row", sharey="col"
+        len(SETTINGS), 2, figsize=(6.0, 8.4), layout="constrained", sharex="row", sharey="col"
     )
     own = look("FireflyHMC")
     styles = {"logistic": (own.colour, "-"), "Student t": ("white", "--")}

@@ -147,7 +147,7 @@ def print_table(measured: dict[str, dict[int, float]]) -> None:
 
 def draw_figure(measured: dict[str, dict[int, float]], n_columns: int, path: Path) -> None:
     """Curves with their names at the right end, extrapolations dashed."""
-    figure, axes = plt.subplots(figsize=(6.8, 4.8), layout="constrained")
+    figure, axes = plt.subplots(figsize=(6.0, 4.8), layout="constrained")
     labels = []
     axes.plot([FEWEST, MOST], [FEWEST, MOST], color="0.4", lw=1, ls=":")
     axes.text(4e5, 1.2e5, "each row once", color="0.4", va="top")

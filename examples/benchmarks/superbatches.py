@@ -116,7 +116,7 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
         (each for each in found if each["rows"] == most), key=lambda each: each["partitions"]
     )
     figure, (left, right) = plt.subplots(
-        1, 2, figsize=(6.8, 3.8), sharey=True, layout="constrained"
+        1, 2, figsize=(6.0, 3.8), sharey=True, layout="constrained"
     )
     for axes, chosen, key in ((left, by_rows, "rows"), (right, by_partitions, "partitions")):
         x = [each[key] for each in chosen]

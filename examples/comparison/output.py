@@ -110,7 +110,7 @@ def draw(points: dict[str, np.ndarray], own: tuple[float, float], path: Path) ->
 
     `own` are the reference's Monte Carlo errors. Methods without a colour of their own are grey.
     """
-    figure, axes = plt.subplots(2, 2, figsize=(8, 7.5), layout="constrained", sharey="row")
+    figure, axes = plt.subplots(2, 2, figsize=(6.0, 7.0), layout="constrained", sharey="row")
     # The first method is drawn last, on top of the others.
     for name in sorted(reversed(points), key=lambda name: look(METHODS[name].label) != OTHER):
         method, found = METHODS[name], points[name]
@@ -143,7 +143,7 @@ def draw(points: dict[str, np.ndarray], own: tuple[float, float], path: Path) ->
     handles, labels = axes[0, 0].get_legend_handles_labels()
     once = dict(zip(reversed(labels), reversed(handles), strict=True))
     figure.legend(
-        once.values(), once, loc="outside lower center", frameon=False, fontsize=11, ncols=2
+        once.values(), once, loc="outside lower center", frameon=False, fontsize=10, ncols=2
     )
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=150)
     plt.close(figure)
