@@ -43,6 +43,8 @@ __all__ = [
 EFFECTIVE_DRAWS = 1000
 #: Seconds that nobody waits for, and those of sampling below which there is no rehearsal.
 NOTHING, BRIEF = 0.1, 0.3
+#: NUTS is advised where it is faster by more than what estimates are good for.
+WITHIN = 2.0
 #: Where there is no time for a rehearsal: pilot runs hardly show how long brightness holds
 #: parameters back. Of six models, such chains took 1.1 to 4.3 times what these said.
 CONDITIONAL_FACTOR = 2.2
@@ -210,7 +212,7 @@ def _processor_seconds(work: Callable[[], None]) -> float:
 
 
 def verdict(ours: float, nuts: NutsTime) -> str:
-    """Say how long sampling takes, and which is likely faster.
+    """Say how long sampling takes, and NUTS, and advise NUTS where it is clearly faster.
 
     Parameters
     ----------
@@ -222,10 +224,13 @@ def verdict(ours: float, nuts: NutsTime) -> str:
         f"{in_words(EFFECTIVE_DRAWS * ours)} of one core for {EFFECTIVE_DRAWS:,} effective draws "
         "of the slowest parameter"
     )
-    if EFFECTIVE_DRAWS * nuts.seconds > max(EFFECTIVE_DRAWS * ours, NOTHING):
-        more = " at least" * nuts.at_least
-        return f"{said}; NUTS would take{more} {in_words(EFFECTIVE_DRAWS * nuts.seconds)}"
-    return said if nuts.at_least else f"{said}; NUTS is likely as good here: leave out step="
+    if nuts.at_least and nuts.seconds < ours:
+        return said
+    more = " at least" * nuts.at_least
+    said = f"{said}; NUTS would take{more} {in_words(EFFECTIVE_DRAWS * nuts.seconds)}"
+    brief = EFFECTIVE_DRAWS * nuts.seconds < NOTHING
+    is_faster = brief or nuts.seconds < ours / WITHIN
+    return f"{said}: leave out step=" if is_faster and not nuts.at_least else said
 
 
 def say_verdict(
