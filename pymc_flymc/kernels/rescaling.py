@@ -21,7 +21,6 @@ from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.geometry import whiten
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import copy, move_given_z
-from pymc_flymc.kernels.shared_scales import NO_CENTRE
 
 __all__ = ["REPEATS", "rescale", "rescale_by"]
 
@@ -39,6 +38,15 @@ MOST_MOVES = 64
 
 
 @kernel_part
+def location_of(locations, i, theta):
+    """Return what effect i is around."""
+    total = locations.offset[i]
+    for t in range(locations.first[i], locations.first[i + 1]):
+        total += locations.weight[t] * theta[locations.place[t]]
+    return total
+
+
+@kernel_part
 def propose_rescaling(rng, posterior, k, chain):
     """Propose chain.v_new, with scale k and its effects changed; return the log Jacobian.
 
@@ -53,8 +61,8 @@ def propose_rescaling(rng, posterior, k, chain):
     log_jacobian = 0.0
     for i in range(scales.first[k], scales.first[k + 1]):
         j = scales.effects[i]
-        centre = theta[scales.centre[i]] if scales.centre[i] != NO_CENTRE else 0.0
-        theta[j] = centre + (theta[j] - centre) * np.exp(scales.power[i] * change)
+        location = location_of(scales.locations, i, theta)
+        theta[j] = location + (theta[j] - location) * np.exp(scales.power[i] * change)
         log_jacobian += scales.power[i] * change
     whiten(posterior.geometry, theta, chain.v_new)
     return log_jacobian

@@ -9,12 +9,34 @@ import numpy as np
 
 from pymc_flymc.kernels.records import IntVector, Vector
 
-__all__ = ["CENTRED", "NON_CENTRED", "NO_CENTRE", "NO_SCALES", "SharedScales"]
+__all__ = ["CENTRED", "NON_CENTRED", "NO_SCALES", "Locations", "SharedScales"]
 
-#: For effects around zero.
-NO_CENTRE = -1
 #: Powers of a scale: of effects that are as large as it, and of those that it multiplies.
 CENTRED, NON_CENTRED = 1.0, -1.0
+
+
+class Locations(NamedTuple):
+    """What each of E effects is around: a number plus a weighted sum of other elements of theta.
+
+    Attributes
+    ----------
+    offset : ndarray, shape (E,)
+    first : ndarray, shape (E + 1,), int64
+        Where the terms of an effect begin.
+    place : ndarray, shape (T,), int64
+        Of each term in theta. It is neither an effect of the same scale, nor the scale.
+    weight : ndarray, shape (T,)
+    """
+
+    offset: Vector
+    first: IntVector
+    place: IntVector
+    weight: Vector
+
+    @classmethod
+    def zero(cls, n: int) -> Locations:
+        """Return those of effects that are around zero."""
+        return cls(np.zeros(n), np.zeros(n + 1, np.int64), _NONE, np.zeros(0))
 
 
 class SharedScales(NamedTuple):
@@ -27,8 +49,7 @@ class SharedScales(NamedTuple):
     first : ndarray, shape (K + 1,), int64
         Where the effects of a scale begin among all of them.
     effects : ndarray, shape (E,), int64
-    centre : ndarray, shape (E,), int64
-        Of each effect's location, or `NO_CENTRE`. It is no effect of the same scale, nor the scale.
+    locations : Locations
     power : ndarray, shape (E,)
         Of exp(change of the scale's logarithm) by which an effect is multiplied: `CENTRED` and
         `NON_CENTRED` for scales themselves, another one for, say, a precision.
@@ -37,7 +58,7 @@ class SharedScales(NamedTuple):
     scale: IntVector
     first: IntVector
     effects: IntVector
-    centre: IntVector
+    locations: Locations
     power: Vector
 
     @property
@@ -51,15 +72,26 @@ class SharedScales(NamedTuple):
     @classmethod
     def joined(cls, sets: Sequence[SharedScales]) -> SharedScales:
         """Return the scales of all sets, one after the other."""
-        lengths = np.concatenate([np.diff(each.first) for each in sets])
+        locations = [each.locations for each in sets]
         return cls(
             scale=np.concatenate([each.scale for each in sets]),
-            first=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            first=_joined_rows([each.first for each in sets]),
             effects=np.concatenate([each.effects for each in sets]),
-            centre=np.concatenate([each.centre for each in sets]),
+            locations=Locations(
+                offset=np.concatenate([each.offset for each in locations]),
+                first=_joined_rows([each.first for each in locations]),
+                place=np.concatenate([each.place for each in locations]),
+                weight=np.concatenate([each.weight for each in locations]),
+            ),
             power=np.concatenate([each.power for each in sets]),
         )
 
 
+def _joined_rows(firsts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return where rows of several lists begin if these stand one after the other."""
+    lengths = np.concatenate([np.diff(first) for first in firsts])
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
 _NONE = np.zeros(0, np.int64)
-NO_SCALES = SharedScales(_NONE, np.zeros(1, np.int64), _NONE, _NONE, np.zeros(0))
+NO_SCALES = SharedScales(_NONE, np.zeros(1, np.int64), _NONE, Locations.zero(0), np.zeros(0))

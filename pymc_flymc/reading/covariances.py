@@ -8,12 +8,12 @@ import numpy as np
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 
-from pymc_flymc.reading.one_variable import compile_given, only_variable
+from pymc_flymc.reading.functions_of_variables import compile_given, step_variables
 
 __all__ = ["rows_of_factor"]
 
-#: Change of a scale's logarithm that is tried, and what entries of the covariance may differ by.
-CHANGE, ROUNDING = 0.3, 1e-9
+#: Change of a scale's logarithm that is tried.
+CHANGE = 0.3
 
 
 def rows_of_factor(
@@ -25,22 +25,24 @@ def rows_of_factor(
     larger logarithm there, and all else in the row multiplied by the same factor, multiplies the
     row and the column of the covariance. None if the covariance is not such.
     """
-    variable = only_variable(covariance, model, shapes)
-    of = None if variable is None else compile_given(covariance, variable, model)
-    if variable is None or of is None:
+    variables = step_variables(covariance, model, shapes)
+    of = compile_given(covariance, variables, model) if len(variables) == 1 else None
+    if of is None:
         return None
+    (variable,) = variables
     n = int(covariance.type.shape[-1] or 0)
     if shapes[variable] != (n * (n + 1) // 2,):
         return None
     rows = np.split(np.arange(n * (n + 1) // 2), np.cumsum(np.arange(1, n)))
     value = np.random.default_rng(0).standard_normal(shapes[variable])
-    before = of(value).reshape(-1, n, n)
+    before = of([value]).reshape(-1, n, n)
+    rounding = np.sqrt(np.finfo(before.dtype).eps)
     for k, row in enumerate(rows):
         moved, factor = value.copy(), np.ones(n)
         moved[row[:-1]] *= np.exp(CHANGE)
         moved[row[-1]] += CHANGE
         factor[k] = np.exp(CHANGE)
         expected = before * np.outer(factor, factor)
-        if not np.allclose(of(moved).reshape(-1, n, n), expected, ROUNDING, ROUNDING):
+        if not np.allclose(of([moved]).reshape(-1, n, n), expected, rounding, rounding):
             return None
     return variable, rows

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from pymc_flymc.kernels.shared_scales import NO_CENTRE, NO_SCALES, NON_CENTRED, SharedScales
+from pymc_flymc.kernels.shared_scales import NO_SCALES, NON_CENTRED, Locations, SharedScales
 from pymc_flymc.reading.flat import Layout
-from pymc_flymc.reading.one_variable import LARGEST
+from pymc_flymc.reading.functions_of_variables import LARGEST
 
 __all__ = ["find_non_centred_effects"]
 
@@ -106,6 +106,6 @@ def _scales(start: int, effects: np.ndarray, owners: np.ndarray) -> SharedScales
         scale=start + own,
         first=np.concatenate([[0], np.cumsum(counts)]),
         effects=effects[order],
-        centre=np.full(len(effects), NO_CENTRE),
+        locations=Locations.zero(len(effects)),
         power=np.full(len(effects), NON_CENTRED),
     )

@@ -25,7 +25,7 @@ from pytensor.tensor.random.basic import (
 
 from pymc_flymc.compat.pymc import RandomWalkRV, ZeroSumNormalRV
 from pymc_flymc.compat.pytensor import rewrites
-from pymc_flymc.reading.one_variable import random_variables
+from pymc_flymc.reading.functions_of_variables import random_variables
 
 __all__ = ["LocationScale", "location_scale"]
 
@@ -61,7 +61,7 @@ class LocationScale(NamedTuple):
 
 
 def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> LocationScale | None:
-    """Return a variable's elements, two at least, that have a location and a scale, or None.
+    """Return a variable's elements that have a location and a scale, or None.
 
     Independent ones, correlated ones, those of a sum of zero, whose unconstrained values are linear
     in them, and steps of a random walk, which are around its first element.
@@ -75,8 +75,6 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
     """
     node, transform = rv.owner, model.rvs_to_transforms.get(rv)
     places = np.arange(math.prod(shape)).reshape(shape)
-    if places.size < 2:
-        return None
     if isinstance(node.op, ZeroSumNormalRV) and isinstance(transform, ZeroSumTransform):
         return LocationScale(None, _scalar(node.op.dist_params(node)[0]), places)
     if transform is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +13,9 @@ from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 
 from pymc_flymc.kernels.shared_scales import CENTRED
-from pymc_flymc.reading.one_variable import compile_given, nearest, only_variable
+from pymc_flymc.reading.functions_of_variables import compile_given, nearest, step_variables
 
-__all__ = ["Scale", "scale_of"]
+__all__ = ["Scale", "scales_of"]
 
 #: Where values are tried: where scales are small, in the neck of a funnel that their moves are for.
 #: The smallest change of one; no two elements' changes are the same. What logarithms of scales may
@@ -41,30 +41,46 @@ class Scale(NamedTuple):
     owner: np.ndarray
 
 
-def scale_of(
+def scales_of(
     parameter: Variable,
     effects: tuple[int, ...],
     model: Model,
     shapes: Mapping[Variable, tuple[int, ...]],
-) -> Scale | None:
-    """Return what a parameter of effects of a shape is as their scale, or None.
+) -> list[Scale]:
+    """Return what a parameter of effects of a shape is as their scales: each of a product's.
 
     `shapes` has those of the step's variables.
     """
     is_positive = isinstance(model.rvs_to_transforms.get(parameter), LogTransform)
     if is_positive and shapes.get(parameter) == ():  # nothing has to be compiled
-        return Scale(parameter, CENTRED, np.zeros(math.prod(effects), np.int64))
-    variable = only_variable(parameter, model, shapes)
-    log_scales = None if variable is None else compile_given(pt.log(parameter), variable, model)
-    if variable is None or log_scales is None:
-        return None
-    size = math.prod(shapes[variable])
+        return [Scale(parameter, CENTRED, np.zeros(math.prod(effects), np.int64))]
+    variables = step_variables(parameter, model, shapes)
+    log_scales = compile_given(pt.log(parameter), variables, model) if variables else None
+    if log_scales is None:
+        return []
+    found = []
+    for k, variable in enumerate(variables):
+
+        def at(values: np.ndarray, k: int = k) -> np.ndarray:
+            # The others stay where they are: their values make no difference to a product.
+            given = [np.zeros(shapes[each]) for each in variables]
+            given[k] = values.reshape(given[k].shape)
+            with np.errstate(all="ignore"):
+                return np.broadcast_to(log_scales(given), effects).ravel()
+
+        scale = _power_and_owner(at, math.prod(shapes[variable]))
+        if scale is not None:
+            found.append(Scale(variable, *scale))
+    return found
+
+
+def _power_and_owner(
+    log_scales: Callable[[np.ndarray], np.ndarray], size: int
+) -> tuple[float, np.ndarray] | None:
+    """Return with what power scales follow a variable of a size, and which element each follows."""
 
     def change(by: np.ndarray) -> np.ndarray:
-        tried = (np.full(size, TRIED), TRIED + by)
-        with np.errstate(all="ignore"):
-            at, moved = (log_scales(each.reshape(shapes[variable])) for each in tried)
-        return np.broadcast_to(moved - at, effects).ravel()
+        return log_scales(TRIED + by) - log_scales(np.full(size, TRIED))
 
     steps = np.full((2, size), [[CHANGE], [2.0 * CHANGE]])
     once, twice = map(change, steps)
@@ -74,7 +90,7 @@ def scale_of(
     shift = CHANGE * (1.0 + np.arange(size) / size)
     moved = change(shift) / power
     owner = nearest(moved, shift)
-    return Scale(variable, power, owner) if _are_same(moved, shift[owner]) else None
+    return (power, owner) if _are_same(moved, shift[owner]) else None
 
 
 def _are_same(found: np.ndarray, expected: np.ndarray | float) -> bool:

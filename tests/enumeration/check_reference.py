@@ -22,9 +22,9 @@ from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows, SeveralRows
 from pymc_flymc.kernels.shared_scales import (
     CENTRED,
-    NO_CENTRE,
     NO_SCALES,
     NON_CENTRED,
+    Locations,
     SharedScales,
 )
 from pymc_flymc.kernels.surrogate_density import Surrogate
@@ -52,12 +52,15 @@ GEOMETRY = Geometry(
 MATRIX = np.array([[0.6, -0.5 * 0.8], [0.0, 0.8]])
 MATRIX = MATRIX @ (np.eye(2) + STRETCH * np.outer(DIRECTION, DIRECTION))
 LENGTH = 2.0
-#: theta[1] is the scale of theta[0], which counts as two effects; then theta[0] that of theta[1],
-#: around itself, which leaves the effect in its place; then theta[1] multiplies theta[0].
+#: theta[1] is the scale of theta[0], around a number, which counts as two effects; then theta[0]
+#: that of theta[1], around itself, which leaves it in its place; then theta[1] multiplies theta[0].
 POWERS = [CENTRED, CENTRED, CENTRED, NON_CENTRED]
+LOCATION = 0.3
+LOCATIONS = Locations(
+    np.array([LOCATION, LOCATION, 0.0, 0.0]), np.array([0, 0, 0, 1, 1]), np.array([1]), np.ones(1)
+)
 SCALES = SharedScales(
-    *map(np.array, ([1, 0, 1], [0, 2, 3, 4], [0, 0, 1, 0], [NO_CENTRE, NO_CENTRE, 1, NO_CENTRE])),
-    np.array(POWERS),
+    *map(np.array, ([1, 0, 1], [0, 2, 3, 4], [0, 0, 1, 0])), LOCATIONS, np.array(POWERS)
 )
 #: With two likelihoods the rows from this one on are the second's. Its coefficients are -theta.
 SPLIT = 3
@@ -172,7 +175,7 @@ def slice_reference(rng, log_p, v, widths, random):
 
 
 def rescaling_reference(rng, log_p, v):
-    accepts, moves = [], ((1, 0, 0.0, 2.0), (0, 1, None, 1.0), (1, 0, 0.0, -1.0))
+    accepts, moves = [], ((1, 0, LOCATION, 2.0), (0, 1, None, 1.0), (1, 0, 0.0, -1.0))
     for scale, effect, centre, power in rescaling.REPEATS * moves:
         width = np.exp(np.log(0.02) + np.log(100.0) * rng.random())
         change = width * rng.standard_normal()

@@ -1,12 +1,13 @@
-"""Moves along the ridge of a product: coefficients stay, and no row is read."""
+"""Moves of scales: what effects are around, and ridges of products, on which no row is read."""
 
 import numpy as np
 import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyHMC, JaakkolaJordan
+from pymc_flymc.kernels.shared_scales import Locations
 from tests.support.data import logistic_rows
-from tests.support.native import density_and_gradient, log_ratio_at, take_dark, whiten
+from tests.support.native import density_and_gradient, location_of, log_ratio_at, take_dark, whiten
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +42,16 @@ def test_rows_are_read_where_coefficients_change(chain, factor, is_read):
     error = 2000.0 * (factor - 1.0) + 1e-10
     assert abs(found - (log_density - state.log_density[0])) < error
     np.testing.assert_allclose(state.log_factor_new[:n], bright.log_factor[:n], rtol=0, atol=error)
+
+
+def test_locations_are_sums():
+    rng = np.random.default_rng(2)
+    offset, weights = (
+        rng.normal(size=3),
+        np.array([[0.5, 0.0, -2.0], [0.0, 0.0, 0.0], [0.0, 3.0, 0.0]]),
+    )
+    rows, place = np.nonzero(weights)
+    first = np.searchsorted(rows, np.arange(4))
+    locations, theta = Locations(offset, first, place, weights[rows, place]), rng.normal(size=3)
+    found = [location_of(locations, i, theta) for i in range(3)]
+    np.testing.assert_allclose(found, offset + weights @ theta, rtol=1e-14)

@@ -119,8 +119,20 @@ MUTANTS: Rows = {
         ),
         (
             "effects stretched around zero in any case",
-            "centre = theta[scales.centre[i]] if scales.centre[i] != NO_CENTRE else 0.0",
-            "centre = 0.0",
+            "location = location_of(scales.locations, i, theta)",
+            "location = 0.0",
+            "rescaling",
+        ),
+        (
+            "effects around an element of theta whatever its weight",
+            "total += locations.weight[t] * theta[locations.place[t]]",
+            "total += theta[locations.place[t]]",
+            "tests/kernels/test_rescaling.py",
+        ),
+        (
+            "effects around what belongs to the first of them",
+            "for t in range(locations.first[i], locations.first[i + 1]):",
+            "for t in range(locations.first[0], locations.first[1]):",
             "rescaling",
         ),
         (

@@ -4,6 +4,7 @@ import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
+from scipy.special import expit
 from scipy.stats import norm, uniform
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
@@ -80,31 +81,44 @@ UNIFORM = {"interval": uniform(0.0, 2.0)}
 SELDOM = "multiple", "precision", "one of two"
 
 
-def funnel(scale, location=0.0):
+def funnel(scale, location=lambda: 0.0):
     """Five groups, 22 rows: the model, and the groups and outcomes of rows."""
     rng = np.random.default_rng(7)
     group = np.concatenate([np.arange(5), rng.integers(0, 5, 17)])
     y = rng.integers(0, 2, 22)
     with pm.Model() as model:
-        effects = pm.Normal("a", location, scale(), shape=5)
+        effects = pm.Normal("a", location(), scale(), shape=5)
         pm.Bernoulli("y", logit_p=effects[group], observed=y)
     return model, group, y
 
 
-def share_below(limit, group, y, written):
-    """Posterior probability of a smaller logarithm of the scale, by quadrature."""
+def share_below(limit, group, y, written, locations=((1.0, np.zeros(5)),)):
+    """Posterior probability of a smaller logarithm of the scale, by quadrature.
+
+    `locations` are those of the groups, with the prior probability of each.
+    """
     points, weights = np.polynomial.hermite_e.hermegauss(201)
     logs = np.linspace(-9.0, 7.0, 1601)
     log_p = norm.logpdf(logs, 0.0, 1.5)
     if written in UNIFORM:
         log_p = UNIFORM[written].logpdf(np.exp(logs)) + logs
-    effects = np.exp(logs)[:, None] * points
-    for g in range(5):
-        n, k = np.sum(group == g), np.sum(y[group == g])
-        likelihood = np.exp(k * effects - n * np.logaddexp(0.0, effects))
-        log_p += np.log(likelihood @ weights)
-    p = np.exp(log_p - log_p.max())
+    distances, total = np.exp(logs)[:, None] * points, np.zeros(len(logs))
+    for probability, location in locations:
+        product = np.full(len(logs), probability)
+        for g in range(5):
+            n, k = np.sum(group == g), np.sum(y[group == g])
+            effects = location[g] + distances
+            product *= np.exp(k * effects - n * np.logaddexp(0.0, effects)) @ weights
+        total += product
+    p = np.exp(log_p) * total
     return p[logs < limit].sum() / p.sum()
+
+
+def assert_is_share(found, expected):
+    """Compare a share of the draws, within its error, which what was missed is above."""
+    error = np.sqrt(expected * (1.0 - expected) / float(az.ess(found)))
+    assert abs(found.mean() - expected) < 4.0 * error
+    assert 4.0 * error < MISSED * expected
 
 
 @pytest.mark.parametrize(
@@ -115,10 +129,20 @@ def test_scales_that_are_computed_become_small(written):
     model, group, y = funnel(WRITTEN[written])
     idata = sample(model, step_of(model, FireflyHMC), draws=4000, tune=500, chains=4)
     below = np.asarray(LOG_SCALE[written](idata.posterior)) < LOW
-    expected = share_below(LOW, group, y, written)
-    error = np.sqrt(expected * (1.0 - expected) / float(az.ess(below)))
-    assert abs(below.mean() - expected) < 4.0 * error
-    assert 4.0 * error < MISSED * expected
+    assert_is_share(below, share_below(LOW, group, y, written))
+
+
+def test_effects_around_a_regression_become_small():
+    """None of 16,000 draws was below exp(-3) before these locations were found."""
+    levels = np.linspace(-1.0, 1.0, 5)
+    model, group, y = funnel(
+        lambda: pm.LogNormal("tau", 0.0, 1.5), lambda: 0.5 + pm.Normal("slope") * levels
+    )
+    idata = sample(model, step_of(model, FireflyHMC), draws=4000, tune=500, chains=4)
+    below = np.log(idata.posterior["tau"].to_numpy()) < LOW
+    slopes, weights = np.polynomial.hermite_e.hermegauss(21)
+    locations = zip(weights, 0.5 + slopes[:, None] * levels, strict=True)
+    assert_is_share(below, share_below(LOW, group, y, "exp", locations))
 
 
 @pytest.mark.parametrize(
@@ -147,9 +171,39 @@ def test_effects_that_are_not_independent_become_small(walk):
     likelihood = np.exp(np.sum(y[:, None] * eta - np.logaddexp(0.0, eta), axis=1))
     p = norm.pdf(logs, 0.0, 1.5) * (likelihood @ np.outer(weights, weights).ravel())
     expected = p[logs < LOW].sum() / p.sum()
-    error = np.sqrt(expected * (1.0 - expected) / float(az.ess(below)))
-    assert abs(below.mean() - expected) < 4.0 * error
-    assert 4.0 * error < MISSED * expected
+    assert_is_share(below, expected)
+
+
+@pytest.mark.slow
+def test_scales_that_are_products_become_small():
+    """A horseshoe, centred, of a coefficient and one that the data hardly know: by NUTS."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(60, 2))
+    y = rng.random(60) < expit(1.5 * X[:, 0])
+
+    def shares(centred, step_of_model):
+        with pm.Model() as model:
+            scale = pm.HalfCauchy("tau", 1.0) * pm.HalfCauchy("local", 1.0, shape=2)
+            if centred:
+                beta = pm.Normal("beta", 0.0, scale)
+            else:
+                beta = pm.Deterministic("beta", scale * pm.Normal("z", shape=2))
+            pm.Bernoulli("y", logit_p=X @ beta, observed=y.astype(int))
+        posterior = sample(model, step_of_model(model), draws=20_000, tune=1500, chains=4).posterior
+        seldom = (
+            posterior["tau"] < np.exp(-2.5),
+            posterior["local"][..., 1] < np.exp(-3.0),
+            posterior["local"][..., 1] > np.exp(3.0),
+            abs(posterior["beta"][..., 1]) < 0.02,
+        )
+        found = np.stack([np.asarray(each, float) for each in seldom], axis=-1)
+        return found.mean(axis=(0, 1)), az.ess(found)
+
+    ours, n_ours = shares(True, lambda model: step_of(model, FireflyHMC))
+    others, n_others = shares(False, lambda model: pm.NUTS(target_accept=0.98, model=model))
+    p = 0.5 * (ours + others)
+    error = np.sqrt(p * (1.0 - p) * (1.0 / n_ours + 1.0 / n_others))
+    assert np.all(np.abs(ours - others) < 4.0 * error)
 
 
 @pytest.mark.slow
@@ -182,8 +236,8 @@ def test_correlated_effects_become_small():
 
 @pytest.mark.parametrize("found", [True, False])
 def test_a_chain_that_misses_small_scales_says_so(found, caplog):
-    # Effects around a given location other than zero are left out.
-    not_found = funnel(lambda: pm.math.exp(pm.Normal("log_tau", 0.0, 1.5)), 1e-3)[0]
+    # Effects around a positive variable are left out.
+    not_found = funnel(WRITTEN["exp"], lambda: pm.HalfNormal("m", 1e-3))[0]
     model = random_intercepts(True, 5, 22)[0] if found else not_found
     step = step_of(model, FireflyHMC, transitions=2)
     idata = sample(model, step, draws=2000, tune=500, chains=4)

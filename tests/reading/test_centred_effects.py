@@ -2,9 +2,9 @@
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 
-from pymc_flymc.kernels.shared_scales import NO_CENTRE
 from pymc_flymc.reading.centred_effects import find_shared_scales
 from pymc_flymc.reading.flat import Layout
 
@@ -17,20 +17,28 @@ def scales_of(write):
     return find_shared_scales(model, model.value_vars, layout)
 
 
+def centres_of(found):
+    """Places of what each effect is around, with weight one; None for zero."""
+    locations = found.locations
+    assert not locations.offset.any() and np.all(locations.weight == 1.0)
+    terms = np.split(locations.place, locations.first[1:-1])
+    return [None if not len(each) else int(each[0]) for each in terms if len(each) < 2]
+
+
 @pytest.mark.parametrize(
     ("write", "centre", "n"),
     [
-        (lambda tau, mu: pm.Normal("a", 0.0, tau, shape=5), NO_CENTRE, 5),
-        (lambda tau, mu: pm.Normal("a", 0.0, tau, shape=(2, 3)), NO_CENTRE, 6),
-        (lambda tau, mu: pm.Normal("a", np.zeros(3), tau), NO_CENTRE, 3),
+        (lambda tau, mu: pm.Normal("a", 0.0, tau, shape=5), None, 5),
+        (lambda tau, mu: pm.Normal("a", 0.0, tau, shape=(2, 3)), None, 6),
+        (lambda tau, mu: pm.Normal("a", np.zeros(3), tau), None, 3),
         (lambda tau, mu: pm.Normal("a", mu, tau, shape=5), 1, 5),
         (lambda tau, mu: pm.Laplace("a", mu, tau, shape=5), 1, 5),
-        (lambda tau, mu: pm.StudentT("a", nu=3, sigma=tau, shape=5), NO_CENTRE, 5),
+        (lambda tau, mu: pm.StudentT("a", nu=3, sigma=tau, shape=5), None, 5),
     ],
 )
 def test_effects_are_found(write, centre, n):
     found = scales_of(write)
-    assert found.scale.tolist() == [0] and found.centre.tolist() == [centre] * n
+    assert found.scale.tolist() == [0] and centres_of(found) == [centre] * n
     assert found.first.tolist() == [0, n] and found.effects.tolist() == list(range(2, 2 + n))
 
 
@@ -68,7 +76,57 @@ def test_locations_that_are_elements():
 
     found = scales_of(write)
     assert found.effects.tolist() == list(range(5, 10))
-    assert found.centre.tolist() == [2, 4, 4, 3, 2]
+    assert centres_of(found) == [2, 4, 4, 3, 2]
+
+
+U = np.array([[1.0, 0.5], [0.0, 2.0], [-1.0, 0.25]])
+
+
+@pytest.mark.parametrize(
+    ("location", "offset", "weights"),
+    [
+        (lambda mu, m: 5.0, [5.0] * 3, np.zeros((3, 3))),
+        (lambda mu, m: np.arange(3.0), [0.0, 1.0, 2.0], np.zeros((3, 3))),
+        (lambda mu, m: 2.0 * mu - 1.0, [-1.0] * 3, [[2.0, 0.0, 0.0]] * 3),
+        (lambda mu, m: pm.math.dot(U, m), [0.0] * 3, np.column_stack([np.zeros(3), U])),
+        (lambda mu, m: mu + U @ m + 1.0, [1.0] * 3, np.column_stack([np.ones(3), U])),
+        (lambda mu, m: mu + m[[0, 1, 1]], [0.0] * 3, [[1, 1, 0], [1, 0, 1], [1, 0, 1]]),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_locations_that_are_regressions(location, offset, weights, dtype):
+    with pytensor.config.change_flags(floatX=dtype):
+        found = scales_of(
+            lambda tau, mu: pm.Normal("a", location(mu, pm.Normal("m", shape=2)), tau, shape=3)
+        )
+    assert found.scale.tolist() == [0] and found.effects.tolist() == [4, 5, 6]
+    np.testing.assert_array_equal(found.locations.offset, offset)
+    assert found.locations.first[-1] == np.count_nonzero(weights)
+    row = np.repeat(np.arange(3), np.diff(found.locations.first))
+    dense = np.zeros((3, 7))
+    dense[row, found.locations.place] = found.locations.weight
+    np.testing.assert_array_equal(dense[:, 1:4], weights)
+
+
+def test_scales_that_are_products():
+    """The common scale moves all effects, and each local one its own."""
+
+    def write(tau, mu):
+        local = pm.HalfCauchy("local", 1.0, shape=3)
+        pm.Normal("a", 0.0, tau * local, shape=(2, 3))
+
+    found = scales_of(write)
+    effects = np.split(found.effects, found.first[1:-1])
+    of_scale = {k: each.tolist() for k, each in zip(found.scale, effects, strict=True)}
+    assert of_scale == {0: [*range(5, 11)], 2: [5, 8], 3: [6, 9], 4: [7, 10]}
+    np.testing.assert_allclose(found.power, 1.0, rtol=1e-9)
+
+
+def test_scales_of_single_effects():
+    """As the local ones of a horseshoe."""
+    found = scales_of(lambda tau, mu: pm.Normal("a", 0.0, pm.HalfNormal("s", 1.0, shape=3)))
+    assert found.scale.tolist() == [2, 3, 4] and found.first.tolist() == [0, 1, 2, 3]
+    assert found.effects.tolist() == [5, 6, 7]
 
 
 def test_what_moves_is_no_centre():
@@ -79,7 +137,7 @@ def test_what_moves_is_no_centre():
         pm.Normal("a", means[[0, 1, 1]], tau)
 
     found = scales_of(write)
-    assert found.effects.tolist() == [2, 3] and found.centre.tolist() == [NO_CENTRE] * 2
+    assert found.effects.tolist() == [2, 3] and centres_of(found) == [None] * 2
 
 
 def test_a_scale_is_no_centre():
@@ -120,7 +178,7 @@ def test_random_walks(shape):
     found = scales_of(write)
     places = 2 + np.arange(np.prod(shape)).reshape(shape)
     assert found.effects.tolist() == places[..., 1:].ravel().tolist()
-    assert found.centre.tolist() == np.repeat(places[..., 0], 3).tolist()
+    assert centres_of(found) == np.repeat(places[..., 0], 3).tolist()
 
 
 @pytest.mark.parametrize("around", [False, True, None])
@@ -136,9 +194,9 @@ def test_correlated_effects(around):
     a = 11
     assert found.scale.tolist() == [2, 4, 7] and found.first.tolist() == [0, 2, 5, 9]
     assert found.effects.tolist() == [a, a + 3, 3, a + 1, a + 4, 5, 6, a + 2, a + 5]
-    m = [8, 8, 9, 9, 10, 10] if around else [NO_CENTRE] * 6
-    none = [NO_CENTRE]
-    assert found.centre.tolist() == [*m[:2], *none, *m[2:4], *none, *none, *m[4:]]
+    m = [8, 8, 9, 9, 10, 10] if around else [None] * 6
+    none = [None]
+    assert centres_of(found) == [*m[:2], *none, *m[2:4], *none, *none, *m[4:]]
     assert np.all(found.power == 1.0)
 
 
@@ -176,7 +234,7 @@ def test_two_sets_of_effects():
     found = scales_of(write)
     assert found.scale.tolist() == [0, 4] and found.first.tolist() == [0, 2, 5]
     assert found.effects.tolist() == [2, 3, 5, 6, 7]
-    assert found.centre.tolist() == [1] * 2 + [NO_CENTRE] * 3
+    assert centres_of(found) == [1] * 2 + [None] * 3
 
 
 def test_effects_that_share_a_scale_move_together():
@@ -188,21 +246,16 @@ def test_effects_that_share_a_scale_move_together():
     found = scales_of(write)
     assert found.scale.tolist() == [0, 4] and found.first.tolist() == [0, 4, 7]
     assert found.effects.tolist() == [2, 3, 8, 9, 5, 6, 7]
-    assert found.centre.tolist() == [1] * 2 + [NO_CENTRE] * 5
+    assert centres_of(found) == [1] * 2 + [None] * 5
 
 
 @pytest.mark.parametrize(
     "write",
     [
         lambda tau, mu: pm.Normal("a", 0.0, 1.0, shape=5),
-        lambda tau, mu: pm.Normal("a", 0.0, tau),  # a single one
-        lambda tau, mu: pm.Normal("a", 5.0, tau, shape=5),
-        lambda tau, mu: pm.Normal("a", 2.0 * mu, tau, shape=5),
         lambda tau, mu: pm.Normal("a", 0.0, tau + 1.0, shape=5),
-        lambda tau, mu: pm.Normal("a", 0.0, tau * pm.HalfNormal("s"), shape=5),
-        lambda tau, mu: pm.Normal("a", 0.0, pm.HalfNormal("s", 1.0, shape=5)),
-        lambda tau, mu: pm.Normal("a", pm.Normal("m", shape=5) + mu, tau),
         lambda tau, mu: pm.Normal("a", pm.HalfNormal("m", shape=5), tau),
+        lambda tau, mu: pm.Normal("a", mu * np.arange(5) + mu**2, tau),
         lambda tau, mu: pm.GaussianRandomWalk("a", mu, tau, init_dist=pm.Normal.dist(), steps=5),
         lambda tau, mu: pm.Normal("a", 0.0, pm.Uniform("s", 0.5, 1.0), shape=5),
         lambda tau, mu: pm.Gamma("a", 1.0, tau, shape=5),

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor
 import pytest
 
-from pymc_flymc.kernels.shared_scales import NO_CENTRE, NON_CENTRED
+from pymc_flymc.kernels.shared_scales import NON_CENTRED
 from pymc_flymc.reading.flat import Layout, flatten_model
 from pymc_flymc.reading.non_centred_effects import find_non_centred_effects
 
@@ -22,7 +22,8 @@ def found_in(write):
     w = pytensor.function([flat.theta], flat.coefficients[0], mode="FAST_COMPILE")
     theta = layout.ravel(point) + np.random.default_rng(1).normal(size=layout.size)
     scales = find_non_centred_effects(w, theta, layout)
-    assert set(scales.centre) <= {NO_CENTRE} and set(scales.power) <= {NON_CENTRED}
+    assert not np.any(scales.locations.offset) and not len(scales.locations.place)
+    assert set(scales.power) <= {NON_CENTRED}
     ends = zip(scales.first[:-1], scales.first[1:], strict=True)
     return {
         layout.describe(scale): [layout.describe(j) for j in scales.effects[first:last]]

@@ -9,6 +9,7 @@ from pymc_flymc.kernels import (
     fresh_brightness,
     geometry,
     posterior,
+    rescaling,
     rows,
     step_size,
     trajectory,
@@ -41,6 +42,7 @@ log_ratio_at = from_python(posterior.log_ratio_at)
 density_and_gradient, row_force = map(
     from_python, (trajectory.density_and_gradient, trajectory.row_force)
 )
+location_of = from_python(rescaling.location_of)
 adapt_step = from_python(step_size.adapt_step)
 draw_bright, sort = map(from_python, (fresh_brightness.draw_bright, fresh_brightness.sort))
 add_rows, row_predictors = map(from_python, (rows.add_rows, rows.row_predictors))

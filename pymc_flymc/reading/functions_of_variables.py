@@ -1,0 +1,64 @@
+"""What is computed of a step's variables, as a function of their unconstrained values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pytensor
+from pymc.model.core import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
+
+__all__ = ["LARGEST", "compile_given", "nearest", "random_variables", "step_variables"]
+
+#: Variables with more elements are not looked at: as scales, each of these has moves of its own.
+LARGEST = 1000
+
+
+def step_variables(
+    graph: Variable, model: Model, shapes: Mapping[Variable, tuple[int, ...]]
+) -> list[Variable]:
+    """Return the random variables that something depends on, if all are the step's, and small.
+
+    `shapes` has those of the step's variables. Of what depends on others none are returned.
+    """
+    rvs = random_variables(graph, model)
+    small = all(0 < math.prod(shapes.get(rv, (0,))) <= LARGEST for rv in rvs)
+    return rvs if small else []
+
+
+def compile_given(
+    graph: Variable, variables: Sequence[Variable], model: Model
+) -> Callable[[Sequence[np.ndarray]], np.ndarray] | None:
+    """Return a function of the unconstrained values of variables, or None if it needs others."""
+    values = [model.rvs_to_values[each] for each in variables]
+    constrained = {}
+    for variable, value in zip(variables, values, strict=True):
+        transform = model.rvs_to_transforms.get(variable)
+        inputs = variable.owner.inputs
+        constrained[variable] = value if transform is None else transform.backward(value, *inputs)
+    (graph,) = clone_replace([graph], constrained)
+    if random_variables(graph, model):  # as of an interval whose ends are random
+        return None
+    compiled = pytensor.function(values, graph, mode="FAST_COMPILE", on_unused_input="ignore")
+
+    def function(at: Sequence[np.ndarray]) -> np.ndarray:
+        return compiled(*(each.astype(v.type.dtype) for each, v in zip(at, values, strict=True)))
+
+    return function
+
+
+def random_variables(graph: Variable, model: Model) -> list[Variable]:
+    """Return the model's random variables that something is computed of, but not of these."""
+    rvs = set(model.basic_RVs)
+    return [v for v in ancestors([graph], rvs) if v in rvs]
+
+
+def nearest(numbers: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """Return the place of the nearest among some to each number, shapes (n,) and (m,)."""
+    order = np.argsort(among)
+    between = 0.5 * (among[order][1:] + among[order][:-1])
+    return order[np.searchsorted(between, numbers)]
