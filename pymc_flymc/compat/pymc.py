@@ -18,6 +18,7 @@ from rich.table import Column
 from pymc_flymc.compat import private, require
 
 __all__ = [
+    "CARRV",
     "CHAIN_PROCESS",
     "CHECKS",
     "CONSTRUCTION",
@@ -38,9 +39,10 @@ _families = "hurdles and zero-inflated outcomes are not recognised"
 HurdleRV = private("pymc.distributions.mixture:_HurdleRV", _families)
 MixtureRV = private("pymc.distributions.mixture:MixtureRV", _families)
 
-_dependent = "scales do not move with effects that sum to zero, or that are steps of a random walk"
+_dependent = "scales do not move with effects that depend on one another"
 ZeroSumNormalRV = private("pymc.distributions.multivariate:ZeroSumNormalRV", _dependent)
 RandomWalkRV = private("pymc.distributions.timeseries:RandomWalkRV", _dependent)
+CARRV = private("pymc.distributions.multivariate:CARRV", _dependent)
 
 _custom = "weighted rows and data in densities of a user's own are not seen"
 CustomDistRV = private("pymc.distributions.custom:CustomDistRV", _custom)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pytensor.tensor as pt
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
@@ -38,7 +39,8 @@ def find_shared_scales(
     where they are small: ``exp(s)``, ``2 * tau``, ``1 / sqrt(precision)``, a uniform variable from
     zero on, and products of such. Locations are numbers, or affine in unbounded variables of the
     step, as a regression of the effects; a random walk is around its first element. Correlated
-    effects of groups have a scale for each column, in a row of their Cholesky factor.
+    effects of groups have a scale for each column, in a row of their Cholesky factor, or the
+    standard deviations of a covariance that is computed.
 
     Parameters
     ----------
@@ -95,9 +97,15 @@ def _effects_of(
         return
     shape = term.elements.shape
     factor = rows_of_factor(term.scale, model, shapes) if term.correlated else None
-    scales = [] if term.correlated else scales_of(term.scale, shape, model, shapes)
-    if factor is None and not scales:
-        return
+    scales = []
+    if factor is None:
+        # Without a factor that is sampled correlations stay where standard deviations grow.
+        sds = (
+            pt.sqrt(pt.diagonal(term.scale, axis1=-2, axis2=-1)) if term.correlated else term.scale
+        )
+        scales = scales_of(sds, shape, model, shapes)
+        if not scales:
+            return
     size = max(place.stop for place in places.values())
     start = places[rv].start
     effects = start + term.elements.ravel()

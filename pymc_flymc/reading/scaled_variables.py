@@ -9,6 +9,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc.distributions.transforms import ZeroSumTransform
+from pymc.logprob.transforms import LogTransform
 from pymc.model.core import Model
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import graph_replace
@@ -18,12 +19,13 @@ from pytensor.tensor.random.basic import (
     CauchyRV,
     LaplaceRV,
     LogisticRV,
+    LogNormalRV,
     MvNormalRV,
     NormalRV,
     StudentTRV,
 )
 
-from pymc_flymc.compat.pymc import RandomWalkRV, ZeroSumNormalRV
+from pymc_flymc.compat.pymc import CARRV, RandomWalkRV, ZeroSumNormalRV
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.reading.functions_of_variables import random_variables
 
@@ -63,8 +65,9 @@ class LocationScale(NamedTuple):
 def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> LocationScale | None:
     """Return a variable's elements that have a location and a scale, or None.
 
-    Independent ones, correlated ones, those of a sum of zero, whose unconstrained values are linear
-    in them, and steps of a random walk, which are around its first element.
+    Independent ones, or their logarithms, correlated ones, those of a conditional autoregression,
+    those of a sum of zero, whose unconstrained values are linear in them, and steps of a random
+    walk, which are around its first element.
 
     Parameters
     ----------
@@ -77,10 +80,15 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
     places = np.arange(math.prod(shape)).reshape(shape)
     if isinstance(node.op, ZeroSumNormalRV) and isinstance(transform, ZeroSumTransform):
         return LocationScale(None, _scalar(node.op.dist_params(node)[0]), places)
+    is_logarithm = isinstance(node.op, LogNormalRV) and isinstance(transform, LogTransform)
+    if (isinstance(node.op, INDEPENDENT) and transform is None) or is_logarithm:
+        location, scale = map(_scalar, node.inputs[-2:])
+        return LocationScale(None if _is_zero(location, model) else location, scale, places)
     if transform is not None:
         return None
-    if isinstance(node.op, INDEPENDENT):
-        location, scale = map(_scalar, node.inputs[-2:])
+    if isinstance(node.op, CARRV):
+        location, _, _, precision, _ = node.op.dist_params(node)
+        scale = 1.0 / pt.sqrt(_scalar(precision))
         return LocationScale(None if _is_zero(location, model) else location, scale, places)
     if isinstance(node.op, MvNormalRV):
         # PyMC has given each the shape of the other, on which it depends for nothing else.

@@ -181,6 +181,20 @@ def test_random_walks(shape):
     assert centres_of(found) == np.repeat(places[..., 0], 3).tolist()
 
 
+def test_logarithms_of_effects():
+    found = scales_of(lambda tau, mu: pm.LogNormal("a", mu, tau, shape=3))
+    assert found.scale.tolist() == [0] and found.effects.tolist() == [2, 3, 4]
+    assert centres_of(found) == [1, 1, 1]
+
+
+def test_conditional_autoregressions():
+    """Their precision is the scale."""
+    neighbours = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    found = scales_of(lambda tau, mu: pm.CAR("a", mu * np.ones(3), neighbours, 0.9, tau))
+    assert found.scale.tolist() == [0] and found.effects.tolist() == [2, 3, 4]
+    assert centres_of(found) == [1, 1, 1] and found.power.tolist() == [-0.5] * 3
+
+
 @pytest.mark.parametrize("around", [False, True, None])
 def test_correlated_effects(around):
     """A scale for each column: a row of the packed Cholesky factor, which its logarithm ends."""
@@ -198,6 +212,28 @@ def test_correlated_effects(around):
     none = [None]
     assert centres_of(found) == [*m[:2], *none, *m[2:4], *none, *none, *m[4:]]
     assert np.all(found.power == 1.0)
+
+
+def test_covariances_that_are_computed():
+    """Of a Gaussian process, and of standard deviations with fixed correlations."""
+    kernel = np.exp(-np.abs(np.subtract.outer(np.arange(3), np.arange(3))))
+
+    def process(tau, mu):
+        exponent = pm.HalfNormal("exponent")  # no scale
+        pm.MvNormal("a", mu * np.ones(3), tau**2 * kernel**exponent, shape=3)
+
+    found = scales_of(process)
+    assert found.scale.tolist() == [0] and found.effects.tolist() == [3, 4, 5]
+    assert centres_of(found) == [1, 1, 1]
+    np.testing.assert_allclose(found.power, 1.0, rtol=1e-9)
+
+    def apart(tau, mu):
+        sds = pm.HalfNormal("s", 1.0, shape=3)
+        pm.MvNormal("a", np.zeros(3), sds[:, None] * kernel * sds, shape=(2, 3))
+
+    found = scales_of(apart)
+    assert found.scale.tolist() == [2, 3, 4] and found.first.tolist() == [0, 2, 4, 6]
+    assert found.effects.tolist() == [5, 8, 6, 9, 7, 10]
 
 
 def test_precisions():
