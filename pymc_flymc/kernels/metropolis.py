@@ -14,7 +14,7 @@ import numpy as np
 from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.native import borrow, kernel, kernel_part
-from pymc_flymc.kernels.posterior import move_given_z, run_type
+from pymc_flymc.kernels.posterior import conditional_update, run_type
 from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.rescaling import rescale
 from pymc_flymc.kernels.sweeps import Plan, begin, update_z
@@ -127,7 +127,7 @@ def update_theta(rng, kind, posterior, proposals, chain, bright, scratch):
     jump = 0.0
     for j in range(chain.v.shape[0]):
         jump += (chain.v_new[j] - chain.v[j]) ** 2
-    accept = move_given_z(rng, log_correction, posterior, chain, bright, scratch)
+    accept = conditional_update(rng, log_correction, posterior, chain, bright, scratch)
     proposals.proposed[kind] += 1.0
     proposals.jumped[kind] += accept * jump
     if proposals.gain[0] > 0.0:

@@ -24,6 +24,7 @@ __all__ = [
     "accept_conditional_update",
     "accept_theta",
     "conditional_metropolis",
+    "conditional_update",
     "copy",
     "copy_state",
     "finite_or_minus_inf",
@@ -32,7 +33,6 @@ __all__ = [
     "log_density_of",
     "log_ratio_at",
     "make_chain",
-    "move_given_z",
     "run_type",
 ]
 
@@ -272,7 +272,7 @@ def conditional_metropolis(rng, log_density, log_correction, posterior, chain, b
 
 
 @kernel_part
-def move_given_z(rng, log_correction, posterior, chain, bright, scratch):
+def conditional_update(rng, log_correction, posterior, chain, bright, scratch):
     """As `conditional_metropolis`, at the density that it evaluates; return the probability."""
     log_density = log_density_at(posterior, chain)
     return conditional_metropolis(

@@ -20,7 +20,7 @@ import numpy as np
 from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.geometry import whiten
 from pymc_flymc.kernels.native import kernel_part
-from pymc_flymc.kernels.posterior import copy, move_given_z
+from pymc_flymc.kernels.posterior import conditional_update, copy
 
 __all__ = ["REPEATS", "rescale", "rescale_by"]
 
@@ -70,10 +70,10 @@ def propose_rescaling(rng, posterior, k, chain):
 
 @kernel_part(inline="always")
 def rescale(rng, posterior, chain, bright, scratch):
-    """Update each scale in turn, given z. Writes the mean acceptance probability."""
+    """Update each scale in turn, conditionally on z. Writes the mean acceptance probability."""
     if posterior.scales.scale.shape[0] > 0:
         take_dark(posterior.rows, bright, chain)
-        rescale_by(rng, move_given_z, (posterior, chain, bright, scratch), posterior, chain)
+        rescale_by(rng, conditional_update, (posterior, chain, bright, scratch), posterior, chain)
 
 
 @kernel_part(inline="always")

@@ -148,7 +148,7 @@ def walk(rng, posterior, surrogate, proposals, chain, bright, scratch):
 
 @kernel_part
 def move_scale(rng, log_correction, posterior, surrogate, proposals, chain, bright, scratch):
-    """As `posterior.move_given_z`; leaves the chain's weight and force stale.
+    """As `posterior.conditional_update`; leaves the chain's weight and force stale.
 
     Needs proposals.without_rows, and leaves it there; and chain.dark of z.
     """

@@ -75,8 +75,8 @@ MUTANTS: Rows = {
         ),
         (
             "random walks always accepted",
-            "accept = move_given_z(rng, log_correction,",
-            "accept = move_given_z(rng, np.inf,",
+            "accept = conditional_update(rng, log_correction,",
+            "accept = conditional_update(rng, np.inf,",
             "implicit-by-row",
         ),
         (
