@@ -17,6 +17,7 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density, nearby
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.anchor.other_modes import warn_of_other_modes
+from pymc_flymc.anchor.small_scales import warn_of_small_scales
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, bounds_asked
 from pymc_flymc.errors import UnsupportedModelError
@@ -27,6 +28,7 @@ from pymc_flymc.reading.full_passes import FullPass
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.reading.non_centred_effects import find_non_centred_effects
 from pymc_flymc.reading.points import anchor_point, check_start, complete_point
+from pymc_flymc.reading.unmoved_scales import unmoved_scales
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.stages import Stopwatch
@@ -138,6 +140,9 @@ def read(
     if not density.is_affine:
         multiplied = find_non_centred_effects(density.coefficients, nearby(at.theta), layout)
         scales = SharedScales.joined([scales, multiplied])
+    if kept is None:
+        unmoved = unmoved_scales(model, found.vars, layout, scales)
+        warn_of_small_scales(unmoved, at.geometry)
     graph = replace(graph, scales=scales)
     watch.lap("reading_time")
     return Setup(
