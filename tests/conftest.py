@@ -8,7 +8,7 @@ import pytensor
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-import pymc_flymc.steps.metropolis
+import pymc_flymc.sampling.choice
 from pymc_flymc import FireflyMH
 from pymc_flymc.graphs import memoise
 from pymc_flymc.kernels.geometry import Geometry
@@ -134,7 +134,7 @@ def searches(monkeypatch):
     class _Found(Exception):
         pass
 
-    monkeypatch.setattr(pymc_flymc.steps.metropolis, "choose_sampler", record)
+    monkeypatch.setattr(pymc_flymc.sampling.choice, "choose_sampler", record)
 
     def search(model, **settings):
         with model, pytest.raises(_Found):

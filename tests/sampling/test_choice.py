@@ -6,7 +6,7 @@ import pymc as pm
 import pytest
 from scipy.special import expit
 
-import pymc_flymc.steps.metropolis
+import pymc_flymc.sampling.choice
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
 from pymc_flymc.sampling import candidates
 from pymc_flymc.sampling import kernel_selection as selections
@@ -84,7 +84,7 @@ def selection(monkeypatch):
         found.append(KernelSelection(task))
         raise StopIteration
 
-    monkeypatch.setattr(pymc_flymc.steps.metropolis, "choose_sampler", record)
+    monkeypatch.setattr(pymc_flymc.sampling.choice, "choose_sampler", record)
     with logistic_model(*logistic_rows(4000, 3)), pytest.raises(StopIteration):
         FireflyMH()
     return found[0]
