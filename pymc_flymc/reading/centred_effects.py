@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pytensor.tensor as pt
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
@@ -100,10 +99,7 @@ def _effects_of(
     scales = []
     if factor is None:
         # Without a factor that is sampled correlations stay where standard deviations grow.
-        sds = (
-            pt.sqrt(pt.diagonal(term.scale, axis1=-2, axis2=-1)) if term.correlated else term.scale
-        )
-        scales = scales_of(sds, shape, model, shapes)
+        scales = scales_of(term.standard_deviations, shape, model, shapes)
         if not scales:
             return
     size = max(place.stop for place in places.values())

@@ -61,6 +61,13 @@ class LocationScale(NamedTuple):
     origin: np.ndarray | None = None
     correlated: bool = False
 
+    @property
+    def standard_deviations(self) -> Variable:
+        """The scale, or the square roots of the diagonal where it is a covariance."""
+        if not self.correlated:
+            return self.scale
+        return pt.sqrt(pt.diagonal(self.scale, axis1=-2, axis2=-1))
+
 
 def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> LocationScale | None:
     """Return a variable's elements that have a location and a scale, or None.
@@ -113,8 +120,7 @@ def scale_parameter(rv: Variable, shape: tuple[int, ...], model: Model) -> Varia
     """
     term = location_scale(rv, shape, model)
     if term is not None:
-        of = term.scale
-        return pt.sqrt(pt.diagonal(of, axis1=-2, axis2=-1)) if term.correlated else of
+        return term.standard_deviations
     node = rv.owner
     if isinstance(node.op, AutoRegressiveRV):
         return node.op.dist_params(node)[1]  # type: ignore[no-any-return]
