@@ -144,27 +144,32 @@ def binary(name: str, positive: int | None = None) -> Callable[[Path], pm.Model]
     return build
 
 
-#: By name: builders that take the folder of the data.
+#: By name, as in the table of the page: builders that take the folder of the data.
 MODELS: dict[str, Callable[[Path], pm.Model]] = {
-    "adult": binary("adult"),
-    "covtype": binary("covtype_92k", 1),
-    "covtype, 7 classes": lambda folder: softmax(*load(folder, "covtype_92k")[:2]),
     "skin": binary("skin"),
-    "kddcup99": binary("kddcup99_10pct"),
+    "covtype, one class against all": binary("covtype_92k", 1),
+    "adult, all columns": binary("adult"),
+    "kddcup99, normal or not": binary("kddcup99_10pct"),
+    "mnist, 7 or 9, 50 components": binary("mnist_7v9_pca50"),
+    "mnist, 10 digits": lambda folder: softmax(*load(folder, "mnist10_14x14")[:2]),
+    "a rare outcome (simulated)": rare_outcome,
     "letter, 4 classes": some_classes(4),
     "letter, 10 classes": some_classes(10),
     "letter, 26 classes": some_classes(26),
-    "mnist, 7 or 9": binary("mnist_7v9_pca50"),
-    "mnist, 10 digits": lambda folder: softmax(*load(folder, "mnist10_14x14")[:2]),
+    "covtype, 7 classes": lambda folder: softmax(*load(folder, "covtype_92k")[:2]),
     "cifar, 3 classes": lambda folder: softmax(*load(folder, "cifar3")[:2]),
-    "california": lambda folder: robust(*load(folder, "california_housing")[:2]),
-    "diamonds": lambda folder: robust(*load(folder, "diamonds")[:2]),
-    "cep": lambda folder: robust(*load(folder, "cep_opv_30k")[:2]),
-    "flights": flights,
-    "horseshoe": horseshoe(centred=True),
+    "california, Student t": lambda folder: robust(*load(folder, "california_housing")[:2]),
+    "diamonds, Student t": lambda folder: robust(*load(folder, "diamonds")[:2]),
+    "cep, Student t": lambda folder: robust(*load(folder, "cep_opv_30k")[:2]),
+    "flights, effects of carriers and airports": flights,
+    "random slopes of 300 groups (simulated)": random_slopes,
+    "horseshoe, centred (simulated)": horseshoe(centred=True),
     "horseshoe, non-centred": horseshoe(centred=False),
-    "rare outcome": rare_outcome,
-    "random slopes": random_slopes,
 }
 #: Those that need no files.
-SIMULATED = ("horseshoe", "horseshoe, non-centred", "rare outcome", "random slopes")
+SIMULATED = (
+    "a rare outcome (simulated)",
+    "random slopes of 300 groups (simulated)",
+    "horseshoe, centred (simulated)",
+    "horseshoe, non-centred",
+)
