@@ -58,13 +58,13 @@ def draw_figure_2(path: Path, n: int = 150) -> tuple[np.ndarray, np.ndarray]:
     # An iteration in which both change, as in the paper's figure.
     both = np.any(thetas[1:] != thetas[:-1], axis=1) & np.any(bright[1:] != bright[:-1], axis=1)
     t = int(np.flatnonzero(both[20:])[0]) + 20
-    figure, axes = new_figure(2, 2, (6.4, 5.6), height_ratios=(1.2, 1))
+    figure, axes = new_figure(2, 2, (5.2, 5.2), height_ratios=(1.2, 1))
     for ax, at in zip(axes[0], (t, t + 1), strict=True):
         _plane(ax, X, y, bright[at])
         if at > t:
             _line(ax, thetas[t], "0.6")
         _line(ax, thetas[at], "black")
-        ax.set_title(f"iteration {at}: {bright[at].sum()} of {len(y)} rows bright", fontsize=9)
+        ax.set_title(f"iteration {at}:\n{bright[at].sum()} of {len(y)} rows bright", fontsize=10)
     for path_of, colour, label in zip(
         thetas.T, PARAMETERS, ("bias", r"$\theta_1$", r"$\theta_2$"), strict=True
     ):

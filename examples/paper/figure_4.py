@@ -57,7 +57,7 @@ def points_of_figure_4(model: Model, runs: Sequence[Run]) -> pd.DataFrame:
 
 def draw_figure_4(title: str, points: pd.DataFrame, path: Path) -> None:
     """Draw a panel above another, the third beside them: a page on a phone is narrow."""
-    figure, axes = new_figure(2, 2, (6.4, 5.4))
+    figure, axes = new_figure(2, 2, (5.2, 5.6))
     panels = dict(zip((DENSITY, QUERIES, CORRELATION), axes.flat, strict=False))
     for (xlabel, ylabel), ax in panels.items():
         for label, of in points[points["panel"] == ylabel].groupby("algorithm", sort=False):
@@ -73,5 +73,6 @@ def draw_figure_4(title: str, points: pd.DataFrame, path: Path) -> None:
     panels[CORRELATION].set_ylim(-0.1, 1)
     axes[1, 1].axis("off")
     axes[1, 1].legend(*axes[0, 0].get_legend_handles_labels(), frameon=False, loc="center")
-    figure.suptitle(title.replace(": ", "\n", 1), fontsize=10)
+    lines = title.replace(": ", "\n", 1).replace(", N = ", "\nN = ")
+    figure.suptitle(lines, fontsize=10)
     save(figure, path)
