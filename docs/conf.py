@@ -1,4 +1,4 @@
-"""Sphinx configuration: `sphinx-build -W docs docs/_build`."""
+"""Sphinx configuration: `sphinx-build -W docs docs/_build/html`."""
 
 import inspect
 import os
