@@ -92,7 +92,7 @@ def _cell(results: Sequence[dict[str, Any]], limit: float) -> str:
         return ""
     failed = sum(verdict(each, limit) in ("FAILS", "CRASHED") for each in results)
     largest = np.max(np.abs(scores_of(results))) if any("z" in each for each in results) else np.nan
-    said = f"{len(results)}: {largest:.1f}"
+    said = f"{len(results)}:\N{NO-BREAK SPACE}{largest:.1f}"
     return f"**{said}, {failed} wrong**" if failed else said
 
 
