@@ -155,7 +155,7 @@ def test_a_combination_that_raises_is_noted(tmp_path, monkeypatch):
     assert failures(results) == results[:1]
     assert "1 CRASHED, 1 refused" in summary(results)
     assert table(results).count("CRASHED") == 1
-    assert "**1: nan, 1 wrong**" in overview(results)
+    assert "**1:\N{NO-BREAK SPACE}nan, 1 wrong**" in overview(results)
 
 
 #: In the place of a process that samples: it dies with its first combination, and then hangs.
