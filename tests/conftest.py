@@ -17,6 +17,7 @@ from pymc_flymc.sampling import time_estimates
 from pymc_flymc.sampling.adaptation import KERNELS
 from tests.support import patches
 from tests.support.data import load_data
+from tests.support.llvm_modules import find_modules_by_address
 
 # Time is no criterion: the first example may compile.
 settings.register_profile("same examples", deadline=None, derandomize=True)
@@ -42,8 +43,12 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_sessionstart(session):
-    """Let the collector of garbage rest: graphs are millions of small objects that mostly stay."""
+    """Spare what grows with all that a process has made: graphs and compiled code mostly stay.
+
+    The collector of garbage rests, for graphs are millions of small objects.
+    """
     gc.set_threshold(100_000, 50, 100)
+    find_modules_by_address()
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
