@@ -1,6 +1,5 @@
 """Fixtures of all tests."""
 
-import gc
 import logging
 
 import numpy as np
@@ -43,11 +42,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_sessionstart(session):
-    """Spare what grows with all that a process has made: graphs and compiled code mostly stay.
-
-    The collector of garbage rests, for graphs are millions of small objects.
-    """
-    gc.set_threshold(100_000, 50, 100)
+    """Spare what grows with all that a process has compiled."""
     find_modules_by_address()
 
 

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from pymc_flymc.kernels.generators import GENERATOR, address_of_generator, generator_at
+from pymc_flymc.kernels.generators import address_of_generator, generator_at
 
 
 @numba.njit
@@ -18,7 +18,7 @@ def draw(rng, out):
     out[6] = rng.geometric(0.01)
 
 
-@numba.njit(numba.types.void(GENERATOR, numba.float64[::1]))
+@numba.njit
 def draw_at(address, out):
     draw(generator_at(address), out)
 
