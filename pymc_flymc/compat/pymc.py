@@ -23,7 +23,6 @@ __all__ = [
     "CHECKS",
     "CONSTRUCTION",
     "REPLACE_CHECKS",
-    "AutoRegressiveRV",
     "CustomDistRV",
     "CustomSymbolicDistRV",
     "HurdleRV",
@@ -43,7 +42,6 @@ MixtureRV = private("pymc.distributions.mixture:MixtureRV", _families)
 _dependent = "scales do not move with effects that depend on one another"
 ZeroSumNormalRV = private("pymc.distributions.multivariate:ZeroSumNormalRV", _dependent)
 RandomWalkRV = private("pymc.distributions.timeseries:RandomWalkRV", _dependent)
-AutoRegressiveRV = private("pymc.distributions.timeseries:AutoRegressiveRV", _dependent)
 CARRV = private("pymc.distributions.multivariate:CARRV", _dependent)
 
 _custom = "weighted rows and data in densities of a user's own are not seen"

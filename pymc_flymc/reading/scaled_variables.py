@@ -25,11 +25,11 @@ from pytensor.tensor.random.basic import (
     StudentTRV,
 )
 
-from pymc_flymc.compat.pymc import CARRV, AutoRegressiveRV, RandomWalkRV, ZeroSumNormalRV
+from pymc_flymc.compat.pymc import CARRV, RandomWalkRV, ZeroSumNormalRV
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.reading.functions_of_variables import random_variables
 
-__all__ = ["LocationScale", "location_scale", "scale_parameter"]
+__all__ = ["LocationScale", "location_scale"]
 
 #: Distributions whose last two parameters are a location and a scale.
 INDEPENDENT = NormalRV, StudentTRV, LaplaceRV, CauchyRV, LogisticRV
@@ -110,23 +110,6 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
         if isinstance(steps.op, NormalRV) and _is_zero(steps.inputs[-2], model):
             origin = np.broadcast_to(places[..., :1], places[..., 1:].shape)
             return LocationScale(None, _scalar(steps.inputs[-1]), places[..., 1:], origin)
-    return None
-
-
-def scale_parameter(rv: Variable, shape: tuple[int, ...], model: Model) -> Variable | None:
-    """Return the scale of a variable's elements, whether these have a location or not.
-
-    As of an autoregression, and of a random walk with a drift.
-    """
-    term = location_scale(rv, shape, model)
-    if term is not None:
-        return term.standard_deviations
-    node = rv.owner
-    if isinstance(node.op, AutoRegressiveRV):
-        return node.op.dist_params(node)[1]  # type: ignore[no-any-return]
-    if isinstance(node.op, RandomWalkRV):
-        steps = node.op.dist_params(node)[1].owner
-        return steps.inputs[-1] if isinstance(steps.op, INDEPENDENT) else None
     return None
 
 

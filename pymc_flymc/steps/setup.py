@@ -15,9 +15,9 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.agreement.comparison import check_agreement
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density, nearby
+from pymc_flymc.anchor.funnels import warn_of_funnels
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.anchor.other_modes import warn_of_other_modes
-from pymc_flymc.anchor.small_scales import warn_of_small_scales
 from pymc_flymc.bounds import Problem
 from pymc_flymc.bounds.setting import BoundSetting, bounds_asked
 from pymc_flymc.errors import UnsupportedModelError
@@ -28,7 +28,6 @@ from pymc_flymc.reading.full_passes import FullPass
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.reading.non_centred_effects import find_non_centred_effects
 from pymc_flymc.reading.points import anchor_point, check_start, complete_point
-from pymc_flymc.reading.unmoved_scales import unmoved_scales
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.stages import Stopwatch
@@ -141,8 +140,7 @@ def read(
         multiplied = find_non_centred_effects(density.coefficients, nearby(at.theta), layout)
         scales = SharedScales.joined([scales, multiplied])
     if kept is None:
-        unmoved = unmoved_scales(model, found.vars, layout, scales)
-        warn_of_small_scales(unmoved, at.geometry)
+        warn_of_funnels(density, at, scales, layout)
     graph = replace(graph, scales=scales)
     watch.lap("reading_time")
     return Setup(
