@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from pymc_flymc.sampling.effective_draws import effective_draws, evenly
 from pymc_flymc.sampling.pilot_runs import SEED
 from pymc_flymc.sampling.sampler import Sampler
 
-__all__ = ["PYMC_DRAW", "rehearse"]
+__all__ = ["PYMC_DRAW", "EstimatedTime", "rehearse"]
 
 #: Processor seconds that PyMC and a step take for a draw, beside the kernel's work.
 PYMC_DRAW = 20e-6
@@ -27,10 +28,30 @@ TUNES, FEWEST_TUNING, MOST_TUNING = 0.3, 50, 500
 FEWEST, ENOUGH = 200, 1000
 #: Parameters whose draws are kept, at most.
 PARAMETERS = 300
+#: Effective draws of the slowest parameter below which more draws find it slower yet: of a centred
+#: horseshoe, four times as slow.
+TELLING = 50.0
+
+
+class EstimatedTime(NamedTuple):
+    """What an effective draw of the slowest parameter takes.
+
+    Attributes
+    ----------
+    seconds : float
+        Of processor time.
+    at_least : bool
+        Whether it may be much more.
+    """
+
+    seconds: float
+    at_least: bool = False
 
 
 @doing("trying how long sampling takes")
-def rehearse(sampler: Sampler, others: np.ndarray, draw: float, of_all: float) -> float | None:
+def rehearse(
+    sampler: Sampler, others: np.ndarray, draw: float, of_all: float
+) -> EstimatedTime | None:
     """Sample for a while; return what an effective draw of the slowest parameter takes.
 
     Parameters
@@ -42,8 +63,8 @@ def rehearse(sampler: Sampler, others: np.ndarray, draw: float, of_all: float) -
 
     Returns
     -------
-    float or None
-        Processor seconds, with PyMC's own work; None where there is too little time to tell.
+    EstimatedTime or None
+        With PyMC's own work; None where there is too little time to tell.
     """
     limit = float(np.clip(SHARE * of_all, LEAST, MOST)) / CHAINS
     if (FEWEST_TUNING + FEWEST / CHAINS) * draw > 2.0 * limit:  # far from enough, roughly
@@ -57,7 +78,9 @@ def rehearse(sampler: Sampler, others: np.ndarray, draw: float, of_all: float) -
         n_draws, seconds = n_draws + len(draws), seconds + spent
         effective = effective + effective_draws(draws)
     slowest = float(effective.min())
-    return (seconds + n_draws * PYMC_DRAW) / slowest if slowest else None
+    if not slowest:
+        return None
+    return EstimatedTime((seconds + n_draws * PYMC_DRAW) / slowest, slowest < TELLING)
 
 
 def _chain(

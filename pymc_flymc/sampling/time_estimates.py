@@ -22,14 +22,13 @@ from pymc_flymc.sampling.pilot_runs import (
     pilot_chain,
     pilot_joint_moves,
 )
-from pymc_flymc.sampling.rehearsal import PYMC_DRAW, rehearse
+from pymc_flymc.sampling.rehearsal import PYMC_DRAW, EstimatedTime, rehearse
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION
 from pymc_flymc.target.target import Target
 
 __all__ = [
-    "NutsTime",
     "PilotTime",
     "chain_time",
     "joint_time",
@@ -64,15 +63,16 @@ class PilotTime:
     seconds : float
         Of processor time, in the kernel.
     transitions : float
-    held_back : bool
-        Whether brightness held back the parameters as it will in a longer run.
+    at_least : bool
+        Whether the pilot run was ended before it could tell: then it is taken to have an effective
+        draw in three, and brightness to have held back the parameters as it will.
     rough : bool
         Whether a rehearsal alone can tell: one proposal's weight stands out.
     """
 
     seconds: float
     transitions: float
-    held_back: bool = False
+    at_least: bool = False
     rough: bool = False
 
     def of_draw(self, sampler: Sampler) -> tuple[float, float]:
@@ -85,8 +85,8 @@ class PilotTime:
         draws = (1.0 + one**each) / (1.0 - one**each)
         return each * self.seconds / self.transitions + PYMC_DRAW, draws
 
-    def of_sampling(self, sampler: Sampler, others: np.ndarray) -> float | None:
-        """Return what it takes in ``pm.sample``, in seconds, with PyMC's own work, if known."""
+    def of_sampling(self, sampler: Sampler, others: np.ndarray) -> EstimatedTime | None:
+        """Return what it takes in ``pm.sample``, with PyMC's own work, if known."""
         target = sampler.target
         draw, draws = self.of_draw(sampler)
         of_all, measured = EFFECTIVE_DRAWS * draw * draws, None
@@ -94,19 +94,17 @@ class PilotTime:
             measured = rehearse(sampler, others, draw, of_all)
         if measured is not None or self.rough:
             return measured
-        conditional = target.subsamples and not (target.spec.fresh or self.held_back)
+        conditional = target.subsamples and not (target.spec.fresh or self.at_least)
         few_bright = target.expected_bright <= 1.0
-        return draw * draws * (CONDITIONAL_FACTOR if conditional and not few_bright else 1.0)
+        factor = CONDITIONAL_FACTOR if conditional and not few_bright else 1.0
+        return EstimatedTime(draw * draws * factor, self.at_least)
 
 
 def chain_time(trial: PilotRun) -> PilotTime | None:
-    """Return the time of moves by a short chain; None if it never moved.
-
-    A chain that was too dear to end is taken to have an effective draw in three.
-    """
+    """Return the time of moves by a short chain; None if it never moved."""
     if trial.cost == np.inf:
         return None
-    return PilotTime(trial.seconds, trial.transitions, held_back=not trial.ended)
+    return PilotTime(trial.seconds, trial.transitions, at_least=not trial.ended)
 
 
 def joint_time(pilot: JointPilot) -> PilotTime | None:
@@ -117,25 +115,9 @@ def joint_time(pilot: JointPilot) -> PilotTime | None:
     return PilotTime(transitions * pilot.seconds, transitions, rough=pilot.weighed.outstanding)
 
 
-@dataclass(frozen=True)
-class NutsTime:
-    """What an effective draw of NUTS would take.
-
-    Attributes
-    ----------
-    seconds : float
-        Of processor time.
-    at_least : bool
-        Whether it may be much more.
-    """
-
-    seconds: float
-    at_least: bool
-
-
 def time_of_nuts(
     problems: Sequence[Problem], target: Target, others: np.ndarray, found: float
-) -> NutsTime:
+) -> EstimatedTime:
     """Estimate what an effective draw of NUTS would take.
 
     Parameters
@@ -153,7 +135,7 @@ def time_of_nuts(
         gradients = max(gradients, found)
     rest = GRADIENT * target.seconds(others)
     seconds = gradients * (rest + sum(map(gradient_seconds, problems)))
-    return NutsTime(seconds, len(geometry.centre) > CORRELATED)
+    return EstimatedTime(seconds, len(geometry.centre) > CORRELATED)
 
 
 def nuts_gradients(geometry: Geometry) -> float:
@@ -211,25 +193,20 @@ def _processor_seconds(work: Callable[[], None]) -> float:
     return min(times)
 
 
-def verdict(ours: float, nuts: NutsTime) -> str:
+def verdict(ours: EstimatedTime, nuts: EstimatedTime) -> str:
     """Say how long sampling takes, and NUTS, and advise NUTS where it is clearly faster.
 
-    Parameters
-    ----------
-    ours : float
-        Processor seconds of an effective draw of the slowest parameter.
-    nuts : NutsTime
+    A time that may be much more decides nothing against the other.
     """
     said = (
-        f"{in_words(EFFECTIVE_DRAWS * ours)} of one core for {EFFECTIVE_DRAWS:,} effective draws "
-        "of the slowest parameter"
+        f"{for_all_draws(ours)} of one core for {EFFECTIVE_DRAWS:,} effective draws of the slowest "
+        "parameter"
     )
-    if nuts.at_least and nuts.seconds < ours:
+    if nuts.at_least and nuts.seconds < ours.seconds:
         return said
-    more = " at least" * nuts.at_least
-    said = f"{said}; NUTS would take{more} {in_words(EFFECTIVE_DRAWS * nuts.seconds)}"
+    said = f"{said}; NUTS would take {for_all_draws(nuts)}"
     brief = EFFECTIVE_DRAWS * nuts.seconds < NOTHING
-    is_faster = brief or nuts.seconds < ours / WITHIN
+    is_faster = brief or nuts.seconds < ours.seconds / WITHIN
     return f"{said}: leave out step=" if is_faster and not nuts.at_least else said
 
 
@@ -279,6 +256,12 @@ def say_time(task: SamplingTask, sampler: Sampler) -> None:
 def _say_unknown(error: Exception) -> None:
     """Say that the model has raised an error: whether draws meet it, these will show."""
     log.info(f"how long sampling takes is not known: a pilot run raised {type(error).__name__}")
+
+
+def for_all_draws(each: EstimatedTime) -> str:
+    """Return in words what all effective draws take whose time is said."""
+    seconds = EFFECTIVE_DRAWS * each.seconds
+    return "at least " * (each.at_least and seconds >= NOTHING) + in_words(seconds)
 
 
 def in_words(seconds: float) -> str:

@@ -16,10 +16,9 @@ from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.effective_draws import effective_draws
 from pymc_flymc.sampling.gradients import PER_ROOT
 from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun, most_rows
-from pymc_flymc.sampling.rehearsal import rehearse
+from pymc_flymc.sampling.rehearsal import TELLING, EstimatedTime, rehearse
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.time_estimates import (
-    NutsTime,
     PilotTime,
     chain_time,
     in_words,
@@ -50,19 +49,24 @@ def test_durations_are_round(seconds, words):
 
 
 def test_the_faster_one_is_named():
-    assert verdict(0.04, NutsTime(1.8, False)) == (
+    ours = EstimatedTime(0.04)
+    assert verdict(ours, EstimatedTime(1.8)) == (
         "about 40 s of one core for 1,000 effective draws of the slowest parameter; "
         "NUTS would take about 30 min"
     )
     # Within a factor of two estimates do not tell which is faster.
-    assert verdict(0.04, NutsTime(0.03, False)).endswith("; NUTS would take about 30 s")
+    assert verdict(ours, EstimatedTime(0.03)).endswith("; NUTS would take about 30 s")
     advice = "; NUTS would take about 15 s: leave out step="
-    assert verdict(0.04, NutsTime(0.015, False)).endswith(advice)
+    assert verdict(ours, EstimatedTime(0.015)).endswith(advice)
     brief = "; NUTS would take less than 0.1 s: leave out step="
-    assert verdict(9e-5, NutsTime(6e-5, False)).endswith(brief)
+    assert verdict(EstimatedTime(9e-5), EstimatedTime(6e-5)).endswith(brief)
     # What is known only from one side decides nothing.
-    assert "NUTS would take at least about 30 min" in verdict(0.04, NutsTime(1.8, True))
-    assert "NUTS" not in verdict(0.04, NutsTime(0.01, True))
+    assert "NUTS would take at least about 30 min" in verdict(
+        EstimatedTime(0.04), EstimatedTime(1.8, True)
+    )
+    assert "NUTS" not in verdict(ours, EstimatedTime(0.01, True))
+    for seconds, words in (0.04, "at least about 40 s"), (1e-6, "less than 0.1 s"):
+        assert verdict(EstimatedTime(seconds, True), EstimatedTime(1.8)).startswith(words)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.9, 0.9999])
@@ -88,7 +92,7 @@ def test_a_rehearsal_tells_where_one_weight_stands_out():
     sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
     # Of an hour each, too few draws fit into a rehearsal.
     assert PilotTime(3600.0, 1.0, rough=True).of_sampling(sampler, np.empty(0)) is None
-    assert PilotTime(3600.0, 1.0).of_sampling(sampler, np.empty(0)) > 3600.0
+    assert PilotTime(3600.0, 1.0).of_sampling(sampler, np.empty(0)).seconds > 3600.0
 
 
 def test_a_line_of_the_log(caplog):
@@ -134,7 +138,7 @@ def test_a_pilot_run_that_is_too_dear_has_a_time_yet(monkeypatch, caplog):
 def test_a_chain_that_never_moves_has_none():
     assert chain_time(PilotRun(np.inf, np.inf, 0.0, False)) is None
     dear = chain_time(PilotRun(30.0, 0.0, 0.5, False, 15.0, 3.0))
-    assert dear == PilotTime(3.0, 15.0, held_back=True)
+    assert dear == PilotTime(3.0, 15.0, at_least=True)
 
 
 @pytest.mark.parametrize(("given", "each"), [(None, 23), (40, 40), (2, 2)])
@@ -178,10 +182,15 @@ def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
         if seconds == 1.0:
             assert found is None and not lengths
             continue
-        assert found == pytest.approx(sum(lengths) * (seconds + rehearsal.PYMC_DRAW) / 200.0)
+        each = sum(lengths) * (seconds + rehearsal.PYMC_DRAW) / 200.0
+        assert found.seconds == pytest.approx(each) and not found.at_least
         in_time = int(np.ceil(rehearsal.LEAST / rehearsal.CHAINS / seconds)) - rehearsal.MOST_TUNING
         in_time -= 1  # the start's
         assert lengths == [min(rehearsal.ENOUGH, in_time)] * rehearsal.CHAINS
+    few = np.array([0.4 * TELLING])
+    monkeypatch.setattr(rehearsal, "effective_draws", lambda draws: few)
+    monkeypatch.setattr(time, "thread_time", lambda t=itertools.count(): 1e-5 * next(t))
+    assert rehearse(sampler, others, 1e-5, 0.0).at_least
     monkeypatch.setattr(FireflyChain, "advance", None)
     assert rehearse(sampler, others, 1.0, 0.0) is None  # nothing is begun
 
