@@ -134,7 +134,7 @@ def main() -> None:
         return
     table = arguments.figure.with_suffix(".csv")
     if not arguments.redraw:
-        measure(arguments.seed).to_csv(table, index_label="parameters")
+        measure(arguments.seed).to_csv(table, index_label="parameters", float_format="%.4g")
     draw(pd.read_csv(table, index_col="parameters"), arguments.figure)
 
 
