@@ -86,40 +86,49 @@ def narrowest(
     Variables that coefficients depend on are not tried, of which rows say more, and nothing that
     a quadratic could tell. Parameters are those of `warn_of_funnels`.
     """
+    names = _hyperparameters(density, anchor.theta, scales, layout)
+    if not names:
+        return None
     theta, rng = anchor.theta, np.random.default_rng(20141104)
     sds = _standard_deviations(anchor.geometry, rng)
-    fixed = sds < LEAST_SD
-    fixed[scales.scale] = True
-    base, tried = nearby(theta), {}
-    for name, place in zip(layout.names, layout.places, strict=True):
-        away = np.zeros(len(theta))
-        away[place] = np.where(fixed[place], 0.0, FAR * sds[place])
-        small = place.stop - place.start <= LARGEST
-        if small and away.any() and _same_coefficients(density, base, base + away):
-            tried[name] = place, away
-    if not tried:
-        return None
+    moved = np.zeros(len(theta), bool)
+    moved[scales.scale] = True
     statistics = JointExpansion(tuple(part.expansion for part in anchor.parts)).concave().pack()
     probes = sds * rng.choice([-1.0, 1.0], (PROBES, len(theta)))
     at_anchor = _curvatures(density, statistics, theta, probes)
     usual = np.maximum(at_anchor.mean(axis=0), 1.0)
     found = []
-    for name, (place, away) in tried.items():
-        others = np.ones(len(theta), bool)
-        others[place] = others[scales.scale] = False
+    for name, place in names.items():
+        own = np.zeros(len(theta), bool)
+        own[place] = True
+        away = np.where(own & ~moved & (sds >= LEAST_SD), FAR * sds, 0.0)
         for there, values in (theta - away, "small"), (theta + away, "large"):
             # Differences alone: of one Hessian the estimates depend on what is correlated.
             change = (_curvatures(density, statistics, there, probes) - at_anchor).mean(axis=0)
-            grown = np.where(others & np.isfinite(change), np.maximum(change, 0.0), 0.0)
-            times = np.sqrt(1.0 + grown / usual)
+            seen = ~own & ~moved & np.isfinite(change)
+            times = np.sqrt(1.0 + np.where(seen, np.maximum(change, 0.0), 0.0) / usual)
             i = int(np.argmax(times))
-            funnel = Funnel(float(times[i]), name, values, i)
-            if funnel.times > NARROWER and not _is_reached(
-                density, statistics, there, sds * others, density(theta, statistics)[0]
+            if times[i] < NARROWER or _is_reached(
+                density, statistics, there, np.where(own, 0.0, sds), density(theta, statistics)[0]
             ):
-                continue
-            found.append(funnel)
+                found.append(Funnel(float(times[i]), name, values, i))
     return max(found, default=None)
+
+
+def _hyperparameters(
+    density: ExpandedDensity, theta: np.ndarray, scales: SharedScales, layout: Layout
+) -> dict[str, slice]:
+    """Return variables without moves of their own on which no coefficient depends."""
+    base, found = nearby(theta), {}
+    coefficients = density.coefficients(base)
+    for name, place in zip(layout.names, layout.places, strict=True):
+        n = place.stop - place.start
+        if 0 < n <= LARGEST and np.isin(np.arange(n) + place.start, scales.scale).sum() < n:
+            other = base.copy()
+            other[place] += 1.0
+            if np.array_equal(density.coefficients(other), coefficients):
+                found[name] = place
+    return found
 
 
 def _is_reached(
@@ -150,10 +159,6 @@ def _is_reached(
     options = {"maxiter": MOST_STEPS}
     found = minimize(negative, np.zeros_like(start), jac=True, method="L-BFGS-B", options=options)
     return bool(-found.fun > mode - LOWER)
-
-
-def _same_coefficients(density: ExpandedDensity, one: np.ndarray, other: np.ndarray) -> bool:
-    return np.array_equal(density.coefficients(one), density.coefficients(other))
 
 
 def _standard_deviations(geometry: Geometry, rng: np.random.Generator) -> np.ndarray:
