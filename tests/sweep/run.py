@@ -54,6 +54,8 @@ class Effort:
         Share of the combinations that are run: always the same ones.
     pattern : str
         Regular expression that is found in the names of those that are run.
+    tails : bool
+        Whether chains are made longer until their tails tell something.
     """
 
     tune: int = 500
@@ -61,6 +63,7 @@ class Effort:
     transitions: int = 1_000_000
     share: float = 1.0
     pattern: str = ""
+    tails: bool = True
 
     def includes(self, combination: Combination) -> bool:
         """Whether a combination is among the share."""
@@ -90,7 +93,8 @@ def run_combination(
             draws = sample(step, start, combination.seed, *sizes, longer)
             found = compare(draws, posterior)
             good = all(abs(z) < SUSPICIOUS for z in found.z.values())
-            if good and (found.is_telling or longer >= LONGER):
+            enough = found.is_telling if effort.tails else found.long
+            if good and (enough or longer >= LONGER):
                 break
     return result | {
         "kernel": getattr(step.target, "kernel", "blocks"),
