@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pymc.distributions.continuous import MoyalRV, SkewNormalRV
 from pymc.distributions.transforms import ZeroSumTransform
 from pymc.logprob.transforms import LogTransform
 from pymc.model.core import Model
@@ -17,6 +18,7 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.basic import (
     CauchyRV,
+    GumbelRV,
     LaplaceRV,
     LogisticRV,
     LogNormalRV,
@@ -31,8 +33,17 @@ from pymc_flymc.reading.functions_of_variables import random_variables
 
 __all__ = ["LocationScale", "location_scale"]
 
-#: Distributions whose last two parameters are a location and a scale.
-INDEPENDENT = NormalRV, StudentTRV, LaplaceRV, CauchyRV, LogisticRV
+#: Distributions with a location, at this place among their parameters, and a scale after it.
+INDEPENDENT: dict[type, int] = {
+    NormalRV: 0,
+    StudentTRV: 1,
+    LaplaceRV: 0,
+    CauchyRV: 0,
+    LogisticRV: 0,
+    GumbelRV: 0,
+    MoyalRV: 0,
+    SkewNormalRV: 0,
+}
 
 #: Removes shapes that are known from what is computed.
 SIMPLER = rewrites("canonicalize")
@@ -87,9 +98,11 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
     places = np.arange(math.prod(shape)).reshape(shape)
     if isinstance(node.op, ZeroSumNormalRV) and isinstance(transform, ZeroSumTransform):
         return LocationScale(None, _scalar(node.op.dist_params(node)[0]), places)
-    is_logarithm = isinstance(node.op, LogNormalRV) and isinstance(transform, LogTransform)
-    if (isinstance(node.op, INDEPENDENT) and transform is None) or is_logarithm:
-        location, scale = map(_scalar, node.inputs[-2:])
+    at = INDEPENDENT.get(type(node.op)) if transform is None else None
+    if isinstance(node.op, LogNormalRV) and isinstance(transform, LogTransform):
+        at = 0
+    if at is not None:
+        location, scale = map(_scalar, node.op.dist_params(node)[at : at + 2])
         return LocationScale(None if _is_zero(location, model) else location, scale, places)
     if transform is not None:
         return None

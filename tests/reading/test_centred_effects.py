@@ -34,6 +34,9 @@ def centres_of(found):
         (lambda tau, mu: pm.Normal("a", mu, tau, shape=5), 1, 5),
         (lambda tau, mu: pm.Laplace("a", mu, tau, shape=5), 1, 5),
         (lambda tau, mu: pm.StudentT("a", nu=3, sigma=tau, shape=5), None, 5),
+        (lambda tau, mu: pm.Gumbel("a", mu, tau, shape=5), 1, 5),
+        (lambda tau, mu: pm.Moyal("a", mu, tau, shape=5), 1, 5),
+        (lambda tau, mu: pm.SkewNormal("a", mu=mu, sigma=tau, alpha=2.0, shape=5), 1, 5),
     ],
 )
 def test_effects_are_found(write, centre, n):
