@@ -46,6 +46,14 @@ def pytest_sessionstart(session):
     find_modules_by_address()
 
 
+#: Files of few tests that take long: begun last, as such files are, one process waits for another.
+FIRST = (
+    "tests/sweep/test_sweep.py",
+    "tests/steps/test_exceptions.py",
+    "tests/steps/test_other_steps.py",
+)
+
+
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Give a file to one process, and to one all that need the same factors and derivatives."""
@@ -56,6 +64,12 @@ def pytest_xdist_make_scheduler(config, log):
             file = nodeid.split("::")[0]
             families = file.startswith(("tests/bounds/", "tests/likelihoods/"))
             return "families" if families else file
+
+        def _assign_work_unit(self, node):
+            for file in reversed(FIRST):
+                if file in self.workqueue:
+                    self.workqueue.move_to_end(file, last=False)
+            super()._assign_work_unit(node)
 
     return ByWhatIsCompiled(config, log) if config.getvalue("dist") == "loadfile" else None
 
