@@ -51,8 +51,8 @@ def warn_of_funnels(
     if found is None or found.times < NARROWER:
         return
     warn(
-        f"chains may miss {found.values} values of {found.name!r}, and R-hat may not show it: few "
-        f"rows inform it, no move changes it together with others, and there "
+        f"chains may miss {found.values} values of {found.name!r} (unconstrained), and R-hat may "
+        "not show it: few rows inform it, no move changes it together with others, and there "
         f"{layout.describe(found.narrowed)} has {found.times:.0f} times less room than at the "
         "mode. If it is a scale, write its effects as location + scale * z, with z ~ Normal(0, 1)"
     )

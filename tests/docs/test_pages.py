@@ -35,7 +35,7 @@ X, y = S, frame["bought"].to_numpy()
 MODEL = """
 model = pm.Model()
 model.__enter__()
-tau = pm.HalfNormal("tau", 1)
+tau, total = pm.HalfNormal("tau", 1), pm.HalfNormal("total", 1)
 alpha, beta = pm.Normal("alpha", 0, tau), pm.Normal("beta", 0, 1, shape=2)
 a = pm.Normal("a", 0, 1, shape=2)
 pm.Bernoulli("y", logit_p=alpha + X @ beta + a[pd.factorize(frame["school"])[0]], observed=y)
