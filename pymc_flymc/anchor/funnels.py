@@ -98,20 +98,22 @@ def narrowest(
     probes = sds * rng.choice([-1.0, 1.0], (PROBES, len(theta)))
     at_anchor = _curvatures(density, statistics, theta, probes)
     usual = np.maximum(at_anchor.mean(axis=0), 1.0)
+    mode, _ = density(theta, statistics)
     found = []
     for name, place in names.items():
         own = np.zeros(len(theta), bool)
         own[place] = True
         away = np.where(own & ~moved & (sds >= LEAST_SD), FAR * sds, 0.0)
+        if not away.any():
+            continue
         for there, values in (theta - away, "small"), (theta + away, "large"):
             # Differences alone: of one Hessian the estimates depend on what is correlated.
             change = (_curvatures(density, statistics, there, probes) - at_anchor).mean(axis=0)
             seen = ~own & ~moved & np.isfinite(change)
             times = np.sqrt(1.0 + np.where(seen, np.maximum(change, 0.0), 0.0) / usual)
             i = int(np.argmax(times))
-            if times[i] < NARROWER or _is_reached(
-                density, statistics, there, np.where(own, 0.0, sds), density(theta, statistics)[0]
-            ):
+            units = np.where(own, 0.0, sds)
+            if times[i] < NARROWER or _is_reached(density, statistics, there, units, mode):
                 found.append(Funnel(float(times[i]), name, values, i))
     return max(found, default=None)
 
@@ -181,6 +183,7 @@ def _curvatures(
     """
     found = []
     for v in probes:
-        ends = [density(theta + t * v, statistics)[1] for t in (-STEP, STEP)]
-        found.append(v * (ends[0] - ends[1]) / (2.0 * STEP))
+        _, before = density(theta - STEP * v, statistics)
+        _, after = density(theta + STEP * v, statistics)
+        found.append(v * (before - after) / (2.0 * STEP))
     return np.array(found)

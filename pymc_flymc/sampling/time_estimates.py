@@ -196,7 +196,7 @@ def _processor_seconds(work: Callable[[], None]) -> float:
 def verdict(ours: EstimatedTime, nuts: EstimatedTime) -> str:
     """Say how long sampling takes, and NUTS, and advise NUTS where it is clearly faster.
 
-    A time that may be much more decides nothing against the other.
+    What NUTS takes at least says nothing in its favour.
     """
     said = (
         f"{for_all_draws(ours)} of one core for {EFFECTIVE_DRAWS:,} effective draws of the slowest "

@@ -9,8 +9,7 @@ import pytest
 
 from pymc_flymc.steps import setup
 
-RNG = np.random.default_rng(1)
-EFFECTS = RNG.normal(size=8)
+EFFECTS = np.random.default_rng(1).normal(size=8)
 
 
 def autoregression(s):
@@ -41,12 +40,13 @@ def _quick(monkeypatch):
     monkeypatch.setattr(setup, "check_agreement", lambda *arguments: None)
 
 
-def warned_of(write, n_rows, scale=lambda: pm.LogNormal("s", -0.5, 1.0)):
+def warned_of(write, n_rows):
     """What a step warns of in a model of eight levels with effects that `write` makes."""
     level = np.arange(n_rows) % 8
     y = np.random.default_rng(2).random(n_rows) < 1.0 / (1.0 + np.exp(-EFFECTS[level]))
     with pm.Model() as model:
-        pm.Bernoulli("y", logit_p=write(scale())[level], observed=y.astype(int))
+        effects = write(pm.LogNormal("s", -0.5, 1.0))
+        pm.Bernoulli("y", logit_p=effects[level], observed=y.astype(int))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         setup.read(model, None, None, None, None)
@@ -76,7 +76,7 @@ def test_few_rows_are_warned_of(write, name):
         lambda s: pm.Normal("a", 0.0, s, shape=8),
         lambda s: s * pm.Normal("z", shape=8),
         lambda s: pm.Normal("a", s, 1.0, shape=8),
-        lambda s: pm.Normal("a", s * RNG.normal(size=8), 10.0),
+        lambda s: pm.Normal("a", s * np.linspace(-1.0, 1.0, 8), 10.0),
         lambda s: pm.math.exp(pm.Normal("m", 0.0, 3.0)) * np.ones(8),
     ],
 )

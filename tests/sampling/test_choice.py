@@ -10,6 +10,8 @@ import pymc_flymc.sampling.choice
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor
 from pymc_flymc.sampling import candidates
 from pymc_flymc.sampling import kernel_selection as selections
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, METROPOLIS, SURROGATE
+from pymc_flymc.sampling.candidates import Candidate
 from pymc_flymc.sampling.kernel_selection import KernelSelection
 from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun
 from pymc_flymc.sampling.sampler import Sampler
@@ -175,3 +177,14 @@ def test_a_stuck_surrogate_does_not_make_all_rows_cheap(selection, monkeypatch):
     before = selection.all_rows
     selection._try(candidate, None, [])
     assert selection.all_rows == before
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_moves_whose_price_a_short_chain_hardly_shows(selection, ended, monkeypatch):
+    """Weights of surrogate moves need a pilot run to its end, walks more than that."""
+    trial = PilotRun(1000.0, 10.0, 0.8, ended)
+    monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: trial)
+    for spec, dearer in (SURROGATE, not ended), (HAMILTONIAN, False), (METROPOLIS, True):
+        candidate = Candidate(spec, spec.name, lambda: None)
+        selection._run_chain(candidate, np.inf, np.inf, [])
+        assert candidate.cost == (selections.UNSEEN if dearer else 1.0) * trial.cost
