@@ -1,11 +1,13 @@
 """Scales of effects written in the centred way: of few rows, whose posterior is a funnel."""
 
+from functools import partial
+
 import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
 from scipy.special import expit
-from scipy.stats import norm, uniform
+from scipy.stats import gumbel_r, moyal, norm, skewnorm, uniform
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from tests.posteriors.test_groups import intercepts_reference, random_intercepts
@@ -80,24 +82,36 @@ LOG_SCALE = {
 UNIFORM = {"interval": uniform(0.0, 2.0)}
 SELDOM = "multiple", "precision", "one of two"
 
+#: Distributions of effects that are not normal, with a location and a scale, as PyMC and SciPy
+#: have them.
+SKEWED = {
+    "Gumbel": (lambda name, mu, sigma, shape: pm.Gumbel(name, mu, sigma, shape=shape), gumbel_r()),
+    "Moyal": (pm.Moyal, moyal()),
+    "SkewNormal": (partial(pm.SkewNormal, alpha=3.0), skewnorm(3.0)),
+}
 
-def funnel(scale, location=lambda: 0.0):
+#: Points that stand for a standard normal distribution, and their weights.
+HERMITE = np.polynomial.hermite_e.hermegauss(201)
+
+
+def funnel(scale, location=lambda: 0.0, family=pm.Normal):
     """Five groups, 22 rows: the model, and the groups and outcomes of rows."""
     rng = np.random.default_rng(7)
     group = np.concatenate([np.arange(5), rng.integers(0, 5, 17)])
     y = rng.integers(0, 2, 22)
     with pm.Model() as model:
-        effects = pm.Normal("a", location(), scale(), shape=5)
+        effects = family("a", mu=location(), sigma=scale(), shape=5)
         pm.Bernoulli("y", logit_p=effects[group], observed=y)
     return model, group, y
 
 
-def share_below(limit, group, y, written, locations=((1.0, np.zeros(5)),)):
+def share_below(limit, group, y, written, locations=((1.0, np.zeros(5)),), points=HERMITE):
     """Posterior probability of a smaller logarithm of the scale, by quadrature.
 
-    `locations` are those of the groups, with the prior probability of each.
+    `locations` are those of the groups, with the prior probability of each; `points` stand for the
+    distribution of the effects, with a scale of one.
     """
-    points, weights = np.polynomial.hermite_e.hermegauss(201)
+    points, weights = points
     logs = np.linspace(-9.0, 7.0, 1601)
     log_p = norm.logpdf(logs, 0.0, 1.5)
     if written in UNIFORM:
@@ -143,6 +157,19 @@ def test_effects_around_a_regression_become_small():
     slopes, weights = np.polynomial.hermite_e.hermegauss(21)
     locations = zip(weights, 0.5 + slopes[:, None] * levels, strict=True)
     assert_is_share(below, share_below(LOW, group, y, "exp", locations))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", SKEWED)
+def test_skewed_effects_become_small(family):
+    """Of skew-normal ones none of the smallest 0.5 % were there before they had moves."""
+    in_pymc, in_scipy = SKEWED[family]
+    model, group, y = funnel(WRITTEN["exp"], family=in_pymc)
+    idata = sample(model, step_of(model, FireflyHMC), draws=4000, tune=500, chains=4)
+    below = idata.posterior["log_tau"].to_numpy() < LOW
+    quantiles = in_scipy.ppf((np.arange(2000) + 0.5) / 2000)
+    points = quantiles, np.full(2000, 1.0 / 2000)
+    assert_is_share(below, share_below(LOW, group, y, "exp", points=points))
 
 
 @pytest.mark.parametrize(
