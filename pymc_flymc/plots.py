@@ -26,8 +26,6 @@ from pymc_flymc.run_brightness import row_brightness
 from pymc_flymc.run_numbers import Run
 from pymc_flymc.steps.step import FireflyStep
 
-__all__ = ["plot_brightness", "plot_cost"]
-
 #: Parameters that have room in a plot: of more the costliest.
 SHOWN = 40
 #: Smaller probabilities of being bright are drawn there: such a row is never seen bright.

@@ -12,17 +12,6 @@ from contextvars import ContextVar
 from threading import Timer
 from typing import Any, Concatenate
 
-__all__ = [
-    "COMPILING",
-    "COMPILING_KERNELS",
-    "count",
-    "doing",
-    "log",
-    "reading",
-    "reported",
-    "reporting",
-]
-
 #: Seconds that pass without a line.
 PATIENCE = 2.0
 #: Seconds between lines on how far passes over rows have got.

@@ -9,8 +9,6 @@ import numpy as np
 from pymc_flymc.run_numbers import Run
 from pymc_flymc.sampling.diagnostics import ChainDiagnostics, Drawn
 
-__all__ = ["advice_on_chains", "advice_on_run"]
-
 #: R-hat, and effective draws of each chain, beyond which PyMC warns.
 R_HAT, EFFECTIVE = 1.01, 100.0
 #: Beyond these the chains do not tell how many more draws it would take.

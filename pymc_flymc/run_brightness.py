@@ -18,8 +18,6 @@ from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.data import design_of
 from pymc_flymc.target.target import Target
 
-__all__ = ["Brightness", "row_brightness"]
-
 
 class Brightness(NamedTuple):
     """Some rows of a likelihood, and how bright they are.

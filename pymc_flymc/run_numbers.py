@@ -11,8 +11,6 @@ from pymc_flymc.sampling.effective_draws import evenly
 from pymc_flymc.sampling.gradients import gradients_given
 from pymc_flymc.sampling.stages import SETUP
 
-__all__ = ["Run"]
-
 #: Scalar parameters that are looked at, of more an even choice; and those whose correlations are.
 LOOKED_AT, CORRELATED = 1000, 50
 #: Draws, effective ones of the slowest parameter, for each parameter whose correlations are taken.

@@ -12,8 +12,6 @@ from pymc_flymc.reporting import count
 from pymc_flymc.run_advice import advice_on_chains, advice_on_run
 from pymc_flymc.run_numbers import Run
 
-__all__ = ["Report", "report"]
-
 
 @dataclass(frozen=True)
 class Report:

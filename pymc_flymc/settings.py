@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check", "check_choice", "check_object", "is_number", "is_positive_integer"]
-
 #: Longer representations of what was given do not help.
 LONGEST = 60
 

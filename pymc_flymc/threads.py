@@ -13,8 +13,6 @@ from functools import cache
 from numba.core.config import NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["in_order", "one_blas_thread"]
-
 #: More would wait for memory, and for Python between one product and the next.
 MOST_THREADS = 8
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from pymc_flymc.sampling.adaptation import KERNELS
 
-__all__ = ["warm_up"]
-
 #: Numbers of likelihoods in a model. A kernel is compiled for each.
 LIKELIHOODS = (1, 2)
 

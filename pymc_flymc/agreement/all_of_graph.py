@@ -15,8 +15,6 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.graphs.tools import known_size
 from pymc_flymc.reading.flat import LONG
 
-__all__ = ["AllOfGraph"]
-
 
 class AllOfGraph:
     """Evaluate graphs for all rows and return some: what `RowsOfGraph` does, where it cannot.

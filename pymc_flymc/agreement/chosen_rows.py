@@ -11,8 +11,6 @@ from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import map_rows
 from pymc_flymc.regression.regression import Regression
 
-__all__ = ["ROWS", "choose_rows"]
-
 #: Observed values that are compared; all if there are no more.
 ROWS = 1024
 #: Of predictors, outcomes, offsets and log-likelihoods so many of the largest are compared, and as

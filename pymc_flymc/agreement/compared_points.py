@@ -11,8 +11,6 @@ from pymc_flymc.agreement.evaluation import Point
 from pymc_flymc.agreement.values import Rounded, Values
 from pymc_flymc.reading.flat import Layout
 
-__all__ = ["Points"]
-
 
 @dataclass(frozen=True)
 class Points:

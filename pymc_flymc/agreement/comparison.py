@@ -45,8 +45,6 @@ from pymc_flymc.reading.variables import value_shapes
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing, log
 
-__all__ = ["check_agreement"]
-
 #: Distances from the anchor, in units of the Laplace approximation.
 SCALES = (0.0, 1.0, 1.0, 3.0, 10.0)
 #: Points at which terms of all rows are added up: a pass over them each.

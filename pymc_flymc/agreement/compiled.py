@@ -28,8 +28,6 @@ from pymc_flymc.target.data import combine_rows, some_rows
 from pymc_flymc.target.target import Target
 from pymc_flymc.target.validation import describe
 
-__all__ = ["check_compiled"]
-
 #: Distances from the anchor, in units of the Laplace approximation: within and beyond the limits
 #: of bounds.
 SCALES = (0.0, 1.0, 4.0)

@@ -19,8 +19,6 @@ from pymc_flymc.likelihoods import Likelihood, outcome
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import Design
 
-__all__ = ["Point", "function_of", "of_graph", "of_reading", "of_regression", "of_rows"]
-
 #: Units of rounding of a sum of products, relative to the size of its terms.
 SUMS = 8.0 * float(np.finfo(np.float64).eps)
 #: A point of a model: values of its value variables, by name.

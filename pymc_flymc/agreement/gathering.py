@@ -31,8 +31,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs
 
-__all__ = ["NotGatheredError", "RowsOfGraph"]
-
 #: An argument of an operation, and its axis of rows; None for what has none.
 Need = tuple[Variable, int] | None
 #: What an operation needs of its arguments, and how it is done again on them.

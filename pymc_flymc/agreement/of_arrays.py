@@ -23,8 +23,6 @@ from pymc_flymc.graphs.gammas import (
     series_in_python,
 )
 
-__all__ = ["log1mexp", "log_gamma", "log_rising_of_exp", "of_arrays", "softplus"]
-
 
 def softplus(x: np.ndarray) -> np.ndarray:
     """Return log(1 + exp(x)), element by element."""

@@ -36,8 +36,6 @@ from pymc_flymc.graphs.compilation import FLATTENING
 from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.graphs.tools import PLAIN_PYTHON, fold_constants
 
-__all__ = ["ALLOWED", "RoundedFunction", "rounded", "rounded_function"]
-
 #: Rounding errors of a value, in units of what the draws differ by.
 ALLOWED = 32.0
 #: A number in single precision that needs more bits than these was rounded to it.

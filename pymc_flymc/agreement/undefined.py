@@ -20,8 +20,6 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.flat import DensityGraph
 
-__all__ = ["Expected", "check_defined"]
-
 #: Evaluates a part of the model's own log density at points. With the checks of a distribution's
 #: parameters, which are of all rows, it takes a pass over these.
 Expected = Callable[[Points, bool], Values]

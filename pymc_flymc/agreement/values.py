@@ -7,15 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = [
-    "Evaluate",
-    "NotKnownError",
-    "Rounded",
-    "Values",
-    "confirmed_disagreement",
-    "disagreement",
-]
-
 #: Numbers, with the rounding error of each.
 Rounded = tuple[np.ndarray, np.ndarray]
 #: Rounding errors of sums that are no operation of a graph, relative to the size of the sums.

@@ -10,8 +10,6 @@ import numpy as np
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.expansion import LikelihoodExpansion
 
-__all__ = ["Anchor", "AnchorPart", "laplace_geometry"]
-
 #: Curvatures are taken to be no smaller: at a mode, so that products of scales do not overflow, and
 #: elsewhere, where the scale of a parameter without curvature would be anything.
 LEAST_CURVATURES = 1e-200, 1e-8

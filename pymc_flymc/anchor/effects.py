@@ -12,8 +12,6 @@ from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 
-__all__ = ["Effects", "collapsed", "find_effects", "moving"]
-
 #: With more than `LARGEST_DENSE` parameters, effects in variables larger than this are
 #: diagonal elements of a `Geometry`.
 LARGE_VARIABLE = 100

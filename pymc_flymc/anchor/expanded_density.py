@@ -28,8 +28,6 @@ from pymc_flymc.regression.quadratic_statistics import (
 )
 from pymc_flymc.reporting import doing
 
-__all__ = ["ExpandedDensity", "expanded_density", "nearby"]
-
 #: Rewrites that take less time than they save if a graph is evaluated a dozen times.
 MERGE = RewriteDatabaseQuery(include=rewrites("merge"))
 #: Coefficients from which on it pays to treat them as long vectors.

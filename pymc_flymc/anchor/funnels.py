@@ -14,8 +14,6 @@ from pymc_flymc.kernels.shared_scales import SharedScales
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.expansion import JointExpansion
 
-__all__ = ["narrowest", "warn_of_funnels"]
-
 #: Posterior sds by which a parameter is moved; those of which e times is within reach, as of the
 #: logarithm of a scale, from this sd on.
 FAR, LEAST_SD = 3.0, 1.0 / 3.0

@@ -14,8 +14,6 @@ from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.regression import Regression, expand, names_of
 
-__all__ = ["LogPosterior"]
-
 
 @dataclass(frozen=True)
 class LogPosterior:

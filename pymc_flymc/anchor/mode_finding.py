@@ -23,8 +23,6 @@ from pymc_flymc.regression.passes import BLOCK
 from pymc_flymc.regression.regression import Regression, expand, slices_of
 from pymc_flymc.reporting import doing, log
 
-__all__ = ["ModeFinder"]
-
 #: After subsamples the search over all rows ends when a step would gain less than this, for each
 #: parameter and in all. Then bounds touch within one sd of the mode, and the mean square of the
 #: draws' distance from there is larger by one per cent. The step to the centre of the Laplace

@@ -12,8 +12,6 @@ from pymc_flymc.anchor.objective import Objective
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.regression.expansion import JointExpansion
 
-__all__ = ["NEAR", "TOLERANCE", "ModeResult", "find_mode", "maximise"]
-
 #: The search ends when one more step would gain less than this in log density: then the anchor is
 #: within sqrt(2 * 1e-3) of a posterior standard deviation of the mode.
 TOLERANCE = 1e-3

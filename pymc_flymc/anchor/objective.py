@@ -17,8 +17,6 @@ from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.geometry import Geometry
 
-__all__ = ["Objective"]
-
 #: Probes of the curvature of diagonal elements at least, where they are not exact.
 PROBES = 8
 #: Thetas whose precisions are kept: a step is tried, and the search goes on from there or from

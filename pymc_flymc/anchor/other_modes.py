@@ -15,8 +15,6 @@ from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.threads import one_blas_thread
 
-__all__ = ["warn_of_other_modes"]
-
 #: Searches from random places, beside those from the anchor and the mirror image of the best mode;
 #: half the width of the box around the model's initial point in which these are: that of NUTS. The
 #: mirror image has other signs in any case. Modes by which several signs differ one at a time are

@@ -21,8 +21,6 @@ from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.anchor.newton import ModeResult
 from pymc_flymc.regression.expansion import JointExpansion
 
-__all__ = ["check_bounded", "check_proper"]
-
 #: Curvatures below this share of what they might be are taken for none, until tried.
 NO_CURVATURE = 1e-10
 #: Distances, in units in which predictors change by about one, at which a direction is tried.

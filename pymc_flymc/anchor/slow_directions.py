@@ -21,8 +21,6 @@ import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
 
-__all__ = ["with_slow_directions"]
-
 #: Products with the precision, at most: each costs a gradient without rows.
 STEPS = 40
 #: Directions are told apart whose precision is less than this share of what the other coordinates

@@ -13,8 +13,6 @@ from pymc_flymc.regression.derivatives import ROUNDING
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.regression import Regression
 
-__all__ = ["any_non_smooth", "smoothed_around"]
-
 
 def any_non_smooth(regressions: Sequence[Regression]) -> bool:
     """Whether a likelihood has non-smooth points."""

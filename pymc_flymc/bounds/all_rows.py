@@ -9,8 +9,6 @@ from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood, outcome
 
-__all__ = ["AllRows"]
-
 
 class AllRows:
     """The bound zero, under which all rows are bright: every transition reads them all.

@@ -15,8 +15,6 @@ from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
 from pymc_flymc.regression.quadratic_statistics import PLACES
 
-__all__ = ["Bohning"]
-
 
 class Bohning(SoftmaxBound):
     r"""Quadratic lower bound on the softmax log-likelihood, tight at the anchor.

@@ -15,20 +15,6 @@ from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.settings import check, is_number
 
-__all__ = [
-    "Bound",
-    "ExpansionBound",
-    "Graph",
-    "Graphs",
-    "Preparation",
-    "Problem",
-    "check_slack",
-    "is_bound",
-    "is_expansion",
-    "n_common_of",
-    "n_sums_of",
-]
-
 #: The result of a PyTensor graph, by a name short enough for signatures.
 Graph = TensorVariable
 Graphs = Sequence[Graph]

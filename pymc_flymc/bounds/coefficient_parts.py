@@ -13,8 +13,6 @@ from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.radius import chi_moment, chi_quantile
 from pymc_flymc.regression.matrices import RowMatrix
 
-__all__ = ["CoefficientParts", "split_coefficients"]
-
 #: Limits beyond which remainders have a second power: of effects, in posterior sds, and of the
 #: dense part's radius, that quantile times this width.
 EFFECT_LIMIT, DENSE_QUANTILE, DENSE_WIDTH = 3.0, 0.999, 1.5

@@ -17,8 +17,6 @@ from pymc_flymc.graphs.compilation import RowFactor
 from pymc_flymc.kernels.factors import VIOLATED
 from pymc_flymc.likelihoods import Likelihood
 
-__all__ = ["exact_factor", "log_brightness", "log_odds", "row_factor"]
-
 
 def log_odds(gap: TensorVariable) -> TensorVariable:
     """Log odds of being bright, log(L_n/B_n - 1), from the gap log L_n - log B_n.

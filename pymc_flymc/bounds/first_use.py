@@ -17,8 +17,6 @@ from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood
 from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.reporting import doing
 
-__all__ = ["check_first_use"]
-
 #: Outcomes of a model on which a bound is checked.
 OUTCOMES = 200
 #: Predictors at which curvatures are looked at.

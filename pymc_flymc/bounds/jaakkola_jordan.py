@@ -20,8 +20,6 @@ from pymc_flymc.likelihoods.forms import LOGISTIC, form_of
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.settings import check
 
-__all__ = ["JaakkolaJordan", "curvature", "log_2cosh_half"]
-
 
 class Columns(NamedTuple):
     """Places of the constants of a row; there are trials where a family has them."""

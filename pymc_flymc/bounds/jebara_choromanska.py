@@ -16,8 +16,6 @@ from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
 from pymc_flymc.regression.quadratic_statistics import QuadraticStatistics
 
-__all__ = ["JebaraChoromanska"]
-
 #: Keeps the curvature's formula away from 0/0; it is flat there.
 SMALLEST = 1e-100
 

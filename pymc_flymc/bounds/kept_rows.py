@@ -7,8 +7,6 @@ import numpy as np
 from pymc_flymc.kernels.dark_rates import FLOOR
 from pymc_flymc.kernels.layout import ROW
 
-__all__ = ["keep_bright", "treat_exactly"]
-
 
 def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
     """Keep rows bright, in place, and raise what multiplies the rates of all others.

@@ -7,8 +7,6 @@ import numpy as np
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.radius import chi_quantile
 
-__all__ = ["dimension_of", "limit_of", "metric_of", "spans_of"]
-
 #: Up to this quantile of the Laplace approximation's radius, remainders have local constants alone.
 LOCAL_QUANTILE = 0.999
 

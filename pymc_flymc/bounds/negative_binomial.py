@@ -17,8 +17,6 @@ from pymc_flymc.likelihoods.forms import NEGATIVE_BINOMIAL, form_of
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.quadratic_statistics import collapsed_quadratic, quadratic_size
 
-__all__ = ["FreeJaakkolaJordan"]
-
 
 class Columns(NamedTuple):
     """Places of the constants of a row; there is a weight where a family has one."""

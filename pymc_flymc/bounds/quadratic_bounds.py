@@ -17,8 +17,6 @@ from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.quadratic_statistics import QuadraticStatistics, collapsed_quadratic
 
-__all__ = ["OneQuadratic", "RowTable", "TightenedBound", "new_statistics"]
-
 
 class TightenedBound(Bound, Protocol):
     """A bound with one parameter for each row that says where it touches."""

@@ -9,8 +9,6 @@ import math
 
 from scipy.special import gammaincinv, gammaln
 
-__all__ = ["chi_moment", "chi_quantile"]
-
 
 def chi_quantile(probability: float, degrees: float) -> float:
     """Return the norm that such a vector of so many elements exceeds with one minus this."""

@@ -40,15 +40,6 @@ from pymc_flymc.bounds.bound import Graph, Graphs
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.likelihoods import JointlySmoothLikelihood, Likelihood, SmoothLikelihood
 
-__all__ = [
-    "Expansion",
-    "finite",
-    "joint_limits",
-    "limits_of_differences",
-    "near_and_beyond",
-    "remainder",
-]
-
 
 def remainder(
     likelihood: Likelihood, arguments: Graphs, anchor: Graphs, y: Any, order: int

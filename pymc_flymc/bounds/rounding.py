@@ -13,8 +13,6 @@ from pytensor.graph.traversal import toposort
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
-__all__ = ["ROUNDING", "rounding_error"]
-
 #: Rounding errors allowed, in machine epsilons of the terms' size.
 ROUNDING = 256.0
 

@@ -20,8 +20,6 @@ from pymc_flymc.likelihoods.forms import says
 from pymc_flymc.likelihoods.weighted import unweighted, weighted_family, weights_of
 from pymc_flymc.regression.matrices import SymmetricMatrix
 
-__all__ = ["ScaledTaylor"]
-
 
 class Before(NamedTuple):
     """Places of the numbers before the statistics of the Taylor bound.

@@ -8,8 +8,6 @@ from pymc_flymc.bounds import AllRows, Bound, is_bound
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.settings import check_object
 
-__all__ = ["BoundSetting", "bounds_asked", "check_bound_setting", "settings_of"]
-
 #: A bound for all likelihoods, or a dict of bounds by the names of observed variables.
 BoundSetting = Bound | str | None | Mapping[str, Bound | str | None]
 

@@ -17,8 +17,6 @@ from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.settings import check
 
-__all__ = ["SoftmaxBound", "expand_rows", "touch_of", "weighted_gap"]
-
 #: Draws from the Laplace approximation by which the expected gap of each row is estimated.
 LAPLACE_DRAWS = 16
 

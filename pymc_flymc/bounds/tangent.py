@@ -26,8 +26,6 @@ from pymc_flymc.regression.quadratic_statistics import (
 )
 from pymc_flymc.settings import check, is_number
 
-__all__ = ["Tangent", "pack_sums", "sums_of_rows"]
-
 
 class Columns(NamedTuple):
     """Places of the constants of a row: outcome, slack, and the first of the tangent's features."""

@@ -32,13 +32,6 @@ from pymc_flymc.regression.passes import iterate_rows, map_rows
 from pymc_flymc.regression.quadratic_statistics import PLACES, quadratic_size, quadratic_terms
 from pymc_flymc.settings import check, is_number
 
-__all__ = [
-    "Packed",
-    "Taylor",
-    "cubic_form",
-    "table_of",
-]
-
 
 class Packed(NamedTuple):
     """What is packed behind the statistics of the expansion: numbers, graphs, or their places.

@@ -23,8 +23,6 @@ from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows, map_rows
 from pymc_flymc.regression.quadratic_statistics import PLACES, quadratic_size, quadratic_terms
 
-__all__ = ["TaylorInParts"]
-
 #: Up to this times the limits derivatives are limited over so many ranges, one in another.
 WIDER, RANGES = 5.0 / 3.0, 4
 

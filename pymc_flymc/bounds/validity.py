@@ -19,8 +19,6 @@ from pymc_flymc.regression.passes import likelihood_pass
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.settings import check_object
 
-__all__ = ["check_bound"]
-
 #: Distances from the anchor at which bounds are evaluated, in units of the Laplace approximation.
 SCALES = (0.0, 0.01, 0.1, 1.0, 1.0, 1.0, 3.0, 10.0, 30.0, 100.0)
 #: Lengths of further steps, each in the direction in which the predictors of one row change most:

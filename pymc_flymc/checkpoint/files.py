@@ -8,8 +8,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-__all__ = ["read_object", "write_object"]
-
 _SIZE = 16
 
 

@@ -18,8 +18,6 @@ from pymc_flymc.checkpoint.record_format import RecordFormat
 from pymc_flymc.checkpoint.run_identity import SEED, check_same, written
 from pymc_flymc.reporting import log
 
-__all__ = ["Checkpoint"]
-
 
 class Checkpoint:
     """What the steps and chains of one run keep in a folder.

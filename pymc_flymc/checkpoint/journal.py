@@ -19,8 +19,6 @@ from pymc_flymc.checkpoint.run_identity import check_same
 from pymc_flymc.errors import warn
 from pymc_flymc.reporting import log
 
-__all__ = ["Journal"]
-
 #: Seconds between savings, and how many times as long as one of them takes they are, at least.
 INTERVAL, RATIO = 1.0, 100.0
 #: Bytes that are checked at a time.

@@ -6,8 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["hold", "hold_too"]
-
 #: Locks of this process, and of those that it was forked from: they end with the last of them.
 _held: dict[Path, int] = {}
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["RecordFormat"]
-
 #: How `struct` calls integers, floating-point numbers and truth values, by NumPy's kinds.
 _KINDS = {"i": "q", "f": "d", "b": "?"}
 

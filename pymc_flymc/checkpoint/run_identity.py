@@ -16,8 +16,6 @@ from pymc_flymc.graphs.content_hash import content_hash
 from pymc_flymc.graphs.structure import without_addresses
 from pymc_flymc.reading.fingerprint import Fingerprint
 
-__all__ = ["SEED", "check_same", "identity_of_run", "identity_of_target", "written"]
-
 #: Packages whose versions draws may depend on, to the last bit.
 PACKAGES = "pymc-flymc", "pymc", "pytensor", "numba", "numpy", "scipy"
 #: Settings of a step that say nothing of its draws, or are seen in the model and its data.

@@ -10,8 +10,6 @@ import numpy as np
 
 from pymc_flymc.compat import private
 
-__all__ = ["pareto_index"]
-
 
 @functools.cache
 def _psislw() -> Any:

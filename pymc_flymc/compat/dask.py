@@ -7,8 +7,6 @@ from typing import Any
 
 from pymc_flymc.compat import private, require
 
-__all__ = ["keep_tasks_home", "without_rows"]
-
 
 def keep_tasks_home(prefixes: Sequence[str]) -> Callable[[], None]:
     """Return a function that tells a scheduler which tasks idle workers are not to steal.

@@ -18,21 +18,6 @@ from numba.extending import intrinsic
 
 from pymc_flymc.compat import private, require
 
-__all__ = [
-    "DISABLE_JIT",
-    "UNCHECKED",
-    "PartCompiler",
-    "UserProvidedCacheLocator",
-    "add_locator",
-    "address_of",
-    "borrow",
-    "entry_point",
-    "generator_at",
-    "keep_on_disk",
-    "native_caller",
-    "to_fixed_tuple",
-]
-
 _native = "no kernel can be compiled"
 cgutils = private("numba.core:cgutils", _native)
 #: An array of a known length as a tuple.

@@ -9,8 +9,6 @@ import numpy as np
 
 from pymc_flymc.compat import require
 
-__all__ = ["drop_pages"]
-
 
 def drop_pages(array: np.memmap) -> None:
     """Let the operating system have the pages of a memory map back, which are those of its file."""

@@ -17,24 +17,6 @@ from rich.table import Column
 
 from pymc_flymc.compat import private, require
 
-__all__ = [
-    "CARRV",
-    "CHAIN_PROCESS",
-    "CHECKS",
-    "CONSTRUCTION",
-    "REPLACE_CHECKS",
-    "CustomDistRV",
-    "CustomSymbolicDistRV",
-    "HurdleRV",
-    "MixtureRV",
-    "ProgressColumns",
-    "RandomWalkRV",
-    "ZeroSumNormalRV",
-    "arguments_of_sample",
-    "checked_draws",
-    "printed_name",
-]
-
 _families = "hurdles and zero-inflated outcomes are not recognised"
 HurdleRV = private("pymc.distributions.mixture:_HurdleRV", _families)
 MixtureRV = private("pymc.distributions.mixture:MixtureRV", _families)

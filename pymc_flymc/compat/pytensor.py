@@ -13,8 +13,6 @@ from pytensor.link.numba.dispatch.basic import numba_njit
 
 from pymc_flymc.compat import private, require
 
-__all__ = ["FrozenFunctionGraph", "cache_key", "keep_as", "rewrites", "unwrapped"]
-
 #: A graph that can be compared with others, and be a key.
 FrozenFunctionGraph = private(
     "pytensor.graph.fg:FrozenFunctionGraph", "equal graphs are compiled once for each model"

@@ -20,8 +20,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import plain_function
 
-__all__ = ["constant_jacobian"]
-
 #: Jacobians of more elements for as many outputs as inputs are left to graphs.
 LARGE = 1 << 22
 

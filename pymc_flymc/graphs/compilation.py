@@ -25,19 +25,6 @@ from pymc_flymc.kernels.native import (
 )
 from pymc_flymc.kernels.native_graphs import DENSITY, GRADIENT, N_SHARED, VJP, NativeGraph
 
-__all__ = [
-    "FLATTENING",
-    "IN_PLACE",
-    "DensityGraphs",
-    "RowFactor",
-    "compile_density",
-    "compile_density_gradient",
-    "compile_log_factor",
-    "compile_log_factor_gradient",
-    "compile_vjp",
-]
-
-
 #: Rewrites of PyTensor that graphs of rows do without. The first two turn products of exponentials
 #: into exponentials of sums: in a gradient each of K classes meets each other. The others flatten
 #: sums and products: as written, a recursion over classes has a few terms for each of them, and

@@ -17,8 +17,6 @@ from scipy.sparse import issparse
 from pymc_flymc.kernels.native import kernel
 from pymc_flymc.kernels.records import read_only
 
-__all__ = ["arrays_of", "content_hash", "owner_of"]
-
 #: Arrays of up to so many bytes are hashed as they are, larger ones by sums over blocks.
 HASHED = 1 << 24
 #: Bytes of a block.

@@ -9,8 +9,6 @@ import numpy as np
 
 from pymc_flymc.graphs.content_hash import owner_of
 
-__all__ = ["file_of_map", "state_of_file", "state_of_map"]
-
 
 def file_of_map(array: np.ndarray) -> str | None:
     """Return the file that an array is a map of, if it is one."""

@@ -22,16 +22,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.kernels.caching import version_of
 
-__all__ = [
-    "FIRST",
-    "FIRST_ORDER",
-    "LogGamma",
-    "LogRisingOfExp",
-    "log_gamma",
-    "log_rising_of_exp",
-    "series_in_python",
-]
-
 #: So many factors of a rising factorial are taken one by one.
 FIRST = 12
 #: Where log(x / k) is larger, a rising factorial of k factors is taken to first order in k / x,

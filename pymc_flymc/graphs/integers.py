@@ -18,8 +18,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import ConstantParts, plain_function
 
-__all__ = ["check_integers"]
-
 #: Scalar operations whose result may be outside of their arguments' types.
 _ARITHMETIC: dict[type, Any] = {
     ps.Add: np.add,

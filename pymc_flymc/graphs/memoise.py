@@ -13,8 +13,6 @@ from pymc_flymc.compat.pytensor import FrozenFunctionGraph
 from pymc_flymc.graphs.content_hash import arrays_of, content_hash
 from pymc_flymc.reporting import COMPILING, doing
 
-__all__ = ["memoised"]
-
 #: As many results are kept, those of some ten models; the least recently used goes first.
 KEPT = 100
 #: A graph whose constants have more bytes is not kept: they would outlive the model.

@@ -22,8 +22,6 @@ from pytensor.link.numba.dispatch.basic import (
 from pymc_flymc.kernels.caching import version_of
 from pymc_flymc.kernels.quadratic import quadratic, quadratic_kernel
 
-__all__ = ["Quadratic"]
-
 
 class Quadratic(Op):
     """From u and packed statistics to linear . u, u' A u and A u; A is symmetric.

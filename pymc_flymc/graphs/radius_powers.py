@@ -25,8 +25,6 @@ from pymc_flymc.kernels.radius_powers import (
 )
 from pymc_flymc.kernels.rows import SUMS
 
-__all__ = ["RadiusPowers"]
-
 
 class RadiusPowers(Op):
     """From u and packed numbers to the powers of each part's radius, which rows share.

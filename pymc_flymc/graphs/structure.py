@@ -11,8 +11,6 @@ from pytensor.graph.traversal import toposort
 
 from pymc_flymc.graphs.content_hash import arrays_of
 
-__all__ = ["structure_of", "without_addresses"]
-
 
 def structure_of(graphs: Sequence[Variable]) -> str:
     """Return a name of graphs that is the same for equal ones in each process.

@@ -16,8 +16,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import copy_graphs
 
-__all__ = ["write_out_dots", "write_out_products"]
-
 #: Products of more factors stay as they are.
 MOST_FACTORS = 64
 #: Inner dimension of a product of matrices, at most, that is written as a sum.

@@ -9,8 +9,6 @@ import numpy as np
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.records import Int32Vector, IntVector, Vector
 
-__all__ = ["BrightSet", "brighten", "darken", "is_bright", "make_bright_set"]
-
 
 class BrightSet(NamedTuple):
     """Which rows are bright (Maclaurin & Adams 2014, section 3.3 and figure 3).

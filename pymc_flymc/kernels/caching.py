@@ -24,8 +24,6 @@ import numpy as np
 from pymc_flymc.compat.numba import UserProvidedCacheLocator, add_locator
 from pymc_flymc.reporting import log
 
-__all__ = ["environment", "version_of"]
-
 PACKAGE = Path(__file__).parents[1]
 #: Settings of numba that change what it compiles, and are no part of its own keys.
 FLAGS = (

@@ -24,8 +24,9 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from pymc_flymc.compat.numba import borrow
 from pymc_flymc.kernels.layout import PARTS_ROW, PARTS_SHARED, POWERS, ROW
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part
+from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.records import record_type, vector
 from pymc_flymc.kernels.rows import (
     Rows,
@@ -33,8 +34,6 @@ from pymc_flymc.kernels.rows import (
     bound_part,
 )
 from pymc_flymc.kernels.sparse_effects import effect_at, n_effects
-
-__all__ = ["FLOOR", "dark_rate", "rate_of", "take_dark", "total_rates"]
 
 #: What multiplies a row's powers is at least this share of the sum over all rows, or zero.
 FLOOR = 1e-18

@@ -23,16 +23,6 @@ from pymc_flymc.kernels.rows import (
     shared_part,
 )
 
-__all__ = [
-    "CHUNK",
-    "VIOLATED",
-    "Scratch",
-    "add_gradients",
-    "log_factors",
-    "make_scratch",
-    "scratch_for",
-]
-
 #: What a bound's log factor is where the bound is violated. (Not NaN, which a row has where nothing
 #: can be computed, so far out that numbers overflow.)
 VIOLATED = -1e300

@@ -23,19 +23,6 @@ from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.records import Int32Vector, Vector, unwritten, vector
 from pymc_flymc.kernels.rows import bound_part
 
-__all__ = [
-    "ATTEMPTS",
-    "HEAVY",
-    "MOVED",
-    "SPARE",
-    "AliasTables",
-    "accept_z",
-    "alias_table_kernel",
-    "draw_bright",
-    "draw_z",
-    "log_weight_of_z",
-]
-
 #: Rows more often bright than this are visited one by one.
 HEAVY = 0.4
 #: Times that a z is drawn for the start of a chain: any that is possible at all may start it.

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from pymc_flymc.compat.numba import DISABLE_JIT, generator_at
-
-__all__ = ["GENERATOR", "address_of_generator", "generator_at"]
+from pymc_flymc.compat.numba import DISABLE_JIT
 
 #: Numba type of a generator as a kernel is given it.
 GENERATOR = types.int64

@@ -12,9 +12,6 @@ from scipy.linalg import solve_triangular
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.records import IntVector, Matrix, Vector
 
-__all__ = ["Geometry", "dense_geometry", "unwhiten", "whiten", "whiten_gradient"]
-
-
 #: Least variance along a direction: a map to be inverted.
 LEAST = 1e-4
 _NO_PAIRS, _NO_MIXING = np.empty((0, 3), np.int64), np.empty(0)

@@ -8,8 +8,6 @@ from pymc_flymc.kernels.brightness import brighten, darken, is_bright
 from pymc_flymc.kernels.factors import CHUNK, log_factors
 from pymc_flymc.kernels.native import kernel_part
 
-__all__ = ["sweep_groups"]
-
 
 @kernel_part
 def _boost_groups(groups, w):

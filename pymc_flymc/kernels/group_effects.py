@@ -21,14 +21,6 @@ from pymc_flymc.kernels.records import Int32Vector, IntVector, Matrix, Vector
 from pymc_flymc.kernels.rows import row_predictors, shared_part
 from pymc_flymc.kernels.sweeps import Plan
 
-__all__ = [
-    "Groups",
-    "moments_at",
-    "new_groups",
-    "propose_effects",
-    "sort_by_group",
-]
-
 TWO_PI = 2.0 * np.pi
 #: Angles below which a bracket has shrunk to the present point itself.
 LEAST_ANGLE = 1e-12

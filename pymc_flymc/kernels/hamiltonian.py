@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.compat.numba import borrow, generator_at
 from pymc_flymc.kernels.dark_rates import dark_rate, take_dark
-from pymc_flymc.kernels.generators import generator_at
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part
+from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
     accept_conditional_update,
     copy,
@@ -30,8 +30,6 @@ from pymc_flymc.kernels.trajectory import (
     row_force,
     simulate,
 )
-
-__all__ = ["run_kernel"]
 
 
 @kernel_part

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_flymc.compat.numba import borrow, generator_at
 from pymc_flymc.kernels.fresh_brightness import (
     ATTEMPTS,
     MOVED,
@@ -21,7 +22,6 @@ from pymc_flymc.kernels.fresh_brightness import (
     draw_z,
     log_weight_of_z,
 )
-from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.metropolis import (
     INDEPENDENT,
     PCN,
@@ -31,7 +31,7 @@ from pymc_flymc.kernels.metropolis import (
     propose_pcn,
     update_theta,
 )
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part
+from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
     accept_theta,
     finite_or_minus_inf,
@@ -39,8 +39,6 @@ from pymc_flymc.kernels.posterior import (
     run_type,
 )
 from pymc_flymc.kernels.rescaling import rescale
-
-__all__ = ["run_kernel"]
 
 #: Kind of a transition that draws z afresh and leaves theta alone, for the start of a chain.
 REFRESHMENT = -1

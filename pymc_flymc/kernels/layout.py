@@ -7,21 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = [
-    "HEADER",
-    "MOMENTS",
-    "PARTS_ROW",
-    "PARTS_SHARED",
-    "POWERS",
-    "ROW",
-    "Header",
-    "Moments",
-    "PartsRow",
-    "PartsShared",
-    "Powers",
-    "Row",
-]
-
 
 class Powers(NamedTuple):
     """What rows share under a Taylor bound: two powers of the radius.

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pymc_flymc.compat.numba import borrow, generator_at
 from pymc_flymc.kernels.factors import add_gradients
-from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.group_brightness import sweep_groups
 from pymc_flymc.kernels.group_effects import Groups, moments_at, propose_effects
 from pymc_flymc.kernels.layout import MOMENTS
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part
+from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.native_graphs import add_vjp, call_vjp
 from pymc_flymc.kernels.posterior import (
     Chain,
@@ -39,8 +39,6 @@ from pymc_flymc.kernels.trajectory import (
     new_dynamics,
     simulate,
 )
-
-__all__ = ["LocalProposals", "new_local_proposals", "run_kernel", "transition"]
 
 
 class LocalProposals(NamedTuple):

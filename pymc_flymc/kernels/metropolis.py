@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pymc_flymc.compat.numba import borrow, generator_at
 from pymc_flymc.kernels.dark_rates import take_dark
-from pymc_flymc.kernels.generators import generator_at
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part
+from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import conditional_update, run_type
 from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.rescaling import rescale
 from pymc_flymc.kernels.sweeps import Plan, begin, update_z
-
-__all__ = ["ProposalMixture", "favour_best", "new_proposal_mixture", "run_kernel"]
 
 RANDOM_WALK, PCN, INDEPENDENT = 0, 1, 2
 KINDS = 3

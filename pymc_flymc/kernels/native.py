@@ -19,24 +19,11 @@ from pymc_flymc.compat.numba import (
     DISABLE_JIT,
     PartCompiler,
     address_of,
-    borrow,
     keep_on_disk,
     native_caller,
 )
 from pymc_flymc.kernels.caching import version_of
 from pymc_flymc.kernels.records import matrix, vector
-
-__all__ = [
-    "LOG_FACTOR",
-    "LOG_FACTOR_GRADIENT",
-    "NativeFunction",
-    "borrow",
-    "call_log_factor",
-    "call_log_factor_gradient",
-    "kernel",
-    "kernel_part",
-]
-
 
 #: ``log_factor(eta, constants, shared, out)``; one value for each of the rows handed in, from their
 #: predictors and constants, a row each, and what all rows share.

@@ -18,19 +18,6 @@ from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.records import Int32Vector, Vector, record_type, vector
 
-__all__ = [
-    "DENSITY",
-    "GRADIENT",
-    "N_SHARED",
-    "VJP",
-    "Jacobian",
-    "NativeGraph",
-    "add_vjp",
-    "call_density",
-    "call_density_gradient",
-    "call_vjp",
-]
-
 #: Numbers that a density returns beside its coefficients and value: what the bound shares with
 #: all rows at this theta (nothing, or two powers of a radius), and zeros. Scalars come in
 #: registers, and an array would be an allocation.

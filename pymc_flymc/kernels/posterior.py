@@ -18,25 +18,6 @@ from pymc_flymc.kernels.records import Vector, record_type
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
 
-__all__ = [
-    "Chain",
-    "Posterior",
-    "accept_conditional_update",
-    "accept_theta",
-    "conditional_metropolis",
-    "conditional_update",
-    "copy",
-    "copy_state",
-    "finite_or_minus_inf",
-    "is_same",
-    "log_density_at",
-    "log_density_of",
-    "log_ratio_at",
-    "make_chain",
-    "run_type",
-]
-
-
 #: Coefficients whose relative difference is at most this are the same: what rows make of it is
 #: smaller than the rounding of their sum.
 ROUNDING = 1e-12

@@ -11,8 +11,6 @@ from numba import types
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.records import unwritten, vector
 
-__all__ = ["quadratic", "quadratic_kernel"]
-
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def quadratic(u, statistics, has_header, out):

@@ -26,14 +26,6 @@ from pymc_flymc.kernels.layout import HEADER, PARTS_SHARED
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.records import unwritten, vector
 
-__all__ = [
-    "PackedEffects",
-    "radius_powers",
-    "radius_powers_gradient",
-    "radius_powers_gradient_kernel",
-    "radius_powers_kernel",
-]
-
 
 class PackedEffects(NamedTuple):
     """What is packed of each effect, vectors of Q.

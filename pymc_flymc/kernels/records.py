@@ -11,18 +11,6 @@ from typing import Annotated, Any, get_type_hints
 import numpy as np
 from numba import types
 
-__all__ = [
-    "Int32Vector",
-    "IntVector",
-    "Matrix",
-    "Vector",
-    "matrix",
-    "read_only",
-    "record_type",
-    "unwritten",
-    "vector",
-]
-
 
 def vector(dtype: types.Type = types.float64) -> types.Array:
     """Numba type of a C-contiguous vector."""

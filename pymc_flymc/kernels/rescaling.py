@@ -22,8 +22,6 @@ from pymc_flymc.kernels.geometry import whiten
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import conditional_update, copy
 
-__all__ = ["REPEATS", "rescale", "rescale_by"]
-
 #: Smallest and largest standard deviation of a change of log tau. It is uniform in its logarithm:
 #: with few rows the posterior is some units wide, with many a few hundredths.
 SMALLEST, LARGEST = 0.02, 2.0

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from pymc_flymc.compat.numba import borrow
 from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import Scratch, add_gradients, log_factors
-from pymc_flymc.kernels.native import borrow, kernel
+from pymc_flymc.kernels.native import kernel
 from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.kernels.records import record_type, vector
-
-__all__ = ["row_terms_kernel"]
 
 
 @functools.cache

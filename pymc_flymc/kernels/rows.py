@@ -12,19 +12,6 @@ from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.records import IntVector, read_only, record_type, unwritten
 from pymc_flymc.kernels.sparse_effects import add_effects, add_effects_gradient
 
-__all__ = [
-    "SUMS",
-    "Rows",
-    "SeveralRows",
-    "add_rows",
-    "are_several",
-    "bound_part",
-    "parts_of",
-    "row_predictors",
-    "rows_type",
-    "shared_part",
-]
-
 #: Sums of a row under a bound with a radius for each part: of powers, and of those beyond limits.
 SUMS = 2
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from pymc_flymc.kernels.records import IntVector, Vector
 
-__all__ = ["CENTRED", "NON_CENTRED", "NO_SCALES", "Locations", "SharedScales"]
-
 #: Powers of a scale: of effects that are as large as it, and of those that it multiplies.
 CENTRED, NON_CENTRED = 1.0, -1.0
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pymc_flymc.compat.numba import borrow, generator_at
 from pymc_flymc.kernels.dark_rates import take_dark
-from pymc_flymc.kernels.generators import generator_at
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part
+from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
     accept_conditional_update,
     log_density_at,
@@ -20,8 +20,6 @@ from pymc_flymc.kernels.posterior import (
 from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.rescaling import rescale
 from pymc_flymc.kernels.sweeps import Plan, begin, update_z
-
-__all__ = ["Slices", "new_slices", "run_kernel"]
 
 #: Steps by which an interval may be extended in one update.
 MAX_EXTENSIONS = 100

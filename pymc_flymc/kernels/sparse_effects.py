@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from pymc_flymc.kernels.native import kernel_part
 
-__all__ = ["add_effects", "add_effects_gradient", "effect_at", "n_effects"]
-
 
 @kernel_part(inline="always")
 def add_effects(rows, index, start, size, w, place, sizes, eta, k):

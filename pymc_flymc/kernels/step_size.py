@@ -9,14 +9,6 @@ import numpy as np
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.records import Vector
 
-__all__ = [
-    "StepSize",
-    "adapt_step",
-    "freeze_step",
-    "new_step_size",
-    "restart_adaptation",
-]
-
 #: Constants of dual averaging (Hoffman & Gelman 2014, section 3.2.1).
 GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pymc_flymc.compat.numba import borrow, generator_at
 from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.fresh_brightness import (
     ATTEMPTS,
@@ -22,9 +23,8 @@ from pymc_flymc.kernels.fresh_brightness import (
     draw_z,
     log_weight_of_z,
 )
-from pymc_flymc.kernels.generators import generator_at
 from pymc_flymc.kernels.geometry import unwhiten
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part
+from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
     accept_theta,
     conditional_metropolis,
@@ -43,8 +43,6 @@ from pymc_flymc.kernels.trajectory import (
     new_dynamics,
     simulate,
 )
-
-__all__ = ["SurrogateProposals", "new_surrogate_proposals", "run_kernel"]
 
 #: Share of conditional random walks: they keep the chain's reach where the posterior's tails are
 #: heavier than the surrogate's, in which joint updates would be stuck.

@@ -19,8 +19,6 @@ from pymc_flymc.kernels.records import Int32Vector
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.kernels.trajectory import density_and_gradient_at, row_force
 
-__all__ = ["Surrogate", "log_surrogate", "log_surrogate_along"]
-
 
 class Surrogate(NamedTuple):
     """What a surrogate has beside its density.

@@ -20,18 +20,6 @@ from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import log_density_of
 from pymc_flymc.kernels.records import Int32Vector, IntVector, Vector, unwritten
 
-__all__ = [
-    "CYCLE",
-    "IMPLICIT",
-    "NONE",
-    "WITHOUT_REPLACEMENT",
-    "WITH_REPLACEMENT",
-    "Plan",
-    "begin",
-    "sweep",
-    "update_z",
-]
-
 NONE, IMPLICIT, WITH_REPLACEMENT, WITHOUT_REPLACEMENT, CYCLE = range(5)
 
 

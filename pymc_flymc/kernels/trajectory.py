@@ -22,16 +22,6 @@ from pymc_flymc.kernels.posterior import finite_or_minus_inf
 from pymc_flymc.kernels.records import Vector
 from pymc_flymc.kernels.step_size import StepSize, adapt_step, new_step_size
 
-__all__ = [
-    "LARGEST_KICK",
-    "Dynamics",
-    "density_and_gradient",
-    "density_and_gradient_at",
-    "new_dynamics",
-    "row_force",
-    "simulate",
-]
-
 #: Steps in a trajectory, at most: reached only while the step size is far from tuned.
 MAX_STEPS = 256
 #: Largest step size, in posterior standard deviations, where N(0, I) is followed exactly: of a

@@ -20,8 +20,6 @@ from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_values
 
-__all__ = ["Bernoulli", "BernoulliCloglog", "BernoulliLogit", "BernoulliProbit"]
-
 
 class Bernoulli(SmoothFamily):
     """Observed 0/1 with ``P(y_n = 1)`` the inverse link of a predictor."""

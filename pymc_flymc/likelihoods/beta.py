@@ -28,8 +28,6 @@ from pymc_flymc.likelihoods.links import as_columns, find_log_mean, find_predict
 from pymc_flymc.likelihoods.products import is_from, without
 from pymc_flymc.likelihoods.value_checks import check_parameter, check_values
 
-__all__ = ["Beta", "BetaBinomial"]
-
 _BINOMIAL = BinomialLogit()
 
 

@@ -19,8 +19,6 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_predictor, unreadable
 from pymc_flymc.likelihoods.value_checks import check_counts, check_parameter, check_values
 
-__all__ = ["BinomialLogit", "Geometric", "check_trials"]
-
 
 class BinomialLogit(SmoothFamily):
     """Observed successes in n trials with ``P(success) = sigmoid(eta_n)`` for each of them."""

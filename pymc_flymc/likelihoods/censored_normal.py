@@ -24,8 +24,6 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.location_scale import scale_and_unit
 from pymc_flymc.likelihoods.value_checks import check_values, is_positive
 
-__all__ = ["CensoredNormal"]
-
 
 @dataclass(frozen=True)
 class CensoredNormal(SmoothFamily):

@@ -12,8 +12,6 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import evaluate, free_inputs
 
-__all__ = ["WITHIN_LIMITS", "Censoring", "censoring_of", "is_censored", "uncensored"]
-
 _CENSORED: Any = pm.Censored.rv_type
 #: What values must be, for messages: those beyond the limits have the state NaN.
 WITHIN_LIMITS = "{}, or beyond the limit of censoring"

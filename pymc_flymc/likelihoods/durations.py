@@ -28,8 +28,6 @@ from pymc_flymc.likelihoods.links import find_log_mean, unreadable
 from pymc_flymc.likelihoods.products import simplified
 from pymc_flymc.likelihoods.value_checks import check_values, is_positive, scalar_parameter
 
-__all__ = ["Durations", "GammaFree", "WeibullFree"]
-
 _WEIBULL: Any = pm.Weibull.rv_type
 
 

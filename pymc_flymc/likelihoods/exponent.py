@@ -25,8 +25,6 @@ from scipy.special import expit
 from pymc_flymc.likelihoods.functions import LOG_SOFTPLUS, known
 from pymc_flymc.likelihoods.jets import Jet, outward
 
-__all__ = ["LARGE", "exponent", "log_exponent", "log_exponent_jet", "parts"]
-
 #: Where log s is beyond it counts themselves are never zero, and powers of s would overflow.
 LARGE = 200.0
 #: Beyond it alpha is so large that counts are Poisson variables, in double precision.

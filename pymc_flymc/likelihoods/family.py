@@ -14,8 +14,6 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.limits import limit_anywhere, limit_within
 from pymc_flymc.likelihoods.value_checks import check_values
 
-__all__ = ["Family", "JointlySmoothFamily", "SmoothFamily"]
-
 
 class Family:
     """A family of finite numbers that is told by the distribution of the observed variable.

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from pymc_flymc.likelihoods.likelihood import Likelihood
 
-__all__ = ["LOGISTIC", "NEGATIVE_BINOMIAL", "SOFTMAX", "form_of", "says"]
-
 #: Forms of log-likelihoods, the attribute `form` of a family, that bounds rely on: with predictor
 #: eta and y = 0 or 1, or columns of successes s and trials m, ``s eta - m log(1 + exp(eta))``;
 LOGISTIC = "logistic"

@@ -45,12 +45,6 @@ from pymc_flymc.likelihoods.zero_truncated import (
 )
 from pymc_flymc.likelihoods.zeros import parts_of_inflated
 
-__all__ = [
-    "NegativeBinomialSmooth",
-    "ZeroInflatedNegativeBinomialFree",
-    "ZeroTruncatedNegativeBinomialFree",
-]
-
 
 class NegativeBinomialSmooth(JointlySmoothFamily):
     """Observed counts of such a variable, for rows out of core; see `NegativeBinomialFree`."""

@@ -20,22 +20,6 @@ from scipy.special import erfcx, expit, log_ndtr
 from pymc_flymc.graphs.gammas import log_rising_of_exp as _rising
 from pymc_flymc.likelihoods.jets import Function, Jet
 
-__all__ = [
-    "ELEMENTARY",
-    "RECIPROCAL",
-    "SECOND",
-    "SOFTPLUS",
-    "THIRD",
-    "Known",
-    "known",
-    "known_of",
-    "log_normal_cdf",
-    "log_positive",
-    "log_rising_of_exp",
-    "log_softplus",
-    "power",
-]
-
 #: The largest derivatives of log(1 + e^v): the second, and the third.
 SECOND, THIRD = 0.25, 1.0 / (6.0 * np.sqrt(3.0))
 

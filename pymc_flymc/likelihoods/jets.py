@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Function", "Growing", "Jet"]
-
 #: How Faà di Bruno's formula begins: for each order the derivatives of the outer function, how
 #: often they occur, and the derivatives of the inner function that they are multiplied with.
 TERMS: dict[int, list[tuple[int, int, tuple[int, ...]]]] = {

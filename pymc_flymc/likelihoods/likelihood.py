@@ -9,18 +9,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-__all__ = [
-    "ExplicitLikelihood",
-    "JointlySmoothLikelihood",
-    "Likelihood",
-    "RowParameters",
-    "ScaledLikelihood",
-    "SmoothLikelihood",
-    "SmoothedLikelihood",
-    "is_likelihood",
-    "outcome",
-]
-
 
 @dataclass(frozen=True)
 class RowParameters:

@@ -17,8 +17,6 @@ from pymc_flymc.likelihoods.functions import ELEMENTARY, RECIPROCAL, known_of, p
 from pymc_flymc.likelihoods.jets import Growing, Jet
 from pymc_flymc.likelihoods.likelihood import outcome
 
-__all__ = ["least_far_out", "limit_anywhere", "limit_within"]
-
 #: More than the rounding errors of a limit, which is made of few sums and products without signs.
 ROUNDING = 1.0 + 2.0**-40
 #: Of several limits that grow, a row has the one that is least so many spreads away.

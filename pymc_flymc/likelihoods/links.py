@@ -21,8 +21,6 @@ from pymc_flymc.graphs.tools import first_equals, free_inputs, plain_function
 from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_parameter
 
-__all__ = ["as_columns", "find_log_mean", "find_predictor", "unreadable"]
-
 # How the parameter may depend on the variable found: inverse_link(slope * v).
 _SLOPES = (1, -1, 2, -2)
 _GRID = np.linspace(-36.0, 36.0, 289)

@@ -18,8 +18,6 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.products import number_times_data
 from pymc_flymc.likelihoods.value_checks import check_parameter, scalar_parameter
 
-__all__ = ["AsymmetricLaplace", "LocationScale", "Logistic", "StudentT", "scale_and_unit"]
-
 
 def scale_and_unit(scale: Any, what: str, rv: TensorVariable) -> tuple[Any, Any]:
     """Return a scale as a number for all rows, and the data it is times, None if there are none.

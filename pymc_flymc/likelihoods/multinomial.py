@@ -18,8 +18,6 @@ from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.softmax import Softmax, log_sum_exp, read_softmax, with_reference
 from pymc_flymc.likelihoods.value_checks import check_counts, check_values
 
-__all__ = ["Multinomial"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Multinomial(Softmax):

@@ -24,8 +24,6 @@ from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadab
 from pymc_flymc.likelihoods.products import is_from, without
 from pymc_flymc.likelihoods.value_checks import check_counts, check_parameter, scalar_parameter
 
-__all__ = ["NegativeBinomialFree", "NegativeBinomialLog", "read_negative_binomial"]
-
 
 class _NegativeBinomial(Family):
     """What the two families have in common."""

@@ -15,8 +15,6 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.location_scale import LocationScale
 from pymc_flymc.likelihoods.value_checks import check_values, is_positive
 
-__all__ = ["Normal"]
-
 
 @dataclass(frozen=True)
 class Normal(LocationScale):

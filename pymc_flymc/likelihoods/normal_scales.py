@@ -16,8 +16,6 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.scales_by_row import ScalesByRow
 from pymc_flymc.likelihoods.value_checks import check_values, is_positive
 
-__all__ = ["NormalScales"]
-
 #: Residuals count as at least so many units in limits that hold at any distance.
 LEAST = 0.25
 

@@ -30,8 +30,6 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.refusals import OTHERWISE, is_ordered
 from pymc_flymc.likelihoods.value_checks import check_values
 
-__all__ = ["OrderedLogit", "is_cumulative"]
-
 _LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "logit": expit,
     "probit": ndtr,

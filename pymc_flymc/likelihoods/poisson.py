@@ -14,8 +14,6 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_log_mean, unreadable
 from pymc_flymc.likelihoods.value_checks import check_counts
 
-__all__ = ["PoissonLog"]
-
 
 class PoissonLog(SmoothFamily):
     """Observed counts with ``mean = exp(eta_n)``."""

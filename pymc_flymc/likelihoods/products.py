@@ -14,8 +14,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import first_equals, free_inputs
 
-__all__ = ["is_from", "number_times_data", "root_of", "simplified", "without"]
-
 
 def simplified(v: TensorVariable, signs: bool = True) -> Any:
     """Return a product of powers without the factors that cancel, as it is if none does.

@@ -17,15 +17,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import printed_name
 
-__all__ = [
-    "ALTERNATIVES",
-    "LEAVE_OUT",
-    "OTHERWISE",
-    "distribution_name",
-    "is_ordered",
-    "nothing_supported",
-]
-
 _POSITIVE = "pm.LogNormal, pm.Gamma with a log link, or pm.StudentT for np.log(y)"
 _OUTCOMES = (
     "pm.StudentT or pm.Normal of a table of outcomes, with effects of its rows that they share"

@@ -19,8 +19,6 @@ from pymc_flymc.likelihoods.products import is_from, root_of
 from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_values
 
-__all__ = ["ScalesByRow"]
-
 
 class ScalesByRow(JointlySmoothFamily):
     r"""Values with noise around :math:`\eta_n`, of squared scale :math:`V = e^{2\tau_n} + s_n^2`.

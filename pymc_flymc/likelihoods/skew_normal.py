@@ -18,8 +18,6 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import as_columns
 from pymc_flymc.likelihoods.location_scale import scale_and_unit
 
-__all__ = ["SkewNormal"]
-
 
 class SkewNormal(JointlySmoothFamily):
     r"""Observed values with skew-normal noise around :math:`\eta_n`.

@@ -27,8 +27,6 @@ from pymc_flymc.likelihoods.ordered import is_cumulative
 from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_values
 
-__all__ = ["Softmax", "log_sum_exp", "read_softmax", "with_reference"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Softmax:

@@ -18,8 +18,6 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.scales_by_row import ScalesByRow
 from pymc_flymc.likelihoods.value_checks import scalar_parameter
 
-__all__ = ["StudentTScales"]
-
 #: More than the largest value of ``24 a (2 a - 1) sqrt(1 - a)``, at a = (11 + sqrt 41) / 20.
 SKEWED = 5.572
 

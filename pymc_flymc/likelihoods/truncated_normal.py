@@ -19,8 +19,6 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import as_columns
 from pymc_flymc.likelihoods.value_checks import check_values, scalar_parameter
 
-__all__ = ["TruncatedNormal"]
-
 
 @dataclass(frozen=True)
 class TruncatedNormal(JointlySmoothFamily):

@@ -11,8 +11,6 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import evaluate, free_inputs
 
-__all__ = ["check_counts", "check_parameter", "check_values", "is_positive", "scalar_parameter"]
-
 
 def is_positive(values: np.ndarray) -> np.ndarray:
     """Return which values are positive and finite; complex ones are not."""

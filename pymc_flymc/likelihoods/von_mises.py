@@ -17,8 +17,6 @@ from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.value_checks import check_values, scalar_parameter
 
-__all__ = ["VonMises"]
-
 
 @dataclass(frozen=True)
 class VonMises(SmoothFamily):

@@ -23,8 +23,6 @@ from pymc_flymc.likelihoods.likelihood import (
     outcome,
 )
 
-__all__ = ["Weighted", "unweighted", "weighted_family", "weights_of"]
-
 
 def _times_weight(name: str) -> Any:
     """Return the method that multiplies what the family's own returns by the weight of each row.

@@ -29,13 +29,6 @@ from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.zeros import parts_of_inflated
 
-__all__ = [
-    "ZeroInflated",
-    "ZeroInflatedPoisson",
-    "ZeroInflatedTrials",
-    "third_of_zero",
-]
-
 _NEGATIVE_BINOMIAL = NegativeBinomialLog()
 _EXP = Function(EXP.ends, lambda order, low, high: np.exp(np.minimum(high, LARGE)))
 

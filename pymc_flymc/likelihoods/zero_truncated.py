@@ -20,14 +20,6 @@ from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.value_checks import check_counts, check_values
 
-__all__ = [
-    "ZeroTruncated",
-    "ZeroTruncatedNegativeBinomial",
-    "ZeroTruncatedPoisson",
-    "check_positive_counts",
-    "untruncated",
-]
-
 _TRUNCATED: Any = pm.Truncated.rv_type
 
 

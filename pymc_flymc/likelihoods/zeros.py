@@ -12,8 +12,6 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.compat.pymc import HurdleRV, MixtureRV
 from pymc_flymc.graphs.tools import evaluate, free_inputs
 
-__all__ = ["parts_of_hurdle", "parts_of_inflated"]
-
 _ZEROS: Any = pm.DiracDelta.rv_type
 
 

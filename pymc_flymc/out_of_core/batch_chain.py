@@ -14,8 +14,6 @@ import numpy as np
 from pymc_flymc.out_of_core.batch_target import BatchTarget, Weights
 from pymc_flymc.out_of_core.proposals import ACCEPT, BATCH, Key, stream
 
-__all__ = ["BatchChain"]
-
 #: Seconds that a superbatch should take, and batches that it may have.
 SECONDS, MOST_BATCHES = 1.0, 32
 #: What the next transition depends on.

@@ -31,8 +31,6 @@ from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.target import TargetPart
 from pymc_flymc.target.validation import check_constants, describe_violation
 
-__all__ = ["BatchTarget", "Weights", "build_batch_target"]
-
 #: Bright rows of a partition that are weighed at a time, at least.
 ENOUGH = 1 << 20
 

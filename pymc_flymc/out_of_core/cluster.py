@@ -28,8 +28,6 @@ from pymc_flymc.out_of_core.source import Partition, RowSource
 from pymc_flymc.out_of_core.tasks import load, run
 from pymc_flymc.reporting import doing, reading
 
-__all__ = ["ClusterSource"]
-
 #: Seconds between looks at whether there still are workers, and without any before giving up.
 LOOK, PATIENCE = 5.0, 60.0
 #: What to do where workers are killed or do not come.

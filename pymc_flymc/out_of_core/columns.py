@@ -24,8 +24,6 @@ from pymc_flymc.out_of_core.identity import (
 )
 from pymc_flymc.out_of_core.row_checks import check_rows
 
-__all__ = ["ArrayColumn", "Column", "FileColumn", "as_column"]
-
 
 class Column(ABC):
     """What a container holds for all rows: one number a row, or several.

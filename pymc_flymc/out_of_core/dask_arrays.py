@@ -11,8 +11,6 @@ import numpy as np
 from pymc_flymc.graphs.content_hash import content_hash
 from pymc_flymc.out_of_core.row_checks import check_rows
 
-__all__ = ["check_repeatable", "is_dask", "leaves", "with_checked_blocks"]
-
 #: Objects of a Dask graph are looked into so deep: files stand in arguments of tasks.
 DEEPEST = 12
 

@@ -22,8 +22,6 @@ from pymc_flymc.out_of_core.source import PARTITION, LocalSource, RowSource
 from pymc_flymc.reporting import log
 from pymc_flymc.settings import check
 
-__all__ = ["merged", "of_table", "source_of"]
-
 #: Partitions at least of what a cluster is to read.
 PARTS = 16
 #: More chunks of an array of Dask are put together.

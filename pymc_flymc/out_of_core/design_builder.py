@@ -21,8 +21,6 @@ from pymc_flymc.reading.predictor import split_predictor
 from pymc_flymc.reading.weights import read_weights
 from pymc_flymc.regression.design import Design
 
-__all__ = ["Containers", "DesignBuilder", "columns_of"]
-
 #: The containers that a source has rows of, by name.
 Containers = Mapping[str, SharedVariable]
 

@@ -23,8 +23,6 @@ from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.pilot_runs import SEED, Independence, weigh_approximation
 from pymc_flymc.sampling.sampler import Sampler
 
-__all__ = ["BatchAdaptation", "check_out_of_core", "choose_batches"]
-
 #: Draws of a chain that may be worth one independent draw: with more it is not said to sample.
 LARGEST_TIME = 20.0
 

@@ -10,8 +10,6 @@ import numpy as np
 from pymc_flymc.compat.dask import without_rows
 from pymc_flymc.reporting import log
 
-__all__ = ["Labels", "array_of_frame", "has_own_codes", "is_frame", "of_fragments"]
-
 #: Integers beyond it need not be floats.
 EXACT_IN_FLOAT64 = 1 << 53
 #: Labels of which the log names so many.

@@ -18,8 +18,6 @@ from pymc_flymc.graphs.file_states import file_of_map, state_of_file, state_of_m
 from pymc_flymc.out_of_core.dask_arrays import leaves
 from pymc_flymc.out_of_core.zarr_arrays import check_shape, files_of, is_zarr, n_missing_chunks
 
-__all__ = ["check_chunks", "check_file", "identity_of", "paths_of", "store_of"]
-
 #: Rows of an array of another kind that are read.
 LOOKED_AT = 16
 

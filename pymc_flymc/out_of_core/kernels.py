@@ -13,17 +13,16 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numba import types
 
+from pymc_flymc.compat.numba import borrow, generator_at
 from pymc_flymc.kernels.factors import Scratch, log_factors
 from pymc_flymc.kernels.fresh_brightness import log_weight_of_z, sort
-from pymc_flymc.kernels.generators import GENERATOR, generator_at
+from pymc_flymc.kernels.generators import GENERATOR
 from pymc_flymc.kernels.geometry import Geometry, unwhiten
 from pymc_flymc.kernels.layout import POWERS
-from pymc_flymc.kernels.native import borrow, kernel, kernel_part
+from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.native_graphs import call_density
 from pymc_flymc.kernels.records import matrix, record_type, unwritten, vector
 from pymc_flymc.kernels.rows import Rows
-
-__all__ = ["RateTables", "densities_kernel", "draw_rows_kernel", "make_tables", "weigh_kernel"]
 
 #: Rows whose rates are added up together. Within them a row is found by adding up again, which
 #: takes 4 bytes a row, where an alias table takes twelve.

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from pymc_flymc.reporting import log
 
-__all__ = ["PAUSES", "may_pass", "read_patiently", "say_again"]
-
 #: Seconds before each further try to read rows.
 PAUSES = 1.0, 2.0, 4.0, 8.0, 16.0
 #: What no waiting mends.

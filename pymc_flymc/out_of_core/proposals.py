@@ -15,18 +15,6 @@ from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.target.collapsed_density import collapsed_density
 from pymc_flymc.target.target import TargetPart
 
-__all__ = [
-    "ACCEPT",
-    "BATCH",
-    "FIRST_PARTITION",
-    "Key",
-    "Proposals",
-    "Proposer",
-    "draw_v",
-    "log_proposal_density",
-    "stream",
-]
-
 #: Proposals that are made from the same random numbers: a superbatch has some batches.
 BATCH = 1024
 #: Share of the proposals that come from a t distribution of so many degrees of freedom, lest the

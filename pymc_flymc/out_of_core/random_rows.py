@@ -14,8 +14,6 @@ from pymc_flymc.out_of_core.source import Partition, Values
 from pymc_flymc.reporting import reporting
 from pymc_flymc.settings import check, is_number
 
-__all__ = ["random_rows"]
-
 
 def random_rows(
     data: Mapping[str, Any] | Any,

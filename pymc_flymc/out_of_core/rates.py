@@ -22,8 +22,6 @@ from pymc_flymc.out_of_core.stored_rows import SourceRows, read_rows
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.passes import blocks_of, sum_rows
 
-__all__ = ["Rates", "exact_statistics", "prepare_rates", "row_constants"]
-
 
 @dataclass(frozen=True)
 class Rates:

@@ -31,8 +31,6 @@ from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing, log
 
-__all__ = ["containers_of", "read_stored"]
-
 #: Shapes of value variables.
 Shapes = Mapping[Variable, tuple[int, ...]]
 #: Rows that a model must be written on, for what is read of them to be checked.

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_rows"]
-
 
 def check_rows(rows: Any, container: str, shape: tuple[int, ...], what: str) -> np.ndarray:
     """Return rows as they are, if they are as many as were asked for, and numbers.

@@ -31,8 +31,6 @@ from pymc_flymc.reading.observed import observed_graph, without_hurdle
 from pymc_flymc.reading.observed_rows import parameters_of
 from pymc_flymc.reading.weights import without_weights
 
-__all__ = ["RowGraphs", "row_graphs_of"]
-
 
 @dataclass(frozen=True)
 class RowGraphs:

@@ -28,8 +28,6 @@ from pymc_flymc.reading.row_axes import check_rows_alone
 from pymc_flymc.reporting import reporting
 from pymc_flymc.settings import check, is_number
 
-__all__ = ["summarize_rows"]
-
 #: Rows that are evaluated at a time, for all draws: they stay in the processor's caches.
 BLOCK = 1 << 14
 

@@ -18,8 +18,6 @@ from pymc_flymc.out_of_core.row_checks import check_rows
 from pymc_flymc.reporting import reading
 from pymc_flymc.threads import in_order
 
-__all__ = ["LocalSource", "Partition", "RowSource", "Values", "partition_bounds"]
-
 #: Rows of a partition at most, of a source that this process reads.
 PARTITION = 1 << 23
 #: So many rows are one partition; more are some, for threads.

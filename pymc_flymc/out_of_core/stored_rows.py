@@ -15,8 +15,6 @@ from pymc_flymc.out_of_core.source import Partition, RowSource, Values
 from pymc_flymc.regression.design import Design, Sample
 from pymc_flymc.regression.passes import add_up
 
-__all__ = ["SourceRows", "read_rows"]
-
 #: Consecutive rows of a sample that are read together: about a page of a file.
 RUN = 64
 #: From rows and their outcomes to terms of sums.

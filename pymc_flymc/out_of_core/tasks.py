@@ -15,8 +15,6 @@ from pymc_flymc.out_of_core.columns import ArrayColumn
 from pymc_flymc.out_of_core.row_checks import check_rows
 from pymc_flymc.out_of_core.source import Partition
 
-__all__ = ["load", "run"]
-
 _turn = threading.Lock()
 #: Once in each process: what is compiled for work is compiled once, too.
 _unpickled = functools.lru_cache(8)(cloudpickle.loads)

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_shape", "files_of", "is_zarr", "n_missing_chunks"]
-
 #: Offset and length, in the index of a shard, of a chunk that is not there: Zarr's specification.
 NOT_THERE = 2**64 - 1
 

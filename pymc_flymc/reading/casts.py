@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["cast_rows"]
-
 
 def cast_rows(array: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
     """Return rows in the type of the container that the model is written on.

@@ -17,8 +17,6 @@ from pymc_flymc.reading.locations import Around, locations_of
 from pymc_flymc.reading.scaled_variables import location_scale
 from pymc_flymc.reading.scales import scales_of
 
-__all__ = ["find_shared_scales"]
-
 
 class _Effects(NamedTuple):
     """Effects of a scale: places of theta, what they are around, and the scale's power."""

@@ -10,8 +10,6 @@ from pytensor.graph.basic import Variable
 
 from pymc_flymc.reading.functions_of_variables import compile_given, step_variables
 
-__all__ = ["rows_of_factor"]
-
 #: Change of a scale's logarithm that is tried.
 CHANGE = 0.3
 

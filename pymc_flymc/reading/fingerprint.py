@@ -19,8 +19,6 @@ from pymc_flymc.graphs.content_hash import arrays_of, content_hash, owner_of
 from pymc_flymc.graphs.file_states import file_of_map, state_of_map
 from pymc_flymc.graphs.structure import structure_of
 
-__all__ = ["Fingerprint"]
-
 
 @dataclass(frozen=True)
 class Fingerprint:

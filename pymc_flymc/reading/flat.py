@@ -23,9 +23,6 @@ from pymc_flymc.graphs.tools import fold_constants
 from pymc_flymc.graphs.written_out import write_out_products
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
 
-__all__ = ["DensityGraph", "Layout", "flatten_model"]
-
-
 #: Elements from which on an array that no variable changes is not left to each compilation.
 LONG = 1000
 

@@ -17,8 +17,6 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import warn
 from pymc_flymc.graphs.tools import ConstantParts, evaluate, freeze, known_size
 
-__all__ = ["FullPass", "find_full_passes", "per_row", "warn_of_full_passes"]
-
 #: Parts of the model are evaluated in full at each update: notable above this share of the rows.
 _NOTABLE_SHARE = 0.1
 #: ... and above this many numbers for a parameter: a prior of many parameters is no pass over data.

@@ -12,8 +12,6 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
-__all__ = ["LARGEST", "compile_given", "nearest", "random_variables", "step_variables"]
-
 #: Variables with more elements are not looked at: as scales, each of these has moves of its own.
 LARGEST = 1000
 

@@ -14,8 +14,6 @@ import pytensor.tensor as pt
 from pymc_flymc.likelihoods.value_checks import check_values
 from pymc_flymc.reading.observed_rows import Observation, ObservedRows, check_variables
 
-__all__ = ["read_hurdle"]
-
 
 def read_hurdle(observation: Observation) -> ObservedRows:
     """Read an observed variable with a hurdle.

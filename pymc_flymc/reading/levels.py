@@ -17,8 +17,6 @@ from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.predictor import read_predictor
 from pymc_flymc.regression.regression import Regression
 
-__all__ = ["known_cutpoints", "read_levels"]
-
 
 def read_levels(observation: Observation, parameters: RowParameters) -> ObservedRows:
     """Read an observed variable of ordered levels.

@@ -17,8 +17,6 @@ from pymc_flymc.reading.functions_of_variables import (
     step_variables,
 )
 
-__all__ = ["Around", "locations_of"]
-
 
 class Around(NamedTuple):
     """Locations of n effects.

@@ -38,8 +38,6 @@ from pymc_flymc.reading.cotangent import (
 )
 from pymc_flymc.regression.sparse_columns import SparseColumns
 
-__all__ = ["SPARSE_RULES", "SparseBlock", "positions_of", "split_lookup"]
-
 
 @dataclass(frozen=True)
 class SparseBlock:

@@ -11,8 +11,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import warn
 
-__all__ = ["warn_of_mixtures"]
-
 _MIXTURE: Any = pm.Mixture.rv_type
 
 

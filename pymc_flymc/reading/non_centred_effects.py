@@ -15,8 +15,6 @@ from pymc_flymc.kernels.shared_scales import NO_SCALES, NON_CENTRED, Locations, 
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.reading.functions_of_variables import LARGEST
 
-__all__ = ["find_non_centred_effects"]
-
 #: Differences of coefficients below this share of the largest are rounding.
 ROUNDING = 1e-9
 #: Smallest change of a scale's logarithm that is tried; no two elements' changes are the same.

@@ -10,8 +10,6 @@ from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 
 from pymc_flymc.reading.cotangent import NotReadableError, op_type
 
-__all__ = ["CHANGE_POINT", "PRODUCT", "QUOTIENT", "not_linear"]
-
 _SPLINES = "for a curve of a predictor x, a basis of splines computed before the model, B @ beta"
 #: Why not, and what to write instead, of a product of two terms that vary.
 PRODUCT = (

@@ -19,17 +19,6 @@ from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.likelihoods.zeros import parts_of_hurdle
 
-__all__ = [
-    "check_form",
-    "check_missing",
-    "is_constant",
-    "observed_graph",
-    "outcomes_of",
-    "shape_of_rows",
-    "size_of",
-    "without_hurdle",
-]
-
 
 def size_of(model: Model, rv: TensorVariable) -> int:
     """Return the number of an observed variable's values, or rows of counts."""

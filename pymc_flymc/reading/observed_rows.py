@@ -34,15 +34,6 @@ from pymc_flymc.reading.variables import names
 from pymc_flymc.reading.weights import read_weights, with_weights, without_weights
 from pymc_flymc.regression.regression import Regression
 
-__all__ = [
-    "Observation",
-    "ObservedRows",
-    "Part",
-    "check_sizes",
-    "check_variables",
-    "parameters_of",
-]
-
 #: Shapes of value variables.
 Shapes = Mapping[Variable, tuple[int, ...]]
 

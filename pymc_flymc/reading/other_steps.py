@@ -11,8 +11,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import warn
 
-__all__ = ["warn_of_other_steps"]
-
 _GIBBS = (BinaryGibbsMetropolis, CategoricalGibbsMetropolis)
 
 

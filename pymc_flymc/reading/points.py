@@ -14,8 +14,6 @@ from pymc_flymc.settings import check
 if TYPE_CHECKING:
     from pymc_flymc.reading.flat import Layout
 
-__all__ = ["anchor_point", "check_start", "complete_point"]
-
 
 def anchor_point(model: Model, anchor: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Return the unconstrained point of a user's anchor.

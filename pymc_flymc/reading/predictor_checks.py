@@ -18,8 +18,6 @@ from pymc_flymc.graphs.tools import copy_graphs, free_inputs, plain_function
 from pymc_flymc.reading.cotangent import op_type
 from pymc_flymc.regression.design import Design, blocks
 
-__all__ = ["check_coefficients", "check_finite", "check_predictor"]
-
 _N_CHECKS = 2
 _RTOL = 1e-9
 

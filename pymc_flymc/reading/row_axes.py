@@ -29,8 +29,6 @@ from pymc_flymc.reading.row_kinds import (
 )
 from pymc_flymc.reading.row_rules import RULES
 
-__all__ = ["check_rows_alone", "statistics_of_rows"]
-
 
 def check_rows_alone(
     of_rows: Sequence[TensorVariable],

@@ -25,8 +25,6 @@ from pymc_flymc.reading.row_kinds import (
 )
 from pymc_flymc.reading.row_rules import COPIES, alloc, index_of, random, reshape, same
 
-__all__ = ["COUNT_RULES"]
-
 
 def _cast_count(node: Apply, own: Sequence[Any]) -> Kind:
     op: Any = node.op

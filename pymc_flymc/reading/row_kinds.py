@@ -9,18 +9,6 @@ from typing import Any
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors
 
-__all__ = [
-    "COUNT",
-    "NUMBER",
-    "DependentError",
-    "Kind",
-    "RowAxis",
-    "RowCount",
-    "Rules",
-    "StatisticError",
-    "meet",
-]
-
 
 @dataclass(frozen=True)
 class RowAxis:

@@ -47,9 +47,6 @@ from pymc_flymc.reading.row_kinds import (
     meet,
 )
 
-__all__ = ["COPIES", "RULES", "alloc", "index_of", "random", "reshape", "same"]
-
-
 _REORDERED = "some rows taken out of all, or in another order"
 
 

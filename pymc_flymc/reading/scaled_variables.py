@@ -31,8 +31,6 @@ from pymc_flymc.compat.pymc import CARRV, RandomWalkRV, ZeroSumNormalRV
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.reading.functions_of_variables import random_variables
 
-__all__ = ["LocationScale", "location_scale"]
-
 #: Distributions with a location, at this place among their parameters, and a scale after it.
 INDEPENDENT: dict[type, int] = {
     NormalRV: 0,

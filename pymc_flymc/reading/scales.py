@@ -15,8 +15,6 @@ from pytensor.graph.basic import Variable
 from pymc_flymc.kernels.shared_scales import CENTRED
 from pymc_flymc.reading.functions_of_variables import compile_given, nearest, step_variables
 
-__all__ = ["Scale", "scales_of"]
-
 #: Where values are tried: where scales are small, in the neck of a funnel that their moves are for.
 #: The smallest change of one; no two elements' changes are the same. What logarithms of scales may
 #: differ by: those of an interval that begins at zero are linear up to 3e-4 there.

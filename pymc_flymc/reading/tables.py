@@ -31,8 +31,6 @@ from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.cotangent import inputs_of, op_type, varies
 from pymc_flymc.reading.lookups import positions_of
 
-__all__ = ["as_rows", "several_predictors"]
-
 _THROUGH = frozenset({ViewOp, SpecifyShape, DimShuffle, Alloc, Sum, Dot})
 
 

@@ -16,8 +16,6 @@ from pymc_flymc.graphs.tools import plain_function
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.observed import check_missing
 
-__all__ = ["names", "value_shapes", "value_variables"]
-
 
 def value_variables(
     model: Model, vars: str | Variable | Sequence[str | Variable] | None

@@ -27,8 +27,6 @@ from pymc_flymc.likelihoods.weighted import weighted_family
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.settings import check
 
-__all__ = ["read_weights", "weighted", "with_weights", "without_weights"]
-
 
 def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> TensorVariable:
     """Observe a variable whose rows count with weights: each likelihood to the power of its weight.

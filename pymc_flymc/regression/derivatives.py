@@ -20,8 +20,6 @@ from pymc_flymc.kernels.caching import environment
 from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
 from pymc_flymc.reporting import COMPILING, doing
 
-__all__ = ["ROUNDING", "Derivatives", "RowDerivatives"]
-
 #: How much likelihoods are smoothed where nothing is known of the posterior, in scales.
 ROUNDING = 0.3
 

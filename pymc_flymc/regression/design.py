@@ -13,15 +13,6 @@ from pymc_flymc.regression import matrices
 from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.threads import in_order
 
-__all__ = [
-    "Design",
-    "Sample",
-    "StoredRows",
-    "blocks",
-    "count_bad_rows",
-    "gather",
-]
-
 _BLOCK_BYTES = 1 << 21
 # Types whose every value is a float32.
 _EXACT_IN_FLOAT32 = ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32")

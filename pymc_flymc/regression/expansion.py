@@ -10,8 +10,6 @@ import numpy as np
 from pymc_flymc.regression.matrices import SymmetricMatrix
 from pymc_flymc.regression.quadratic_statistics import pack_quadratic
 
-__all__ = ["JointExpansion", "LikelihoodExpansion"]
-
 
 @dataclass(frozen=True)
 class LikelihoodExpansion:

@@ -10,8 +10,6 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse import csr_array, diags_array, triu
 
-__all__ = ["LARGEST_DENSE", "RowMatrix", "SymmetricMatrix"]
-
 #: Beyond so many coefficients of a predictor, matrices with sparse columns are not written out.
 LARGEST_DENSE = 300
 #: Pairs of sparse columns that meet in a row, at most: beyond, their squares are no statistic of a

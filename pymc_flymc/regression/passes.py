@@ -15,16 +15,6 @@ from pymc_flymc.regression.matrices import RowMatrix, SymmetricMatrix
 from pymc_flymc.reporting import reading
 from pymc_flymc.threads import in_order
 
-__all__ = [
-    "BLOCK",
-    "add_up",
-    "blocks_of",
-    "iterate_rows",
-    "likelihood_pass",
-    "map_rows",
-    "sum_rows",
-]
-
 #: Rows in a block, and in one of a design with many effects of groups.
 BLOCK, LARGE_BLOCK = 8192, 32768
 

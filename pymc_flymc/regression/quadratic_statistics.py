@@ -12,16 +12,6 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.graphs.quadratic import Quadratic
 from pymc_flymc.regression.matrices import LARGEST_DENSE, RowMatrix, SymmetricMatrix
 
-__all__ = [
-    "PLACES",
-    "QuadraticStatistics",
-    "collapsed_quadratic",
-    "dense_curvatures",
-    "pack_quadratic",
-    "quadratic_size",
-    "quadratic_terms",
-]
-
 
 class Places(NamedTuple):
     """Where the statistics of a quadratic in P coefficients stand, as they are packed.

@@ -14,8 +14,6 @@ from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.passes import likelihood_pass
 
-__all__ = ["Regression", "expand", "names_of", "slices_of"]
-
 
 @dataclass(frozen=True)
 class Regression:

@@ -10,8 +10,6 @@ from operator import add
 import numpy as np
 from scipy.sparse import csr_array
 
-__all__ = ["SparseColumns", "stack"]
-
 
 @dataclass(frozen=True, eq=False)
 class SparseColumns:

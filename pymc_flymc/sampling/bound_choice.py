@@ -21,18 +21,6 @@ from pymc_flymc.target.building import MOSTLY, build_target
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target, TargetPart
 
-__all__ = [
-    "WITH_EFFECTS",
-    "bright_rows_read",
-    "conditional_target",
-    "estimate_kept",
-    "estimate_rows",
-    "joint_bound",
-    "joint_moves_read",
-    "tightest",
-    "valid_bounds",
-]
-
 #: In joint moves the Taylor bound has one radius for all coefficients.
 WITH_EFFECTS = f" with more than {LARGEST_DENSE} coefficients, of groups or sparse columns"
 #: Rows looked at for a first estimate.

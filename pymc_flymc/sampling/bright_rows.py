@@ -13,8 +13,6 @@ from pymc_flymc.reporting import count
 from pymc_flymc.sampling.effective_draws import evenly
 from pymc_flymc.target.target import Target
 
-__all__ = ["advice_on_columns"]
-
 #: Bright rows are worth a word from this number on, and this many for each coefficient: of
 #: concentrated posteriors there are a few for each.
 FEWEST, EACH = 50, 5

@@ -21,8 +21,6 @@ from pymc_flymc.sampling.time_estimates import PilotTime
 from pymc_flymc.target.building import build_target
 from pymc_flymc.target.kernel_spec import KernelSpec
 
-__all__ = ["SHARES", "Candidate", "Candidates"]
-
 #: Conditional Metropolis updates per effective draw, per parameter: the least that pilots showed.
 CONDITIONAL_TRANSITIONS = 1.5
 #: Gradients per effective draw at the fewest: of conditional updates, and of surrogate moves.

@@ -18,8 +18,6 @@ from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 from pymc_flymc.target.validation import describe_violation
 
-__all__ = ["FireflyChain"]
-
 #: Starting points are this many posterior standard deviations around the anchor, so that R-hat can
 #: tell whether chains have forgotten them. Group-level effects start at one standard deviation: all
 #: of thousands at two would be far beyond where the posterior has any mass.

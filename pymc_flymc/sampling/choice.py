@@ -36,8 +36,6 @@ from pymc_flymc.target.building import build_target
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["check_settings", "choose_sampler", "conditional_sampler"]
-
 #: What asks for joint moves, in messages.
 ASKED = "kernel={!r}", "proposal='independent'"
 #: What `FireflyMH` may be told to use.

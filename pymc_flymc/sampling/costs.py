@@ -11,8 +11,6 @@ from pymc_flymc.bounds import Problem
 from pymc_flymc.regression.design import Design
 from pymc_flymc.target.target import Target
 
-__all__ = ["GRADIENT", "cheap_transitions", "evaluation_cost", "row_seconds"]
-
 #: Seconds that a row takes, beside those for each of its numbers; and for each further predictor.
 ROW, NUMBER, CLASS = 40e-9, 3e-9, 20e-9
 #: Seconds for a number of the collapsed form, or of a row for each further predictor; and what an

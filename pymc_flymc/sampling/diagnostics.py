@@ -14,8 +14,6 @@ from pymc.stats.convergence import SamplerWarning, WarningType
 
 from pymc_flymc.compat.arviz import pareto_index
 
-__all__ = ["STATISTICS", "ChainDiagnostics", "Drawn", "tail_index"]
-
 #: Types of the statistics of a draw. The last one PyMC shows, and drops.
 STATISTICS: dict[str, Any] = {
     "moved": (np.bool_, []),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["effective_draws", "evenly"]
-
 
 def effective_draws(draws: np.ndarray) -> np.ndarray:
     """Return effective sample sizes of a chain's draws, by Geyer's monotone sequence.

@@ -18,8 +18,6 @@ from pymc_flymc.sampling.pilot_runs import LARGEST_TAIL_INDEX, SEED
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 
-__all__ = ["HEAVY", "look_at_tails", "rows_in_heavy_tails", "warn_of_heavy_tails"]
-
 #: What is said where tails are heavy.
 HEAVY = "far out in a parameter the posterior is much heavier than the expansion of its rows"
 #: Looking at tails may take as long as reading so many seconds.

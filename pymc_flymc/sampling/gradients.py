@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["PER_ROOT", "gradients_given"]
-
 #: Gradients of NUTS per effective draw are this many times the square root of the condition
 #: number of the posterior's correlation matrix: 3.1 to 6.4 as nutpie samples normal distributions
 #: with 3 to 40 parameters and condition numbers from 6 to 8,000.

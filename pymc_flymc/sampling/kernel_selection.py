@@ -24,8 +24,6 @@ from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_time, say_verdict
 
-__all__ = ["KernelSelection"]
-
 #: Gradients per effective draw of Hamiltonian Monte Carlo on all rows, where no pilot run of
 #: trajectories says better.
 ALL_ROWS = 5.0

@@ -16,8 +16,6 @@ from pymc_flymc.target.conditionals import WHO
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["check_local", "local_target"]
-
 #: Bounds that are quadratic in an effect given all other parameters. With as little slack as this
 #: an effective draw of the slowest of 1,000 logistic effects, of 100 rows each, took a third of the
 #: rows that it took with the bound's own: slices cross the walls that slack removes for others.

@@ -20,17 +20,6 @@ from pymc_flymc.sampling.tuning import slowest_autocorrelation
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = [
-    "Independence",
-    "JointPilot",
-    "PilotRun",
-    "most_rows",
-    "pilot_approximation",
-    "pilot_chain",
-    "pilot_joint_moves",
-    "weigh_approximation",
-]
-
 #: Seed of pilot runs: a kernel is selected in the same way in each run.
 SEED = 20141104
 #: Draws of a pilot chain in tuning, and after it.

@@ -6,8 +6,6 @@ import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
 
-__all__ = ["diagonal_geometry", "isotropic_geometry", "learn_geometry"]
-
 #: Weight of the old coordinates, in draws: a few draws say little about a variance.
 CONFIRMING = 5.0
 #: Parts of a chain whose covariances are compared.

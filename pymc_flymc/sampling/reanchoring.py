@@ -22,8 +22,6 @@ from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.shared import SharedArray
 from pymc_flymc.target.target import Target
 
-__all__ = ["Anchors"]
-
 #: What a new anchor must save: all but this share of the bright rows, and of the mean square of the
 #: predictors' distance from where bounds touch. It costs two passes over the data.
 SHARE = 0.5

@@ -12,8 +12,6 @@ from pymc_flymc.sampling.effective_draws import effective_draws, evenly
 from pymc_flymc.sampling.pilot_runs import SEED
 from pymc_flymc.sampling.sampler import Sampler
 
-__all__ = ["PYMC_DRAW", "EstimatedTime", "rehearse"]
-
 #: Processor seconds that PyMC and a step take for a draw, beside the kernel's work.
 PYMC_DRAW = 20e-6
 #: Processor time of a rehearsal, as a share of that of the draws whose time is said; in seconds, at

@@ -14,8 +14,6 @@ from pymc_flymc.sampling.reanchoring import Anchors
 from pymc_flymc.sampling.tuning import Tuning
 from pymc_flymc.target.resampling import Resampling
 
-__all__ = ["Sampler"]
-
 #: The mean of fewer draws is no place for an anchor.
 ENOUGH_DRAWS = 20
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SETUP", "TIMES", "Stopwatch"]
-
 #: Statistics with the seconds of the parts of a set-up, and what the parts are called.
 SETUP = {
     "reading_time": "reading",

@@ -10,8 +10,6 @@ import numpy as np
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.reading.flat import DensityGraph
 
-__all__ = ["SamplingTask"]
-
 
 @dataclass(frozen=True)
 class SamplingTask:

@@ -28,16 +28,6 @@ from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION
 from pymc_flymc.target.target import Target
 
-__all__ = [
-    "PilotTime",
-    "chain_time",
-    "joint_time",
-    "say_time",
-    "say_verdict",
-    "time_of_nuts",
-    "verdict",
-]
-
 #: Effective draws that times are said for.
 EFFECTIVE_DRAWS = 1000
 #: Seconds that nobody waits for, and those of sampling below which there is no rehearsal.

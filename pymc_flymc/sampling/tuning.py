@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["TARGET_AUTOCORRELATION", "Tuning", "slowest_autocorrelation"]
-
 #: Autocorrelation that neighbouring draws should have: about 0.8 effective draws per draw.
 TARGET_AUTOCORRELATION = 0.1
 #: Ends of the tuning windows, as fractions of the tuning steps.

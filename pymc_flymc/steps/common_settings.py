@@ -10,8 +10,6 @@ from pytensor.graph.basic import Variable
 from pymc_flymc.settings import check, check_object, is_positive_integer
 from pymc_flymc.target.resampling import Resampling
 
-__all__ = ["check_common"]
-
 
 def check_common(
     vars: object,

@@ -11,8 +11,6 @@ from pymc_flymc.reporting import log
 from pymc_flymc.run_advice import advice_on_run
 from pymc_flymc.run_numbers import Run
 
-__all__ = ["advise_at_the_end"]
-
 #: Sentences that are said unasked; `report` has all.
 MOST = 2
 

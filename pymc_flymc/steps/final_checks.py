@@ -15,8 +15,6 @@ from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.steps.setup import Setup
 from pymc_flymc.target.target import Target
 
-__all__ = ["checked_sampler"]
-
 
 def checked_sampler(sampler: Sampler, reading: Setup, transitions: int | None) -> Sampler:
     """Return a sampler that may draw, with the anchors that its chains may move to.

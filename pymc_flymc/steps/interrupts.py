@@ -10,8 +10,6 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-__all__ = ["Interrupts", "interruptible"]
-
 #: Seconds after which an interrupt that came there is tried again.
 _LATER = 0.001
 

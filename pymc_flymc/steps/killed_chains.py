@@ -12,8 +12,6 @@ from multiprocessing.process import BaseProcess
 from pymc_flymc.compat.pymc import CHAIN_PROCESS
 from pymc_flymc.reporting import log
 
-__all__ = ["watch_chains"]
-
 #: Seconds in which a process whose files are closed has ended.
 PATIENCE = 5.0
 

@@ -7,8 +7,6 @@ import os
 import threading
 from multiprocessing.connection import wait
 
-__all__ = ["end_with_parent"]
-
 _THREAD = "pymc-flymc-parent"
 #: Seconds between looks at the parent where nothing tells at once that it has ended.
 _INTERVAL = 0.5

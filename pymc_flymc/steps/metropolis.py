@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pymc_flymc.sampling.task import SamplingTask
     from pymc_flymc.target.resampling import Resampling
 
-__all__ = ["FireflyMH"]
-
 
 class FireflyMH(FireflyStep):
     r"""Firefly Monte Carlo: the step to begin with.

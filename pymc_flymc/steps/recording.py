@@ -14,8 +14,6 @@ from pymc_flymc.checkpoint.run_identity import identity_of_run, identity_of_targ
 from pymc_flymc.compat.pymc import CONSTRUCTION
 from pymc_flymc.reading.fingerprint import Fingerprint
 
-__all__ = ["begin_chain", "begin_run", "keep_run"]
-
 
 def begin_run(step: Any, checkpoint: Checkpoint | None, fingerprint: Fingerprint) -> Anchor | None:
     """Take the folder for a step's run; return the anchor that was found when it first began."""

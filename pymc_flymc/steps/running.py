@@ -9,8 +9,6 @@ from pymc.model import Model
 from pymc_flymc.compat.pymc import arguments_of_sample
 from pymc_flymc.errors import warn
 
-__all__ = ["check_model", "check_seeded", "warn_of_recording"]
-
 
 def check_model(model: Model, name: str) -> None:
     """Refuse to sample another model than that of a step, of which PyMC says no more than that.

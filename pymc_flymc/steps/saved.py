@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pymc_flymc.sampling.sampler import Sampler
     from pymc_flymc.sampling.tuning import Tuning
 
-__all__ = ["SavableStep"]
-
 #: Attributes that do not travel to other processes.
 _STAYS = CONSTRUCTION, "_chain", "_model", "_fingerprint", "_asked", "_source", "_journal"
 

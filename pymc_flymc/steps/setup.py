@@ -36,8 +36,6 @@ from pymc_flymc.sampling.task import SamplingTask
 if TYPE_CHECKING:
     from pymc_flymc.out_of_core.source import RowSource
 
-__all__ = ["Setup", "read"]
-
 
 @dataclass(frozen=True)
 class Setup(SamplingTask):

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pymc_flymc.sampling.task import SamplingTask
     from pymc_flymc.target.resampling import Resampling
 
-__all__ = ["FireflySlice"]
-
 DIRECTIONS = ("coordinate", "random", "isotropic")
 
 

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from pymc_flymc.target.resampling import Resampling
     from pymc_flymc.target.target import Target
 
-__all__ = ["FireflyStep"]
-
 
 class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     """A step method over (parameters, brightness); subclasses say how the parameters move.

@@ -20,8 +20,6 @@ from pymc_flymc.target.resampling import ImplicitResampling, Levels, Resampling
 from pymc_flymc.target.target import Target, TargetPart
 from pymc_flymc.target.validation import check_preparation, describe
 
-__all__ = ["MOSTLY", "build_target", "target_at"]
-
 #: Rows more often bright than this, as expected, are kept bright. They are read less than twice as
 #: often, and hold no parameters back, as a row does that must turn bright before these can move on.
 MOSTLY = 0.5

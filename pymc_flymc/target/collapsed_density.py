@@ -16,8 +16,6 @@ from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.target.validation import check_collapsed
 
-__all__ = ["collapsed_density"]
-
 
 def collapsed_density(
     graph: DensityGraph,

@@ -22,8 +22,6 @@ from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import Design
 
-__all__ = ["WHO", "Conditionals", "compile_conditionals", "effect_places"]
-
 #: What messages begin with.
 WHO = "kernel='local' updates effects of groups one by one, and "
 

@@ -19,8 +19,6 @@ from pymc_flymc.reporting import doing
 from pymc_flymc.target.resampling import Levels
 from pymc_flymc.target.shared import SharedArray
 
-__all__ = ["Data", "combine_rows", "design_of", "make_alias_tables", "make_rows", "some_rows"]
-
 _SPARSE = ("codes", "values", "indptr", "indices", "numbers")
 _ROWS = ("X", "offset", "constants", *_SPARSE)
 _OF_ALL_ROWS = ("intercept", "n_sparse", "first", "n_sums", "n_nuisances", "totals")

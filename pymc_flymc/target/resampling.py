@@ -12,8 +12,6 @@ from pymc_flymc.kernels.factors import CHUNK
 from pymc_flymc.kernels.records import read_only
 from pymc_flymc.settings import check, check_choice, is_number, is_positive_integer
 
-__all__ = ["ExplicitResampling", "ImplicitResampling", "Levels", "make_plan"]
-
 
 @dataclass(frozen=True)
 class ImplicitResampling:

@@ -18,8 +18,6 @@ import numpy as np
 
 from pymc_flymc.graphs.content_hash import owner_of
 
-__all__ = ["SharedArray"]
-
 
 class SharedArray:
     """A read-only array whose pickle refers to one file on disk.

@@ -34,8 +34,6 @@ from pymc_flymc.target.conditionals import Conditionals, compile_conditionals
 from pymc_flymc.target.data import Data
 from pymc_flymc.target.kernel_spec import KernelSpec
 
-__all__ = ["Target", "TargetPart"]
-
 #: Evaluations of a density that are timed.
 TIMED = 3
 

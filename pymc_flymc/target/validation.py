@@ -11,14 +11,6 @@ from pymc_flymc.bounds import Bound, Preparation, Problem, is_expansion
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.likelihoods import Likelihood
 
-__all__ = [
-    "check_collapsed",
-    "check_constants",
-    "check_preparation",
-    "describe",
-    "describe_violation",
-]
-
 #: Columns of the constants that fresh brightness is drawn from.
 RATES = [ROW.near, ROW.beyond]
 

@@ -4,7 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from pymc_flymc.kernels.generators import address_of_generator, generator_at
+from pymc_flymc.compat.numba import generator_at
+from pymc_flymc.kernels.generators import address_of_generator
 
 
 @numba.njit

@@ -13,8 +13,6 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling, make_plan
 from pymc_flymc.target.target import Target
 
-__all__ = ["Adaptation", "conditional_plan"]
-
 
 class Adaptation(ABC):
     """How a kernel's settings begin, what they learn while a chain tunes, and what they report."""

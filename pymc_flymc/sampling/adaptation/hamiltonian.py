@@ -18,8 +18,6 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["HAMILTONIAN", "HamiltonianAdaptation"]
-
 #: Ratio of proposals to the bright rows expected, with many effects of groups. An effective draw of
 #: the slowest of 3,061 parameters of a Rasch model took half the rows that it took with a ratio of
 #: one, and of 2,007 of random intercepts as many.

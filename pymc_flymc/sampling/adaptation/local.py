@@ -19,8 +19,6 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["LOCAL", "LocalAdaptation"]
-
 #: Largest length of a trajectory of global parameters, in posterior sds.
 LENGTH, TARGET_ACCEPT = 2.5, 0.75
 

@@ -18,8 +18,6 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["JOINT", "METROPOLIS", "MetropolisAdaptation", "plan_with_z"]
-
 #: Mixtures of random walk, pCN and independent proposals: without and with joint moves.
 _CONDITIONAL = {"auto": (0.3, 0.7, 0.0), "random_walk": (1.0, 0.0, 0.0), "pcn": (0.0, 1.0, 0.0)}
 _JOINT = {**_CONDITIONAL, "auto": (0.05, 0.05, 0.9), "independent": (0.0, 0.0, 1.0)}

@@ -14,8 +14,6 @@ from pymc_flymc.sampling.preconditioner import isotropic_geometry
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.target import Target
 
-__all__ = ["SLICE", "SliceAdaptation"]
-
 
 def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
     return SliceAdaptation("coordinate")

@@ -18,8 +18,6 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-__all__ = ["SURROGATE", "SurrogateAdaptation"]
-
 #: Largest length of a trajectory, in posterior standard deviations, and its acceptance rate: high,
 #: for a step is cheap, and what only short steps enter is entered.
 LENGTH, TARGET_ACCEPT = 2.5, 0.9
