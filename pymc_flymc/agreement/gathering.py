@@ -25,11 +25,10 @@ from pytensor.tensor.subtensor import (
     AdvancedSubtensor,
     IncSubtensor,
     Subtensor,
-    indices_from_subtensor,
 )
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs
+from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs, index_of
 
 #: An argument of an operation, and its axis of rows; None for what has none.
 Need = tuple[Variable, int] | None
@@ -183,11 +182,9 @@ class RowsOfGraph:
 
     def _of_slices(self, node: Apply, axis: int, again: Any) -> Rule | None:
         """Whole axes, and places of other axes: ``eta[:, 0]``."""
-        op: Any = node.op
-        writes = isinstance(op, IncSubtensor)
+        writes = isinstance(node.op, IncSubtensor)
         source: Any = node.inputs[0]
-        index: list[Any] = list(indices_from_subtensor(node.inputs[1 + writes :], op.idx_list))
-        index += [slice(None)] * (source.ndim - len(index))
+        index = index_of(node, 1 + writes)
         kept = [i for i in range(source.ndim) if isinstance(index[i], slice)]
         place = axis if writes else kept[axis]
         if index[place] != slice(None):
@@ -201,10 +198,8 @@ class RowsOfGraph:
 
     def _of_lookup(self, node: Apply, axis: int, again: Any) -> Rule | None:
         """Elements by arrays of positions: ``a[group]``, or one of each row: ``p[rows, y]``."""
-        op: Any = node.op
         source: Any = node.inputs[0]
-        index: list[Any] = list(indices_from_subtensor(node.inputs[1:], op.idx_list))
-        index += [slice(None)] * (source.ndim - len(index))
+        index = index_of(node, 1)
         arrays = [i for i, each in enumerate(index) if not isinstance(each, slice)]
         if any(index[i].type.dtype == "bool" for i in arrays):
             return None

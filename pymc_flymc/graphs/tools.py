@@ -21,6 +21,7 @@ from pytensor.sparse import as_sparse_variable
 from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.shape import Shape, Shape_i
 from pytensor.tensor.sharedvar import TensorSharedVariable
+from pytensor.tensor.subtensor import indices_from_subtensor
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 from scipy.sparse import spmatrix
@@ -205,6 +206,21 @@ class ConstantParts:
                 node is not None and all([self(v) for v in node.inputs])
             )
         return self._known[variable]
+
+
+def index_of(node: Apply, first: int) -> list[Any]:
+    """Return one index for each axis of the array that a node indexes.
+
+    Parameters
+    ----------
+    node : Apply
+        Of an op such as ``Subtensor``, whose first input is the array.
+    first : int
+        Of its inputs, the first that is part of the index.
+    """
+    op: Any = node.op
+    index: list[Any] = list(indices_from_subtensor(node.inputs[first:], op.idx_list))
+    return index + [slice(None)] * (node.inputs[0].type.ndim - len(index))
 
 
 def known_size(variable: Variable) -> int:

@@ -13,7 +13,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape, Shape, Shape_i
 from pytensor.tensor.subtensor import Subtensor
 
-from pymc_flymc.graphs.tools import evaluate
+from pymc_flymc.graphs.tools import evaluate, index_of
 from pymc_flymc.reading.row_kinds import (
     COUNT,
     NUMBER,
@@ -23,7 +23,7 @@ from pymc_flymc.reading.row_kinds import (
     Rules,
     StatisticError,
 )
-from pymc_flymc.reading.row_rules import COPIES, alloc, index_of, random, reshape, same
+from pymc_flymc.reading.row_rules import COPIES, alloc, random, reshape, same
 
 
 def _cast_count(node: Apply, own: Sequence[Any]) -> Kind:

@@ -32,9 +32,9 @@ from pytensor.tensor.subtensor import (
     AdvancedSubtensor,
     IncSubtensor,
     Subtensor,
-    indices_from_subtensor,
 )
 
+from pymc_flymc.graphs.tools import index_of
 from pymc_flymc.reading.row_kinds import (
     COUNT,
     NUMBER,
@@ -135,12 +135,6 @@ def _blockwise(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 # --- operations that index, join and reshape ------------------------------------------------------
-
-
-def index_of(node: Apply, first: int) -> list[Any]:
-    """Return one index for each axis of a node's first argument."""
-    index: list[Any] = list(indices_from_subtensor(node.inputs[first:], node.op.idx_list))
-    return index + [slice(None)] * (node.inputs[0].type.ndim - len(index))
 
 
 def _n_slices(index: Sequence[Any]) -> int:

@@ -19,10 +19,10 @@ from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
+from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.graphs.tools import evaluate, free_inputs, index_of
 from pymc_flymc.reading.cotangent import (
     Context,
     Cotangent,
@@ -237,8 +237,7 @@ def _product(weight: TensorVariable, other: TensorVariable, along: int) -> Tenso
 def _subtensor(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     """Columns of a matrix that holds data and variables: ``(X @ B)[:, 0]``."""
     source = inputs_of(node)[0]
-    index: list[Any] = list(indices_from_subtensor(inputs_of(node)[1:], node.op.idx_list))
-    index += [slice(None)] * (source.ndim - len(index))
+    index = index_of(node, 1)
     kept = [i for i in range(source.ndim) if isinstance(index[i], slice)]
     axis = kept[ct.axis]
     shape = [1 if i == axis else n for i, n in enumerate(source.type.shape)]
