@@ -27,6 +27,7 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs, plain_function
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
 from pymc_flymc.likelihoods.likelihood import RowParameters
+from pymc_flymc.likelihoods.products import without
 from pymc_flymc.likelihoods.refusals import OTHERWISE, is_ordered
 from pymc_flymc.likelihoods.value_checks import check_values
 
@@ -97,8 +98,7 @@ def _find(rv: TensorVariable) -> tuple[str, TensorVariable, TensorVariable] | No
     it: this accepts every way to write p, and nothing else.
     """
     (p,) = rv.owner.op.dist_params(rv.owner)
-    while p.owner is not None and isinstance(p.owner.op, ViewOp):  # a Deterministic
-        (p,) = p.owner.inputs
+    p = without(p, ViewOp)  # of a Deterministic
     if p.ndim != 2 or p.owner is None or not isinstance(p.owner.op, Elemwise | Join):
         return None
     for v, eta, cutpoints in _differences(p):

@@ -16,6 +16,7 @@ from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import printed_name
+from pymc_flymc.likelihoods.products import without
 
 _POSITIVE = "pm.LogNormal, pm.Gamma with a log link, or pm.StudentT for np.log(y)"
 _OUTCOMES = (
@@ -146,8 +147,7 @@ def is_ordered(rv: TensorVariable) -> str | None:
     if not isinstance(rv.owner.op, CategoricalRV):
         return None
     (p,) = rv.owner.op.dist_params(rv.owner)
-    while p.owner is not None and isinstance(p.owner.op, ViewOp):  # a Deterministic
-        (p,) = p.owner.inputs
+    p = without(p, ViewOp)  # of a Deterministic
     if p.owner is None or not isinstance(p.owner.op, Elemwise):
         return None
     kind, inputs = type(p.owner.op.scalar_op), p.owner.inputs
