@@ -69,7 +69,7 @@ def read_predictor(
     eta: TensorVariable,
     n_rows: int,
     name: str,
-    shapes: Mapping[Variable, tuple[int, ...]] | None = None,
+    shapes: Mapping[Variable, tuple[int, ...]],
     values: Mapping[Variable, np.ndarray] | None = None,
 ) -> LinearPredictor:
     """Split a linear predictor into a design and a coefficient vector.
@@ -84,8 +84,8 @@ def read_predictor(
         N, the number of observed values.
     name : str
         Name of the observed variable, for messages.
-    shapes : mapping, optional
-        Shapes of the value variables. Needed for those whose type leaves its shape open.
+    shapes : mapping
+        Shapes of the value variables, for those whose type leaves its shape open.
     values : mapping, optional
         As of `split_predictor`.
 
@@ -103,7 +103,6 @@ def read_predictor(
     ValueError
         If the design or the offset holds NaN or infinite values, or another number of rows.
     """
-    shapes = shapes or {}
     predictor = split_predictor(eta, n_rows, name, shapes, values)
     check_finite(predictor.design, name)
     if values is None:  # of other rows coefficients are known to hold none

@@ -56,7 +56,7 @@ def graphs(build, as_data):
 @pytest.mark.parametrize("build", FINE.values(), ids=FINE.keys())
 def test_factors_of_any_types(build, as_data):
     eta = graphs(build, as_data)
-    predictor = read_predictor(eta, N, "y")
+    predictor = read_predictor(eta, N, "y", {})
     both = plain_function([b, beta], [eta, predictor.coefficients])
     expected, w = both(0.37, np.array([0.3, -1.2]))
     found = predictor.design.predictor(w)[:, 0]
@@ -81,7 +81,7 @@ OVER = {
 def test_products_beyond_their_type_are_refused(build, message):
     """PyTensor has one value for the graph as it stands and another once it is rewritten."""
     with pytest.raises(ValueError, match=rf"predictor of 'y' computes {message}.*floats"):
-        read_predictor(graphs(build, True), N, "y")
+        read_predictor(graphs(build, True), N, "y", {})
 
 
 def test_of_other_rows(monkeypatch):

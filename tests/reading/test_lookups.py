@@ -121,7 +121,7 @@ def test_lookups_are_not_written_out():
     wide, group = rng.normal(size=(n, 3)), rng.integers(0, n_groups, n)
     group[:n_groups] = np.arange(n_groups)
     slopes = pt.matrix("slopes", shape=(n_groups, 3))
-    design = read_predictor((slopes[group] * wide).sum(1), n, "y").design
+    design = read_predictor((slopes[group] * wide).sum(1), n, "y", {}).design
     assert np.shares_memory(design.sparse.values, wide)
     assert design.X.nbytes == 0
     assert design.sparse.nbytes == wide.nbytes + 4 * wide.size

@@ -198,7 +198,7 @@ def test_float32_rows_are_exact_numbers():
 
 def test_float32_graph():
     small = pt.vector("b", dtype="float32", shape=(3,))
-    reading = read_predictor(X32 @ small, N, "y")
+    reading = read_predictor(X32 @ small, N, "y", {})
     assert np.shares_memory(reading.design.X, X32)
     value, w = evaluate(reading)
     assert w.dtype == np.float64
@@ -224,7 +224,7 @@ def test_memory_of_reading_float32():
     tall = np.ones((300_000, 30), np.float32)
     beta = pt.vector("beta", shape=(30,))
     tracemalloc.start()
-    reading = read_predictor(tall @ beta + pt.dot(pt.constant(tall), beta), len(tall), "y")
+    reading = read_predictor(tall @ beta + pt.dot(pt.constant(tall), beta), len(tall), "y", {})
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert np.shares_memory(reading.design.X, tall)

@@ -22,7 +22,7 @@ def test_groups_take_four_bytes_for_each_row_and_factor():
     groups = np.random.default_rng(0).integers(0, 1000, (2, n))
     a, b = pt.vector("a", shape=(1000,)), pt.vector("b", shape=(1000,))
     tracemalloc.start()
-    design = read_predictor(a[groups[0]] + b[groups[1]], n, "y").design
+    design = read_predictor(a[groups[0]] + b[groups[1]], n, "y", {}).design
     rows, (kept, _) = make_rows(design, np.empty((n, 0))), tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert sum(np.asarray(each).nbytes for each in rows) < 8 * n + 200
