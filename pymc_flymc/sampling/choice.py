@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pymc_flymc.bounds import Bound, is_expansion
 from pymc_flymc.bounds.setting import check_bound_setting
@@ -107,14 +108,14 @@ def choose_sampler(
         kernel = _implied(task, resampling, proposal)
     selection = KernelSelection(task)
     if kernel == "auto":
-        return selection.best()
+        return replace(selection.best(), transitions=transitions)
     geometry = task.problems[0].anchor.geometry
     adaptation: Adaptation = spec_of(kernel).adaptation(geometry, proposal)
     if not adaptation.spec.fresh:
         return conditional_sampler(task, resampling, adaptation, transitions)
     taylor = _joint_bound(task, proposal, kernel)
     if adaptation.spec.exact and is_expansion(taylor):
-        sampler = selection.surrogate(taylor)
+        sampler = replace(selection.surrogate(taylor), transitions=transitions)
     else:
         target = _joint_target(task, taylor, adaptation)
         sampler = Sampler(target, adaptation, adaptation.brightness, transitions)

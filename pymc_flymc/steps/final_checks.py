@@ -16,27 +16,25 @@ from pymc_flymc.steps.setup import Setup
 from pymc_flymc.target.target import Target
 
 
-def checked_sampler(sampler: Sampler, reading: Setup, transitions: int | None) -> Sampler:
+def checked_sampler(sampler: Sampler, setup: Setup) -> Sampler:
     """Return a sampler that may draw, with the anchors that its chains may move to.
 
     Parameters
     ----------
     sampler : Sampler
         As it was chosen.
-    reading : Setup
+    setup : Setup
         The model that it samples.
-    transitions : int, optional
-        In each draw, where the user has set how many.
     """
     target, anchors = sampler.target, None
-    for problem, part in zip(reading.problems, target.parts, strict=True):
+    for problem, part in zip(setup.problems, target.parts, strict=True):
         check_first_use(problem, part.bound)
     if isinstance(target, Target):  # anchors move in memory only: each takes a pass
-        check_compiled(target, reading.problems, reading.others)
-        anchors = Anchors.of(target, reading.problems, reading.layout, sampler.brightness)
-        names, others = [problem.name for problem in reading.problems], reading.others
+        check_compiled(target, setup.problems, setup.others)
+        anchors = Anchors.of(target, setup.problems, setup.layout, sampler.brightness)
+        names, others = [problem.name for problem in setup.problems], setup.others
         seconds = functools.partial(target.seconds, others)
-        warn_of_full_passes(reading.full_passes, names, seconds)
-        for line in advice_on_columns(target, reading.problems, reading.graph, reading.layout):
+        warn_of_full_passes(setup.full_passes, names, seconds)
+        for line in advice_on_columns(target, setup.problems, setup.graph, setup.layout):
             log.info(line)
-    return replace(sampler, transitions=transitions, anchors=anchors)
+    return replace(sampler, anchors=anchors)

@@ -50,7 +50,6 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     take as long to import as PyMC. Who imports a step waits for PyMC alone.
     """
 
-    default_blocked = True
     default_tune_steps = 500
     #: Statistics of all steps; subclasses add their own.
     common_stats: ClassVar[dict[str, Any]] = {
@@ -133,7 +132,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         self._default_theta, self._rescaled = reading.theta, reading.graph.scales.moved
         sampler = self._choose(reading)
         self._watch.lap("choice_time")
-        self.sampler = checked_sampler(sampler, reading, self._transitions)
+        self.sampler = checked_sampler(sampler, reading)
         anchor, adaptation = reading.problems[0].anchor, sampler.adaptation
         self.prepared = keep_run(
             self._checkpoint, anchor, sampler.target, adaptation, reading.others

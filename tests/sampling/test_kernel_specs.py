@@ -38,7 +38,7 @@ class FireflyWalk(FireflyStep):
     def _choose(self, task):
         adaptation = WalkAdaptation()
         target = conditional_target(task, None, adaptation)
-        return Sampler(target, adaptation, adaptation.brightness)
+        return Sampler(target, adaptation, adaptation.brightness, self._transitions)
 
 
 def test_a_kernel_of_ones_own():
