@@ -26,6 +26,7 @@ from pymc_flymc.out_of_core.source import Partition, Values
 from pymc_flymc.reading.casts import cast_rows
 from pymc_flymc.reading.row_axes import check_rows_alone
 from pymc_flymc.reporting import reporting
+from pymc_flymc.sampling.effective_draws import evenly
 from pymc_flymc.settings import check, is_number
 
 #: Rows that are evaluated at a time, for all draws: they stay in the processor's caches.
@@ -111,8 +112,7 @@ def _some_draws(idata: Any, n: int) -> dict[str, np.ndarray]:
     for name, values in idata["posterior"].data_vars.items():
         of_all = values.to_numpy()
         of_all = of_all.reshape(-1, *of_all.shape[2:])
-        places = np.linspace(0, len(of_all) - 1, min(n, len(of_all))).round().astype(int)
-        found[str(name)] = of_all[places]
+        found[str(name)] = of_all[evenly(len(of_all), n)]
     return found
 
 

@@ -73,7 +73,7 @@ def test_files_by_partitions(model, idata, tmp_path):
         )
         found = pandas.read_parquet(folder)
         np.testing.assert_array_equal(found["row"], np.arange(N))
-        places = np.linspace(0, 59, 7).round().astype(int)
+        places = np.linspace(0, 59, 7).astype(int)
         assert_right(found, BETA.reshape(-1, 2)[places])
         assert len(list(folder.iterdir())) == 4
         with pytest.raises(ValueError, match="to must be a folder that is new or empty"):
