@@ -83,7 +83,7 @@ def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotC
         plot.map(_line_at, name, value=float(rows), color=style, ignore_aes="all")
         text = {"text": name, "color": style, "horizontal_align": "right"}
         plot.map(_text_at, f"{name} text", x=float(rows), y=float(len(order)), **text)
-    plot.map(_scatter, "cost", color=FIREFLY, ignore_aes="all")
+    plot.map(scatter_xy, "cost", color=FIREFLY, ignore_aes="all")
     names = [run.names[j] for j in order]
     plot.map(_name_lines, "names", heights=heights, names=names, store_artist=False)
     plot.map(set_ylim, "ylim", limits=(-0.7, len(order) + 0.7), store_artist=False)
@@ -153,7 +153,7 @@ def plot_brightness(
     size = PANEL[0] * min(len(panels), 2), PANEL[1] * ((len(panels) + 1) // 2)
     data = xr.Dataset(panels)
     plot = _collection(data, size, backend, {"col_wrap": 2} | pc_kwargs)
-    plot.map(_scatter, "rows", color=FIREFLY, alpha=0.4, size=8, ignore_aes="all")
+    plot.map(scatter_xy, "rows", color=FIREFLY, alpha=0.4, size=8, ignore_aes="all")
     plot.map(labelled_title, "title", subset_info=True, labeller=BaseLabeller())
     return _finish(plot, None, "probability of being bright", ("y",))
 
@@ -186,10 +186,6 @@ def _finish(
         if axis in scales:
             plot.map(scale, f"{axis}scale", scale="log", store_artist=False, ignore_aes="all")
     return plot
-
-
-def _scatter(da: xr.DataArray, target: Any, **kwargs: Any) -> Any:
-    return scatter_xy(da, target, **kwargs)
 
 
 def _line_at(da: xr.DataArray, target: Any, value: float, **kwargs: Any) -> Any:

@@ -24,8 +24,6 @@ class Brightness(NamedTuple):
 
     Attributes
     ----------
-    rows : ndarray, shape (n,)
-        Their numbers.
     predictor : ndarray, shape (n, K)
         Mean over draws of their linear predictors, in the order in which the model has them.
     spread : ndarray, shape (n,)
@@ -34,7 +32,6 @@ class Brightness(NamedTuple):
         Mean over draws of the probability of being bright given the parameters.
     """
 
-    rows: np.ndarray
     predictor: np.ndarray
     spread: np.ndarray
     probability: np.ndarray
@@ -113,7 +110,7 @@ class _Terms:
             eta, _ = design_of(rows).rows(chosen).predictors(w)
             spread = np.sqrt(eta.var(axis=1).sum(axis=-1))
             of_these = probability[first : first + len(chosen)]
-            out.append(Brightness(chosen, eta.mean(axis=1), spread, of_these))
+            out.append(Brightness(eta.mean(axis=1), spread, of_these))
             start, first = start + size + part.n_shared, first + len(chosen)
         return out
 

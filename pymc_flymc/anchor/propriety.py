@@ -228,7 +228,7 @@ class _Directions:
 
 
 def _no_likelihood(expansion: JointExpansion) -> np.ndarray:
-    return expansion.without([True] * len(expansion.parts)).pack()
+    return expansion.flat().pack()
 
 
 def _prior_gradients(

@@ -13,6 +13,7 @@ import numpy as np
 
 from pymc_flymc.out_of_core.batch_target import BatchTarget, Weights
 from pymc_flymc.out_of_core.proposals import ACCEPT, BATCH, Key, stream
+from pymc_flymc.sampling.chain import OVERDISPERSION
 
 #: Seconds that a superbatch should take, and batches that it may have.
 SECONDS, MOST_BATCHES = 1.0, 32
@@ -40,7 +41,6 @@ class BatchChain:
     """
 
     anchor = None
-    others = np.empty(0)
     #: Scales have no moves of their own.
     rescaling_acceptance_probability = np.nan
 
@@ -89,9 +89,10 @@ class BatchChain:
         self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
         return log_weight
 
-    def start_dispersed(self, rng: np.random.Generator, spread: float = 2.0) -> bool:
+    def start_dispersed(self, rng: np.random.Generator) -> bool:
         """As `start`, from a point drawn around the anchor; see `FireflyChain`."""
         raised: Exception | None = None
+        spread = OVERDISPERSION
         for _ in range(50):
             v = spread * rng.standard_normal(len(self.state.v))
             try:

@@ -68,12 +68,11 @@ class JointExpansion:
         pairs = zip(self.parts, other.parts, strict=True)
         return self._with([a.information + factor * b.information for a, b in pairs])
 
-    def without(self, flat: Sequence[bool]) -> JointExpansion:
-        """Return the sum with some of its parts made constant."""
+    def flat(self) -> JointExpansion:
+        """Return the expansion of log-likelihoods that are zero everywhere, of the same shapes."""
 
-        def constant(part: LikelihoodExpansion) -> LikelihoodExpansion:
+        def zero(part: LikelihoodExpansion) -> LikelihoodExpansion:
             nothing = np.zeros_like(part.gradient)
             return LikelihoodExpansion(0.0, nothing, 0.0 * part.information, part.w)
 
-        pairs = zip(self.parts, flat, strict=True)
-        return JointExpansion(tuple(constant(part) if is_flat else part for part, is_flat in pairs))
+        return JointExpansion(tuple(zero(part) for part in self.parts))
