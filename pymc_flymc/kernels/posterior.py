@@ -18,9 +18,10 @@ from pymc_flymc.kernels.records import Vector, record_type
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
 
-#: Coefficients whose relative difference is at most this are the same: what rows make of it is
-#: smaller than the rounding of their sum.
-ROUNDING = 1e-12
+#: Coefficients whose relative difference is at most this are the same: some units in the last
+#: place. It must not be wider. Outcomes far from zero, such as dates in days, may determine a
+#: coefficient to a millionth of a millionth of its size.
+ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 
 
 def _addresses(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
@@ -232,10 +233,15 @@ def accept_theta(chain, log_density):
 @kernel_part
 def accept_conditional_update(chain, log_density, bright):
     """Make the proposed parameters those of the chain, and take the bright rows' new factors."""
+    if is_same(chain.w_new, chain.w):
+        # Coefficients stay those of the cached factors: else small moves, of which each is none,
+        # would lead away from them, and no row be asked.
+        copy(chain.w, chain.w_new)
+    else:
+        # The cached factors belong to the theta of the chain: replaced on acceptance only.
+        for i in range(bright.count[0]):
+            bright.log_factor[i] = chain.log_factor_new[i]
     accept_theta(chain, log_density)
-    # The cached factors belong to the theta of the chain: replaced on acceptance only.
-    for i in range(bright.count[0]):
-        bright.log_factor[i] = chain.log_factor_new[i]
 
 
 @kernel_part

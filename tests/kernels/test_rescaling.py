@@ -7,7 +7,14 @@ import pytest
 from pymc_flymc import FireflyHMC, JaakkolaJordan
 from pymc_flymc.kernels.shared_scales import Locations
 from tests.support.data import logistic_rows
-from tests.support.native import density_and_gradient, location_of, log_ratio_at, take_dark, whiten
+from tests.support.native import (
+    accept_conditional_update,
+    density_and_gradient,
+    location_of,
+    log_ratio_at,
+    take_dark,
+    whiten,
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +30,9 @@ def chain():
     return step.chain
 
 
-@pytest.mark.parametrize(("factor", "is_read"), [(1.0, False), (1.0 + 1e-9, True)])
+@pytest.mark.parametrize(
+    ("factor", "is_read"), [(1.0, False), (1.0 + 1e-13, True), (1.0 + 1e-9, True)]
+)
 def test_rows_are_read_where_coefficients_change(chain, factor, is_read):
     posterior, *_, state, bright, scratch = chain._arguments()
     n, scales = bright.count[0], posterior.scales
@@ -42,6 +51,19 @@ def test_rows_are_read_where_coefficients_change(chain, factor, is_read):
     error = 2000.0 * (factor - 1.0) + 1e-10
     assert abs(found - (log_density - state.log_density[0])) < error
     np.testing.assert_allclose(state.log_factor_new[:n], bright.log_factor[:n], rtol=0, atol=error)
+
+
+@pytest.mark.parametrize(("factor", "stays"), [(1.0 + 1e-15, True), (1.0 + 1e-13, False)])
+def test_coefficients_do_not_leave_the_cached_factors(chain, factor, stays):
+    """A move that is none by its size leads nowhere, however often it is made."""
+    *_, state, bright, _ = chain._arguments()
+    n, w = bright.count[0], state.w.copy()
+    cached = bright.log_factor[:n].copy()
+    state.w_new[:] = w * factor
+    state.log_factor_new[:n] = cached - 1.0
+    accept_conditional_update(state, state.log_density[0], bright)
+    assert np.array_equal(state.w, w) == stays
+    assert np.array_equal(bright.log_factor[:n], cached) == stays
 
 
 def test_locations_are_sums():

@@ -99,6 +99,18 @@ MUTANTS: Rows = {
             "implicit-single-q",
         ),
         (
+            "coefficients far from zero are said to be the same",
+            "ROUNDING = 16.0 * float(np.finfo(np.float64).eps)",
+            "ROUNDING = 1e-12",
+            "tests/posteriors/test_units.py",
+        ),
+        (
+            "coefficients leave the cached factors",
+            "copy(chain.w, chain.w_new)",
+            "pass",
+            "tests/kernels/test_rescaling.py",
+        ),
+        (
             "factors of rows forgotten where coefficients stay",
             "chain.log_factor_new[i] = bright.log_factor[i]",
             "pass",

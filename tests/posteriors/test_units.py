@@ -3,10 +3,12 @@
 import numpy as np
 import pymc as pm
 import pytest
+from scipy.stats import skewnorm, t
 
-from pymc_flymc import FireflyHMC, FireflyMH
+from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice
+from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import logistic_rows
-from tests.support.steps import drive
+from tests.support.steps import drive, step_of
 
 
 @pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC])
@@ -48,3 +50,31 @@ def test_units_of_outcomes_do_not_matter():
     np.testing.assert_allclose(sds[1], 2.0**20 * sds[0], rtol=1e-6)
     bright = [target.parts[0].expected_bright for target in (here, there)]
     assert bright[1] == pytest.approx(bright[0], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings"),
+    [
+        (FireflySlice, {"transitions": 3}),
+        (FireflyMH, {"kernel": "metropolis", "transitions": 10}),
+        (FireflyMH, {"kernel": "metropolis", "bound": None, "transitions": 10}),
+        pytest.param(FireflyHMC, {}, marks=pytest.mark.slow),
+        pytest.param(FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),
+        pytest.param(FireflyMH, {"kernel": "surrogate"}, marks=pytest.mark.slow),
+    ],
+)
+def test_outcomes_may_be_far_from_zero(cls, settings):
+    """Dates in days, noise of a second: the sd of their mean is 2e-13 of it, and was 10 % short."""
+    day, noise = 2_459_000.0, 1e-5
+    y = day + noise * skewnorm.rvs(6.0, size=400, random_state=0)
+    with pm.Model() as model:
+        mean = pm.Normal("mean", day, 1000.0 * noise)
+        pm.StudentT("y", nu=3.0, mu=mean + np.zeros(400), sigma=noise, observed=y)
+    step = step_of(model, cls, **settings)
+    draws, _ = drive(step, model.initial_point(), tune=500, draws=4000, chains=2)
+    residuals = (y - day) / noise  # the difference is exact
+
+    def log_density(points):
+        return t.logpdf(residuals - points, 3.0).sum(axis=1)
+
+    assert_matches((draws - day) / noise, quadrature(log_density, [-1.0], [2.0]))

@@ -38,7 +38,9 @@ brighten, darken, is_bright = map(
 unwhiten, whiten, whiten_gradient = map(
     from_python, (geometry.unwhiten, geometry.whiten, geometry.whiten_gradient)
 )
-log_ratio_at = from_python(posterior.log_ratio_at)
+accept_conditional_update, log_ratio_at = map(
+    from_python, (posterior.accept_conditional_update, posterior.log_ratio_at)
+)
 density_and_gradient, row_force = map(
     from_python, (trajectory.density_and_gradient, trajectory.row_force)
 )
