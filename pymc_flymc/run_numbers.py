@@ -8,8 +8,8 @@ import numpy as np
 
 from pymc_flymc.sampling.diagnostics import tail_index
 from pymc_flymc.sampling.effective_draws import evenly
-from pymc_flymc.sampling.gradients import gradients_given
-from pymc_flymc.sampling.stages import SETUP
+from pymc_flymc.sampling.nuts_gradients import gradients_given
+from pymc_flymc.sampling.stopwatch import SETUP
 
 #: Scalar parameters that are looked at, of more an even choice; and those whose correlations are.
 LOOKED_AT, CORRELATED = 1000, 50

@@ -35,15 +35,12 @@ ORDER = (
     "run_brightness",
     "plots",
 )
-#: Names in several folders: of a kernel, what it learns and its step; a bound and a likelihood;
-#: an op of a graph and its loop.
+#: Names in several folders: of a kernel, what it learns and its step; a bound and a likelihood.
 SAME_THING = {
     "hamiltonian",
     "local",
     "metropolis",
     "negative_binomial",
-    "quadratic",
-    "radius_powers",
     "slice",
     "softmax",
     "surrogate",

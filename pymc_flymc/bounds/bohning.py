@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows, touch_of, weighted_gap
-from pymc_flymc.graphs.quadratic import Quadratic
+from pymc_flymc.graphs.quadratic_op import Quadratic
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference

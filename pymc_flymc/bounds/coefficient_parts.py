@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import diags_array
 
 from pymc_flymc.anchor.anchor import AnchorPart
-from pymc_flymc.bounds.radius import chi_moment, chi_quantile
+from pymc_flymc.bounds.chi import chi_moment, chi_quantile
 from pymc_flymc.regression.matrices import RowMatrix
 
 #: Limits beyond which remainders have a second power: of effects, in posterior sds, and of the

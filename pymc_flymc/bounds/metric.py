@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pymc_flymc.anchor.anchor import AnchorPart
-from pymc_flymc.bounds.radius import chi_quantile
+from pymc_flymc.bounds.chi import chi_quantile
 
 #: Up to this quantile of the Laplace approximation's radius, remainders have local constants alone.
 LOCAL_QUANTILE = 0.999

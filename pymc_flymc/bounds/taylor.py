@@ -8,9 +8,9 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.chi import chi_moment
 from pymc_flymc.bounds.kept_rows import keep_bright
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
-from pymc_flymc.bounds.radius import chi_moment
 from pymc_flymc.bounds.remainder import (
     Expansion,
     joint_limits,

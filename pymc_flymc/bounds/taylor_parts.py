@@ -12,7 +12,7 @@ from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.coefficient_parts import CoefficientParts, split_coefficients
 from pymc_flymc.bounds.kept_rows import keep_bright
 from pymc_flymc.bounds.remainder import Expansion, finite, remainder
-from pymc_flymc.graphs.radius_powers import RadiusPowers
+from pymc_flymc.graphs.radius_powers_op import RadiusPowers
 from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.radius_powers import PackedEffects

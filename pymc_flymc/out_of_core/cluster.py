@@ -23,7 +23,7 @@ import numpy as np
 
 from pymc_flymc.compat.dask import keep_tasks_home
 from pymc_flymc.out_of_core.columns import Column
-from pymc_flymc.out_of_core.patience import PAUSES, may_pass, say_again
+from pymc_flymc.out_of_core.retries import PAUSES, may_pass, say_again
 from pymc_flymc.out_of_core.source import Partition, RowSource
 from pymc_flymc.out_of_core.tasks import load, run
 from pymc_flymc.reporting import doing, reading

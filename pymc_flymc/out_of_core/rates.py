@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.bounds.bound import Problem
+from pymc_flymc.bounds.chi import chi_moment
 from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
-from pymc_flymc.bounds.radius import chi_moment
 from pymc_flymc.bounds.tangent import pack_sums, sums_of_rows
 from pymc_flymc.bounds.taylor import Packed, Taylor, cubic_form, table_of
 from pymc_flymc.likelihoods import Likelihood

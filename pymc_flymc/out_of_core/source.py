@@ -13,7 +13,7 @@ from typing import Any, override
 import numpy as np
 
 from pymc_flymc.out_of_core.columns import Column
-from pymc_flymc.out_of_core.patience import read_patiently
+from pymc_flymc.out_of_core.retries import read_patiently
 from pymc_flymc.out_of_core.row_checks import check_rows
 from pymc_flymc.reporting import reading
 from pymc_flymc.threads import in_order

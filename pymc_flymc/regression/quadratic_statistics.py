@@ -9,7 +9,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graphs.quadratic import Quadratic
+from pymc_flymc.graphs.quadratic_op import Quadratic
 from pymc_flymc.regression.matrices import LARGEST_DENSE, RowMatrix, SymmetricMatrix
 
 

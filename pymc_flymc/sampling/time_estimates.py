@@ -14,7 +14,7 @@ from pymc_flymc.regression.passes import blocks_of
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost
 from pymc_flymc.sampling.effective_draws import evenly
-from pymc_flymc.sampling.gradients import gradients_given
+from pymc_flymc.sampling.nuts_gradients import gradients_given
 from pymc_flymc.sampling.pilot_runs import (
     JointPilot,
     PilotRun,

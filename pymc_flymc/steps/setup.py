@@ -30,7 +30,7 @@ from pymc_flymc.reading.non_centred_effects import find_non_centred_effects
 from pymc_flymc.reading.points import anchor_point, check_start, complete_point
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
-from pymc_flymc.sampling.stages import Stopwatch
+from pymc_flymc.sampling.stopwatch import Stopwatch
 from pymc_flymc.sampling.task import SamplingTask
 
 if TYPE_CHECKING:

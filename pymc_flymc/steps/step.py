@@ -19,7 +19,7 @@ from pymc_flymc.errors import warn
 from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import log, reported, reporting
 from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
-from pymc_flymc.sampling.stages import TIMES, Stopwatch
+from pymc_flymc.sampling.stopwatch import TIMES, Stopwatch
 from pymc_flymc.steps.end_of_run import advise_at_the_end
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
 from pymc_flymc.steps.killed_chains import watch_chains

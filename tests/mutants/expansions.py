@@ -104,36 +104,36 @@ MUTANTS: Rows = {
             "tests/bounds/test_coefficient_parts.py",
         ),
     ],
-    "bounds/radius.py": [
+    "bounds/chi.py": [
         (
             "quantile of the square",
             "return math.sqrt(2.0 * float(",
             "return (2.0 * float(",
-            "tests/bounds/test_radius.py::test_as_scipy_s",
+            "tests/bounds/test_chi.py::test_as_scipy_s",
         ),
         (
             "degrees not halved",
             "gammaincinv(degrees / 2.0,",
             "gammaincinv(degrees,",
-            "tests/bounds/test_radius.py::test_as_scipy_s",
+            "tests/bounds/test_chi.py::test_as_scipy_s",
         ),
         (
             "moments of the inverse",
             "return math.exp(0.5 * order",
             "return math.exp(-0.5 * order",
-            "tests/bounds/test_radius.py::test_as_scipy_s",
+            "tests/bounds/test_chi.py::test_as_scipy_s",
         ),
         (
             "ratio of gamma functions inverted",
             "gammaln((degrees + order) / 2.0) - gammaln(degrees / 2.0)",
             "gammaln(degrees / 2.0) - gammaln((degrees + order) / 2.0)",
-            "tests/bounds/test_radius.py::test_as_scipy_s",
+            "tests/bounds/test_chi.py::test_as_scipy_s",
         ),
         (
             "moments of one degree more",
             "gammaln((degrees + order) / 2.0)",
             "gammaln((degrees + order + 1) / 2.0)",
-            "tests/bounds/test_radius.py::test_as_scipy_s",
+            "tests/bounds/test_chi.py::test_as_scipy_s",
         ),
     ],
     "bounds/remainder.py": [

@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from scipy import sparse
 
-from pymc_flymc.graphs.quadratic import Quadratic
+from pymc_flymc.graphs.quadratic_op import Quadratic
 from pymc_flymc.regression import matrices
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import RowMatrix

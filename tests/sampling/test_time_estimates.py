@@ -14,7 +14,7 @@ from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.sampling import rehearsal, time_estimates
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.effective_draws import effective_draws
-from pymc_flymc.sampling.gradients import PER_ROOT
+from pymc_flymc.sampling.nuts_gradients import PER_ROOT
 from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun, most_rows
 from pymc_flymc.sampling.rehearsal import TELLING, EstimatedTime, rehearse
 from pymc_flymc.sampling.sampler import Sampler
