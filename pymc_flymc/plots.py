@@ -29,7 +29,7 @@ from pymc_flymc.steps.step import FireflyStep
 #: Parameters that have room in a plot: of more the costliest.
 SHOWN = 40
 #: Smaller probabilities of being bright are drawn there: such a row is never seen bright.
-LEAST = 1e-9
+LEAST_PROBABILITY = 1e-9
 #: Height of a parameter's line, and of all else, in inches; width of its panel.
 LINE, MARGIN, WIDTH = 0.3, 2.2, 7.0
 #: Width and height of a panel of rows.
@@ -145,7 +145,7 @@ def plot_brightness(
     panels = {}
     found = row_brightness(idata, step, rows, draws)
     for name, each in zip(step.observed, found, strict=True):
-        y = np.maximum(each.probability, LEAST)
+        y = np.maximum(each.probability, LEAST_PROBABILITY)
         panels[f"{name}, by leverage"] = _points(each.spread, y, "posterior sd of the predictor")
         if each.predictor.shape[1] == 1:
             eta = each.predictor[:, 0]

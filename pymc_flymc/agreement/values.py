@@ -10,7 +10,7 @@ import numpy as np
 #: Numbers, with the rounding error of each.
 Rounded = tuple[np.ndarray, np.ndarray]
 #: Rounding errors of sums that are no operation of a graph, relative to the size of the sums.
-ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
+SUM_ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 #: Draws of rounding errors: of all comparisons, and of one that has found a difference.
 FEW, MANY = 3, 30
 #: The log-likelihood of a row below which a probability may be rounded to zero.
@@ -83,7 +83,7 @@ def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
         The number of a point, and of the one with which it is compared, and of a row.
     """
     errors = own.errors + expected.errors
-    errors = errors + ROUNDING * (1.0 + np.abs(own.values) + np.abs(expected.values))
+    errors = errors + SUM_ROUNDING * (1.0 + np.abs(own.values) + np.abs(expected.values))
     known = np.isfinite(own.values) & np.isfinite(expected.values)
     with np.errstate(invalid="ignore"):
         difference = np.where(known, own.values - expected.values, 0.0)

@@ -16,7 +16,7 @@ from pymc_flymc.regression.expansion import JointExpansion
 
 #: Posterior sds by which a parameter is moved; those of which e times is within reach, as of the
 #: logarithm of a scale, from this sd on.
-FAR, LEAST_SD = 3.0, 1.0 / 3.0
+SDS_AWAY, LEAST_SD = 3.0, 1.0 / 3.0
 #: How many times narrower others must be there. Of skew-normal effects without moves, 4.4 times
 #: narrower, with 6 rows for each of 8 levels, chains had none of the smallest 0.5 % of the scale.
 NARROWER = 3.0
@@ -101,7 +101,7 @@ def narrowest(
     for name, place in names.items():
         own = np.zeros(len(theta), bool)
         own[place] = True
-        away = np.where(own & ~moved & (sds >= LEAST_SD), FAR * sds, 0.0)
+        away = np.where(own & ~moved & (sds >= LEAST_SD), SDS_AWAY * sds, 0.0)
         if not away.any():
             continue
         for there, values in (theta - away, "small"), (theta + away, "large"):

@@ -24,7 +24,7 @@ SHORTEST, LONGEST, SHORT = 0.05, 0.5, 0.25
 #: Damping of steps, in units of the rows' curvature at the start of the search: its first value,
 #: the factor by which it is changed, the least value that counts, and the largest. Beyond that no
 #: step raises the density because of rounding, and the search is over.
-FIRST, RAISE, LEAST, LARGEST = 1e-2, 4.0, 1e-5, 1e9
+FIRST_DAMPING, RAISE, LEAST_DAMPING, LARGEST_DAMPING = 1e-2, 4.0, 1e-5, 1e9
 #: Damping is lowered after a step that gains more than the first share of the predicted gain, and
 #: raised after one that gains less than the second.
 GOOD, BAD = 0.75, 0.1
@@ -142,14 +142,14 @@ def find_mode(
                 step = float(np.clip(0.5 * slope / shortfall, SHORTEST, LONGEST))
                 continue
             failures += 1
-            damping = 2.0 ** (failures - 1) * RAISE * damping if damping > 0.0 else FIRST
-            if damping > LARGEST:
+            damping = 2.0 ** (failures - 1) * RAISE * damping if damping > 0.0 else FIRST_DAMPING
+            if damping > LARGEST_DAMPING:
                 return ModeResult(theta, theta, objective, expansion, previous, passes)
         gained, expected = new_value - value, objective(candidate)[0] - value
         if damping == 0.0:
-            damping = FIRST if step < SHORT else 0.0
+            damping = FIRST_DAMPING if step < SHORT else 0.0
         elif gained > GOOD * expected:
-            damping = damping / RAISE if damping > LEAST else 0.0
+            damping = damping / RAISE if damping > LEAST_DAMPING else 0.0
         elif gained < BAD * expected:
             damping *= RAISE
         theta, expansion, previous = candidate, new_expansion, expansion

@@ -24,7 +24,7 @@ from pymc_flymc.regression.expansion import JointExpansion
 #: Curvatures below this share of what they might be are taken for none, until tried.
 NO_CURVATURE = 1e-10
 #: Distances, in units in which predictors change by about one, at which a direction is tried.
-FAR = (1e2, 1e7)
+DISTANCES = (1e2, 1e7)
 #: Newton steps on such a ray shrink the curvature along it by a factor of e each.
 SHRINKING = 0.7
 #: The last Newton step of a search that has found a mode is shorter, squared, in posterior sds.
@@ -118,7 +118,7 @@ def _is_recession(posterior: LogPosterior, found: ModeResult, v: np.ndarray) -> 
     for start in (found.theta, nearby(found.theta)):
         prior, floor = densities(start)
         floor -= 1e-3 + 1e-9 * abs(floor)
-        for distance in FAR:
+        for distance in DISTANCES:
             # A potential may be flat up to some distance only.
             there, likelihood = densities(start + distance * v)
             if not (there == prior and likelihood >= floor):

@@ -32,7 +32,7 @@ MOST = 16
 #: would correlate it with what it was mistaken for.
 ERROR = 0.1
 #: Least eigenvalue: below, it is rounding, or there is no mode.
-LEAST = 1e-8
+LEAST_EIGENVALUE = 1e-8
 
 
 def with_slow_directions(
@@ -53,7 +53,7 @@ def with_slow_directions(
         return geometry.whiten_gradient(precision_times(geometry.spread(v)))
 
     values, vectors, errors = _lanczos(whitened, len(geometry.centre))
-    good = (values > LEAST) & (values < SLOW) & (errors**2 < ERROR * values)
+    good = (values > LEAST_EIGENVALUE) & (values < SLOW) & (errors**2 < ERROR * values)
     kept = np.flatnonzero(good)[:MOST]  # the slowest first
     return geometry._replace(
         directions=np.ascontiguousarray(vectors[kept]), stretch=values[kept] ** -0.5 - 1.0

@@ -9,7 +9,7 @@ import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.likelihoods import SmoothedLikelihood
-from pymc_flymc.regression.derivatives import ROUNDING
+from pymc_flymc.regression.derivatives import DEFAULT_SMOOTHING
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.regression import Regression
 
@@ -40,5 +40,5 @@ def _smoothed_around(regression: Regression, near: AnchorPart) -> Regression:
     for rows, x, *_ in iterate_rows(design, regression.y, near.w):
         spread = np.linalg.norm(x @ factor, axis=1)
         # Above zero, for rows that no coefficient moves.
-        rounding[rows] = np.clip(likelihood.rounding(spread, nuisances), 1e-10, ROUNDING)
+        rounding[rows] = np.clip(likelihood.rounding(spread, nuisances), 1e-10, DEFAULT_SMOOTHING)
     return replace(regression, y=np.column_stack([regression.y, rounding]))

@@ -22,7 +22,7 @@ OUTCOMES = 200
 #: Predictors at which curvatures are looked at.
 PREDICTORS = np.concatenate([np.linspace(-8.0, 8.0, 65), [-30.0, -15.0, 15.0, 30.0]])
 #: Curvature that may be rounding, relative to what there is of it.
-ROUNDING = 1e-9
+CURVATURE_ROUNDING = 1e-9
 _known: set[Hashable] = set()
 
 
@@ -94,8 +94,8 @@ def _check_concave(problem: Problem, y: np.ndarray) -> None:
     largest[finite] = np.linalg.eigvalsh(second[finite])[:, -1]
     size = np.abs(np.where(finite[:, None, None], second, 0.0)).max(axis=(1, 2))
     # Where a row has hardly any curvature left, this is rounding.
-    worst = int(np.argmax(largest - ROUNDING * (1.0 + size)))
-    if largest[worst] > ROUNDING * (1.0 + size[worst]):
+    worst = int(np.argmax(largest - CURVATURE_ROUNDING * (1.0 + size)))
+    if largest[worst] > CURVATURE_ROUNDING * (1.0 + size[worst]):
         name = unweighted(problem.likelihood).name
         raise UnsupportedModelError(
             f"the likelihood {name} of {problem.name!r} is not log-concave: its second derivative "

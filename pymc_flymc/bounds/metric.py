@@ -11,7 +11,7 @@ from pymc_flymc.bounds.chi import chi_quantile
 LOCAL_QUANTILE = 0.999
 
 #: Smallest variance of a coefficient, in what the data alone would leave of it.
-LEAST = 1e-16
+LEAST_COEFFICIENT_VARIANCE = 1e-16
 
 
 def dimension_of(anchor: AnchorPart) -> int:
@@ -50,7 +50,7 @@ def metric_of(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
     # Coefficients that are fixed, or do not move at first, have next to none: powers of what is
     # reached over it must be numbers yet.
     curvature = np.diag(information)
-    smallest = LEAST / np.where(curvature > 0.0, curvature, 1.0)
+    smallest = LEAST_COEFFICIENT_VARIANCE / np.where(curvature > 0.0, curvature, 1.0)
     variance = np.maximum(np.sum(anchor.w_factor**2, axis=1), smallest)
     # Where the data do not decide: scales well beyond the Laplace approximation's.
     ridge = 0.01 / variance

@@ -14,7 +14,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 #: Rounding errors allowed, in machine epsilons of the terms' size.
-ROUNDING = 256.0
+EPSILONS = 256.0
 
 
 def rounding_error(gap: TensorVariable) -> TensorVariable:
@@ -37,7 +37,7 @@ def rounding_error(gap: TensorVariable) -> TensorVariable:
                 sizes[node.outputs[0]] = size
         if is_elemwise or not computed.isdisjoint(node.inputs):
             computed.update(node.outputs)
-    return ROUNDING * np.finfo(np.float64).eps * (1.0 + sizes.get(gap, abs(gap)))
+    return EPSILONS * np.finfo(np.float64).eps * (1.0 + sizes.get(gap, abs(gap)))
 
 
 def _size(op: Any, inputs: list[Any], sizes: dict[Any, Any]) -> Any:

@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.bounds import Bound, Problem, is_bound, is_expansion, row_factor
-from pymc_flymc.bounds.rounding import ROUNDING, rounding_error
+from pymc_flymc.bounds.rounding import EPSILONS, rounding_error
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.likelihoods import Likelihood, is_likelihood, outcome
@@ -90,7 +90,7 @@ def check_bound(
         of_rows = y, prepared.constants, *arguments
         log_l, gap, above, total, allowed = evaluate(w_new, prepared.statistics, *of_rows)
         size = 1.0 + np.abs(log_l) + np.abs(gap) + sum(np.abs(a) + a**2 for a in arguments)
-        rounding = ROUNDING * np.finfo(float).eps * size
+        rounding = EPSILONS * np.finfo(float).eps * size
         bad = np.flatnonzero(~(gap >= -allowed))  # as in a chain
         if bad.size:
             i = bad[np.argmin(np.nan_to_num(gap[bad], nan=-np.inf))]

@@ -28,10 +28,10 @@ FIRST = 12
 #: which is below 1e-8 then.
 FIRST_ORDER = 18.5
 #: The recurrence of log gamma leads up to here.
-FAR = 14.0
+STIRLING_FROM = 14.0
 #: Stirling's series: log Gamma(b) = (b - 1/2) log b - b + const + sum_i SERIES[0][i] / b^(2i + 1);
 #: then its derivatives, but for the sign (DLMF 5.11.1, 5.15.8). At `FIRST` the first term left out
-#: is 1e-15 of them, at `FAR` 1e-16.
+#: is 1e-15 of them, at `STIRLING_FROM` 1e-16.
 SERIES = (
     (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360),
     (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760),
@@ -89,7 +89,7 @@ def _log_gamma(order: int, compiled: Callable[..., Any]) -> Callable[[float], fl
         if x <= 0.0:  # a shape that has underflowed
             return -np.inf if order % 2 else np.inf
         product, total = 1.0, 0.0
-        while x < FAR:
+        while x < STIRLING_FROM:
             if order == 0:
                 product *= x
             elif order == 1:

@@ -13,7 +13,7 @@ from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.records import IntVector, Matrix, Vector
 
 #: Least variance along a direction: a map to be inverted.
-LEAST = 1e-4
+LEAST_VARIANCE = 1e-4
 _NO_PAIRS, _NO_MIXING = np.empty((0, 3), np.int64), np.empty(0)
 _NO_DIRECTIONS, _NO_STRETCH = np.empty((0, 0)), np.empty(0)
 
@@ -141,7 +141,7 @@ class Geometry(NamedTuple):
         basis, corner = np.linalg.qr(q.T)
         excess, vectors = np.linalg.eigh((corner * ((1.0 + self.stretch) ** 2 - 1.0)) @ corner.T)
         directions = np.ascontiguousarray((basis @ vectors).T)
-        stretch = np.sqrt(np.maximum(1.0 + excess, LEAST)) - 1.0
+        stretch = np.sqrt(np.maximum(1.0 + excess, LEAST_VARIANCE)) - 1.0
         return changed._replace(directions=directions, stretch=stretch)
 
     def conditional_sds(self) -> np.ndarray:

@@ -18,9 +18,9 @@ from pymc_flymc.likelihoods.jets import Growing, Jet
 from pymc_flymc.likelihoods.likelihood import outcome
 
 #: More than the rounding errors of a limit, which is made of few sums and products without signs.
-ROUNDING = 1.0 + 2.0**-40
+ROUNDED_UP = 1.0 + 2.0**-40
 #: Of several limits that grow, a row has the one that is least so many spreads away.
-FAR = 6.0
+SPREADS_AWAY = 6.0
 
 
 def limit_within(
@@ -64,14 +64,14 @@ def least_far_out(*limits: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, n
     """Return one of several limits for each row: scales and rates, both of shape (n,)."""
     scales, rates = np.stack([np.broadcast_arrays(*each) for each in limits], axis=1)
     with np.errstate(divide="ignore"):
-        far_out = np.log(scales) + FAR * rates
+        far_out = np.log(scales) + SPREADS_AWAY * rates
     best = np.argmin(np.where(np.isnan(far_out), np.inf, far_out), axis=0)
     rows = np.arange(len(best))
     return scales[best, rows], rates[best, rows]
 
 
 def _rounded(limit: Any, n: int) -> np.ndarray:
-    limit = np.broadcast_to(np.asarray(limit) * ROUNDING, (n,))
+    limit = np.broadcast_to(np.asarray(limit) * ROUNDED_UP, (n,))
     return np.where(np.isnan(limit), np.inf, limit)
 
 

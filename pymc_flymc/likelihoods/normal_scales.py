@@ -17,7 +17,7 @@ from pymc_flymc.likelihoods.scales_by_row import ScalesByRow
 from pymc_flymc.likelihoods.value_checks import check_values, is_positive
 
 #: Residuals count as at least so many units in limits that hold at any distance.
-LEAST = 0.25
+LEAST_RESIDUAL = 0.25
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class NormalScales(ScalesByRow):
         a distance d, and that grows no faster than :math:`R\, e^{d/R}`, with R = |r| + b for any b.
         """
         (eta_0, tau), (c, c_tau), (value, error) = eta, spread, y.T
-        r = np.abs(value - eta_0) + LEAST
+        r = np.abs(value - eta_0) + LEAST_RESIDUAL
         with np.errstate(over="ignore"):
             precision = 1.0 / (np.exp(2.0 * tau) + error**2)
         terms = 4.0 * r**2 * c_tau**3 + 12.0 * r * c * c_tau**2 + 6.0 * c**2 * c_tau

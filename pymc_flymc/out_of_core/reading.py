@@ -34,7 +34,7 @@ from pymc_flymc.reporting import doing, log
 #: Shapes of value variables.
 Shapes = Mapping[Variable, tuple[int, ...]]
 #: Rows that a model must be written on, for what is read of them to be checked.
-FEWEST = 8
+FEWEST_ROWS = 8
 
 
 def containers_of(model: Model, source: RowSource) -> Containers:
@@ -226,9 +226,9 @@ def _n_uses(container: Variable, graphs: Sequence[Variable]) -> int:
 
 def _check_lengths(head: Values) -> None:
     lengths = {name: len(values) for name, values in head.items()}
-    if len(set(lengths.values())) > 1 or min(lengths.values()) < FEWEST:
+    if len(set(lengths.values())) > 1 or min(lengths.values()) < FEWEST_ROWS:
         listed = ", ".join(f"{n:,} of {name!r}" for name, n in lengths.items())
         raise ValueError(
             f"the model is written on {listed}: put the same rows into all containers that data= "
-            f"names, at least {FEWEST} of them"
+            f"names, at least {FEWEST_ROWS} of them"
         )

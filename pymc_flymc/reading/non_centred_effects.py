@@ -16,7 +16,7 @@ from pymc_flymc.reading.flat import Layout
 from pymc_flymc.reading.functions_of_variables import LARGEST
 
 #: Differences of coefficients below this share of the largest are rounding.
-ROUNDING = 1e-9
+COEFFICIENT_ROUNDING = 1e-9
 #: Smallest change of a scale's logarithm that is tried; no two elements' changes are the same.
 CHANGE = 0.25
 
@@ -40,7 +40,7 @@ def find_non_centred_effects(
         Of these.
     """
     at = coefficients(theta)
-    rounding = ROUNDING * np.max(np.abs(at), initial=1.0)
+    rounding = COEFFICIENT_ROUNDING * np.max(np.abs(at), initial=1.0)
 
     def change(moved: np.ndarray) -> np.ndarray:
         return coefficients(moved) - at

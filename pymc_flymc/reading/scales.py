@@ -20,7 +20,7 @@ from pymc_flymc.reading.functions_of_variables import compile_given, nearest, st
 #: differ by: those of an interval that begins at zero are linear up to 3e-4 there.
 TRIED, CHANGE, CLOSE = -8.0, 0.25, 1e-3
 #: Smallest power; of a scale that hardly falls with its variable there is none.
-LEAST = 0.05
+LEAST_POWER = 0.05
 
 
 class Scale(NamedTuple):
@@ -83,7 +83,9 @@ def _power_and_owner(
     steps = np.full((2, size), [[CHANGE], [2.0 * CHANGE]])
     once, twice = map(change, steps)
     power = round(float(once[0] / CHANGE), 2)
-    if abs(power) < LEAST or not _are_same(np.concatenate([once, twice / 2.0]), power * CHANGE):
+    if abs(power) < LEAST_POWER or not _are_same(
+        np.concatenate([once, twice / 2.0]), power * CHANGE
+    ):
         return None
     shift = CHANGE * (1.0 + np.arange(size) / size)
     moved = change(shift) / power

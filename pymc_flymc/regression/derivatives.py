@@ -21,7 +21,7 @@ from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikel
 from pymc_flymc.reporting import COMPILING, doing
 
 #: How much likelihoods are smoothed where nothing is known of the posterior, in scales.
-ROUNDING = 0.3
+DEFAULT_SMOOTHING = 0.3
 
 
 class Derivatives(NamedTuple):
@@ -51,7 +51,8 @@ class RowDerivatives:
 
     The derivatives come from the likelihood's own graph, unless it has methods for them; PyTensor
     compiles them for a family, not for a model, and keeps them on disk. Where a likelihood is not
-    smooth it is smoothed, as much as a last column of the observed values says, or by `ROUNDING`.
+    smooth it is smoothed, as much as a last column of the observed values says, or by
+    `DEFAULT_SMOOTHING`.
     """
 
     def __init__(self, likelihood: Likelihood) -> None:
@@ -102,7 +103,7 @@ class RowDerivatives:
             return Derivatives(value, first, second, *none)
         columns = _columns(y)
         if len(columns) < self._n_columns:
-            columns.append(np.full(n, ROUNDING))
+            columns.append(np.full(n, DEFAULT_SMOOTHING))
         nuisances = [v[:1] for v in arguments[k:]]
         with nullcontext() if self._is_compiled else doing(COMPILING):
             values = iter(self._function(*arguments[:k], *nuisances, *columns))

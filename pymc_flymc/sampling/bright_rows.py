@@ -15,7 +15,7 @@ from pymc_flymc.target.target import Target
 
 #: Bright rows are worth a word from this number on, and this many for each coefficient: of
 #: concentrated posteriors there are a few for each.
-FEWEST, EACH = 50, 5
+FEWEST_BRIGHT, EACH = 50, 5
 #: Fewer rows for each parameter explain why all are read.
 FEW_ROWS = 100
 #: Rows that are looked at, and columns that are named.
@@ -26,7 +26,7 @@ OUTSTANDING, TAIL = 5.0, 3.0
 #: A column is skewed if its largest value is this many times as far from the median as its least.
 SKEWED = 5.0
 #: Least standard deviation, for columns of a size of one.
-LEAST = 1e-9
+LEAST_COLUMN_SD = 1e-9
 
 
 def advice_on_columns(
@@ -52,7 +52,7 @@ def advice_on_columns(
     parts = zip(problems, target.parts, _brightest(target), strict=True)
     for problem, part, brightest in parts:
         n, bright = problem.design.n_rows, part.expected_bright
-        if len(brightest) and bright > max(FEWEST, EACH * problem.design.n_coefficients):
+        if len(brightest) and bright > max(FEWEST_BRIGHT, EACH * problem.design.n_coefficients):
             least = max(OUTSTANDING, TAIL * np.log(n / len(brightest)))
             found: dict[str, list[str]] = {}
             for j, remedy in _outstanding(problem.design.X, brightest, float(least)):
@@ -92,7 +92,7 @@ def _outstanding(X: np.ndarray, brightest: np.ndarray, least: float) -> Iterator
     usual = X[evenly(len(X), LOOKED_AT)].astype(np.float64)
     mean, sd = usual.mean(axis=0), usual.std(axis=0)
     # A level so rare that it is not among these rows; of a constant column nothing is far out.
-    sd = np.maximum(sd, LEAST * np.maximum(1.0, np.abs(mean)))
+    sd = np.maximum(sd, LEAST_COLUMN_SD * np.maximum(1.0, np.abs(mean)))
     squares = np.mean(((few - mean) / sd) ** 2, axis=0)
     for j in np.argsort(-squares)[:NAMED]:
         if squares[j] > least:

@@ -24,7 +24,7 @@ from pymc_flymc.target.validation import describe_violation
 OVERDISPERSION = 2.0
 #: A chain is far out while so many times more rows are bright than expected: a point twice as far
 #: out as draws has some eight times more.
-FAR = 20.0
+TIMES_EXPECTED = 20.0
 #: How near to the anchor starts that are far out are drawn at most, as a share of the distance.
 NEAREST = 0.1
 
@@ -168,7 +168,7 @@ class FireflyChain:
     @property
     def is_far_out(self) -> bool:
         """Whether many times more rows are bright than expected."""
-        return self.n_bright > FAR * (self.target.expected_bright + 1.0)
+        return self.n_bright > TIMES_EXPECTED * (self.target.expected_bright + 1.0)
 
     @property
     def log_weight(self) -> float:

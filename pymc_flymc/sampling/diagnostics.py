@@ -25,7 +25,7 @@ STATISTICS: dict[str, Any] = {
 
 #: A chain is stuck if it stays for this share of its draws in a row, this many at least, and its
 #: acceptance rate makes that less probable than this. From a share of MOST on it is in any case.
-LONG, FEWEST, IMPROBABLE = 0.1, 50, 1e-4
+LONG, FEWEST_STUCK, IMPROBABLE = 0.1, 50, 1e-4
 MOST = 0.5
 #: Weights of fewer states have no tail to look at.
 ENOUGH = 200
@@ -131,7 +131,7 @@ class ChainDiagnostics:
     def _stuck(self) -> str | None:
         moved = np.array([drawn.moved for drawn in self._drawn])
         n, longest = len(moved), _longest_stay(moved)
-        if longest < max(FEWEST, LONG * n):
+        if longest < max(FEWEST_STUCK, LONG * n):
             return None
         # If each draw stayed with the same probability, stays so long would begin after so many
         # moves.

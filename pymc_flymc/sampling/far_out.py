@@ -14,7 +14,7 @@ import numpy as np
 
 from pymc_flymc.reporting import doing, log
 from pymc_flymc.sampling.costs import row_seconds
-from pymc_flymc.sampling.pilot_runs import LARGEST_TAIL_INDEX, SEED
+from pymc_flymc.sampling.pilot_runs import PILOT_TAIL_INDEX, SEED
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 
@@ -25,8 +25,8 @@ LOOKS = 0.3
 
 #: How far out, in standard deviations d. Weights of size exp(k d^2 / 2), by which the proposals'
 #: density falls to the power k, have the Pareto index k.
-FAR = 6.0
-LARGEST = 0.5 * LARGEST_TAIL_INDEX * FAR**2
+FAR_SDS = 6.0
+LARGEST_LOG_WEIGHT = 0.5 * PILOT_TAIL_INDEX * FAR_SDS**2
 #: Draws of z at each place: the mean of their weights is that of the parameters.
 REPLICATES = 16
 
@@ -66,7 +66,7 @@ def rows_in_heavy_tails(sampler: Sampler, others: np.ndarray, limit: float) -> f
     for parameter in range(n):
         # Where one parameter is so far out, and all others are as is most probable then.
         direction = geometry.whiten_gradient((np.arange(n) == parameter).astype(np.float64))
-        direction *= FAR / np.linalg.norm(direction)
+        direction *= FAR_SDS / np.linalg.norm(direction)
         for v in (direction, -direction):
             if rows > limit:
                 return None
@@ -77,6 +77,6 @@ def rows_in_heavy_tails(sampler: Sampler, others: np.ndarray, limit: float) -> f
                         weights[i] = chain.log_weight
             read = chain.take_queries()
             rows += read
-            if np.logaddexp.reduce(weights) - np.log(REPLICATES) - at_centre > LARGEST:
+            if np.logaddexp.reduce(weights) - np.log(REPLICATES) - at_centre > LARGEST_LOG_WEIGHT:
                 return read / REPLICATES
     return None

@@ -22,9 +22,9 @@ from pymc_flymc.target.target import Target
 TANGENTS = JaakkolaJordan(slack=0.5), FreeJaakkolaJordan(slack=0.5), Tangent()
 #: Points at which conditional distributions are compared with the density, and how far effects are
 #: from their means there, in sds: an effect with a distribution that is not normal differs.
-POINTS, FAR = 3, 5.0
+POINTS, EFFECT_SDS = 3, 5.0
 #: Largest difference of gradients, standardised, that is taken for rounding.
-ROUNDING = 1e-6
+GRADIENT_ROUNDING = 1e-6
 NAMES = " or ".join(type(bound).__name__ for bound in TANGENTS)
 
 
@@ -96,14 +96,14 @@ def _check_effects(target: Target) -> None:
         theta = geometry.unwhiten(rng.standard_normal(len(geometry.centre)))
         conditionals.moments(theta, target.statistics, moments.ravel())
         mean, sd = moments[MOMENTS.mean], moments[MOMENTS.sd]
-        z = FAR * rng.standard_normal(n_groups)
+        z = EFFECT_SDS * rng.standard_normal(n_groups)
         theta[effects] = mean
         before = evaluate(theta)[1]
         theta[effects] = mean + sd * z
         slope, after = evaluate(theta)
         expected = moments[MOMENTS.change] * sd * z
-        wrong = ~(np.abs(sd * slope + z) < ROUNDING * (1.0 + FAR))
-        wrong |= ~(np.abs(after - before - expected) < ROUNDING * (1.0 + np.abs(expected)))
+        wrong = ~(np.abs(sd * slope + z) < GRADIENT_ROUNDING * (1.0 + EFFECT_SDS))
+        wrong |= ~(np.abs(after - before - expected) < GRADIENT_ROUNDING * (1.0 + np.abs(expected)))
         if wrong.any():
             raise UnsupportedModelError(
                 f"{WHO}needs effects that are normal given all other parameters and independent of "

@@ -39,7 +39,7 @@ EACH = 50
 #: From an index of 1/2 on weights have no finite variance, and of so many proposals the index is
 #: known to some 0.1: a larger one than this may be 1/2. It matters if the largest weight is this
 #: many times the average.
-LARGEST_TAIL_INDEX = 0.4
+PILOT_TAIL_INDEX = 0.4
 LARGEST_WEIGHT = 10.0
 
 
@@ -82,7 +82,7 @@ class Independence:
         each = float(np.sum(probability[positive] * (2.0 - leave[positive]) / leave[positive]))
         # Where no weight stands out, a large index means nothing. It may be NaN.
         outstanding = bool(probability.max() > LARGEST_WEIGHT / n)
-        heavy = outstanding and not pareto_index(finite) <= LARGEST_TAIL_INDEX
+        heavy = outstanding and not pareto_index(finite) <= PILOT_TAIL_INDEX
         return cls(each, heavy, outstanding)
 
 

@@ -16,14 +16,14 @@ from pymc_flymc.sampling.sampler import Sampler
 PYMC_DRAW = 20e-6
 #: Processor time of a rehearsal, as a share of that of the draws whose time is said; in seconds, at
 #: least what nobody notices, at most what nobody minds.
-SHARE, LEAST, MOST = 0.25, 0.5, 2.0
+SHARE, LEAST_SECONDS, MOST_SECONDS = 0.25, 0.5, 2.0
 #: Chains that share it: what one of them learns in tuning makes it up to twice as slow as another.
 CHAINS = 2
 #: Share of its draws that tune, and their number in a chain: at most PyMC's own.
 TUNES, FEWEST_TUNING, MOST_TUNING = 0.3, 50, 500
 #: Draws after tuning, of all chains and of each. Of fewer, the slowest of many parameters would be
 #: one whose estimate is off: with 120 the time of 60 coefficients came out five times too long.
-FEWEST, ENOUGH = 200, 1000
+FEWEST_DRAWS, ENOUGH = 200, 1000
 #: Parameters whose draws are kept, at most.
 PARAMETERS = 300
 #: Effective draws of the slowest parameter below which more draws find it slower yet: of a centred
@@ -64,14 +64,14 @@ def rehearse(
     EstimatedTime or None
         With PyMC's own work; None where there is too little time to tell.
     """
-    limit = float(np.clip(SHARE * of_all, LEAST, MOST)) / CHAINS
-    if (FEWEST_TUNING + FEWEST / CHAINS) * draw > 2.0 * limit:  # far from enough, roughly
+    limit = float(np.clip(SHARE * of_all, LEAST_SECONDS, MOST_SECONDS)) / CHAINS
+    if (FEWEST_TUNING + FEWEST_DRAWS / CHAINS) * draw > 2.0 * limit:  # far from enough, roughly
         return None
     steps = int(np.clip(TUNES * limit / draw, FEWEST_TUNING, MOST_TUNING))
     n_draws, seconds, effective = 0, 0.0, np.zeros(1)
     for rng in np.random.default_rng(SEED).spawn(CHAINS):
         draws, spent = _chain(sampler, others, rng, steps, limit)
-        if len(draws) < FEWEST // CHAINS:
+        if len(draws) < FEWEST_DRAWS // CHAINS:
             return None
         n_draws, seconds = n_draws + len(draws), seconds + spent
         effective = effective + effective_draws(draws)

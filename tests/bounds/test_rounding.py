@@ -5,7 +5,7 @@ import pytensor
 import pytensor.tensor as pt
 import pytest
 
-from pymc_flymc.bounds.rounding import ROUNDING, rounding_error
+from pymc_flymc.bounds.rounding import EPSILONS, rounding_error
 
 A, B, C = 3.0, -5.0, 0.25
 
@@ -19,7 +19,7 @@ def allowed(gap):
     mode = pytensor.compile.Mode(linker="py", optimizer=None)
     function = pytensor.function([a, b, c], graph, mode=mode, on_unused_input="ignore")
     (found,) = function(np.array([A]), np.array([-np.log(-B)]), np.array([C]))
-    return found / (ROUNDING * np.finfo(float).eps)
+    return found / (EPSILONS * np.finfo(float).eps)
 
 
 @pytest.mark.parametrize(

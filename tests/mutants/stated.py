@@ -119,7 +119,7 @@ MUTANTS: Rows = {
     "bounds/first_use.py": [
         (
             "convex rows passed over",
-            "if largest[worst] > ROUNDING * (1.0 + size[worst]):",
+            "if largest[worst] > CURVATURE_ROUNDING * (1.0 + size[worst]):",
             "if False:",
             f"{FIRST}::test_not_log_concave",
         ),
@@ -157,8 +157,8 @@ MUTANTS: Rows = {
     "bounds/rounding.py": [
         (
             "a thousandth of the rounding there is",
-            "ROUNDING = 256.0",
-            "ROUNDING = 0.256",
+            "EPSILONS = 256.0",
+            "EPSILONS = 0.256",
             f"{PASS}[Taylor-poisson-log1]",
         ),
         (

@@ -184,7 +184,10 @@ def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
             continue
         each = sum(lengths) * (seconds + rehearsal.PYMC_DRAW) / 200.0
         assert found.seconds == pytest.approx(each) and not found.at_least
-        in_time = int(np.ceil(rehearsal.LEAST / rehearsal.CHAINS / seconds)) - rehearsal.MOST_TUNING
+        in_time = (
+            int(np.ceil(rehearsal.LEAST_SECONDS / rehearsal.CHAINS / seconds))
+            - rehearsal.MOST_TUNING
+        )
         in_time -= 1  # the start's
         assert lengths == [min(rehearsal.ENOUGH, in_time)] * rehearsal.CHAINS
     few = np.array([0.4 * TELLING])

@@ -24,7 +24,7 @@ LENGTH, TARGET_ACCEPT = 2.5, 0.9
 #: Trajectories in a proposal.
 REPEATS = 2
 #: Proposals to come in from a start, at least where it was drawn, and at most.
-FEWEST, APPROACH = 2, 100
+FEWEST_APPROACHES, APPROACH = 2, 100
 
 
 def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Surrogate:
@@ -78,7 +78,7 @@ class SurrogateAdaptation(HamiltonianAdaptation):
         the start that moves. One that a user has given, or that a chain has come to, moves only if
         it is so far out.
         """
-        fewest = FEWEST if dispersed else 0
+        fewest = FEWEST_APPROACHES if dispersed else 0
         for i in range(APPROACH):
             if i >= fewest and not chain.is_far_out:
                 break
