@@ -1,6 +1,6 @@
 """Exact Bayesian inference on tall data: Firefly Monte Carlo for PyMC.
 
-What is public is imported when it is first asked for, so that `import pymc_flymc` costs next to
+Public names are imported when they are first used, so that `import pymc_flymc` costs next to
 nothing. Steps and `report` need hardly more than PyMC: numba, SciPy's parts and most of this
 package, which take as long to import as PyMC, wait for the first model.
 """
@@ -53,7 +53,7 @@ __all__ = [
 ]
 __version__ = version("pymc-flymc")
 
-#: Where public names are that are no bounds, which are most of them.
+#: Module of each public name that is not a bound.
 _PLACES = {
     "ExplicitResampling": "target.resampling",
     "FireflyHMC": "steps",

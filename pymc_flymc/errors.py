@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pymc
 
-#: Frames of these packages, and of decorated functions, are not where a user can do anything.
+#: A warning should point at the user's own line: frames in these files are skipped.
 _INTERNAL = (
     *(str(Path(file).parent) + os.sep for file in (__file__, pymc.__file__)),
     contextlib.__file__,

@@ -42,7 +42,7 @@ class Run:
     slowest : int
         Place in `names` of the parameter with the fewest effective draws.
     effective : float
-        Those, of all chains.
+        Effective draws of the slowest parameter, of all chains together.
     effective_of : ndarray, shape (L,)
         Effective draws of each parameter, of all chains; NaN for what is constant.
     read_for : ndarray, shape (L,)
@@ -52,7 +52,7 @@ class Run:
     read : float
         Rows read per effective draw.
     nuts_gradients : float
-        That NUTS takes per effective draw.
+        Gradients that NUTS would take per effective draw.
 
     Raises
     ------
@@ -72,7 +72,7 @@ class Run:
                 "report() is for draws of one Firefly step: this object's sample_stats are of "
                 "several, side by side"
             )
-        import arviz as az  # takes a second, which who only samples need not wait
+        import arviz as az  # slow to import (1 s), and not needed for sampling
 
         self._stats, self._posterior = stats, idata["posterior"]
         self.names, self.n_parameters, self.draws = _parameters(self._posterior)
@@ -100,17 +100,17 @@ class Run:
 
     @property
     def seconds(self) -> float | None:
-        """What sampling took, where that is on record."""
+        """Seconds that sampling took; None if they were not recorded."""
         return self._stats.attrs.get("sampling_time")  # type: ignore[no-any-return]
 
     @property
     def setup_seconds(self) -> dict[str, float]:
-        """What the parts of the set-up took, by what they are called."""
+        """Seconds that each part of the set-up took, by its name."""
         return {what: self.of(name)[0, 0] for name, what in SETUP.items() if name in self._stats}
 
     @property
     def chain_seconds(self) -> tuple[float, float] | None:
-        """What tuning took, and the draws after it: the mean of the chains."""
+        """Seconds of tuning, and of the draws after it: means over the chains."""
         if "elapsed_time" not in self._stats:
             return None
         first, last = self.of("elapsed_time")[:, [0, -1]].mean(axis=0)

@@ -103,7 +103,7 @@ def _table(run: Run) -> dict[str, str]:
 
 
 def _times(run: Run) -> dict[str, str]:
-    """Return what the stages of the run took, as far as that is on record."""
+    """Return how long the stages of the run took, as far as that was recorded."""
     times, parts = {}, run.setup_seconds
     if parts:
         listed = ", ".join(f"{what} {_seconds(took)}" for what, took in parts.items())

@@ -1,6 +1,7 @@
 """Compile all kernels and keep them on disk: `python -m pymc_flymc.warmup`.
 
-For images and continuous integration, where the first model would wait for its kernel else.
+For images and continuous integration, where the first model would otherwise wait for its kernels
+to compile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Refuse a model of which something else was read than it says.
+"""Refuse a model if what was read of it differs from the model itself.
 
 Nothing here knows how a model is read. At a thousand rows and some points the log-likelihoods of
 rows, as a step computes them, are compared with those of the model's own graph, and so is all else:

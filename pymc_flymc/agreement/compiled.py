@@ -1,4 +1,4 @@
-"""Refuse to sample from a density that is another one than was read.
+"""Refuse to sample if the compiled density differs from the one that was read.
 
 What kernels run is compiled: the collapsed bounds with their statistics, and the factors of rows
 with their constants. At a few points the density is summed over the brightness of all rows: it must

@@ -1,4 +1,4 @@
-"""Refuse a model that has a density where what was read of it has none.
+"""Refuse a model that has a positive density where the density that was read is zero.
 
 What is read has logarithms, of scales, of variances and of factors of means. Where their argument
 is not positive a chain would never go, and a model may allow it: ``sqrt(se**2 + v)`` for ``v < 0``.

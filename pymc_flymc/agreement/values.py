@@ -18,7 +18,7 @@ UNDERFLOW = -500.0
 
 
 class NotKnownError(Exception):
-    """A log density cannot be evaluated, or not a digit of it is right, at two points."""
+    """There are no two points at which a log density is known to a digit."""
 
     def __init__(self) -> None:
         super().__init__("there are no two points at which both can be evaluated")
@@ -111,7 +111,7 @@ Evaluate = Callable[[int], tuple[Values, Values]]
 def confirmed_disagreement(
     evaluate: Evaluate,
 ) -> tuple[Values, Values, tuple[int, int, int]] | None:
-    """Return both log densities and where they disagree, if they do so with many rounding errors.
+    """Return both log densities and where they disagree, if many rounding errors confirm it.
 
     Few are drawn first: they are enough where nothing is wrong.
 

@@ -229,8 +229,8 @@ def _in_units(
             options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
         )
     except UnboundLocalError:
-        # So ends SciPy's search for the damping of a step that finds none: curvatures are too large
-        # for it where a density grows without limit, as towards a covariance that is singular.
+        # SciPy raises this where its search for a step's damping fails: curvatures are too large
+        # for it where a density grows without limit, as towards a singular covariance.
         posterior = objective.posterior
         i = int(np.argmax(np.abs(np.nan_to_num(objective(best)[1]))))
         raise UnsupportedModelError(

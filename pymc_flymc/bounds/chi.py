@@ -11,7 +11,7 @@ from scipy.special import gammaincinv, gammaln
 
 
 def chi_quantile(probability: float, degrees: float) -> float:
-    """Return the norm that such a vector of so many elements exceeds with one minus this."""
+    """Return a quantile of the norm of a standard normal vector with so many elements."""
     return math.sqrt(2.0 * float(gammaincinv(degrees / 2.0, probability)))
 
 

@@ -1,4 +1,4 @@
-"""Families and bounds of somebody's own are checked when they are first used."""
+"""Checks of user-defined families and bounds, at their first use."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _is_ours(what: object) -> bool:
 
 
 def _check_concave(problem: Problem, y: np.ndarray) -> None:
-    """Refuse families that say nothing of convexity, and have rows that are convex."""
+    """Refuse a family that is not log-concave for some row, and does not say so."""
     k = problem.likelihood.n_predictors
     rng = np.random.default_rng(1)
     eta = np.repeat(PREDICTORS[None], k, axis=0)

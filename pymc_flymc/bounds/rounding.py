@@ -18,7 +18,7 @@ EPSILONS = 256.0
 
 
 def rounding_error(gap: TensorVariable) -> TensorVariable:
-    """Return the graph of what rounding may be the error of a gap, element by element.
+    """Return the graph of the largest rounding error that a gap may have, element by element.
 
     A gap is a difference of numbers that are nearly equal. Its error goes by the sum of the sizes
     of these terms, which the outermost sums and products of its graph are made of: those of a sum

@@ -47,8 +47,8 @@ def memoised[T](
     if sum(array.nbytes for array in arrays) > LARGE:
         with doing(COMPILING):
             return make(*arguments)
-    # PyTensor remembers constants by the values that they had first, and the memory may be a user's
-    # who has written into it since.
+    # PyTensor caches a constant's signature, but its array may be the user's, and changed since:
+    # hash the values as they are now.
     content = tuple(map(content_hash, arrays))
     key = make, FrozenFunctionGraph.from_io(inputs, outputs), content, also
     if key not in _kept:

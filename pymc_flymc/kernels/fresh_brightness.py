@@ -25,7 +25,7 @@ from pymc_flymc.kernels.rows import bound_part
 
 #: Rows more often bright than this are visited one by one.
 HEAVY = 0.4
-#: Times that a z is drawn for the start of a chain: any that is possible at all may start it.
+#: Times that z is drawn to start a chain. Any z of positive probability will do.
 ATTEMPTS = 100
 #: In the place of a number of transitions: another step has moved theta, by what leaves its
 #: distribution invariant. Then z must come from its conditional distribution given theta, or the

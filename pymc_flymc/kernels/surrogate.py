@@ -231,7 +231,8 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             chain.log_weight[0] = -np.inf
         chain.log_density[0] = log_density
         proposals.dynamics.gain[0] = proposals.gain[0]
-        # A chain without a weight follows the surrogate, wherever it leads: this would give it one.
+        # At log weight -inf every proposal is accepted. Rescaling would assign a finite weight, so
+        # it is left out for this draw.
         comes_in = chain.log_weight[0] == -np.inf
         if not comes_in and posterior.scales.scale.shape[0] > 0:
             rescale(rng, posterior, surrogate, proposals, chain, bright, scratch)

@@ -154,7 +154,7 @@ class GammaFree(Family):
                 f"proportion to it; Firefly needs one for all rows: {self.usage}"
             )
         shape = scalar_parameter(shape, "alpha", rv)
-        # Where the shape is positive its signs are one.
+        # The shape is positive: its sign is one.
         mean = simplified(scale * alpha, signs=False)
         return RowParameters(self, _log_of(mean, rv), [pt.log(shape)])
 

@@ -2,8 +2,9 @@ r"""Values of parts of a log-likelihood in an interval, with limits of their der
 
 The derivatives are those along any direction whose elements are at most given spreads. The limit of
 a sum is the sum of its terms' limits; products follow Leibniz's rule, and functions of a part that
-of Faà di Bruno (the method of majorants). Signs are lost: the limit of terms that cancel is larger
-than it need be. What has such terms is a `Function` of its own, with limits of its own.
+of Faà di Bruno (the method of majorants). Limits are of absolute values, so where terms cancel they
+are too large, though still valid. What has such terms is a `Function` of its own, with limits of
+its own.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ class Jet:
         def derivative(order: int) -> Any:
             total: Any = 0.0
             for i in range(order + 1):
-                # What is zero is asked first: no sizes of values are needed then.
+                # Zero derivatives are looked for first: limits of values are not needed then.
                 if i and not some(self.derivative(i)):
                     continue
                 if i < order and not some(other.derivative(order - i)):

@@ -100,8 +100,8 @@ class BatchChain:
             except Exception as error:  # of a user's own type
                 raised = error
             else:
-                # Rows that cannot be read are no matter of the point: they would be waited for
-                # again at each.
+                # Not caught: rows that cannot be read do not depend on the point, and would be
+                # waited for again at each.
                 if np.isfinite(self.start(rng, v)):
                     return True
             spread *= 0.8
@@ -147,7 +147,7 @@ class BatchChain:
         began = time.perf_counter()
         weighed = wait()
         self._waiting.popleft()  # not before: the model's graph may have raised
-        # Of the time nothing depends but how many batches come together.
+        # The time decides only how many batches are weighed together.
         if time.perf_counter() - began < 0.5 * SECONDS:
             self._n_batches = min(2 * self._n_batches, MOST_BATCHES)
         elif self._n_batches > 1:

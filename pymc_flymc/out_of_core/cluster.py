@@ -249,7 +249,7 @@ class ClusterSource(RowSource):
         """Have failed tasks run again, with those before them that have failed."""
         with suppress(KeyError):  # of Dask itself: of those before there are no futures
             self._connected().retry(futures)
-        # What the scheduler says of them comes by another way.
+        # Their new states arrive later: wait until none of them is an error.
         began = time.monotonic()
         while any(each.status == "error" for each in futures) and time.monotonic() < began + LOOK:
             time.sleep(0.01)

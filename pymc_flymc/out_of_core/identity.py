@@ -58,7 +58,7 @@ def store_of(leaf: Any) -> str:
 
 
 def identity_of(array: Any) -> bytes:
-    """Return what is equal as long as the content of an array is, as far as can be told.
+    """Return a value that changes with the content of an array, as far as can be told.
 
     A few rows are read of an array that is not NumPy's, Zarr's or Dask's.
     """

@@ -53,7 +53,7 @@ def n_missing_chunks(array: Any) -> int:
     chunks = [math.ceil(n / size) for n, size in zip(array.shape, array.chunks, strict=True)]
     missing = 0
     for shard in np.ndindex(*shards):
-        # Behind the end of the array there need not be any.
+        # The last shard may be partly outside the array; its chunks there need not exist.
         of_array = tuple(
             slice(0, n - i * per) for n, i, per in zip(chunks, shard, per_shard, strict=True)
         )

@@ -31,10 +31,10 @@ def find_shared_scales(
 ) -> SharedScales:
     """Find effects with one scale, of a step's variables: all that share it.
 
-    What is found decides how well a chain moves, not where to: its rescaling is exact for any
-    elements. Scales are positive variables, or what is computed so that its logarithm is linear
-    where they are small: ``exp(s)``, ``2 * tau``, ``1 / sqrt(precision)``, a uniform variable from
-    zero on, and products of such. Locations are numbers, or affine in unbounded variables of the
+    A wrong guess here costs speed, not correctness: rescaling is exact for any elements. Scales are
+    positive variables, or what is computed so that its logarithm is linear where they are small:
+    ``exp(s)``, ``2 * tau``, ``1 / sqrt(precision)``, a uniform variable from zero on, and products
+    of such. Locations are numbers, or affine in unbounded variables of the
     step, as a regression of the effects; a random walk is around its first element. Correlated
     effects of groups have a scale for each column, in a row of their Cholesky factor, or the
     standard deviations of a covariance that is computed.
@@ -96,7 +96,7 @@ def _effects_of(
     factor = rows_of_factor(term.scale, model, shapes) if term.correlated else None
     scales = []
     if factor is None:
-        # Without a factor that is sampled correlations stay where standard deviations grow.
+        # Without a sampled factor, correlations stay the same when standard deviations grow.
         scales = scales_of(term.standard_deviations, shape, model, shapes)
         if not scales:
             return

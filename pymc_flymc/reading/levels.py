@@ -65,7 +65,7 @@ def read_levels(observation: Observation, parameters: RowParameters) -> Observed
     steps, zero = cutpoints[1:] - cutpoints[:-1], pt.zeros((1,))
     terms = pt.join(0, zero, pt.log1mexp(-steps), zero)[levels]
     counts = np.bincount(levels, observation.weights, n_cutpoints + 1)[1:-1].astype(np.float64)
-    # The density of a level without values is not a matter of cutpoints that do not increase.
+    # Cutpoints that do not increase have no density, even around a level without values.
     of_levels = pt.switch(steps > 0.0, counts * pt.log1mexp(-steps), -np.inf)
     rest = pt.sum(of_levels) if n_cutpoints > 1 else pt.constant(0.0)
     return observation.result([part], rest, terms)

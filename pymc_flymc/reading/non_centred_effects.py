@@ -26,9 +26,9 @@ def find_non_centred_effects(
 ) -> SharedScales:
     """Find scales, and the effects that coefficients have in products with them only.
 
-    What is found decides how well a chain moves, not where to: its moves are exact for any
-    elements. A scale is a variable of one element, or one of several, with an effect or with a row
-    or a column of effects for each.
+    A wrong guess here costs speed, not correctness: moves are exact for any elements. A scale is a
+    variable of one element, or one of several, with an effect or with a row or a column of effects
+    for each.
 
     Parameters
     ----------

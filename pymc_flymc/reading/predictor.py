@@ -178,7 +178,7 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
         )
     w = coefficients[0] if len(coefficients) == 1 else pt.join(0, *coefficients)
     offset = np.stack(offsets, axis=1)
-    # Of other rows an offset may not be zero, where the model has one.
+    # An offset that is zero for these rows need not be for others.
     if not (has_offset if any_rows else offset.any()):
         offset = np.empty((0, len(traversals)))
     X = gather(list(arrays.values()), traversals[0].n_rows)

@@ -64,7 +64,7 @@ def rows_in_heavy_tails(sampler: Sampler, others: np.ndarray, limit: float) -> f
     chain.start(rng, np.zeros(n))
     at_centre, rows = chain.log_weight, 0.0
     for parameter in range(n):
-        # Where one parameter is so far out, and all others are as is most probable then.
+        # One parameter is so far out, and all others are where they are most probable given it.
         direction = geometry.whiten_gradient((np.arange(n) == parameter).astype(np.float64))
         direction *= FAR_SDS / np.linalg.norm(direction)
         for v in (direction, -direction):

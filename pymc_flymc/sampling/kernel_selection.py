@@ -157,7 +157,8 @@ class KernelSelection:
             self._weigh_proposals(candidate, limit, left)
             return
         if candidate.spec.exact and self.found_gradients == np.inf:
-            # What all rows cost is not known: just this says how many gradients that takes.
+            # The cost of reading all rows is not known: only this chain tells how many gradients
+            # that takes.
             to_beat = best_cost
         self._run_chain(candidate, to_beat, limit, left)
 
@@ -176,8 +177,8 @@ class KernelSelection:
                 if other.spec.exact and other.rows > 0.5 * rows:
                     other.rows = np.inf
         if weighed.heavy_tails:
-            # Where proposals seldom come chains stay for long, and no number of draws is enough:
-            # what weights say of the cost is too little.
+            # Chains stay for long where proposals seldom come. Weights understate that, and no
+            # number of draws is enough.
             candidate.cost = np.inf
 
     def _run_chain(

@@ -250,7 +250,7 @@ def pilot_chain(
         evaluations = tuning.transitions + GRADIENT * gradients[i]
         costs[i] = evaluations * each + chain.take_queries()
         draws[i + 1] = chain.state.v
-        # Of the latest draws alone: while step sizes are far from tuned, trajectories are long.
+        # Means of the latest draws alone: before step sizes are tuned, trajectories are long.
         latest = slice(max(0, i + 1 - LATEST), i + 1)
         of_draw = costs, gradients, accept, seconds
         mean = [float(each[latest].mean()) for each in of_draw]

@@ -14,8 +14,8 @@ from pymc_flymc.sampling.sampler import Sampler
 
 #: Processor seconds that PyMC and a step take for a draw, beside the kernel's work.
 PYMC_DRAW = 20e-6
-#: Processor time of a rehearsal, as a share of that of the draws whose time is said; in seconds, at
-#: least what nobody notices, at most what nobody minds.
+#: Processor time of a rehearsal, as a share of that of the draws whose time is estimated, and its
+#: limits in seconds: short enough not to be noticed, and not to be a nuisance.
 SHARE, LEAST_SECONDS, MOST_SECONDS = 0.25, 0.5, 2.0
 #: Chains that share it: what one of them learns in tuning makes it up to twice as slow as another.
 CHAINS = 2

@@ -244,7 +244,7 @@ def say_time(task: SamplingTask, sampler: Sampler) -> None:
 
 
 def _say_unknown(error: Exception) -> None:
-    """Say that the model has raised an error: whether draws meet it, these will show."""
+    """Say that the model has raised an error. Whether draws meet it, sampling will show."""
     log.info(f"how long sampling takes is not known: a pilot run raised {type(error).__name__}")
 
 

@@ -1,4 +1,4 @@
-"""Says what would help when PyMC says that chains have not converged."""
+"""Logs advice when PyMC warns that chains have not converged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Advice(logging.Handler):
     """
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say it. Draws are not lost for an error in that."""
+        """Log the advice. An error in it must not lose the draws."""
         if record.name != run_convergence_checks.__module__:
             return
         try:
@@ -39,7 +39,7 @@ class _Advice(logging.Handler):
 
 
 def advise_at_the_end() -> None:
-    """Have what would help said after PyMC's warnings, if it warns at the end of a run."""
+    """Have advice logged after the warnings that PyMC gives at the end of a run."""
     logger = logging.getLogger("pymc")
     if not any(isinstance(handler, _Advice) for handler in logger.handlers):
         logger.addHandler(_Advice())

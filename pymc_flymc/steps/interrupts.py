@@ -15,7 +15,7 @@ _LATER = 0.001
 
 
 class Interrupts:
-    """What becomes of interrupts, from `begin` to `end`.
+    """Handles interrupts from `begin` to `end`.
 
     They go to the handler that was there before, which raises `KeyboardInterrupt` unless the user
     has set another one. Python drops what is raised in finalizers and other callbacks: `check`
@@ -52,7 +52,7 @@ class Interrupts:
             signal.signal(signal.SIGINT, self._theirs)
 
     def check(self) -> None:
-        """Raise what an interrupt has raised before, if nobody has seen it."""
+        """Raise an interrupt's exception again, if Python has dropped it."""
         self._left -= 1
         if self._left == 0:
             self.end()

@@ -1,4 +1,4 @@
-"""What a step with a checkpoint keeps of its run and its chains, and what it takes from there."""
+"""Records a step's run and chains in its checkpoint, and takes them from there."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     """A step method over (parameters, brightness); subclasses say how the parameters move.
 
     What a step needs once there is one is imported in its methods: numba, and most of this package,
-    take as long to import as PyMC. Who imports a step waits for PyMC alone.
+    take as long to import as PyMC. So importing a step takes no longer than importing PyMC.
     """
 
     default_tune_steps = 500

@@ -1,4 +1,4 @@
-"""What there is of every row, in one copy for all chains."""
+"""Arrays with an element for each row: one copy for all chains."""
 
 from __future__ import annotations
 

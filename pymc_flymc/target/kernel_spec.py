@@ -1,4 +1,4 @@
-"""What a kernel is, for a target, for chains and for whoever chooses one."""
+"""The properties of a kernel that targets, chains and the selection of kernels depend on."""
 
 from __future__ import annotations
 

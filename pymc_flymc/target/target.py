@@ -108,7 +108,7 @@ class Target:
     def __post_init__(self) -> None:
         bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
         exact, gradients = self.spec.exact, self.spec.gradients
-        # What rows share is of no account where their factors are remainders alone.
+        # Where factors of rows are remainders alone, what rows share does not matter.
         shares = not exact and any(part.n_shared for part in self.parts)
         constant = self.graph.jacobian if gradients and not shares else None
         self.jacobian, is_affine = Jacobian.of(constant), constant is not None
