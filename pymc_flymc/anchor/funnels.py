@@ -17,6 +17,8 @@ from pymc_flymc.regression.expansion import JointExpansion
 #: Posterior sds by which a parameter is moved; those of which e times is within reach, as of the
 #: logarithm of a scale, from this sd on.
 SDS_AWAY, LEAST_SD = 3.0, 1.0 / 3.0
+#: Times that the part of such a step is halved in which a density ends.
+HALVINGS = 20
 #: How many times narrower others must be there. Of skew-normal effects without moves, 4.4 times
 #: narrower, with 6 rows for each of 8 levels, chains had none of the smallest 0.5 % of the scale.
 NARROWER = 3.0
@@ -48,11 +50,14 @@ def warn_of_funnels(
     found = narrowest(density, anchor, scales, layout)
     if found is None or found.times < NARROWER:
         return
+    advice = "write its effects as location + scale * z, with z ~ Normal(0, 1)"
+    if found.at_an_end:
+        advice = f"leave out default_transform=None, so that its logarithm is sampled, or {advice}"
     warn(
         f"chains may miss {found.values} values of {found.name!r} (unconstrained), and R-hat may "
         "not show it: few rows inform it, no move changes it together with others, and there "
         f"{layout.describe(found.narrowed)} has {found.times:.0f} times less room than at the "
-        "mode. If it is a scale, write its effects as location + scale * z, with z ~ Normal(0, 1)"
+        f"mode. If it is a scale, {advice}"
     )
 
 
@@ -69,12 +74,16 @@ class Funnel(NamedTuple):
         Small or large ones, unconstrained.
     narrowed : int
         The element.
+    at_an_end : bool
+        Whether the variable has no smaller, or larger, values within reach: that of a scale that is
+        sampled itself, not its logarithm.
     """
 
     times: float
     name: str
     values: str
     narrowed: int
+    at_an_end: bool
 
 
 def narrowest(
@@ -101,10 +110,12 @@ def narrowest(
     for name, place in names.items():
         own = np.zeros(len(theta), bool)
         own[place] = True
-        away = np.where(own & ~moved & (sds >= LEAST_SD), SDS_AWAY * sds, 0.0)
-        if not away.any():
-            continue
-        for there, values in (theta - away, "small"), (theta + away, "large"):
+        away = np.where(own & ~moved, SDS_AWAY * sds, 0.0)
+        for sign, values in (-1.0, "small"), (1.0, "large"):
+            reach = _fraction_within(density, statistics, theta, sign * away)
+            there = theta + reach * sign * np.where((sds >= LEAST_SD) | (reach < 1.0), away, 0.0)
+            if np.array_equal(there, theta):
+                continue
             # Differences alone: of one Hessian the estimates depend on what is correlated.
             change = (_curvatures(density, statistics, there, probes) - at_anchor).mean(axis=0)
             seen = ~own & ~moved & np.isfinite(change)
@@ -112,7 +123,7 @@ def narrowest(
             i = int(np.argmax(times))
             units = np.where(own, 0.0, sds)
             if times[i] < NARROWER or _is_reached(density, statistics, there, units, mode):
-                found.append(Funnel(float(times[i]), name, values, i))
+                found.append(Funnel(float(times[i]), name, values, i, reach < 1.0))
     return max(found, default=None)
 
 
@@ -130,6 +141,26 @@ def _hyperparameters(
             if np.array_equal(density.coefficients(other), coefficients):
                 found[name] = place
     return found
+
+
+def _fraction_within(
+    density: ExpandedDensity, statistics: np.ndarray, theta: np.ndarray, away: np.ndarray
+) -> float:
+    """Return how much of a step stays where there is a density: just short of its end, if not all.
+
+    What is left of the way to the end is that of a scale whose logarithm is `SDS_AWAY` units less.
+    """
+
+    def inside(fraction: float) -> bool:
+        return bool(np.isfinite(density(theta + fraction * away, statistics)[0]))
+
+    if inside(1.0):
+        return 1.0
+    short, beyond = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = 0.5 * (short + beyond)
+        short, beyond = (middle, beyond) if inside(middle) else (short, middle)
+    return short * (1.0 - np.exp(-SDS_AWAY))
 
 
 def _is_reached(

@@ -40,6 +40,11 @@ def _quick(monkeypatch):
     monkeypatch.setattr(setup, "check_agreement", lambda *arguments: None)
 
 
+def scale_itself(s):
+    """None of the smallest 0.5 % were drawn with 500 rows, 100 for each effect."""
+    return pm.Normal("a", 0.0, pm.HalfNormal("bare", 1.0, default_transform=None), shape=8)
+
+
 def warned_of(write, n_rows):
     """What a step warns of in a model of eight levels with effects that `write` makes."""
     level = np.arange(n_rows) % 8
@@ -61,12 +66,13 @@ def warned_of(write, n_rows):
         (prior_of_a_potential, "s"),
         (frailties, "s"),
         (shares_of_a_variance, "phi"),
+        (scale_itself, "bare"),
     ],
 )
 def test_few_rows_are_warned_of(write, name):
     """With many the scale is known, and no chain comes where it is small."""
     (message,) = warned_of(write, 48)
-    assert re.search(rf"values of '{name}_.* a(_log__)?\[\d\] has", message)
+    assert re.search(rf"values of '{name}[_'].* a(_log__)?\[\d\] has", message)
     assert warned_of(write, 48_000) == []
 
 
