@@ -102,7 +102,7 @@ MUTANTS: Rows = {
             "coefficients far from zero are said to be the same",
             "ROUNDING = 16.0 * float(np.finfo(np.float64).eps)",
             "ROUNDING = 1e-12",
-            "tests/posteriors/test_units.py",
+            "tests/kernels/test_rescaling.py",
         ),
         (
             "coefficients leave the cached factors",
