@@ -201,9 +201,11 @@ def test_beside_another_step(tmp_path):
 
 
 def kinds_for_kills(model, kind):
+    """What builds model and step. A draw is one transition: else it is as long as it may be."""
     if kind == "local":
         model = intercepts_model()
     cls, settings = STEPS.get(kind, (FireflyMH, {"kernel": kind}))
+    settings = settings | {"transitions": 1}
     return lambda folder: (model, step_of(model, cls, checkpoint=folder, **settings))
 
 

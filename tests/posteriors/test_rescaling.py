@@ -22,8 +22,8 @@ PARTS = [("a", 2), ("b", 3)]
 @pytest.mark.parametrize(
     ("cls", "settings", "n_draws"),
     [
-        (FireflyMH, {}, 40_000),
-        (FireflyHMC, {}, 20_000),
+        pytest.param(FireflyMH, {}, 40_000, marks=SLOW),
+        (FireflyHMC, {}, 16_000),
         pytest.param(FireflyMH, {"kernel": "metropolis", "transitions": 20}, 20_000, marks=SLOW),
         pytest.param(FireflyMH, {"kernel": "joint"}, 60_000, marks=SLOW),
         pytest.param(FireflyMALA, {"transitions": 10}, 40_000, marks=SLOW),
@@ -80,7 +80,7 @@ LOG_SCALE = {
     "interval": lambda posterior: np.log(posterior["width"]),
 }
 UNIFORM = {"interval": uniform(0.0, 2.0)}
-SELDOM = "multiple", "precision", "one of two"
+SELDOM = "multiple", "precision", "one of two", "interval"
 
 #: Distributions of effects that are not normal, with a location and a scale, as PyMC and SciPy
 #: have them.
@@ -135,9 +135,7 @@ def assert_is_share(found, expected):
     assert 4.0 * error < MISSED * expected
 
 
-@pytest.mark.parametrize(
-    "written", ["exp", "interval", *(pytest.param(each, marks=SLOW) for each in SELDOM)]
-)
+@pytest.mark.parametrize("written", ["exp", *(pytest.param(each, marks=SLOW) for each in SELDOM)])
 def test_scales_that_are_computed_become_small(written):
     """Where they were not found a third at most of what belongs below exp(-3) was there."""
     model, group, y = funnel(WRITTEN[written])

@@ -43,23 +43,23 @@ def reference():
 
 
 @pytest.mark.parametrize(
-    ("cls", "settings"),
+    ("cls", "settings", "n_draws"),
     [
-        (FireflyHMC, {}),
-        pytest.param(FireflyMH, {}, marks=SLOW),
-        pytest.param(FireflyMH, {"kernel": "surrogate"}, marks=SLOW),
-        pytest.param(FireflyMH, {"kernel": "joint"}, marks=SLOW),
-        pytest.param(FireflyMH, {"kernel": "metropolis", "transitions": 10}, marks=SLOW),
-        pytest.param(FireflyMALA, {"transitions": 10}, marks=SLOW),
-        pytest.param(FireflySlice, {"transitions": 5}, marks=SLOW),
-        pytest.param(FireflyHMC, {"bound": None}, marks=SLOW),
+        (FireflyHMC, {}, 4_000),
+        pytest.param(FireflyMH, {}, 4_000, marks=SLOW),
+        pytest.param(FireflyMH, {"kernel": "surrogate"}, 15_000, marks=SLOW),
+        pytest.param(FireflyMH, {"kernel": "joint"}, 15_000, marks=SLOW),
+        pytest.param(FireflyMH, {"kernel": "metropolis", "transitions": 10}, 15_000, marks=SLOW),
+        pytest.param(FireflyMALA, {"transitions": 10}, 15_000, marks=SLOW),
+        pytest.param(FireflySlice, {"transitions": 5}, 15_000, marks=SLOW),
+        pytest.param(FireflyHMC, {"bound": None}, 15_000, marks=SLOW),
     ],
 )
-def test_the_narrow_end_is_reached(reference, cls, settings):
+def test_the_narrow_end_is_reached(reference, cls, settings, n_draws):
     """A scale that is multiplied has moves of its own, without which z is seldom small."""
     model, _, _ = ridge()
     step = step_of(model, cls, **settings)
-    draws, stats = drive(step, model.initial_point(), tune=500, draws=15_000, chains=2)
+    draws, stats = drive(step, model.initial_point(), tune=500, draws=n_draws, chains=2)
     assert stats["rescaling_acceptance_probability"].mean() > 0.3
     draws[..., 1] = np.log(draws[..., 1])
     assert_matches(draws, reference)

@@ -2,6 +2,7 @@
 
 import fcntl
 import multiprocessing
+import os
 import signal
 import time
 
@@ -36,6 +37,8 @@ def same(a, b):
 
 def _run(folder, build, settings, out):
     journal.INTERVAL, journal.RATIO = 0.01, 0.0
+    # What a process has written outlives it: a kill is no power cut.
+    os.fsync = lambda _: None
     model, step = build(folder)
     idata = sample(model, step, discard_tuned_samples=False, **settings)
     np.savez(out.with_suffix(".new.npz"), **values(idata))
