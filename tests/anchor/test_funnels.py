@@ -70,9 +70,23 @@ def warned_of(write, n_rows):
     ],
 )
 def test_few_rows_are_warned_of(write, name):
-    """With many the scale is known, and no chain comes where it is small."""
     (message,) = warned_of(write, 48)
     assert re.search(rf"values of '{name}[_'].* a(_log__)?\[\d\] has", message)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        autoregression,
+        scale_itself,
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in (walk_with_drift, prior_of_a_potential, frailties, shares_of_a_variance)
+        ),
+    ],
+)
+def test_many_rows_are_not_warned_of(write):
+    """With them the scale is known, and no chain comes where it is small."""
     assert warned_of(write, 48_000) == []
 
 

@@ -103,6 +103,7 @@ def test_density_where_rates_are_beyond_all_digits(settings):
     assert np.ptp(differences) < 8 * np.finfo(float).eps * max(sizes)
 
 
+@pytest.mark.slow
 def test_default_where_proposals_do_not_reach_the_tails():
     """However few rows there are, proposals are not taken whose weights have heavy tails.
 

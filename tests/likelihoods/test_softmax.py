@@ -145,7 +145,7 @@ def problem():
 
 BOUNDS = [
     "auto",
-    Bohning(slack=0.0),
+    pytest.param(Bohning(slack=0.0), marks=pytest.mark.slow),
     pytest.param(Bohning(tuned=False), marks=pytest.mark.slow),
     pytest.param(JebaraChoromanska(), marks=pytest.mark.slow),
     pytest.param(JebaraChoromanska(slack=0.0), marks=pytest.mark.slow),

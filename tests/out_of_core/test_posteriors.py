@@ -28,7 +28,8 @@ def draws_of(model, step, draws=6000, **settings):
 
 
 @pytest.mark.parametrize(
-    ("n", "order"), [(30, 2), pytest.param(30, 3, marks=pytest.mark.slow), (300, 2)]
+    ("n", "order"),
+    [(30, 2), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((30, 3), (300, 2)))],
 )
 def test_few_rows_against_quadrature(n, order, monkeypatch, caplog):
     # Of 30 rows many are bright in each proposal, and the posterior is skew.

@@ -32,7 +32,7 @@ CASES = [("skewed", p) for p in ("auto", "pcn", "random_walk")]
 CASES += [("regular", p) for p in ("auto", "independent", "pcn", "random_walk")]
 
 
-@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("order", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "proposal"), CASES)
 def test_posterior_by_quadrature(problems, name, proposal, order):
     X, y, reference = problems[name]

@@ -49,7 +49,7 @@ def kept_bright(step):
     [
         (FireflyMH, 10.0),
         (FireflyHMC, 30.0),
-        (FireflyMALA, 30.0),
+        pytest.param(FireflyMALA, 30.0, marks=pytest.mark.slow),
         (FireflySlice, 10.0),
         pytest.param(FireflyMH, 30.0, marks=pytest.mark.slow),
         pytest.param(FireflyHMC, 10.0, marks=pytest.mark.slow),

@@ -144,6 +144,7 @@ def test_scales_that_are_computed_become_small(written):
     assert_is_share(below, share_below(LOW, group, y, written))
 
 
+@pytest.mark.slow
 def test_effects_around_a_regression_become_small():
     """None of 16,000 draws was below exp(-3) before these locations were found."""
     levels = np.linspace(-1.0, 1.0, 5)

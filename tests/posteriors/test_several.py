@@ -66,10 +66,11 @@ def problems():
         pytest.param(FireflyMH, "two regressions", {"transitions": 25}, marks=pytest.mark.slow),
         (FireflyMH, "counts and noise", {"transitions": 40}),
         (FireflyMH, "two regressions", {"transitions": 15, "bound": None}),
-        (
+        pytest.param(
             FireflyMH,
             "two regressions",
             {"transitions": 50, "brightness": ExplicitResampling(0.1, "cycle")},
+            marks=pytest.mark.slow,
         ),
         pytest.param(FireflyHMC, "two regressions", {"transitions": 4}, marks=pytest.mark.slow),
         pytest.param(FireflyHMC, "counts and noise", {"transitions": 6}, marks=pytest.mark.slow),

@@ -30,6 +30,7 @@ def test_units_of_predictors_do_not_matter(cls):
         np.testing.assert_allclose(draws_in(2.0**exponent), expected, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_units_of_outcomes_do_not_matter():
     """Nor do those of effects, here more than go with a dense matrix, as of prices in cents."""
     rng = np.random.default_rng(1)

@@ -198,7 +198,7 @@ def with_coefficients(n):
         pytest.param(with_coefficients, FireflyMH, {"bound": Taylor()}, 30, marks=pytest.mark.slow),
         (with_coefficients, FireflyMH, {"bound": {"y > 0": JaakkolaJordan(slack=4)}}, 30),
         pytest.param(with_coefficients, FireflyHMC, {}, 8, marks=pytest.mark.slow),
-        (with_coefficients, FireflySlice, {}, 10),
+        pytest.param(with_coefficients, FireflySlice, {}, 10, marks=pytest.mark.slow),
     ],
 )
 def test_posterior_by_quadrature(problem, kind, settings, transitions, n):
