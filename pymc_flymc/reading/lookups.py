@@ -38,6 +38,11 @@ from pymc_flymc.reading.cotangent import (
 )
 from pymc_flymc.regression.sparse_columns import SparseColumns
 
+TAKES_ROWS = (
+    "it takes some rows out of a term, as in (X @ b)[keep]; index the data instead, as in "
+    "X[keep] @ b"
+)
+
 
 @dataclass(frozen=True)
 class SparseBlock:
@@ -59,10 +64,8 @@ def _lookup(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
     source = inputs_of(node)[0]
     positions = positions_of(node, context.name)
     n_rows = positions.shape[ct.axis]
-    if not context.any_rows and any(
-        isinstance(v, Constant) and n_rows in v.type.shape for v in ancestors([source])
-    ):
-        raise NotReadableError("it takes some rows out of a term; index the data instead")
+    if not context.any_rows and _takes_rows(source, positions):
+        raise NotReadableError(TAKES_ROWS)
     sizes = tuple(n for i, n in enumerate(positions.shape) if i != ct.axis)
     columns = np.moveaxis(positions, ct.axis, 0).reshape(n_rows, -1)
     values = None
@@ -89,6 +92,17 @@ def _lookup(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
     plain = ct.weight is None and ct.scale is None
     index = (node.op, source.type.shape, ct.axis, *(below_views(v) for v in node.inputs[1:]))
     return SparseBlock(matrix, coefficients, index if plain else None)
+
+
+def _takes_rows(source: TensorVariable, positions: np.ndarray) -> bool:
+    """Return whether a term of data has a row for each element, of which a lookup takes some.
+
+    Elements that are effects of groups are looked up more than once.
+    """
+    n = source.type.shape[0]
+    if np.unique(positions).size < positions.size:
+        return False
+    return any(isinstance(v, Constant) and n in v.type.shape for v in ancestors([source]))
 
 
 def split_lookup(node: Apply) -> TensorVariable | None:

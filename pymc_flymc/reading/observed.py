@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
 from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
@@ -29,10 +28,11 @@ def is_constant(model: Model, rv: TensorVariable, owned: Collection[Variable]) -
     """Return whether an observed variable depends on none of the value variables of a step.
 
     Then its density is a number to that step, as where another step samples all that it depends
-    on, or where all of a causal model is observed.
+    on, or where all of a causal model is observed. An interval may end where a variable of the step
+    is: then what is sampled of a variable in it says nothing of its value alone.
     """
-    others = [v for v in model.basic_RVs if v is not rv]
-    return not any(model.rvs_to_values.get(v) in owned for v in ancestors([rv], blockers=others))
+    parameters = [v for v in rv.owner.inputs if isinstance(v, TensorVariable)]
+    return not any(v in owned for v in free_inputs(model.replace_rvs_by_values(parameters)))
 
 
 def shape_of_rows(rv: TensorVariable, values: np.ndarray) -> tuple[int, ...]:

@@ -34,7 +34,7 @@ from pymc_flymc.reading.cotangent import (
     times,
     varies,
 )
-from pymc_flymc.reading.lookups import split_lookup
+from pymc_flymc.reading.lookups import TAKES_ROWS, split_lookup
 from pymc_flymc.reading.nonlinear import CHANGE_POINT, PRODUCT, QUOTIENT
 
 _TWO_MATRICES = "it multiplies term by term by a matrix of the data's size"
@@ -242,7 +242,7 @@ def _subtensor(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     axis = kept[ct.axis]
     shape = [1 if i == axis else n for i, n in enumerate(source.type.shape)]
     if index[axis] != slice(None):
-        raise NotReadableError("it takes some rows out of a term; index the data instead")
+        raise NotReadableError(TAKES_ROWS)
     if None in shape or not only_rows(ct):
         raise NotReadableError(f"it contains {node.op} of a term of unknown width")
     weight = pt.set_subtensor(

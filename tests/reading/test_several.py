@@ -6,6 +6,7 @@ import pytest
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.reading.model import ENOUGH_ROWS, read_model
+from pymc_flymc.reading.observed import is_constant
 from tests.support.several import shop
 
 
@@ -111,3 +112,16 @@ def test_designs_get_one_type(any_size):
     first, second = (part.design for part in read_model(model).regressions)
     assert np.shares_memory(first.X, x)
     assert second.X.shape == (20, 0) and second.X.dtype == np.float32
+
+
+def test_what_is_in_an_interval_of_a_variable_moves_with_it():
+    """Of a scale that another step samples the value is all that matters, not its prior."""
+    with pm.Model() as model:
+        low = pm.Normal("low")
+        between = pm.Uniform("between", low, low + 4.0)
+        scale = pm.HalfNormal("scale", pm.math.exp(low))
+        first = pm.Poisson("first", pm.math.exp(between), observed=[3, 4])
+        second = pm.Normal("second", 0.0, scale, observed=[3.0, 4.0])
+    owned = [model.rvs_to_values[low]]
+    assert not is_constant(model, first, owned)
+    assert is_constant(model, second, owned)
