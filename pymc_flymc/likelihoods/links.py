@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytensor.tensor as pt
@@ -14,6 +14,7 @@ from pytensor.scalar import basic as ps
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
@@ -62,7 +63,24 @@ def find_predictor(
             as_it_is = candidate.ndim == 0 or order == tuple(range(candidate.ndim))
             eta: Any = candidate if as_it_is else candidate.dimshuffle(order)
             return eta if slope == 1 else slope * eta
-    return None
+    return _looked_up(parameter, inverse_link, rtol)
+
+
+def _looked_up(
+    parameter: TensorVariable, inverse_link: Callable[[np.ndarray], np.ndarray], rtol: float
+) -> TensorVariable | None:
+    """As `find_predictor`, of a lookup: ``sigmoid(a)[group]`` is ``sigmoid(a[group])``."""
+    v: Any = parameter
+    while v.owner is not None and isinstance(v.owner.op, ViewOp):  # as of a pm.Deterministic
+        (v,) = v.owner.inputs
+    if v.owner is None or not isinstance(v.owner.op, AdvancedSubtensor):
+        return None
+    source, *index = v.owner.inputs
+    eta: Any = find_predictor(source, inverse_link, rtol)
+    if eta is None or eta.ndim == 0:
+        return eta
+    found: Any = v.owner.op(eta, *index)
+    return cast(TensorVariable, found)
 
 
 def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | None:

@@ -17,6 +17,7 @@ from pytensor.gradient import disconnected_grad
 from pytensor.tensor.random.basic import CategoricalRV
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.special import Softmax as SoftmaxOp
+from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
@@ -132,14 +133,35 @@ def read_softmax(p: TensorVariable) -> TensorVariable | None:
     A matrix with a row for each observed value, and without a column for class 0; None if p is no
     softmax of a matrix over its last axis.
     """
-    while p.owner is not None and isinstance(p.owner.op, ViewOp | SpecifyShape):
-        p = p.owner.inputs[0]
-    softmax = p.owner is not None and isinstance(p.owner.op, SoftmaxOp)
-    if not softmax or p.ndim != 2 or p.owner.op.axis not in ((1,), (-1,), 1, -1):
+    eta = _argument(p)
+    if eta is None or p.ndim != 2:
         return None
-    eta: Any = p.owner.inputs[0]
     difference: TensorVariable = eta[:, 1:] - eta[:, 0][:, None]
     return difference
+
+
+def _argument(p: Any) -> Any:
+    """Return of what p is the softmax over the last axis, or a lookup in one along the others."""
+    while p.owner is not None and isinstance(p.owner.op, ViewOp | SpecifyShape):
+        p = p.owner.inputs[0]
+    op = None if p.owner is None else p.owner.op
+    if isinstance(op, SoftmaxOp):
+        last = p.ndim - 1, -1
+        axis = op.axis[0] if isinstance(op.axis, tuple) and len(op.axis) == 1 else op.axis
+        return p.owner.inputs[0] if axis in last else None
+    if isinstance(op, AdvancedSubtensor):
+        source, *index = p.owner.inputs
+        # A mask may be of several axes.
+        if all(v.type.dtype != "bool" for v in index) and _leaves_last(op, index, source.ndim):
+            eta = _argument(source)
+            return None if eta is None else op(eta, *index)
+    return None
+
+
+def _leaves_last(op: AdvancedSubtensor, index: Sequence[Any], ndim: int) -> bool:
+    """Return whether a lookup in a tensor takes all of its last axis."""
+    places = indices_from_subtensor(index, op.idx_list)
+    return len(places) < ndim or places[-1] == slice(None)
 
 
 def with_reference(arguments: Sequence[TensorVariable]) -> list[Any]:

@@ -70,6 +70,43 @@ def test_link_of_a_table(name, shape):
     check_density(model, read_model(model))
 
 
+GROUP, OTHER = RNG.integers(0, 4, N), RNG.integers(0, 3, N)
+#: Observed variables of which each row looks up the parameter of its group.
+LOOKED_UP = {
+    "bernoulli": lambda y, a, b: pm.Bernoulli(
+        y, p=pm.Deterministic("p", sigmoid(a))[GROUP], observed=Y
+    ),
+    "of two factors": lambda y, a, b: pm.Bernoulli(
+        y, p=sigmoid(a[:, None] + b)[GROUP, OTHER], observed=Y
+    ),
+    "poisson": lambda y, a, b: pm.Poisson(
+        y, mu=np.arange(1.0, 1.0 + N) * pm.Deterministic("mu", exp(a)[GROUP]), observed=Y
+    ),
+    "categorical": lambda y, a, b: pm.Categorical(
+        y, pm.Deterministic("p", pm.math.softmax(a[:, None] * b, axis=1))[GROUP], observed=OTHER
+    ),
+    "categorical, of two factors": lambda y, a, b: pm.Categorical(
+        y, pm.math.softmax(a[:, None, None] * b[:, None] * b, axis=-1)[GROUP, OTHER], observed=OTHER
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOKED_UP)
+def test_link_of_what_is_looked_up(name):
+    with pm.Model() as model:
+        a, b = pm.Normal("a", shape=4), pm.Normal("b", shape=3)
+        LOOKED_UP[name]("y", a, b)
+    check_density(model, read_model(model))
+
+
+def test_looked_up_classes_are_no_softmax():
+    with pm.Model() as model:
+        p = pm.math.softmax(pm.Normal("a", shape=(4, 3)), axis=-1)[:, [0, 0, 1]]
+        pm.Categorical("y", p[GROUP], observed=OTHER)
+    with pytest.raises(UnsupportedModelError, match="not the softmax of a matrix"):
+        read_model(model)
+
+
 def test_a_variable_along_two_axes_is_no_predictor():
     a = pt.vector("a", dtype="float64")
     rising = exp(a)[:, None] / (1.0 + exp(a))  # of two elements, which happen to be one in a link
