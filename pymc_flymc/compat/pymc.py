@@ -65,6 +65,16 @@ def arguments_of_sample() -> Mapping[str, Any] | None:
     return frame.f_locals if frame.f_code is sample.__code__ else None
 
 
+#: What `pm.sample` knows once chains begin.
+_WHEN = "t_start"
+require(_WHEN in sample.__code__.co_varnames, f"pm.sample's variable {_WHEN}", "chains may differ")
+
+
+def chains_are_running() -> bool:
+    """Return whether a call of ``pm.sample`` is beyond its own set-up, in this process."""
+    return _WHEN in (arguments_of_sample() or {})
+
+
 #: How the names of the processes begin that chains run in.
 CHAIN_PROCESS = "worker_chain"
 require(

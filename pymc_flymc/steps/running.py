@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pymc.model import Model
 
-from pymc_flymc.compat.pymc import arguments_of_sample
+from pymc_flymc.compat.pymc import arguments_of_sample, chains_are_running
 from pymc_flymc.errors import warn
 
 
@@ -43,6 +43,25 @@ def check_seeded(name: str) -> None:
         raise ValueError(
             f"{name}: checkpoint= needs a seed, as in pm.sample(random_seed=1): a run that "
             "goes on finds its chains by their seeds"
+        )
+
+
+def check_no_chain_runs(name: str) -> None:
+    """Refuse to read data anew for another chain of a run: all are of the same data.
+
+    Parameters
+    ----------
+    name : str
+        Of the step.
+
+    Raises
+    ------
+    ValueError
+    """
+    if chains_are_running():
+        raise ValueError(
+            f"{name}: the model's data changed while pm.sample ran, as by a callback: chains that "
+            "have begun are of the old data. Change data between two runs"
         )
 
 

@@ -24,7 +24,12 @@ from pymc_flymc.steps.end_of_run import advise_at_the_end
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
 from pymc_flymc.steps.killed_chains import watch_chains
 from pymc_flymc.steps.lifetime import end_with_parent
-from pymc_flymc.steps.running import check_model, check_seeded, warn_of_recording
+from pymc_flymc.steps.running import (
+    check_model,
+    check_no_chain_runs,
+    check_seeded,
+    warn_of_recording,
+)
 from pymc_flymc.steps.saved import SavableStep
 
 if TYPE_CHECKING:
@@ -72,6 +77,8 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     _unused: ClassVar[dict[str, float]] = {}
     _bound_setting: BoundSetting
     _has_warned = False
+    #: Chains that have begun in this process since `pm.sample` did.
+    _begun = 0
 
     def _build(
         self,
@@ -151,6 +158,8 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         if self._model is None:  # in a worker that did not inherit it: data came with the step
             return
         if self._fingerprint is None or not self._fingerprint.matches(in_place):
+            if self._begun:
+                check_no_chain_runs(type(self).__name__)
             self._read()
 
     @property
@@ -169,6 +178,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
 
     def begin_run(self) -> None:
         """Warn of variables as long as the data that are recorded; watch the chains' processes."""
+        self._begun = 0
         warn_of_recording(self._per_row)
         watch_chains()
         advise_at_the_end()
@@ -199,6 +209,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         super().setup_chain(rng, tune, draws)
         end_with_parent()
         self._refresh(in_place=True)
+        self._begun += 1
         self._chain, self._has_warned = self.sampler.new_chain(), False
         dense = self.target.geometry.dense
         names, rescaled = [self._layout.describe(j) for j in dense], np.isin(dense, self._rescaled)

@@ -75,6 +75,21 @@ def test_the_draws_are_those_of_a_new_step(model, what, cores):
         assert after.posterior["beta"][..., 0].mean() < -1.0
 
 
+def test_data_that_change_during_a_run_end_it(model):
+    """Else the chains of one run would be of different data."""
+    with model:
+        step = FireflyMH()
+
+    def changed(trace, draw):
+        if len(trace) == 30:
+            change(model, "outcome")
+
+    with pytest.raises(ValueError, match=r"changed while pm\.sample ran"):
+        sample(model, step, tune=10, draws=30, callback=changed)
+    with model:
+        identical(sample(model, step), sample(model, FireflyMH()))
+
+
 @pytest.mark.parametrize(
     "cls", [FireflyMH, pytest.param(FireflyHMC, marks=pytest.mark.slow)], ids=lambda c: c.__name__
 )
