@@ -51,7 +51,8 @@ def warn_of_other_modes(
         Names of the parameters, for the message.
     """
     n_parameters = len(start)
-    # Of coefficients that are affine, likelihoods have one mode; mixtures are warned of by name.
+    # What is looked at is the prior, beside likelihoods of one mode. Where coefficients are affine,
+    # priors with several modes are mixtures, which are warned of by name.
     if density.is_affine or n_parameters > MOST_PARAMETERS:
         return
     statistics = JointExpansion(tuple(part.expansion for part in anchor.parts)).concave().pack()

@@ -19,7 +19,7 @@ from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.hurdles import read_hurdle
 from pymc_flymc.reading.levels import read_levels
 from pymc_flymc.reading.mixtures import warn_of_mixtures
-from pymc_flymc.reading.observed import is_constant, size_of, without_hurdle
+from pymc_flymc.reading.observed import check_missing, is_constant, size_of, without_hurdle
 from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.variables import value_shapes, value_variables
@@ -180,5 +180,7 @@ def _supported(model: Model) -> list[TensorVariable]:
     inner = {rv: without_hurdle(without_weights(rv)[0])[0] for rv in model.observed_RVs}
     found = [rv for rv in inner if any(family.matches(inner[rv]) for family in LIKELIHOODS)]
     if not found:
+        for rv in model.observed_RVs:
+            check_missing(model, str(rv.name).removesuffix("_observed"))
         raise UnsupportedModelError(nothing_supported(model))
     return sorted(found, key=lambda rv: -size_of(model, rv))

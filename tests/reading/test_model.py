@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
+from pymc_flymc import weighted
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import PLAIN_PYTHON
 from pymc_flymc.reading.model import read_model
@@ -243,13 +244,17 @@ def test_other_large_observed_is_found():
     assert found.what == "the observed variable 'z'" and found.size == N // 2
 
 
-def test_missing_values():
+@pytest.mark.parametrize("with_weights", [False, True])
+def test_missing_values(with_weights):
     y = np.ma.masked_array(Y, mask=np.arange(N) == 3)
     with pm.Model() as model:
         b = pm.Normal("b", shape=3)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            pm.Bernoulli("y", logit_p=X @ b, observed=y)
+            if with_weights:
+                weighted("y", pm.Bernoulli.dist(logit_p=X @ b), np.ones(N), observed=y)
+            else:
+                pm.Bernoulli("y", logit_p=X @ b, observed=y)
     with pytest.raises(UnsupportedModelError, match=r"'y' has missing values.*drop these rows"):
         read_model(model, ["b"])
 
