@@ -40,6 +40,8 @@ class Written:
         Constants of rows by name, shape (LONGEST,).
     end : float, optional
         An end of the range of the second parameter: data simulated there hardly limit it.
+    is_location_scale : bool
+        Whether the predictor is the location of outcomes, and the second parameter their scale.
     """
 
     dist: Callable[[Any, Any, Mapping[str, Any]], Any]
@@ -48,6 +50,7 @@ class Written:
     link: Callable[[Any], Any] | None = None
     rows: Mapping[str, np.ndarray] = field(default_factory=dict)
     end: float | None = None
+    is_location_scale: bool = False
 
 
 def positive(name: str, spread: float = 0.5) -> Any:
@@ -280,7 +283,12 @@ FAMILIES: dict[type, dict[str, Written]] = {
         ),
     },
     families.Normal: {
-        "normal": Written(lambda eta, sigma, rows: pm.Normal.dist(eta, sigma), 0.8, positive),
+        "normal": Written(
+            lambda eta, sigma, rows: pm.Normal.dist(eta, sigma),
+            0.8,
+            positive,
+            is_location_scale=True,
+        ),
         "log-normal": Written(
             lambda eta, sigma, rows: pm.LogNormal.dist(eta, sigma), 0.8, positive
         ),
@@ -295,7 +303,10 @@ FAMILIES: dict[type, dict[str, Written]] = {
     },
     families.StudentT: {
         "student-t": Written(
-            lambda eta, sigma, rows: pm.StudentT.dist(nu=3.0, mu=eta, sigma=sigma), 0.8, positive
+            lambda eta, sigma, rows: pm.StudentT.dist(nu=3.0, mu=eta, sigma=sigma),
+            0.8,
+            positive,
+            is_location_scale=True,
         ),
         "student-t-of-free-nu": Written(
             lambda eta, nu, rows: pm.StudentT.dist(nu=nu, mu=eta, sigma=0.8),
@@ -303,15 +314,24 @@ FAMILIES: dict[type, dict[str, Written]] = {
             positive,
             end=MANY,
         ),
-        "cauchy": Written(lambda eta, beta, rows: pm.Cauchy.dist(eta, beta), 0.8, positive),
+        "cauchy": Written(
+            lambda eta, beta, rows: pm.Cauchy.dist(eta, beta), 0.8, positive, is_location_scale=True
+        ),
     },
     families.Logistic: {
-        "logistic": Written(lambda eta, s, rows: pm.Logistic.dist(eta, s), 0.8, positive),
+        "logistic": Written(
+            lambda eta, s, rows: pm.Logistic.dist(eta, s), 0.8, positive, is_location_scale=True
+        ),
     },
     families.AsymmetricLaplace: {
-        "laplace": Written(lambda eta, b, rows: pm.Laplace.dist(eta, b), 0.8, positive),
+        "laplace": Written(
+            lambda eta, b, rows: pm.Laplace.dist(eta, b), 0.8, positive, is_location_scale=True
+        ),
         "asymmetric-laplace": Written(
-            lambda eta, b, rows: pm.AsymmetricLaplace.dist(q=0.3, mu=eta, b=b), 0.8, positive
+            lambda eta, b, rows: pm.AsymmetricLaplace.dist(q=0.3, mu=eta, b=b),
+            0.8,
+            positive,
+            is_location_scale=True,
         ),
     },
     families.NormalScales: {
@@ -360,6 +380,7 @@ FAMILIES: dict[type, dict[str, Written]] = {
             lambda eta, sigma, rows: pm.SkewNormal.dist(mu=eta, sigma=sigma, alpha=1.5),
             0.8,
             positive,
+            is_location_scale=True,
         ),
         "skew-normal-of-free-skewness": Written(
             lambda eta, alpha, rows: pm.SkewNormal.dist(mu=eta, sigma=0.8, alpha=alpha),

@@ -19,6 +19,9 @@ __all__ = ["FORMS", "MODELS", "Form", "TinyModel"]
 
 #: Rows of a model, and how many of those that lie elsewhere are in its containers; more rows.
 N_ROWS, HEAD, SOME, MANY = 12, 10, 60, 240
+#: Outcomes far from zero, such as dates in days, and their unit there: coefficients are known to a
+#: few millionths of a millionth.
+DAY, UNIT = 2_459_000.0, 1e-5
 #: Spread of the logarithm of a second parameter that the data hardly limit.
 WIDE = 1.5
 _rng = np.random.default_rng(1)
@@ -78,6 +81,12 @@ def _product(entry: Written, rows: Rows) -> tuple[Any, Any]:
     return 0.2 + rows["x"] * slope, entry.second
 
 
+def _far(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    """As `_plain`, of outcomes far from zero."""
+    b = pm.Normal("b", 0.0, 1.0, shape=2)
+    return rows["X"] @ (pm.math.stack([DAY, 0.0]) + UNIT * b), UNIT * entry.second
+
+
 def _with_companion(entry: Written, rows: Rows) -> tuple[Any, Any]:
     """As `_plain`, with a logistic regression that has the last coefficient, too."""
     eta, second = _plain(entry, rows)
@@ -96,9 +105,10 @@ class Form:
     predictors : callable
     allows : callable
         Whether an entry can be written so.
-    weights, groups, elsewhere, at_end : bool
+    weights, groups, elsewhere, at_end, far : bool
         Whether rows have weights, whether they have effects of groups, whether they lie outside the
-        model, and whether the second parameter of their outcomes is at an end of its range.
+        model, whether the second parameter of their outcomes is at an end of its range, and whether
+        outcomes are far from zero.
     n_rows : int
     patches : callable
         Context in which steps are built and run.
@@ -110,6 +120,7 @@ class Form:
     groups: bool = False
     elsewhere: bool = False
     at_end: bool = False
+    far: bool = False
     n_rows: int = N_ROWS
     patches: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -124,6 +135,7 @@ FORMS = {
     "nuisance": Form(_nuisance, _both),
     "end": Form(_at_an_end, lambda entry: entry.end is not None, at_end=True, n_rows=MANY),
     "predictors": Form(_two_predictors, lambda entry: entry.link is not None),
+    "far": Form(_far, lambda entry: entry.is_location_scale, far=True),
     "weights": Form(_plain, weights=True),
     "groups": Form(_groups, groups=True),
     "ridge": Form(_product, lambda entry: entry.second is not None, n_rows=SOME),
@@ -163,7 +175,10 @@ class TinyModel:
             dist = self.entry.dist(0.2 + 0.5 * columns["z"], self.entry.end, columns)
             return columns | {"observed": pm.draw(dist, random_seed=3)}
         second = SECOND if self.entry.second is None else self.entry.second
-        dist = self.entry.dist(columns["X"] @ np.array(TRUTH), second, columns)
+        eta = columns["X"] @ np.array(TRUTH)
+        if self.form.far:
+            eta, second = DAY + UNIT * eta, UNIT * second
+        dist = self.entry.dist(eta, second, columns)
         observed = pm.draw(dist, random_seed=3)
         ends = np.array([columns["x"].argmin(), columns["x"].argmax()])
         if "n" not in columns:  # there may be more successes than the other row has trials
