@@ -26,8 +26,8 @@ class BrightSet(NamedTuple):
         slot[n] is 0 for a dark row, else 1 + its place in `index`.
     count : ndarray, shape (1,), int64
     log_factor : ndarray, shape (N,), float64
-        What row index[i] contributes to the augmented density's log at the current parameters, in
-        log_factor[i]: log(L_n/B_n - 1), or log(L_n - B_n) - log E_n under a bound with rates.
+        log_factor[i] is the contribution of row index[i] to the log of the augmented density at the
+        current parameters: log(L_n/B_n - 1), or log(L_n - B_n) - log E_n under a bound with rates.
     """
 
     index: Int32Vector  # type: ignore[assignment]  # hides tuple.index, never wanted here
@@ -37,7 +37,7 @@ class BrightSet(NamedTuple):
 
 
 def make_bright_set(n_rows: int) -> BrightSet:
-    """All rows dark. The operating system commits the memory page by page, as it is touched."""
+    """Return a set without bright rows. The system commits memory page by page as it is touched."""
     return BrightSet(
         np.empty(n_rows, np.int32),
         np.zeros(n_rows, np.int32),
@@ -54,7 +54,7 @@ def is_bright(bright, n):
 
 @kernel_part
 def brighten(bright, n, log_factor):
-    """Make the dark row n bright; `log_factor` is its own at the current parameters."""
+    """Make the dark row n bright; `log_factor` is that of this row at the current parameters."""
     i = bright.count[0]
     bright.index[i] = n
     bright.log_factor[i] = log_factor

@@ -1,4 +1,4 @@
-"""Under which key native code is kept on disk, and where."""
+"""Keys under which native code is kept on disk, and the folder that it is kept in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pymc_flymc.compat.numba import UserProvidedCacheLocator, add_locator
 from pymc_flymc.reporting import log
 
 PACKAGE = Path(__file__).parents[1]
-#: Settings of numba that change what it compiles, and are no part of its own keys.
+#: Settings of numba that change what it compiles, but are not part of its own cache keys.
 FLAGS = (
     "BOUNDSCHECK",
     "DEBUGINFO_DEFAULT",
@@ -40,7 +40,7 @@ FLAGS = (
 )
 #: When this process loaded the package.
 LOADED = time.time()
-#: (Modules outside the package's folders check and report: nothing of theirs is compiled.)
+#: Imports from the package. (Modules in its top folder check and report: none of them is compiled.)
 _IMPORT = re.compile(rf"^\s*(?:from|import)\s+{PACKAGE.name}\.(\w+(?:\.\w+)*)", re.MULTILINE)
 
 
@@ -48,7 +48,7 @@ _IMPORT = re.compile(rf"^\s*(?:from|import)\s+{PACKAGE.name}\.(\w+(?:\.\w+)*)", 
 def environment() -> str:
     """Return what compiled code depends on beside its sources.
 
-    Numba knows its own version, and the processor.
+    Numba's own keys have its version and the processor.
     """
     versions = llvmlite.__version__, np.__version__, version("pytensor")
     return repr((*versions, *(getattr(numba.config, flag, None) for flag in FLAGS)))
@@ -58,10 +58,10 @@ def environment() -> str:
 def version_of(file: str) -> int:
     """Return a number that stands for all that native code of a file is compiled from.
 
-    Numba notices a change in the file of a cached function, not in those of the functions that it
-    inlined: these come from the files of the package that it imports, and that they import. Files
-    that are newer than this process, of an upgrade meanwhile, are not what it runs: then it shares
-    nothing, for under the key of these files it would keep code of the ones before.
+    Numba notices a change in the file of a cached function, but not in the files of functions that
+    it inlines. So the number covers all files of the package that the file imports, directly or
+    indirectly. Files that are newer than this process, after an upgrade, are not the code that it
+    runs. The number is then random: old code must not be kept under the key of the new files.
 
     Parameters
     ----------
@@ -82,14 +82,14 @@ def version_of(file: str) -> int:
 
 
 def _changed(path: Path) -> float:
-    """Return when a file was written, or put in its place: installers may keep the first."""
+    """Return when a file was written, or put in its place: installers may keep the first date."""
     found = path.stat()
     return max(found.st_mtime, found.st_ctime)
 
 
 @functools.cache
 def _imported(path: Path) -> frozenset[Path]:
-    """Return the files of the package from which a file imports something: of a folder, all."""
+    """Return the package's files that a file imports from; for a folder, all files in it."""
     if not path.exists():  # a frozen application: numba looks at the whole
         return frozenset()
     found: set[Path] = set()
@@ -101,9 +101,9 @@ def _imported(path: Path) -> frozenset[Path]:
 
 
 class _InTemporaryFolder(UserProvidedCacheLocator):
-    """Keeps the package's code where neither its folder nor a home directory can be written to.
+    """Keeps compiled code elsewhere if neither the package's folder nor a home can be written to.
 
-    Numba raises an error there, when a cached function is defined: on import.
+    Without it numba would raise an error when a cached function is defined, which is on import.
     """
 
     def __init__(self, py_func: Any, py_file: str) -> None:
@@ -127,14 +127,14 @@ add_locator(_InTemporaryFolder)
 def _temporary_folder() -> Path:
     """Return a folder that only this user can write to, the same one each time, and say so.
 
-    If somebody else has one of that name, it is a new one that goes when Python ends.
+    If somebody else has a folder of that name, it is a new one, removed when Python ends.
     """
     user = os.getuid() if hasattr(os, "getuid") else None
     path = Path(tempfile.gettempdir(), f"pymc-flymc-{user}")
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
     found = path.lstat()
-    # What others may write to, they could make this user run.
+    # Users who can write to the folder could make this user run their code.
     open_to_others = user is not None and (found.st_uid != user or found.st_mode & 0o022 != 0)
     if open_to_others or not stat.S_ISDIR(found.st_mode):
         path = Path(tempfile.mkdtemp(prefix="pymc-flymc-"))

@@ -4,14 +4,14 @@ Under a bound B_n = E_n exp(-o_n) from an expansion E_n the augmented density is
 
     p(theta, z) = prior(theta) prod_n E_n  prod_dark exp(-o_n)  prod_bright (L_n - B_n) / E_n,
 
-and the rate o_n is a sum of powers that all rows share, times numbers of the row, see `layout`. So
-the sum over the dark rows is one of a few products, which never takes the time of a pass.
+and the rate o_n is a sum of powers that all rows share, times constants of the row, see `layout`.
+So the sum over the dark rows is a sum of a few products, which takes no pass over the data.
 
 Far from the expansion point rates grow exponentially and nearly all rows are bright. The sum over
 all rows, less that over the bright ones, would then be a difference of huge numbers, and a chain
-would follow its rounding errors. Hence what multiplies each power is added up over the dark rows
-first, to twice the digits of a number: what is left is right as long as it is not smaller than
-`NOTHING` times the sum over all rows. What is smaller is nothing, see `FLOOR`.
+would follow its rounding errors. Hence the multipliers of each power are added up over the dark
+rows first, in twice the working precision. Their sum is right as long as it is not smaller than
+`NOTHING` times the sum over all rows. A smaller one is zero but for rounding, see `FLOOR`.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from pymc_flymc.kernels.rows import (
 )
 from pymc_flymc.kernels.sparse_effects import effect_at, n_effects
 
-#: What multiplies a row's powers is at least this share of the sum over all rows, or zero.
+#: A row's multiplier of a power is zero, or at least this share of the sum over all rows.
 FLOOR = 1e-18
-#: A smaller share of the sum over all rows is what rounding has left of nothing.
+#: A smaller share of the sum over all rows is a rounding error: no dark row has a multiplier.
 NOTHING = 1e-3 * FLOOR
 
 
 @kernel_part
 def _times(number, power):
-    """Return a number of a row times a power: zero inside the power's limit, also for infinity."""
+    """Return a constant of a row times a power; zero if the power is, for infinity as well."""
     return number * power if power > 0.0 else 0.0
 
 
@@ -52,7 +52,7 @@ def _rate_of(rows, w, n):
     if rows.totals.shape[0] == 0:
         return 0.0
     shared, i = bound_part(rows, w), n - rows.first
-    if rows.constants[i, ROW.near] == np.inf:  # whatever the powers: at the anchor they are zero
+    if rows.constants[i, ROW.near] == np.inf:  # even at the anchor, where the powers are zero
         return np.inf
     if rows.n_sums == 0:
         near = _times(rows.constants[i, ROW.near], shared[POWERS.near])
@@ -93,9 +93,9 @@ def _choose_rate_of(rows, w, n):
 
 @kernel_part
 def _subtract(sums, low, j, number):
-    """Subtract a number from a sum of two, the second of which keeps what the first one loses.
+    """Subtract a number from a sum, and collect the rounding error in `low`.
 
-    Neumaier (1974).
+    Compensated summation, Neumaier (1974).
     """
     before = sums[j]
     after = before - number
@@ -108,9 +108,9 @@ def _subtract(sums, low, j, number):
 
 @kernel_part
 def _subtract_row(rows, i, sums, low):
-    """Subtract what multiplies each power in the rate of the i-th of these rows.
+    """Subtract the multiplier of each power in the rate of the i-th of these rows.
 
-    A row that is kept bright has no part in the sums over all rows.
+    The sums over all rows leave out rows that are kept bright.
     """
     if rows.constants[i, ROW.near] == np.inf:
         return
@@ -158,10 +158,10 @@ def _take_dark_of_several(rows, bright, chain):
 
 
 def take_dark(rows, bright, chain):
-    """Write to chain.dark what multiplies each power in the sum of the dark rows' rates.
+    """Write to chain.dark the multiplier of each power in the sum of the dark rows' rates.
 
-    In the places that the powers have in chain.w. To be called whenever z has changed, before a
-    conditional update of theta.
+    Multipliers are in the places that the powers have in chain.w. Call this whenever z has changed,
+    before a conditional update of theta.
     """
     _choose_take_dark(rows, bright, chain)(rows, bright, chain)
 
@@ -176,7 +176,7 @@ def dark_rate(dark, w):
     """Return the sum of the dark rows' rates at w, which holds the powers."""
     total = 0.0
     for j in range(dark.shape[0]):
-        if dark[j] > 0.0:  # else the power may be infinite: nobody is dark there
+        if dark[j] > 0.0:  # else no dark row has this power, which may be infinite
             total += dark[j] * w[j]
     return total
 

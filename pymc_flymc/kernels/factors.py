@@ -23,23 +23,23 @@ from pymc_flymc.kernels.rows import (
     shared_part,
 )
 
-#: What a bound's log factor is where the bound is violated. (Not NaN, which a row has where nothing
-#: can be computed, so far out that numbers overflow.)
+#: Log factor that marks a violated bound. (NaN marks a row whose factor cannot be computed, because
+#: numbers overflow far out.)
 VIOLATED = -1e300
 
 #: Rows handed to a bound in one call: large enough to hide the call, small enough for the L1 cache.
 CHUNK = 256
-#: Multiplications in a product of matrices at most: of more BLAS would make work for threads.
+#: Most multiplications in a product of matrices: BLAS would share more of them among threads.
 ONE_THREAD = 1 << 18
 
 
 class Scratch(NamedTuple):
     """Buffers of one chain, and its counters, each an array of one int64.
 
-    The predictors of some rows are in `eta`, shape (n, K), n being CHUNK or less, the derivatives
-    of their factors in `slopes`, the dense rows themselves in `block`, shape (n, P) or (0, P).
-    Counted are likelihood queries, violated bounds, and log ratios of densities that are NaN or
-    positive infinity; `violated` is the number of the last row whose bound was.
+    For n rows, CHUNK or fewer, `eta`, shape (n, K), holds predictors, `slopes` the derivatives of
+    their factors, and `block`, shape (n, P) or (0, P), the dense rows themselves. Counters are of
+    likelihood queries, of violated bounds, and of log ratios of densities that are NaN or positive
+    infinity. `violated` is the number of the last row whose bound was violated.
     """
 
     block: Matrix
@@ -55,8 +55,8 @@ class Scratch(NamedTuple):
 def make_scratch(n_predictors: int, n_constants: int, n_columns: int = 0) -> Scratch:
     """Buffers for rows with at most so many predictors and constants each.
 
-    Those of one likelihood with several predictors are multiplied as matrices, if `n_columns` says
-    how many dense columns there are.
+    With `n_columns`, the number of dense columns, there is room to multiply rows with several
+    predictors as a matrix.
     """
     n, n_block = CHUNK, 0
     if n_predictors > 1 and n_columns > 1:
@@ -73,7 +73,7 @@ def scratch_for(rows: Rows | SeveralRows) -> Scratch:
     return make_scratch(
         max(part.offset.shape[1] + part.n_sums for part in parts),
         max(part.constants.shape[1] for part in parts),
-        # Sums stand beside the predictors, where a product of matrices would be written.
+        # No products of matrices with sums, which are beside the predictors in the same array.
         0 if others or first.n_sums else first.X.shape[1],
     )
 
@@ -119,7 +119,7 @@ def _log_factors(rows, log_factor, w, index, start, stop, out, scratch):
 
 
 def _add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch):
-    # One pass over the rows: each is read once, its row of the design while it is in the cache.
+    # In chunks: a row of the design is still in the cache when its gradient is added.
     shared, slope = shared_part(rows, w), shared_part(rows, gradient)
     while start < stop:
         size = min(stop - start, scratch.eta.shape[0])
@@ -191,7 +191,7 @@ def _choose_log_factors(rows, log_factor, w, index, start, stop, out, scratch):
 
 
 def add_gradients(rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch):
-    """As `log_factors`; adds the gradient of their sum in w to `gradient`, too."""
+    """As `log_factors`, and add the gradient of the log factors' sum in w to `gradient`."""
     arguments = rows, log_factor_gradient, w, index, start, stop, out, gradient, scratch
     _choose_add_gradients(*arguments)(*arguments)
 

@@ -1,10 +1,10 @@
-"""Fresh brightness: each row bright with probability 1 - exp(-o_n), most unseen.
+"""Fresh brightness: each row is bright with probability 1 - exp(-o_n); most are not looked at.
 
-The rate o_n is a sum of two, each a number of the row times a power of the radius that all rows
-share, see `layout`. Poisson(sum of rates) draws with probabilities proportional to the rates are
-independent Poisson counts of the rows, and so are the sums of the counts of two such sets of draws;
-the rows drawn at least once are the bright ones. The few rows that would be
-drawn again and again, because they are bright nearly always, are visited one by one instead.
+The rate o_n is a sum of two terms, each a constant of the row times a power of the radius that all
+rows share, see `layout`. For each term, Poisson(sum of rates) rows are drawn, with probabilities
+proportional to the rates. How often each row is drawn is then independently Poisson, and so is the
+sum over both terms. Rows drawn at least once are bright. The few rows that are bright nearly always
+would be drawn again and again: they are visited one by one instead.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from pymc_flymc.kernels.rows import bound_part
 HEAVY = 0.4
 #: Times that z is drawn to start a chain. Any z of positive probability will do.
 ATTEMPTS = 100
-#: In the place of a number of transitions: another step has moved theta, by what leaves its
+#: Given instead of a number of transitions when another step has moved theta, leaving its
 #: distribution invariant. Then z must come from its conditional distribution given theta, or the
-#: joint distribution would not be invariant. (Not at a start: far out its weight is one at which
-#: chains would stay, and a start may be anywhere.)
+#: joint distribution would not be invariant. (At a start z comes as it is proposed. A start may be
+#: far out, where a z given theta has so large a weight that the chain would stay.)
 MOVED = -1
-#: Room for repeated draws beyond N: at most N/8 are expected where draws are made at all.
+#: Room for repeated draws beyond N. Draws are made only where at most N/8 are expected.
 SPARE = 4096
 
 
@@ -41,14 +41,14 @@ _Aliases = Annotated[np.ndarray, unwritten(types.int32)]
 
 
 class AliasTables(NamedTuple):
-    """Walker's alias tables of what multiplies the two powers of the radius, and a buffer.
+    """Walker's alias tables of the rows' constants for the two powers of the radius, and a buffer.
 
     Attributes
     ----------
     heavy : ndarray, shape (H,), int32
         Rows that are visited one by one. Their weight in the tables is zero.
     total : ndarray, shape (2,), float64
-        Sums of the two over all other rows, in the places that `ROW` says.
+        Sums of the two constants over all other rows, in the places of `ROW`.
     near_threshold, beyond_threshold : ndarray, shape (N,), float64
     near_alias, beyond_alias : ndarray, shape (N,), int32
     drawn : ndarray, shape (N + SPARE,), int32
@@ -93,8 +93,8 @@ def alias_table_kernel() -> Callable[..., Any]:
                 n_large -= 1
                 small[n_small] = more
                 n_small += 1
-        # What is left differs from one by rounding only, but for rows of weight zero that rounding
-        # has left over: these must never be drawn.
+        # Thresholds that are left differ from one by rounding only. Rows of weight zero may be left
+        # by rounding, too: these must never be drawn.
         heaviest = np.argmax(weights)
         for i in range(n_small):
             if threshold[small[i]] < 0.5:
@@ -111,7 +111,7 @@ def alias_table_kernel() -> Callable[..., Any]:
 def sort(values, start, stop):
     """Sort values[start:stop] (Shell 1959, gaps of Knuth).
 
-    NumPy's own takes longer to compile than all else here, and the values mostly are very few.
+    NumPy's sort takes longer to compile than all else here, and there are mostly very few values.
     """
     gap = 1
     while 3 * gap < stop - start:
@@ -128,7 +128,7 @@ def sort(values, start, stop):
 
 @kernel_part
 def is_drawn(rng, rows, w, n, times):
-    """Draw whether row n is bright, at so many times its rate."""
+    """Draw whether row n is bright, at its rate times `times`."""
     return rng.random() < -np.expm1(-times * rate_of(rows, w, n))
 
 
@@ -156,8 +156,8 @@ def draw_bright(rng, tables, rows, w, times):
     if shared[POWERS.beyond] > 0.0:
         beyond = times * tables.total[ROW.beyond] * shared[POWERS.beyond]
     count = 0
-    # Far out: so many draws that it is cheaper to visit all rows, and that the buffer might not do.
-    # (It has room for the heavy rows and eight times the draws that are expected here.)
+    # Far out, so many draws are expected that visiting all rows is cheaper, and the buffer might be
+    # too small. (It has room for the heavy rows and eight times the draws expected otherwise.)
     if not near + beyond <= (n_rows - tables.heavy.shape[0]) / 8.0:
         for n in range(n_rows):
             if is_drawn(rng, rows, w, n, times):
@@ -185,10 +185,10 @@ def draw_bright(rng, tables, rows, w, times):
 
 @kernel_part
 def log_weight_of_z(rows, w, index, log_factor, count):
-    """Log of the bright rows' factors over their chances of having been drawn.
+    """Log of the bright rows' factors over the probabilities with which they are drawn.
 
-    The chances by `draw_bright` are 1 - e^-o_n. Those of the dark rows, e^-o_n, are their factors
-    in the augmented density, too: both cancel, and sums of rates never matter.
+    By `draw_bright` a row is bright with probability 1 - e^-o_n. It is dark with probability
+    e^-o_n, which is its factor in the augmented density, too: both cancel for all dark rows.
     """
     total = 0.0
     for i in range(count):
@@ -198,15 +198,15 @@ def log_weight_of_z(rows, w, index, log_factor, count):
 
 @kernel_part
 def thin(rng, rows, w, drawn, log_factor, count):
-    """Keep rows that were drawn at twice their rates with P(z_n = 1 | theta); return their number.
+    """Thin rows drawn at twice their rates to a draw of z given theta; return their number.
 
-    That is 1 - B_n / L_n, one less e^-g_n for the gap g_n, which is at most twice the rate.
+    P(z_n = 1 | theta) = 1 - B_n / L_n = 1 - e^-g_n, where the gap g_n is at most twice the rate.
     """
     kept = 0
     for i in range(count):
         n, rate = drawn[i], rate_of(rows, w, drawn[i])
         bright = 1.0 / (1.0 + np.exp(-rate - log_factor[i]))
-        # A row that is kept bright is bright, whatever its factor.
+        # A row with an infinite rate is bright, whatever its factor.
         if rate == np.inf or rng.random() < bright / -np.expm1(-2.0 * rate):
             drawn[kept], log_factor[kept] = n, log_factor[i]
             kept += 1
@@ -215,10 +215,10 @@ def thin(rng, rows, w, drawn, log_factor, count):
 
 @kernel_part
 def draw_z(rng, tables, posterior, w, given_theta, log_factor, scratch):
-    """Draw z afresh at coefficients w: bright rows to tables.drawn, their log factors beside.
+    """Draw z afresh at coefficients w; write bright rows to tables.drawn, and their log factors.
 
-    As a proposal, or from its conditional distribution given theta. Returns the number of bright
-    rows and `log_weight_of_z`.
+    z is drawn as a proposal, or else from its conditional distribution given theta. Returns the
+    number of bright rows and `log_weight_of_z`.
     """
     rows = posterior.rows
     count = draw_bright(rng, tables, rows, w, 2.0 if given_theta else 1.0)

@@ -12,14 +12,14 @@ from scipy.linalg import solve_triangular
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.records import IntVector, Matrix, Vector
 
-#: Least variance along a direction: a map to be inverted.
+#: Least variance along a direction: the map must be invertible.
 LEAST_VARIANCE = 1e-4
 _NO_PAIRS, _NO_MIXING = np.empty((0, 3), np.int64), np.empty(0)
 _NO_DIRECTIONS, _NO_STRETCH = np.empty((0, 0)), np.empty(0)
 
 
 class Geometry(NamedTuple):
-    r"""Whitened coordinates v: theta = centre + L^-T v, for the Laplace approximation with L L'.
+    r"""Whitened coordinates v: theta = centre + L^-T v, where L L' is the Laplace precision.
 
     With few parameters that precision is a dense matrix, and ``L^-T`` a Cholesky factor of its
     inverse. With many effects of groups it is approximated by
@@ -35,7 +35,7 @@ class Geometry(NamedTuple):
     x = theta - centre and ``u = v + sum_k c_k (q_k . v) q_k``, with orthonormal q_k. All of v, u
     and theta are in the order of theta.
 
-    Of several effects of each group, such as correlated intercepts and slopes, diag(d) is a matrix
+    With several effects per group, such as correlated intercepts and slopes, diag(d) is a matrix
     of small blocks, one for each group. The diagonal elements come in runs, the first effect of all
     groups, then the second, and S has diagonals beside its own, one for each pair of runs.
 
@@ -54,12 +54,12 @@ class Geometry(NamedTuple):
     coupling : ndarray, shape (M, D - M)
         B diag(d)^-1.
     pairs : ndarray, shape (R, 3), int64
-        Where a run begins among the diagonal elements, where one before it does that it depends on,
-        and how long both are; in the order of the first.
+        For each pair: where a run begins among the diagonal elements, where an earlier run begins
+        that it depends on, and how long both are. Ordered by the first.
     mixing : ndarray
         The elements of S for all pairs, one after the other.
     directions : ndarray, shape (R, D)
-        q_k: directions that couple diagonal elements. For geometries with such elements only.
+        q_k: directions that couple diagonal elements. Geometries without these have none.
     stretch : ndarray, shape (R,)
         c_k: the posterior sd along q_k, in coordinates u, less one.
     """
@@ -90,7 +90,7 @@ class Geometry(NamedTuple):
         return self._stretched(v, -self.stretch / (1.0 + self.stretch))
 
     def spread(self, v: np.ndarray) -> np.ndarray:
-        """Return x = L^-T v, of the Laplace covariance for standard normal v; shape (D,)."""
+        """Return x = L^-T v, shape (D,): it has the Laplace covariance if v is standard normal."""
         v = self._stretched(v, self.stretch)
         x = np.empty_like(v, dtype=np.float64)
         x[self.dense] = self.factor @ v[self.dense]
@@ -197,9 +197,9 @@ def unwhiten(geometry, v, theta):
         total = 0.0
         for j in range(i + 1):
             total += geometry.factor[i, j] * v[geometry.dense[j]]
-        # What is added to the centre, until the diagonal elements are done with it.
+        # The centre is added once the diagonal elements have been computed from this.
         theta[geometry.dense[i]] = total
-    # Gathered, for the diagonal elements are many: loops over them are vectorised.
+    # Diagonal elements are many: they are gathered first, so that loops over them are vectorised.
     diagonal = np.empty(n_diagonal)
     for i in range(n_diagonal):
         diagonal[i] = geometry.scale[i] * v[geometry.diagonal[i]]
@@ -237,7 +237,7 @@ def whiten(geometry, theta, v):
     for k in range(geometry.pairs.shape[0]):
         start, before, length = geometry.pairs[k]
         for i in range(length):
-            # Of an earlier run, which is done.
+            # The earlier run has its final values.
             diagonal[start + i] -= geometry.mixing[at + i] * (
                 diagonal[before + i] / geometry.scale[before + i]
             )

@@ -11,10 +11,10 @@ from pymc_flymc.kernels.native import kernel_part
 
 @kernel_part
 def _boost_groups(groups, w):
-    """Write what multiplies the rates at which the dark rows of groups are proposed.
+    """Write the factor on the rates at which dark rows are proposed, for each group.
 
-    A bound's gap grows with the squared distance of the group's effect from where it touches. It
-    depends on parameters, which do not move while brightness does.
+    A bound's gap grows with the squared distance of the group's effect from where the bound
+    touches. The factor depends on parameters, which do not move while brightness does.
     """
     slack = groups.slack
     for g in range(groups.boost.shape[0]):
@@ -26,13 +26,13 @@ def _boost_groups(groups, w):
 def sweep_groups(rng, posterior, groups, w, bright, scratch):
     """Metropolis-Hastings updates of the brightness of all rows, group by group.
 
-    As `sweeps.implicit_sweep`, which says why dark rows come first, with probabilities that grow
-    with the distance of a group's effect from where its bounds touch: there rows are bright more
-    often, and with fixed probabilities they would seldom become so.
+    As `sweeps.implicit_sweep`, which says why dark rows come first. Here probabilities grow with
+    the distance of a group's effect from where its bounds touch. Far from there rows are bright
+    more often, and with fixed probabilities they would seldom become bright.
 
-    Proposals are the events of a Poisson process along the rows: a row is proposed if there is one
-    in it. What is left of the time to the next event goes on in the next group, so that groups
-    without proposals cost a comparison.
+    Proposals are the events of a Poisson process along the rows: a row is proposed if it has an
+    event. The waiting time that is left at a group's end carries over to the next group, so that a
+    group without proposals costs one comparison.
     """
     plan, n_bright, pending = groups.plan, bright.count[0], 0
     q, level, boost = plan.q, plan.level, groups.boost
@@ -44,10 +44,10 @@ def sweep_groups(rng, posterior, groups, w, bright, scratch):
             place += min(int(wait / most), stop - place - 1)  # the quotient is rounded
             n = plan.order[place]
             place += 1
-            # A Poisson process has no memory: the time to the next event, from the next row on.
+            # A Poisson process has no memory: the waiting time starts afresh at the next row.
             wait = rng.standard_exponential()
             own = boost[g] * q[level[n]]
-            # Of the rows that the group's largest rate proposes, those that their own does.
+            # Rows are proposed at the group's largest rate, and thinned to their own.
             if not is_bright(bright, n) and rng.random() < np.expm1(-own) / np.expm1(-most):
                 plan.candidates[pending] = n
                 groups.rate[pending] = own

@@ -1,9 +1,9 @@
 """Updates of group effects one by one, given all other parameters and the brightness of rows.
 
-Given these the effects of different groups are independent: each has a normal distribution, from
-its prior and from the collapsed bounds, times the pseudo-likelihood terms of its own bright rows.
-So one sweep updates all groups, in time proportional to the groups and the bright rows, and a group
-that is held back by its rows holds no other.
+Given these, the effects of different groups are independent. The density of each is normal, from
+its prior and the collapsed bounds, times the pseudo-likelihood terms of its own bright rows. So one
+sweep updates all groups, in time proportional to the number of groups and of bright rows. A group
+that is held back by its rows does not hold back any other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pymc_flymc.kernels.rows import row_predictors, shared_part
 from pymc_flymc.kernels.sweeps import Plan
 
 TWO_PI = 2.0 * np.pi
-#: Angles below which a bracket has shrunk to the present point itself.
+#: A bracket of angles that is shorter than this has shrunk to the present point.
 LEAST_ANGLE = 1e-12
 
 
@@ -34,12 +34,13 @@ class Groups(NamedTuple):
     Attributes
     ----------
     plan : Plan
-        Of implicit resampling. ``order`` has rows sorted by group, group g having
+        Of implicit resampling. ``order`` has rows sorted by group: those of group g are
         ``order[start[g]:start[g + 1]]``. Its probabilities q are rates: a row is proposed with
         probability 1 - exp(-c q), where c depends on its group's effect.
     moments, vjp : int
-        Addresses of native functions: of the effects' `Moments` with the sum of the logs of sds, as
-        of a density, and of the vector-Jacobian product of slopes in means and sds.
+        Addresses of native functions. The first is called like a density: it writes the effects'
+        `Moments`, and returns the sum of the logs of sds. The second is the vector-Jacobian product
+        of slopes in means and sds.
     elements, others : ndarray, shapes (G,) and (D - G,), int64
         Places in theta: of the effect of each column, and of all other parameters.
     column : int
@@ -47,15 +48,15 @@ class Groups(NamedTuple):
     q_max : ndarray, shape (G,)
         Largest rate among the rows of each group.
     touching, sd : ndarray, shape (G,)
-        Coefficients at which bounds touch, and their posterior sds, about.
+        Coefficients at which bounds touch, and their approximate posterior sds.
     slack : float
-        By which bounds are lowered, in expected gaps.
+        How much bounds are lowered, in expected gaps.
     boost : ndarray, shape (G,)
-        Buffer: what multiplies the rates of the rows of each group.
+        Buffer: the factor on the rates of the rows of each group.
     end : ndarray, shape (G,), int32
         Buffer: where the bright rows of each group end, sorted by group.
     code, index : ndarray, shape (N,), int32
-        Buffers: of bright rows, their group; and their numbers while they are sorted.
+        Buffers: the group of each bright row; and the rows' numbers while they are sorted.
     eta, moved : ndarray, shape (N, 1)
         Buffers: predictors of the bright rows, and those at another value of their effect.
     constants : ndarray, shape (N, R)
@@ -109,7 +110,7 @@ def moments_at(posterior, groups, theta, moments):
 def sort_by_group(rows, groups, bright):
     """Sort the bright rows by group, and write where those of each group end.
 
-    Their order means nothing: so they are read one group after the other.
+    The order of bright rows is arbitrary. Sorted, they are read one group after the other.
     """
     end, n_bright = groups.end, bright.count[0]
     for g in range(end.shape[0]):
@@ -122,7 +123,7 @@ def sort_by_group(rows, groups, bright):
     total = 0
     for g in range(end.shape[0]):
         size = end[g]
-        end[g] = total  # where they begin, until all are in their places
+        end[g] = total  # where the group begins, until its rows are in their places
         total += size
     for i in range(n_bright):
         g = groups.code[i]
@@ -169,8 +170,8 @@ def _log_factors_of_group(posterior, groups, first, last, shift, shared, bright,
 def _slice_effect(rng, posterior, groups, first, last, v, scale, shared, bright, out, scratch):
     """Return another value of a standardised effect v, of which rows first to last are bright.
 
-    By elliptical slice sampling (Murray, Adams & MacKay 2010, figure 2): N(0, 1) is its
-    distribution without them. `scale` says how far predictors move with it.
+    By elliptical slice sampling (Murray, Adams & MacKay 2010, figure 2): without these rows v is
+    N(0, 1). Predictors change by `scale` times the change of v.
     """
     before = 0.0
     for i in range(first, last):
@@ -191,16 +192,16 @@ def _slice_effect(rng, posterior, groups, first, last, v, scale, shared, bright,
             low = angle
         else:
             high = angle
-        # Shrunk to the present point itself, which rounding may put outside the slice: stay.
+        # Stay if the bracket has shrunk to the present point: rounding may reject even that.
         angle = low + (high - low) * rng.random() if high - low > LEAST_ANGLE else 0.0
 
 
 @kernel_part
 def propose_effects(rng, posterior, groups, moments, chain, bright, scratch):
-    """Write effects that all groups have updated to chain.theta_new, and their rows' log factors.
+    """Write updated effects of all groups to chain.theta_new, and their rows' log factors.
 
-    Needs the `Moments` at chain.theta. Returns the change that this makes to the log density
-    without rows, if they are right.
+    Needs the `Moments` at chain.theta. Returns the change of the log density without rows, if the
+    moments are right.
     """
     sort_by_group(posterior.rows, groups, bright)
     _gather_bright(posterior, groups, chain.w, bright, scratch)

@@ -122,10 +122,10 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
             return 0.0
         rescale(rng, posterior, chain, bright, scratch)
         total = 0.0
-        # Whoever called may have changed parameters or statistics since the last run.
+        # The caller may have changed parameters or statistics since the last run.
         density_and_gradient(posterior, chain.theta, chain.w, dynamics.gradient)
         for i in range(n):
-            # Sweeps change z, and the force with it. Where all rows are read it stays as it is.
+            # Sweeps change z, and the force with it. Where all rows are read, z never changes.
             stale = i == 0 or plan.scheme != NONE
             total += update_theta(rng, stale, posterior, dynamics, chain, bright, scratch)
             update_z(rng, posterior, plan, chain.w, bright, scratch)

@@ -46,10 +46,10 @@ REFRESHMENT = -1
 
 @kernel_part
 def log_weight(log_density, v, of_z):
-    """Return log W(theta, z), of the augmented density over that of the proposal.
+    """Return log W(theta, z): log of the augmented density over the proposal's.
 
-    The augmented density is in `dark_rates`; the proposal's is N(v; 0, I) times that of z, of which
-    `log_weight_of_z` takes care.
+    The augmented density is given in `dark_rates`. The proposal's is N(v; 0, I) times that of z;
+    `of_z` is what `log_weight_of_z` returns.
     """
     total = log_density
     for j in range(v.shape[0]):
@@ -69,9 +69,9 @@ def weigh(posterior, chain, bright):
 def update_joint(rng, beta, given_theta, posterior, tables, chain, bright, scratch):
     """One Metropolis-Hastings update of (theta, z). Returns its acceptance probability.
 
-    theta is proposed by pCN, reversible for the Laplace approximation: independent of the state for
-    beta = 1, equal to it for beta = 0, which leaves a refreshment of z alone. Instead of as
-    proposed, z may come from its conditional distribution given theta.
+    theta is proposed by pCN, which is reversible for the Laplace approximation. For beta = 1 it is
+    independent of the state. For beta = 0 it stays, and z alone is refreshed. With `given_theta`, z
+    comes from its conditional distribution given theta instead.
     """
     propose_pcn(rng, beta, chain.v, chain.v_new)
     log_density = log_density_at(posterior, chain)
@@ -94,8 +94,8 @@ def update_joint(rng, beta, given_theta, posterior, tables, chain, bright, scrat
 def transition(rng, kind, given_theta, posterior, tables, proposals, chain, bright, scratch):
     """One transition: a joint update, or a conditional random walk and a refreshment of z.
 
-    The walk keeps its reach where the posterior's tails are heavier than the Laplace
-    approximation's, in which joint updates would be stuck.
+    The walk still moves in tails that are heavier than those of the Laplace approximation, where
+    joint updates would be stuck.
     """
     walked, beta = 0.0, 0.0
     if kind == RANDOM_WALK:

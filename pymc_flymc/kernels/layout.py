@@ -11,7 +11,7 @@ from typing import NamedTuple
 class Powers(NamedTuple):
     """What rows share under a Taylor bound: two powers of the radius.
 
-    The rate of a row is ``near`` and ``beyond`` of these times those of its constants, see `Row`.
+    The rate of a row is the sum of both, each times the row's constant of that name, see `Row`.
     """
 
     near: int = 0
@@ -21,9 +21,9 @@ class Powers(NamedTuple):
 class Row(NamedTuple):
     """Constants of a row under a Taylor bound.
 
-    What multiplies the two powers of the radius, the outcome, and the first of its predictors at
-    the anchor. Row data stand behind the predictors. Where `near` is infinite the row is bright
-    always: its bound is zero, see `ExpansionBound.prepare`.
+    The multipliers of the two powers of the radius, the outcome, and the first of its predictors at
+    the anchor. Row data follow the predictors. A row whose `near` is infinite is always bright: its
+    bound is zero, see `ExpansionBound.prepare`.
     """
 
     near: int = 0
@@ -53,8 +53,8 @@ class PartsRow(NamedTuple):
 class PartsShared(NamedTuple):
     """What rows share under a Taylor bound in parts.
 
-    Two powers of the dense part's radius, the first of those of the effects, one each, and behind
-    all of them their powers beyond limits.
+    Two powers of the dense part's radius; then one power of each effect; then, for each effect, the
+    power beyond its limit.
     """
 
     near: int = 0
@@ -65,7 +65,7 @@ class PartsShared(NamedTuple):
 class Header(NamedTuple):
     """Numbers in front of what is packed for `radius_powers.radius_powers`.
 
-    Number of sparse columns; of the dense part limit, scale and growth.
+    The number of sparse columns; limit, scale and growth of the dense part.
     """
 
     n_sparse: int = 0
@@ -75,10 +75,10 @@ class Header(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Rows of what is said of the effects of groups, given all other parameters; a column each.
+    """Rows of a table with a column for each effect of a group, given all other parameters.
 
-    Their conditional means and sds without bright rows, and how many times as much as an effect the
-    coefficient of its column changes.
+    The effects' conditional means and sds without bright rows, and the change of a column's
+    coefficient per unit of its effect.
     """
 
     mean: int = 0

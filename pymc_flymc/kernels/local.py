@@ -1,9 +1,9 @@
 """Local sweeps: global parameters with effects that follow them, then each effect by itself.
 
-Where groups are many, global parameters hardly move given the effects, nor effects given all
-others. So global parameters move while each effect keeps its place in its own conditional
-distribution, v_g = (a_g - m_g) / s_g with the mean and the sd that the collapsed bounds and the
-prior say, given the global parameters. In coordinates (global parameters, v) the density has the
+With many groups, global parameters hardly move given the effects, nor do effects given all other
+parameters. So global parameters move while each effect keeps its place in its own conditional
+distribution, v_g = (a_g - m_g) / s_g. Its mean and sd given the global parameters follow from the
+collapsed bounds and the prior. In coordinates (global parameters, v) the density has the
 Jacobian prod_g s_g. Then effects move given the global parameters, one by one, and brightness
 given both; see `group_effects`. (Related: local centring, Papaspiliopoulos, Stumpf-Fetizon &
 Zanella 2021.)
@@ -49,7 +49,7 @@ class LocalProposals(NamedTuple):
     gain : ndarray, shape (1,)
         Whether the step size is being adapted (0 or 1).
     dynamics : Dynamics
-        Of global parameters, its gradients those in all parameters.
+        Of global parameters; its gradients are in all parameters.
     centre, factor : ndarray, shapes (M,) and (M, M)
         Global parameters are centre + factor x; the factor is lower-triangular.
     x, x_new : ndarray, shape (M,)
@@ -94,9 +94,10 @@ def new_local_proposals(
 
 @kernel_part
 def log_density_of_globals(posterior, groups, proposals, chain, bright, scratch):
-    """Log of p(theta, z) prod_g s_g at chain.v_new, the effects at v given; writes the force.
+    """Log of p(theta, z) prod_g s_g at chain.v_new, with effects kept at v; writes the force.
 
-    And theta_new, w_new, the bright rows' log factors and what the dynamics keep of the density.
+    Also writes theta_new, w_new, the bright rows' log factors, and the dynamics' log density and
+    gradient.
     """
     dynamics, theta, factor = proposals.dynamics, chain.theta_new, proposals.factor
     n_globals, n_groups = groups.others.shape[0], groups.elements.shape[0]
@@ -167,14 +168,14 @@ def place_of_state(groups, proposals, chain):
 def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
     """One Hamiltonian update of the global parameters. Returns its acceptance probability.
 
-    Needs the effects' moments at the chain's parameters, and leaves those that hold then.
+    Needs the effects' moments at the chain's parameters, and updates them if these move.
     """
     place_of_state(groups, proposals, chain)
     arguments = (posterior, groups, proposals, chain, bright, scratch)
     copy(chain.v, chain.v_new)
     log_density = log_density_of_globals(*arguments)
-    # Kicks without a limit: effects that follow a small scale make forces large where they have to
-    # be followed, and with a limit chains were held off from that tail.
+    # Kicks without a limit: effects that follow a small scale make forces large, and these forces
+    # have to be followed. A limit kept chains out of that tail.
     largest_kick = np.inf
     log_ratio = simulate(
         rng,
@@ -196,9 +197,9 @@ def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
 def update_effects(rng, posterior, groups, proposals, chain, bright, scratch):
     """One local sweep: an update of each effect given all other parameters, and z.
 
-    That of all effects together is reversible for the density that their moments say, times the
-    bright rows' terms. They say it to rounding for effects that qualify; the acceptance, always
-    one then, keeps the update exact whatever the model is.
+    The update of all effects is reversible for the density that their moments imply, times the
+    bright rows' terms. For effects that qualify that is the posterior, up to rounding, and updates
+    are accepted. The Metropolis test keeps the update exact whatever the model is.
     """
     moments = proposals.moments
     expected = propose_effects(rng, posterior, groups, moments, chain, bright, scratch)
@@ -228,7 +229,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     """Compiled ``run(rng, n, posterior, groups, proposals, chain, bright, scratch)``.
 
     Makes n transitions and returns the mean acceptance probability of trajectories; or starts a
-    chain, if n = 0. It leaves ``chain.v`` as it was: whoever called knows the coordinates.
+    chain, if n = 0. It leaves ``chain.v`` as it was: the caller knows the coordinates.
     """
 
     @kernel(run_type(Groups, LocalProposals, dtype=dtype))

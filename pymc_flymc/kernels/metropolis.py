@@ -39,7 +39,7 @@ class ProposalMixture(NamedTuple):
     target : ndarray, shape (2,)
         Acceptance rates aimed at.
     proposed, jumped : ndarray, shape (3,)
-        Since they were last counted: proposals of each kind, and their expected squared jumps.
+        Proposals of each kind, and sums of their expected squared jumps, since the last reset.
     """
 
     log_scale: Vector
@@ -68,10 +68,10 @@ def new_proposal_mixture(n_parameters: int, weight: np.ndarray) -> ProposalMixtu
 
 
 def favour_best(proposals: ProposalMixture, adapt: bool) -> None:
-    """Give the proposal that jumps farthest nearly all of the mixture, and count from zero."""
+    """Give the proposal that jumps farthest nearly all of the mixture, and reset the counts."""
     used = proposals.weight > 0.0
     if adapt and np.all(proposals.proposed[used] > 0):
-        # Costs are alike, mixing goes with the squared jump.
+        # All kinds cost about the same, and mixing is in proportion to the squared jump.
         jumps = proposals.jumped / np.maximum(proposals.proposed, 1.0)
         proposals.weight[:] = np.where(used, MIN_WEIGHT, 0.0)
         proposals.weight[np.argmax(jumps)] += 1.0 - proposals.weight.sum()

@@ -1,4 +1,4 @@
-"""Compile once, load from disk ever after: the rules of the native code.
+"""How native code is compiled: once, and then loaded from disk.
 
 Kernels are compiled for *signatures*, not for models. PyTensor compiles what a model contributes
 (its density, its bound), which is handed over by address. So a kernel is loaded from numba's disk
@@ -25,18 +25,18 @@ from pymc_flymc.compat.numba import (
 from pymc_flymc.kernels.caching import version_of
 from pymc_flymc.kernels.records import matrix, vector
 
-#: ``log_factor(eta, constants, shared, out)``; one value for each of the rows handed in, from their
-#: predictors and constants, a row each, and what all rows share.
+#: ``log_factor(eta, constants, shared, out)`` writes the log factor of each row, from the rows'
+#: predictors and constants, and from what all rows share.
 LOG_FACTOR = types.void(matrix, matrix, vector(), vector())
-#: ``log_factor_gradient(eta, constants, shared, out, slopes, slope)``: log factors of the rows, and
-#: their derivatives in the rows' predictors; adds up those in what all rows share.
+#: ``log_factor_gradient(eta, constants, shared, out, slopes, slope)`` writes log factors of the
+#: rows, and their derivatives in the predictors; and sums derivatives in what all rows share.
 LOG_FACTOR_GRADIENT = types.void(matrix, matrix, vector(), vector(), matrix, vector())
 
 
 class NativeFunction:
     """A compiled function that a kernel calls by its address.
 
-    Numba's own first-class functions cost 30 microseconds a kernel call to hand over; an address is
+    Numba's own first-class functions take 30 microseconds per kernel call to pass; an address is
     an integer. The object must outlive every use of its address.
 
     Parameters
@@ -93,9 +93,10 @@ call_log_factor_gradient = native_caller(LOG_FACTOR_GRADIENT.args, LOG_FACTOR_GR
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function for a signature, once for each version of its sources; kept on disk.
 
-    The version is part of the name under which a kernel is kept, see `version_of`: of another
-    version's cache numba would read the types first, which may be gone. So is the signature: two
-    processes that write kernels of one name at a time may mix them up.
+    The version is part of the name under which a kernel is kept, see `version_of`. Otherwise numba
+    would read the types in another version's cache first, and these may no longer exist. The
+    signature is part of it, too: two processes that write kernels of the same name at the same time
+    may mix them up.
     """
     arguments = hashlib.sha256(str(signature).encode()).hexdigest()
 
@@ -111,10 +112,10 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     return compile_for
 
 
-#: Decorator of functions that only kernels call, without the wrappers by which Python and C would:
-#: for records of many arrays these take a quarter of the time to compile. They are optimised where
-#: they are called, which saves another. With ``inline="always"``, for long functions with a single
-#: caller: else they are compiled alone, and again in the caller.
+#: Decorator of functions that only kernels call. It leaves out wrappers for calls from Python and
+#: C: for records of many arrays these take a quarter of the compile time. Functions are optimised
+#: where they are called, which saves another quarter. Long functions with a single caller have
+#: ``inline="always"``: else they are compiled alone, and again in the caller.
 kernel_part = functools.partial(
     numba.njit, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler
 )

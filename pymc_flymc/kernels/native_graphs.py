@@ -1,7 +1,7 @@
 """The density of a model as PyTensor compiles it, called by its address.
 
-What a graph returns is copied here, in native code that all models share: a function around each
-graph that did so would take as long to compile as a small graph itself.
+Native code that all models share copies what a graph returns. A wrapper of each graph that did so
+would take as long to compile as a small graph itself.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from pymc_flymc.kernels.records import Int32Vector, Vector, record_type, vector
 
 #: Numbers that a density returns beside its coefficients and value: what the bound shares with
 #: all rows at this theta (nothing, or two powers of a radius), and zeros. Scalars come in
-#: registers, and an array would be an allocation.
+#: registers; an array would have to be allocated.
 N_SHARED = len(POWERS)
 
-#: What no graph of this package returns: written past its end, memory would be another array's.
+#: Message on outputs of a wrong length, which no graph of this package has: writing them would
+#: overrun an array.
 LENGTHS = "a density's coefficients or gradient do not have the length of a chain's"
 
 # What is returned may be a view: it is read by its strides.
@@ -32,8 +33,8 @@ _numbers = [types.float64] * (1 + N_SHARED)
 
 #: ``(theta, statistics) -> w, log density, shared...``
 DENSITY = types.Tuple([_vector, *_numbers])(vector(), vector())
-#: ``(theta, statistics) -> w and what is shared, gradient in theta, slope, log density``: to the
-#: gradient belongs the slope in w, if there is any, times the Jacobian of w.
+#: ``(theta, statistics) -> w and what is shared, gradient in theta, slope, log density``: the
+#: slope in w, if there is any, times the Jacobian of w has to be added to the gradient.
 GRADIENT = types.Tuple([_vector, _vector, _vector, types.float64])(vector(), vector())
 #: ``(theta, statistics, slope) -> gradient in theta``: the vector-Jacobian product of a slope
 #: in the coefficients, and in what follows them.
@@ -112,7 +113,7 @@ def call_density_gradient(address, jacobian, theta, statistics, w_out, out):
 
 @kernel_part
 def call_vjp(address, jacobian, theta, statistics, slope, out):
-    """Add the gradient in theta that belongs to a slope in the coefficients."""
+    """Add the gradient in theta that a slope in the coefficients implies."""
     if jacobian.start.shape[0] > 0:
         add_times(jacobian, slope, out)
     else:
@@ -121,7 +122,7 @@ def call_vjp(address, jacobian, theta, statistics, slope, out):
 
 @kernel_part
 def add_vjp(address, theta, statistics, slope, out):
-    """Add the gradient in theta that a graph says belongs to a slope in its outputs."""
+    """Add a graph's gradient in theta for a slope in the coefficients, or other outputs."""
     (gradient,) = _vjp(address, theta, statistics, slope)
     if gradient.shape[0] != out.shape[0]:
         raise ValueError(LENGTHS)
@@ -155,7 +156,7 @@ class NativeGraph:
             raise TypeError(f"a graph returns {returned} instead of {signature.return_type}")
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call a density from Python: with what kernels hand over after the address."""
+        """Call a density from Python, with the arguments that kernels give after the address."""
         return _entry(self._signature)(self.address, *arguments)
 
 

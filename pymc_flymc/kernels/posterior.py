@@ -69,7 +69,7 @@ class Chain(NamedTuple):
     w : ndarray, shape (P,)
         Coefficients at theta, and what all rows of a likelihood share.
     log_density : ndarray, shape (1,)
-        Of all that is no row: the log prior, and the collapsed bounds or expansions at theta.
+        Without rows: the log prior, and the collapsed bounds or expansions, at theta.
     log_weight : ndarray, shape (1,)
         Joint kernel only: log of the augmented density over the proposal's.
     rescaled : ndarray, shape (1,)
@@ -77,7 +77,7 @@ class Chain(NamedTuple):
     v_new, theta_new, w_new, log_factor_new : ndarray
         Buffers.
     dark, low : ndarray, shape (P,)
-        What multiplies the powers in w in the sum of the dark rows' rates, else zeros; a buffer.
+        Multipliers of the powers in w in the sum of the dark rows' rates, else zeros; a buffer.
     """
 
     v: Vector
@@ -116,7 +116,7 @@ def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
 def run_type(*settings: type, dtype: np.dtype, n_likelihoods: int = 1) -> Any:
     """Numba signature of ``run(rng, n, posterior, *settings, chain, bright, scratch)``.
 
-    It is given the generator's address, see ``generators``.
+    `rng` is the generator's address, see ``generators``.
 
     Parameters
     ----------
@@ -134,8 +134,8 @@ def run_type(*settings: type, dtype: np.dtype, n_likelihoods: int = 1) -> Any:
 def finite_or_minus_inf(log_density, scratch):
     """Return a log density or log ratio, or -inf where it could not be evaluated: NaN or +inf.
 
-    Far out odds of rows can overflow, and where their sum is +inf, anything would be accepted. What
-    cannot be evaluated is outside the support, and counted.
+    Far out, the odds of rows can overflow. Where their sum is +inf, any proposal would be accepted.
+    A point that cannot be evaluated is taken to be outside the support, and counted.
     """
     if log_density < np.inf:
         return log_density
@@ -182,7 +182,7 @@ def log_ratio_at(posterior, log_density, chain, bright, scratch):
     Needs chain.dark of z. Writes the bright rows' factors. -inf if the density cannot be evaluated.
     """
     log_ratio = log_density - chain.log_density[0]
-    if is_same(chain.w_new, chain.w):  # as along the ridge of a product: rows say nothing
+    if is_same(chain.w_new, chain.w):  # as along the ridge of a product: rows stay as they are
         for i in range(bright.count[0]):
             chain.log_factor_new[i] = bright.log_factor[i]
         return finite_or_minus_inf(log_ratio, scratch)
@@ -234,8 +234,8 @@ def accept_theta(chain, log_density):
 def accept_conditional_update(chain, log_density, bright):
     """Make the proposed parameters those of the chain, and take the bright rows' new factors."""
     if is_same(chain.w_new, chain.w):
-        # Coefficients stay those of the cached factors: else small moves, of which each is none,
-        # would lead away from them, and no row be asked.
+        # Coefficients stay those of the cached factors. Otherwise many moves, each no larger than
+        # rounding, could lead away from these without any row being read.
         copy(chain.w, chain.w_new)
     else:
         # The cached factors belong to the theta of the chain: replaced on acceptance only.
@@ -248,8 +248,8 @@ def accept_conditional_update(chain, log_density, bright):
 def conditional_metropolis(rng, log_density, log_correction, posterior, chain, bright, scratch):
     """Accept or reject chain.v_new, with z as it is; return whether, and the probability.
 
-    Needs chain.dark of z. The log density is that at theta_new, and the correction the log of what
-    the acceptance ratio has beside densities: a ratio of proposal densities, or a Jacobian.
+    Needs chain.dark of z. `log_density` is that at theta_new. `log_correction` is the log of the
+    acceptance ratio's other factors: a ratio of proposal densities, or a Jacobian.
     """
     log_ratio = log_correction + log_ratio_at(posterior, log_density, chain, bright, scratch)
     accepted = -rng.standard_exponential() < log_ratio
@@ -260,7 +260,7 @@ def conditional_metropolis(rng, log_density, log_correction, posterior, chain, b
 
 @kernel_part
 def conditional_update(rng, log_correction, posterior, chain, bright, scratch):
-    """As `conditional_metropolis`, at the density that it evaluates; return the probability."""
+    """Evaluate the log density for `conditional_metropolis`; return the probability alone."""
     log_density = log_density_at(posterior, chain)
     return conditional_metropolis(
         rng, log_density, log_correction, posterior, chain, bright, scratch

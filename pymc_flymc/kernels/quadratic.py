@@ -61,7 +61,7 @@ def quadratic(u, statistics, has_header, out):
         for j in range(n_sparse):
             sparse_out[j] += statistics[place + j] * sparse_u[j]
         place += n_sparse
-        # A sum stays in a register along each row: of millions of pairs nothing is quicker to read.
+        # The sum of a row stays in a register: the fastest way to read millions of pairs.
         lengths, place = statistics[place : place + n_lengths], place + n_lengths
         values, others = statistics[place : place + n_pairs], statistics[place + n_pairs :]
         k = 0

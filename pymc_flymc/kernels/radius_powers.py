@@ -3,15 +3,15 @@
 The parts of a row are the dense columns and each of its sparse columns. Packed numbers:
 
 ==================  ============================================================================
-`HEADER`            number of sparse columns, and what there is of the dense part
+`HEADER`            number of sparse columns; limit, scale and growth of the dense part
 F, shape (M, M)     the radius of the dense part at u is ``|F u[:M]|``
 G, shape (M, Q)     the numbers of the effects are ``s = u[M:] + G' u[:M]``
 `PackedEffects`     vectors of Q: limit, scale and growth of each effect
 ==================  ============================================================================
 
-A part whose number is x, in size, has the powers ``x^3 scale`` and, beyond its limit,
-``(x - limit)^3 exp(growth (x - limit)) / limit^2``. The latter has two continuous derivatives: of a
-jump in its place trajectories would know nothing, and conditional updates hardly get across.
+A part of radius x (of an effect, the size of its number) has the powers ``x^3 scale`` and, beyond
+its limit, ``(x - limit)^3 exp(growth (x - limit)) / limit^2``. The latter has two continuous
+derivatives. Trajectories would not see a jump, and conditional updates would hardly cross it.
 """
 
 from __future__ import annotations

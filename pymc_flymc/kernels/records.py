@@ -1,7 +1,7 @@
 """Records that kernels are handed: named tuples whose annotations say the numba types, too.
 
-A field is an `int`, a record, or `Annotated` with its numba type. Where that depends on the data,
-it is annotated with a function that returns the type for what `record_type` is given.
+A field is an `int`, a record, or `Annotated` with its numba type. Where the type depends on the
+data, the annotation is a function that returns it for the arguments of `record_type`.
 """
 
 from __future__ import annotations

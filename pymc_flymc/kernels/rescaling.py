@@ -1,13 +1,13 @@
-"""Moves of a scale and of all effects that share it: exact for whatever elements they are.
+"""Moves of a scale and of all effects that share it: exact whichever elements these are.
 
-In a posterior of few rows for each of some groups, small scales tau leave their effects little
-room: steps that suit all else are rejected there, so that chains hardly enter small scales. Here
-log tau changes by delta, and the effects' distances from their location by the factor exp(delta),
-as if they were written as location + tau * z.
+With few rows in each group, a small scale tau leaves its effects little room. Steps that suit all
+other parameters are rejected there, so that chains hardly reach small scales. Here log tau changes
+by delta, and the effects' distances from their location by the factor exp(delta), as if they were
+written as location + tau * z.
 
-Where they are written so, z is what has little room: many rows determine tau * z, and the ridge on
-which it stays is the narrower the smaller z is. Here z changes by exp(-delta), as if the effects
-were centred: they stay where they are. A chain mixes whichever way suits (Yu & Meng 2011).
+Where effects are written so, z has little room: many rows determine tau * z, and the ridge along
+which it is constant is narrower where z is smaller. Here z changes by the factor exp(-delta), so
+that the effects stay, as if they were centred. A chain mixes if either way suits (Yu & Meng 2011).
 
 Yu, Y. and Meng, X.-L. (2011). To center or not to center: that is not the question. Journal of
 Computational and Graphical Statistics 20, 531-570.
@@ -25,19 +25,19 @@ from pymc_flymc.kernels.posterior import conditional_update, copy
 #: Smallest and largest standard deviation of a change of log tau. It is uniform in its logarithm:
 #: with few rows the posterior is some units wide, with many a few hundredths.
 SMALLEST, LARGEST = 0.02, 2.0
-#: Moves of each scale in a draw. Of a funnel of five effects, 22 rows, log tau had two to three
-#: times as many effective draws as with one, for at most a fifth more time.
+#: Moves of each scale per draw. In a funnel of five effects, 22 rows, log tau had two to three
+#: times as many effective draws as with one move, for at most a fifth more time.
 REPEATS = 4
-#: Scales of more effects than this move once in a draw. Their posteriors are seldom funnels, and so
+#: Scales of more effects than this move once per draw. Their posteriors are seldom funnels, and so
 #: narrow that most of these moves are rejected, each at the price of half a gradient.
 MANY = 100
-#: Moves in a draw, at most. Of more scales than that some move in one draw, others in another.
+#: Most moves per draw. With more scales than that, some move in one draw, others in another.
 MOST_MOVES = 64
 
 
 @kernel_part
 def location_of(locations, i, theta):
-    """Return what effect i is around."""
+    """Return the location of effect i."""
     total = locations.offset[i]
     for t in range(locations.first[i], locations.first[i + 1]):
         total += locations.weight[t] * theta[locations.place[t]]
@@ -49,8 +49,8 @@ def propose_rescaling(rng, posterior, k, chain):
     """Propose chain.v_new, with scale k and its effects changed; return the log Jacobian.
 
     The change of log tau is symmetric around zero, whatever the state, and the change back undoes
-    it. Effects are stretched by exp(change), or shrunk by it, around locations that stay: theirs is
-    the Jacobian.
+    it. Effects are stretched by exp(change), or shrunk by it, around locations that stay: only they
+    contribute to the Jacobian.
     """
     scales, theta = posterior.scales, chain.theta_new
     copy(chain.theta, theta)
@@ -86,7 +86,7 @@ def rescale_by(rng, move, arguments, posterior, chain):
     """
     scales, total, n_moves = posterior.scales, 0.0, 0
     n_scales = scales.scale.shape[0]
-    # Which of many must not depend on the state.
+    # If only some of many scales move, which ones must not depend on the state.
     start = rng.integers(0, n_scales) if n_scales > MOST_MOVES else 0
     for i in range(min(REPEATS * n_scales, MOST_MOVES)):
         k = (start + i) % n_scales

@@ -1,4 +1,4 @@
-"""Log factors and rates of rows whatever their brightness, for those who add them up."""
+"""Log factors and rates of rows, whatever their brightness, for checks that sum them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pymc_flymc.kernels.records import record_type, vector
 def row_terms_kernel(dtype: np.dtype, *several: int) -> Callable[..., Any]:
     """Return the compiled ``row_terms(posterior, w, index, factors, rates, gradient, scratch)``.
 
-    It writes the log factors and the rates of the rows in `index` at coefficients w. Factors are
-    computed as by kernels that need no gradient if `gradient` is empty, or else as by the others.
+    It writes the log factors and the rates of the rows in `index` at coefficients w. If `gradient`
+    is empty, factors are computed as in kernels without gradients, else as in those with gradients.
     """
     posterior, v = record_type(Posterior, dtype, *several), vector()
 

@@ -40,21 +40,21 @@ class Rows(NamedTuple):
     n_sparse : int
         Number of sparse columns, Q: coefficients of each predictor behind all others.
     codes, values : ndarray, shapes (N, J) and (N, V), int32 and float64
-        Sparse columns of each row: of ones, and then, the last V of them, of its values.
+        Sparse columns of each row. In the last V of them it has its values, in the others ones.
     indptr, indices, numbers : ndarray, shapes (N + 1,) or (0,), (M,), (M,); int64, int32, float64
         Further sparse columns: row n has ``numbers[indptr[n]:indptr[n + 1]]`` in the columns
         ``indices[...]``. Empty when there are none.
     first : int
         Number of the first row: other likelihoods' rows may come before these.
     n_sums : int
-        Numbers that a row adds up beside its predictors, 0 or `SUMS`: of what `PARTS_SHARED` calls
-        effects, in the row's sparse columns, times the size of the row's numbers there; and of
-        their powers beyond limits.
+        Sums over a row's sparse columns, beside its predictors: 0 or `SUMS`. They are of the powers
+        that `PARTS_SHARED` calls effects, and of the powers beyond limits, each times the size of
+        the row's number in the column.
     n_nuisances : int
         Nuisance parameters among the coefficients, behind those of the predictors.
     totals : ndarray, shape (S, 2), float64
-        Of what multiplies each of the powers that rows share in their rates, the sum over all rows
-        as a sum of two numbers, see `dark_rates`. Empty if the bound has no rates.
+        Sum over all rows of the multipliers of each shared power in their rates, as a sum of two
+        numbers, see `dark_rates`. Empty if the bound has no rates.
     """
 
     X: Annotated[np.ndarray, _design]
@@ -87,7 +87,7 @@ class SeveralRows(NamedTuple):
     parts : tuple of Rows
         One for each likelihood.
     place : ndarray, shape (L + 1,), int64
-        Where their coefficients begin among those of all, with what their rows share behind them.
+        Where the coefficients of each likelihood begin. What its rows share comes behind them.
     """
 
     parts: Annotated[tuple[Rows, ...], _parts]
@@ -114,7 +114,7 @@ def rows_type(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
 def dot(x, w, start):
     """X . w[start:][:len(x)] in double precision, in whatever order suits the vector unit."""
-    # Of a signed number numba would ask whether it counts from the end: no vector instructions.
+    # Numba checks whether a signed index counts from the end: then no loop is vectorised.
     start = np.uint64(start)
     total = 0.0
     for j in range(np.uint64(x.shape[0])):
@@ -148,8 +148,8 @@ def bound_part(rows, w):
     return w[rows.offset.shape[1] * width(rows) + rows.n_nuisances :]
 
 
-#: Rows whose predictors are worth a product of matrices: with fewer, the coefficients' copy costs
-#: as much as the products of vectors.
+#: Rows that are enough for a product of matrices: with fewer, copying the coefficients costs as
+#: much as the products of vectors.
 ENOUGH_ROWS = 8
 
 
@@ -210,7 +210,8 @@ def row_predictors(rows, w, index, start, size, eta, block):
 def add_rows(rows, index, start, size, factors, gradient, block):
     """Add the rows' predictors' gradients in w, times factors of shape (size, K), to `gradient`.
 
-    So with the sums, whose factors come behind. `block` is as `row_predictors` has left it.
+    The gradients of the sums are added likewise; their factors come behind. `block` is as
+    `row_predictors` has left it.
     """
     n_columns, n_predictors, each = rows.X.shape[1], rows.offset.shape[1], width(rows)
     if as_matrix(block, size):

@@ -14,7 +14,7 @@ CENTRED, NON_CENTRED = 1.0, -1.0
 
 
 class Locations(NamedTuple):
-    """What each of E effects is around: a number plus a weighted sum of other elements of theta.
+    """Location of each of E effects: a number plus a weighted sum of other elements of theta.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Locations(NamedTuple):
     first : ndarray, shape (E + 1,), int64
         Where the terms of an effect begin.
     place : ndarray, shape (T,), int64
-        Of each term in theta. It is neither an effect of the same scale, nor the scale.
+        Place in theta of each term, which is neither an effect of the same scale nor the scale.
     weight : ndarray, shape (T,)
     """
 
@@ -33,7 +33,7 @@ class Locations(NamedTuple):
 
     @classmethod
     def zero(cls, n: int) -> Locations:
-        """Return those of effects that are around zero."""
+        """Return the locations of effects that are around zero."""
         return cls(np.zeros(n), np.zeros(n + 1, np.int64), _NONE, np.zeros(0))
 
 
@@ -43,13 +43,13 @@ class SharedScales(NamedTuple):
     Attributes
     ----------
     scale : ndarray, shape (K,), int64
-        The same one may be there again, with effects of another kind.
+        A scale may occur again, with effects of another kind.
     first : ndarray, shape (K + 1,), int64
         Where the effects of a scale begin among all of them.
     effects : ndarray, shape (E,), int64
     locations : Locations
     power : ndarray, shape (E,)
-        Of exp(change of the scale's logarithm) by which an effect is multiplied: `CENTRED` and
+        An effect is multiplied by this power of exp(change of the scale's logarithm): `CENTRED` or
         `NON_CENTRED` for scales themselves, another one for, say, a precision.
     """
 
@@ -61,9 +61,9 @@ class SharedScales(NamedTuple):
 
     @property
     def moved(self) -> np.ndarray:
-        """Places in theta that moves of scales lead away from where these are smallest.
+        """Places in theta whose smallest values moves of scales lead away from.
 
-        Of centred effects it is the scales alone: effects are small for other reasons.
+        With centred effects these are the scales alone: effects are small for other reasons.
         """
         return np.concatenate([self.scale, self.effects[self.power == NON_CENTRED]])
 

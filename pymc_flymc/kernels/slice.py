@@ -56,7 +56,7 @@ def new_slices(n_parameters: int, random: bool) -> Slices:
 
 @kernel_part
 def log_ratio_along(posterior, slices, t, chain, bright, scratch):
-    """Log of p(theta, z) at t along the direction, over the chain's; and the log density there."""
+    """Log of p(theta, z) at t along the direction over that of the chain; and log density at t."""
     for j in range(chain.v.shape[0]):
         chain.v_new[j] = chain.v[j] + t * slices.direction[j]
     log_density = log_density_at(posterior, chain)
@@ -87,7 +87,7 @@ def update_along(rng, width, posterior, slices, chain, bright, scratch):
         if log_ratio > level:
             accept_conditional_update(chain, log_density, bright)
             return high - low
-        # Shrunk to the present point itself, which rounding may put outside the slice: stay.
+        # Stay if the interval has shrunk to the present point: rounding may reject even that.
         if high - low < 1e-12 * width:
             return high - low
         if t < 0.0:

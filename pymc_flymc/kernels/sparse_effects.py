@@ -12,7 +12,7 @@ from pymc_flymc.kernels.native import kernel_part
 def add_effects(rows, index, start, size, w, place, sizes, eta, k):
     """Add the rows' sparse columns times w[place:] to eta[:, k], one number after the other.
 
-    With `sizes` they are times the size of each number.
+    With `sizes`, the absolute values of the rows' numbers are used.
     """
     n_values = rows.values.shape[1]
     n_ones = rows.codes.shape[1] - n_values

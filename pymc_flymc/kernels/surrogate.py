@@ -44,8 +44,8 @@ from pymc_flymc.kernels.trajectory import (
     simulate,
 )
 
-#: Share of conditional random walks: they keep the chain's reach where the posterior's tails are
-#: heavier than the surrogate's, in which joint updates would be stuck.
+#: Share of conditional random walks. They still move in tails that are heavier than those of the
+#: surrogate, where joint updates would be stuck.
 WALKS = 0.05
 #: Acceptance rate of these that is aimed at (Roberts, Gelman & Gilks 1997).
 TARGET_WALK = 0.234
@@ -65,7 +65,7 @@ class SurrogateProposals(NamedTuple):
     log_scale : ndarray, shape (1,)
         Log of the random walk's scale.
     kept_force : ndarray, shape (D,)
-        Buffer: force at the chain's parameters; that at the walker's is kept by the dynamics.
+        Buffer: force at the chain's parameters. The dynamics keep the force at the walker's.
     without_rows : ndarray, shape (1,)
         Buffer: log density without rows at the chain's parameters, while scales move.
     dynamics : Dynamics
@@ -171,7 +171,7 @@ def rescale(rng, posterior, surrogate, proposals, chain, bright, scratch):
     arguments = (posterior, surrogate, proposals, chain, bright, scratch)
     rescale_by(rng, move_scale, arguments, posterior, chain)
     weigh(posterior, chain, bright)
-    # Once, for it reads the rows of S.
+    # Once after all moves, because it reads the rows of S.
     copy(chain.v, chain.v_new)
     chain.log_density[0] = log_surrogate(posterior, surrogate, dynamics, chain, scratch)
     copy(dynamics.force, proposals.kept_force)
@@ -183,8 +183,8 @@ def transition(
 ):
     """One transition: trajectories or a conditional random walk, then a fresh z.
 
-    Needs the force of the chain's parameters in proposals.kept_force, and leaves it there. Instead
-    of as proposed, z may come from its conditional distribution given theta.
+    Needs the force of the chain's parameters in proposals.kept_force, and leaves it there. With
+    `given_theta`, z comes from its conditional distribution given theta instead.
     """
     walker, tables = surrogate.walker, surrogate.tables
     walked = 0.0
@@ -197,8 +197,8 @@ def transition(
     count, of_z = draw_z(
         rng, tables, posterior, walker.w, given_theta, chain.log_factor_new, scratch
     )
-    # What is left of the ratio of the augmented densities: q, and that of the proposed z, have
-    # cancelled. An infinite weight would be accepted, and never left again.
+    # Bright rows alone are left in the acceptance ratio: q and the dark rows have cancelled. An
+    # infinite weight would be accepted, and never left again.
     weight = finite_or_minus_inf(of_z, scratch)
     log_ratio = weight - chain.log_weight[0]
     accept = np.exp(min(0.0, log_ratio)) if log_ratio > -np.inf else 0.0
@@ -219,7 +219,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
         rng = generator_at(rng)
         posterior, surrogate, proposals = borrow(posterior), borrow(surrogate), borrow(proposals)
         chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
-        # Whoever called may have changed parameters or statistics since the last run.
+        # The caller may have changed parameters or statistics since the last run.
         copy(chain.v, chain.v_new)
         log_density = log_surrogate(posterior, surrogate, proposals.dynamics, chain, scratch)
         copy(proposals.dynamics.force, proposals.kept_force)

@@ -1,9 +1,9 @@
-"""The posterior with all rows but a few expanded to second order, from which moves propose.
+"""The posterior with all rows but a few expanded to second order, which proposals follow.
 
     q(theta) = prior(theta) exp(Q(w(theta))) prod_{n in S} exp(R_n(theta)),
 
-prior(theta) being all but the rows, Q the collapsed expansion of all rows, and R_n its remainder
-for a row, so that the rows of S are exact.
+Here prior(theta) is the density without rows, Q is the collapsed expansion of all rows, and R_n is
+its remainder for row n. So the rows of S are exact.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Surrogate(NamedTuple):
     exact : Rows
         The rows of S.
     numbers : ndarray, shape (|S|,), int32
-        Theirs, from 0 on.
+        Numbers of the rows of S among themselves: from 0 on.
     remainder_gradient : int
         Address of their remainders R_n, with gradients.
     walker : Chain
-        Where a proposal has got to.
+        State of a proposal while it is made.
     """
 
     tables: AliasTables
@@ -53,9 +53,9 @@ def log_surrogate(posterior, surrogate, dynamics, chain, scratch):
 
 @kernel_part
 def log_surrogate_along(posterior, surrogate, dynamics, chain, without_rows, scratch):
-    """As `log_surrogate`, and what it is without rows; reads none where coefficients stay.
+    """As `log_surrogate`, and the log density without rows; reads no row if coefficients stay.
 
-    The force is stale then. `without_rows` is the log density without rows at chain.v.
+    In that case the force is stale. `without_rows` is the log density without rows at chain.v.
     """
     log_density = density_and_gradient_at(posterior, dynamics, chain)
     if is_same(chain.w_new, chain.w):  # as along the ridge of a product: remainders stay, too

@@ -87,9 +87,9 @@ def implicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
     """Metropolis-Hastings updates of all rows, in time proportional to the number of proposals.
 
     Algorithm 2 of Maclaurin & Adams (2014) with a proposal probability q by level instead of one.
-    A row gets one kernel a sweep: those bright at its start may darken, those dark may brighten.
-    Had a row that just darkened another chance to brighten, its conditional would not be
-    invariant. Hence the dark rows are visited first, and what they add stays beyond `n_bright`.
+    A row is updated once per sweep: those bright at its start may darken, those dark may brighten.
+    If a row that has just darkened could brighten again, its conditional distribution would not be
+    invariant. Hence dark rows are visited first, and those that brighten stay beyond `n_bright`.
     """
     n_bright = bright.count[0]
     pending = 0
@@ -110,8 +110,8 @@ def implicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
                     _brighten_candidates(rng, plan, pending, rows, log_factor, w, bright, scratch)
                     pending = 0
     _brighten_candidates(rng, plan, pending, rows, log_factor, w, bright, scratch)
-    # Backwards, so that the row which takes a darkened one's place is one that needs no more visit:
-    # one visited already, or one that brightened in this sweep.
+    # Backwards: the row that takes a darkened row's place needs no visit, because it has had one or
+    # has brightened in this sweep.
     for i in range(n_bright - 1, -1, -1):
         n = bright.index[i]
         log_odds = bright.log_factor[i] + rate_of(rows, w, n)
@@ -178,7 +178,7 @@ def gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
     """Draw z_n afresh, one after the other, for the rows in plan.candidates[:size].
 
     Without a bound (scheme NONE) B = 0: all rows are bright, and their log factor is log L itself.
-    So are rows whose rate is infinite.
+    Rows whose rate is infinite are bright, too.
     """
     log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_factor, scratch)
     for i in range(size):
@@ -189,7 +189,7 @@ def gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
         if is_bright(bright, n):
             darken(bright, bright.slot[n] - 1)
         # P(z_n = 1) = 1 - B/L = odds / (1 + odds).
-        # One that is kept bright is so also where its likelihood, and with it the density, is zero.
+        # A row that is always bright is so even where its likelihood, and so the density, is zero.
         always = plan.scheme == NONE or rate == np.inf
         if always or rng.random() < 1.0 / (1.0 + np.exp(-log_odds)):
             brighten(bright, n, plan.log_factor[i])

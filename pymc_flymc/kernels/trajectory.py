@@ -24,13 +24,13 @@ from pymc_flymc.kernels.step_size import StepSize, adapt_step, new_step_size
 
 #: Steps in a trajectory, at most: reached only while the step size is far from tuned.
 MAX_STEPS = 256
-#: Largest step size, in posterior standard deviations, where N(0, I) is followed exactly: of a
-#: normal posterior any would be accepted. In a skewed one, proposals from the tail may be
-#: accepted so rarely, and others so often, that the mean says nothing; two kicks are safer.
+#: Largest step size, in posterior standard deviations, where N(0, I) is followed exactly: with a
+#: normal posterior any would be accepted. With a skewed one, proposals from the tail may be
+#: accepted so rarely, and others so often, that the mean rate says nothing; two kicks are safer.
 LARGEST_STEP = 1.25
-#: Largest change of a coordinate of the momentum, which is N(0, 1), in half a step, but for what
-#: undoes the rotation, and in local sweeps. Steep tails were reached as they should be with 1 and
-#: with 1.5; this binds less often.
+#: Largest change of a coordinate of the momentum, which is N(0, 1), in half a step. What undoes the
+#: rotation may be larger, and local sweeps have no limit. Both 1 and 1.5 let chains reach steep
+#: tails as they should; 1.5 binds less often.
 LARGEST_KICK = 1.5
 
 
@@ -123,8 +123,8 @@ def row_force(
 ):
     """Return the sum of the log factors of rows index[:count], less the rate of the dark rows.
 
-    Writes the factors and the force, which is the gradient in v: to `gradient`, in theta and
-    without rows, it adds these rows, and `dark`, as `take_dark` has left it.
+    Writes the factors and the force, which is the gradient in v. It is made of `gradient`, in theta
+    and without rows, and of the gradients of these rows and of `dark`, as `take_dark` has left it.
     """
     total = dynamics.total_gradient
     for j in range(total.shape[0]):
@@ -153,8 +153,8 @@ def kinetic_energy(momentum):
 def draw_steps(rng, dynamics):
     """Draw the number of steps, and their size, which is at most that of `dynamics`.
 
-    The length is random, against trajectories that return to where they began, and between half
-    the largest and that: of shorter ones each would cost a gradient, too. It may not depend on the
+    The length is random, because trajectories of one length might return to where they began. It is
+    at least half the largest: a shorter one would cost a gradient, too. It must not depend on the
     state: the way back must be as probable as the way there.
     """
     step = np.exp(dynamics.step_size.log_step[0])
@@ -171,9 +171,9 @@ def draw_steps(rng, dynamics):
 def kick(step, force, pull, largest):
     """Return the change of a coordinate of the momentum in half a step, by the force on it.
 
-    `pull` is what the rotation between kicks takes off, as of a normal density, and kicks give
-    back. In tails that are heavier than normal it is larger than the force, however far out: there
-    kicks undo it, or else hardly any step from there would be accepted, nor one that leads there.
+    `pull` is the force of a normal density towards its centre, which the rotation between kicks
+    applies and kicks take back. In tails heavier than normal it exceeds the posterior's force,
+    however far out. Unless kicks undo it there, hardly any step from or to there is accepted.
 
     Any other change is at most `largest`. A density may fall off much faster on one side than
     elsewhere, as that of an effect without events does. There the force throws a step that fits all
@@ -193,7 +193,7 @@ def simulate(rng, log_density_at, arguments, log_density, largest, dynamics, cha
     Parameters
     ----------
     log_density_at : function
-        Of the arguments, called at each point of the trajectory: returns the log density at
+        Called with the arguments at each point of the trajectory: returns the log density at
         chain.v_new, and writes `dynamics.force` there.
     log_density : float
         At chain.v, where `dynamics.force` is to begin with.
@@ -202,9 +202,9 @@ def simulate(rng, log_density_at, arguments, log_density, largest, dynamics, cha
     """
     n_steps, step = draw_steps(rng, dynamics)
     momentum, force = dynamics.momentum, dynamics.force
-    # Between kicks a trajectory follows N(0, I) exactly, which is a rotation, and kicks come from
-    # what the density has beyond it (Shahbaba et al. 2014): reversible, and volume is kept, as with
-    # a leapfrog's straight lines, which Langevin moves follow.
+    # Between kicks a trajectory follows N(0, I) exactly, which is a rotation. Kicks come from the
+    # rest of the log density (Shahbaba et al. 2014). Like a leapfrog's straight lines, which
+    # Langevin moves follow, rotations are reversible and keep volume.
     pull = 1.0 if dynamics.length[0] > 0.0 else 0.0
     cosine, sine = (np.cos(step), np.sin(step)) if pull > 0.0 else (1.0, step)
     for j in range(momentum.shape[0]):
