@@ -1,4 +1,4 @@
-"""Graphs evaluated for all rows, of which some are returned."""
+"""Graphs that are evaluated for all rows, but return only some."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pymc_flymc.reading.flat import LONG
 
 
 class AllOfGraph:
-    """Evaluate graphs for all rows and return some: what `RowsOfGraph` does, where it cannot.
+    """Evaluate graphs for all rows and return some, where `RowsOfGraph` cannot be used.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class AllOfGraph:
     Attributes
     ----------
     m, inputs, values
-        As of `RowsOfGraph`; the values are all data.
+        As for `RowsOfGraph`, but the values are the numbers of rows and the data of all rows.
     """
 
     def __init__(self, rows: np.ndarray) -> None:
@@ -35,7 +35,7 @@ class AllOfGraph:
         self.values: list[Any] = [rows]
 
     def __call__(self, graph: TensorVariable) -> TensorVariable:
-        """Return the graph of these rows of a vector, with its data as arguments."""
+        """Return the graph of these rows of a vector or table, with its data as arguments."""
         data = [v for v in graph_inputs([graph]) if isinstance(v, Constant) and _is_long(v)]
         replaced: dict[Any, Any] = {v: v.type() for v in dict.fromkeys(data)}
         self.inputs += replaced.values()

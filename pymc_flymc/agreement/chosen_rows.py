@@ -11,12 +11,12 @@ from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import map_rows
 from pymc_flymc.regression.regression import Regression
 
-#: Observed values that are compared; all if there are no more.
+#: Number of observed values that are compared; all, if there are no more.
 ROWS = 1024
-#: Of predictors, outcomes, offsets and log-likelihoods so many of the largest are compared, and as
-#: many of the smallest: one at most of each `PIECE` of so many rows.
+#: So many of the largest and of the smallest predictors, outcomes, offsets and log-likelihoods are
+#: compared: at most one from each piece of `PIECE` rows.
 ENDS, PIECE = 16, 512
-#: Columns of a design, at most, of each of which the largest value counts.
+#: Number of columns of a design, at most, whose largest value is compared.
 COLUMNS = 128
 
 
@@ -33,7 +33,7 @@ def choose_rows(
     ----------
     regressions : sequence of Regression
     members : sequence of ndarray of int
-        Numbers of the observed values that the rows of each belong to.
+        For each regression, the numbers of the observed values that its rows belong to.
     anchors : sequence of AnchorPart
         Coefficients at which predictors and log-likelihoods are large or small.
     n_values : int
@@ -91,7 +91,7 @@ def _largest(values: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
 
 
 def _rows_of_groups(regression: Regression, rng: np.random.Generator) -> np.ndarray:
-    """Return a row of each group of few rows, and of some others: random rows are of large ones."""
+    """Return a row of each of the smallest groups, which random rows miss, and of some others."""
     sparse = regression.design.sparse
     counts, n_groups = sparse.counts(), sparse.n_columns
     rare = np.argsort(np.where(counts, counts, len(sparse) + 1), kind="stable")[:COLUMNS]

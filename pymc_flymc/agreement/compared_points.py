@@ -14,15 +14,15 @@ from pymc_flymc.reading.flat import Layout
 
 @dataclass(frozen=True)
 class Points:
-    """Where a model and what was read of it are compared.
+    """Points at which a model and what was read of it are compared.
 
     Attributes
     ----------
     layout, others_layout : Layout
     flat : list of (ndarray, ndarray)
-        The step's variables, and those of other steps.
+        Values of the step's variables, and of those of other steps.
     read : callable
-        `of_reading` at these points, from a number of draws of rounding errors.
+        `of_reading` at these points, as a function of the number of draws of rounding errors.
     """
 
     layout: Layout

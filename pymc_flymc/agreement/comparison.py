@@ -1,8 +1,9 @@
 """Refuse a model if what was read of it differs from the model itself.
 
-Nothing here knows how a model is read. At a thousand rows and some points the log-likelihoods of
-rows, as a step computes them, are compared with those of the model's own graph, and so is all else:
-priors, Jacobians, potentials. A difference beyond the rounding errors of both sides is an error.
+The check does not depend on how a model is read. At a thousand rows and some points it compares
+log-likelihoods of rows, as a step computes them, with those of the model's own graph. The rest is
+compared, too: priors, Jacobians, potentials. A difference beyond the rounding errors of both sides
+is an error.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ from pymc_flymc.reporting import doing, log
 
 #: Distances from the anchor, in units of the Laplace approximation.
 SCALES = (0.0, 1.0, 1.0, 3.0, 10.0)
-#: Points at which terms of all rows are added up: a pass over them each.
+#: Number of points at which terms of all rows are added up, each in a pass over the rows.
 OF_ALL_ROWS = 4
-#: Observed values at most of which all are evaluated where a few cannot be.
+#: If some rows cannot be evaluated alone, all are, unless there are more observed values than this.
 WHOLE = 20_000
 
 
@@ -60,18 +61,18 @@ class ComparedRows:
     Attributes
     ----------
     chosen : ndarray of int
-        Places of these among the values that there are.
+        Places of these rows among all observed values.
     n_values : int
-        How many there are.
+        Number of observed values.
     regressions : sequence of Regression
         As the step has them.
     members : sequence of ndarray of int
-        Places of the observed values that the rows of each belong to.
+        For each regression, places of the observed values that its rows belong to.
     first : int
-        Number of the first of them, in the order of the density's coefficients.
+        Number of the first regression, in the order of the density's coefficients.
     logp, terms : TensorVariable
-        From `freeze`: the model's own log-likelihoods, and the part of them that was not left to
-        regressions.
+        From `freeze`: the model's own log-likelihoods, and the terms of them that regressions do
+        not have.
     """
 
     chosen: np.ndarray
@@ -83,7 +84,7 @@ class ComparedRows:
     terms: TensorVariable | None
 
     def evaluate(self, points: Points, draws: int) -> tuple[Values, Values]:
-        """Evaluate both; all rows if some cannot be taken out of the model's graph."""
+        """Evaluate both sides, on all rows if some cannot be taken out of the model's graph."""
         expected = self._of(self.logp, points, draws)
         _, coefficients = points.read(draws)
         m = len(self.chosen)
@@ -101,7 +102,7 @@ class ComparedRows:
         return own, expected
 
     def expected(self, points: Points, with_checks: bool) -> Values:
-        """Evaluate the model's own, without the checks of its parameters if all rows need not."""
+        """Evaluate the model's own log-likelihoods; checks of its parameters need all rows."""
         if with_checks:
             return of_rows(self.logp, AllOfGraph(self.chosen), points.named, 0)
         return self._of(self.logp, points, 0)
@@ -132,12 +133,12 @@ def check_agreement(
     model : Model
     reading : ModelReading
     graph : DensityGraph
-        What the step makes of it.
+        The density that the step made from it.
     anchor : Anchor
     layouts : (Layout, Layout)
-        Of the step's variables, and of those of other steps.
+        Layouts of the step's variables, and of those of other steps.
     start, others : ndarray, shapes (D,) and (F,)
-        Both at the initial point.
+        Values of both at the initial point.
 
     Raises
     ------
@@ -169,7 +170,7 @@ def _comparisons(
     points: Points,
     rng: np.random.Generator,
 ) -> Iterator[tuple[str, Evaluate, Expected, np.ndarray | None]]:
-    """Yield what is compared, how, the model's own, and the numbers of rows, for messages."""
+    """Yield a name, the comparison, the model's own side, and row numbers, for messages."""
     shapes, first, all_terms = value_shapes(model), 0, []
     all_sums: list[TensorVariable] = []
     logps = dict(zip([*model.basic_RVs, *model.potentials], model.logp(sum=False), strict=True))
@@ -183,14 +184,14 @@ def _comparisons(
             if read.terms is not None:
                 terms = freeze(read.terms, shapes)
                 all_terms.append(terms)
-        else:  # out of core: a sample of them, in the model's own containers
+        else:  # out of core: a sample of the rows, in the model's own containers
             stride = max(1, stored.n_rows // (2 * ROWS))
             samples = [
                 each.design.stored.sample(stride) for each in regressions if each.design.stored
             ]
             values = samples[0].containers()
             numbers, logp = samples[0].numbers, freeze(logp, shapes, values)
-            if read.terms is not None:  # of all rows their sum is known alone
+            if read.terms is not None:  # for all rows only their sum is known
                 terms = freeze(read.terms, shapes, values)
                 all_sums.append(fold_constants(freeze(read.rest, shapes), LONG))
             regressions = [
@@ -206,14 +207,14 @@ def _comparisons(
     others: list[Any] = [pt.as_tensor(v, allow_xtensor_conversion=True) for v in logps.values()]
     total = reduce(add, (v.astype("float64").sum() for v in others), pt.constant(0.0))
     rest = fold_constants(freeze(total, shapes), LONG)
-    # Terms of all rows are added up at few points: a pass over them each.
+    # Terms of all rows are added up at few points, since each takes a pass over the rows.
     few = slice(OF_ALL_ROWS if all_terms else None)
 
     def of_all_else(draws: int) -> tuple[Values, Values]:
         own = points.read(draws)[0].at(few)
         for terms in all_terms:
             every = AllOfGraph(np.arange(terms.type.shape[0]))
-            # What cancels in these terms does in their sum, whose errors are known.
+            # Errors are drawn for the sum alone: terms that cancel here also cancel in it.
             own = own + -of_rows(terms, every, points.named[few], 0).sums()
         for of_stored in all_sums:
             own = own + -of_graph(of_stored, points.named[few], 0)

@@ -1,8 +1,8 @@
 """Refuse to sample if the compiled density differs from the one that was read.
 
-What kernels run is compiled: the collapsed bounds with their statistics, and the factors of rows
-with their constants. At a few points the density is summed over the brightness of all rows: it must
-be that of the model as it was read, with the likelihoods of all rows.
+Kernels run compiled code: the collapsed bounds with their statistics, and the factors of rows with
+their constants. At a few points this density is summed over the brightness of all rows. That must
+be the density of the model as it was read, with the likelihoods of all rows.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from pymc_flymc.target.validation import describe
 #: Distances from the anchor, in units of the Laplace approximation: within and beyond the limits
 #: of bounds.
 SCALES = (0.0, 1.0, 4.0)
-#: The sum of all rates is compared with that of the rows where it leaves half of the digits.
+#: The sum of all rates is compared with that of the rows if it is small enough to keep half of the
+#: digits of the density.
 LARGE = float(np.finfo(np.float64).eps ** -0.5)
-#: Rows on which rounding errors are drawn.
+#: Number of rows for which rounding errors are drawn.
 SAMPLE = 512
 
 
@@ -76,7 +77,7 @@ def check_compiled(target: Target, problems: Sequence[Problem], others: np.ndarr
 
 
 class _Comparison:
-    """The log density at some points, as it is compiled and as it was read."""
+    """The log density at some points, as compiled and as read."""
 
     def __init__(
         self,
@@ -94,12 +95,12 @@ class _Comparison:
         self.scratch = scratch_for(target.data.rows)
         n_rows = sum(len(part.X) for part in parts)
         self.stride = max(1, n_rows // SAMPLE)
-        #: Rounding errors of sums grow with the root of their length, of which a block's is the
-        #: largest part (Higham & Mary 2019).
+        #: Rounding errors of sums grow with the square root of their length (Higham & Mary 2019):
+        #: sums over the rows of a block, and over blocks.
         self.growth = float(np.sqrt(BLOCK + n_rows / BLOCK))
 
     def __call__(self, draws: int) -> tuple[Values, Values]:
-        """Return what is compiled and what was read, with so many draws of rounding errors."""
+        """Return the compiled and the read density, with so many draws of rounding errors."""
         rest, coefficients = of_reading(self.target.graph, self.points, draws)
         expected = rest
         for problem, w in zip(self.problems, coefficients, strict=True):
@@ -109,7 +110,7 @@ class _Comparison:
         return Values.stack(own), expected
 
     def _of_rows(self, problem: Problem, coefficients: Sequence[Any], draws: int) -> Values:
-        """Add up the log-likelihoods of all rows; the errors are those of some."""
+        """Add up the log-likelihoods of all rows; their errors are estimated from some."""
         some = np.arange(0, len(problem.y), self.stride)
         of_some = problem.likelihood, problem.design.rows(some), problem.y[some]
         errors = of_regression(*of_some, coefficients, draws).sums().errors
@@ -151,7 +152,7 @@ class _Comparison:
     def _rows(self, rows: Rows | SeveralRows, w: np.ndarray, t: int) -> tuple[np.ndarray, float]:
         """Return the factors of rows, summed over their brightness, and the sum of finite rates.
 
-        Of all that a surrogate does not treat exactly. A factor is log L less what is collapsed.
+        Rows that a surrogate treats exactly are left out. A factor is log L less what is collapsed.
         """
         target = self.target
         surrogate = target.data.exact is not None
@@ -159,10 +160,11 @@ class _Comparison:
         if surrogate:
             (only,) = parts_of(rows)
             index = index[only.constants[:, [ROW.near, ROW.beyond]].any(axis=1)]
-        # Kernels with gradients have two functions of a row: each is compared at some points.
+        # Kernels with gradients have two functions of a row, with and without a gradient: each is
+        # compared at some points.
         with_gradient = bool(target.factor_gradients) and not surrogate and t % 2 == 1
         factors, rates = self._terms(rows, w, index, with_gradient)
-        if target.subsamples:  # bright, or dark: of a row that is kept bright the rate is infinite
+        if target.subsamples:  # the sum of bright and dark; a rate is infinite if kept bright
             factors = np.logaddexp(factors, -rates)
         return factors, float(rates[rates < np.inf].sum())
 
@@ -178,7 +180,7 @@ class _Comparison:
 
 
 def _all_rates(rows: Rows | SeveralRows, w: np.ndarray) -> float:
-    """Return the sum of rates as kernels know it, of all rows that can be dark."""
+    """Return the sum of rates of all rows that can be dark, from the totals that kernels use."""
     if isinstance(rows, SeveralRows):
         parts = np.split(w, rows.place[1:-1])
         return sum(map(_all_rates, rows.parts, parts))

@@ -19,7 +19,7 @@ from pymc_flymc.likelihoods import Likelihood, outcome
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import Design
 
-#: Units of rounding of a sum of products, relative to the size of its terms.
+#: Rounding error of a sum of products, relative to the size of its terms.
 SUMS = 8.0 * float(np.finfo(np.float64).eps)
 #: A point of a model: values of its value variables, by name.
 Point = Mapping[str, np.ndarray]
@@ -32,7 +32,7 @@ def of_graph(
     m: int = 1,
     data: Mapping[Any, Any] | None = None,
 ) -> Values:
-    """Evaluate the graph of m numbers, in terms of value variables and arguments with `data`.
+    """Evaluate a graph of m numbers; its inputs are value variables, and those that `data` gives.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def of_graph(
 def of_rows(
     graph: TensorVariable, rows: RowsOfGraph | AllOfGraph, points: Sequence[Point], draws: int
 ) -> Values:
-    """Evaluate rows of the graph of a vector or table.
+    """Evaluate some rows of the graph of a vector or table.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def of_regression(
     # Rows are independent: those at all points are evaluated together.
     observed = np.tile(np.atleast_2d(y.T).astype(np.float64), len(known))
     eta, moved = _arguments(design, *(np.stack(each) for each in zip(*pairs, strict=True)))
-    # What the rounding of predictors does to them.
+    # The effect of rounding errors of predictors on the log-likelihoods.
     with np.errstate(invalid="ignore"):
         steps = ((eta, draws), (eta + moved, 0), (eta - moved, 0))
     found = [_only(function(*each, *observed, draws=n)) for each, n in steps]
@@ -142,7 +142,7 @@ def of_regression(
 def _arguments(design: Design, w: np.ndarray, errors: np.ndarray) -> Rounded:
     """Return predictors and nuisance parameters at T points, with their errors.
 
-    Both have the shape (A, T n); those of one point stand together.
+    Both have the shape (A, T n); columns of one point are next to each other.
     """
     eta, sizes = design.predictors(w)
     without_offset = replace(design, offset=np.empty((0, design.n_predictors)))

@@ -1,4 +1,4 @@
-"""Graphs of a few rows, made from those of all rows: nothing is computed for the others."""
+"""Graphs of a few rows, made from graphs of all rows: nothing is computed for the others."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs, index_of
 
-#: An argument of an operation, and its axis of rows; None for what has none.
+#: An argument of an operation, and its axis of rows; None for an argument without one.
 Need = tuple[Variable, int] | None
-#: What an operation needs of its arguments, and how it is done again on them.
+#: The needs of an operation's arguments, and a function that applies it again to new arguments.
 Rule = tuple[list[Need], Callable[[list[Any]], Any]]
 
 
 class NotGatheredError(Exception):
-    """An operation of which rows cannot be taken apart."""
+    """Some rows cannot be taken from the result of an operation."""
 
 
 class RowsOfGraph:
@@ -46,7 +46,7 @@ class RowsOfGraph:
     Parameters
     ----------
     rows : ndarray of int, shape (m,)
-        Of a table, numbers of its values in C order.
+        Numbers of rows; for a table, numbers of its values in C order.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class RowsOfGraph:
         return self.inputs[-1]
 
     def _rule(self, node: Apply, axis: int) -> Rule | None:
-        """Return what rows along an axis of a node's result need; None if that is not known."""
+        """Return the rule for rows along an axis of a node's result; None if none is known."""
         op: Any = node.op
         inputs: list[Any] = list(node.inputs)
 
@@ -229,7 +229,7 @@ class RowsOfGraph:
         return needs, lambda new: again([replaced.get(i, v) for i, v in enumerate(new)])
 
     def _is_range(self, index: Any, axis: int, length: int | None) -> bool:
-        """Return whether positions are the rows themselves."""
+        """Return whether positions are just 0, 1, ..., one for each row."""
         if length is None or free_inputs([index]) or index.type.shape[axis] not in (None, length):
             return False
         values = evaluate(index)

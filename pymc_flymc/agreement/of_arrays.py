@@ -1,6 +1,6 @@
-"""Functions that PyTensor evaluates in Python number by number, as functions of arrays.
+"""Array versions of functions that PyTensor evaluates in Python number by number.
 
-Checks evaluate the likelihood of all rows: a call of Python for each would take a minute for each
+Checks evaluate the likelihood of all rows. A Python call for each row would take a minute per
 million rows.
 """
 
@@ -55,7 +55,7 @@ def log_rising_of_exp(a: np.ndarray, k: np.ndarray) -> np.ndarray:
     return np.where(k < 1.0, 0.0, np.where(far, to_first_order, total))
 
 
-#: Names of functions of arrays, by operations of numbers.
+#: Names of functions of arrays, by the scalar operations that they replace.
 _NAMES: dict[Any, str] = {
     scalar_softplus: "softplus",
     scalar_log1mexp: "log1mexp",
@@ -65,7 +65,7 @@ _NAMES: dict[Any, str] = {
 
 
 def of_arrays(node: Apply) -> Apply:
-    """Return a node that evaluates arrays at once, if there is a function that does."""
+    """Return a node that evaluates whole arrays, if there is a function for it here."""
     operation = getattr(node.op, "scalar_op", None)
     name = _NAMES.get(operation)
     if name is None:

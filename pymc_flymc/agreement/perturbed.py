@@ -1,9 +1,9 @@
 """Graphs evaluated as they are, and with rounding errors drawn at random.
 
-How many digits of a value are right is learnt by Monte Carlo arithmetic (Parker 1997): the result
-of each operation is multiplied by ``1 + u``, where u is drawn from one to two units of rounding, up
-or down. Where a graph cancels digits, as ``log(1 - p)`` does for p near one, its value moves by
-as much as it is wrong.
+Monte Carlo arithmetic (Parker 1997) tells how many digits of a value are right. The result of each
+operation is multiplied by ``1 + u``, where u is drawn from one to two units of rounding, up or
+down. Where a graph cancels digits, as ``log(1 - p)`` does for p near one, its value changes by as
+much as it is wrong.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from pymc_flymc.graphs.compilation import FLATTENING
 from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.graphs.tools import PLAIN_PYTHON, fold_constants
 
-#: Rounding errors of a value, in units of what the draws differ by.
+#: Rounding error that a value is allowed, in units of the largest change in the draws.
 ALLOWED = 32.0
-#: A number in single precision that needs more bits than these was rounded to it.
+#: A single-precision number that needs more bits than these is taken for a rounded one.
 SHORT_BITS = 12
-#: As PyMC's own functions have them: logarithms of probabilities are written so that they do not
-#: cancel, where PyTensor knows how.
+#: The rewrites of PyMC's own functions: where PyTensor knows how, they write logarithms of
+#: probabilities without cancellation.
 _REWRITES = RewriteDatabaseQuery(
     include=rewrites("canonicalize", "stabilize", "inline_ofg_expansion", CHECKS),
     exclude=FLATTENING,
@@ -59,7 +59,7 @@ def rounded(
     is_data : bool
         Whether whole numbers are exact: counts are, and probabilities of one are not.
     """
-    # Between one and two units, up or down: less would be rounded away itself.
+    # Between one and two units, up or down: a smaller error would be rounded away.
     errors = rng.uniform(-1.0, 1.0, x.shape)
     errors += np.copysign(1.0, errors)
     limits = np.finfo(dtype)
@@ -76,7 +76,7 @@ class Rounding(Op):
     Parameters
     ----------
     number : int
-        Tells the operation from others of the graph.
+        Distinguishes the operation from others in the graph.
     dtype : str
     is_data : bool
         As of `rounded`.
@@ -93,7 +93,7 @@ class Rounding(Op):
         return Apply(self, [x, seed], [x.type()])
 
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
-        """Draw the errors: of a sparse matrix for what it holds, as zeros are exact."""
+        """Draw the errors; for a sparse matrix only for stored elements, as zeros are exact."""
         x, seed = inputs
         if seed:
             rng = np.random.default_rng([int(seed), self.number])
@@ -115,7 +115,7 @@ class RoundedFunction:
     """
 
     def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Any]) -> None:
-        # As arguments they are not folded into other constants, and known for what they are.
+        # Constants of single precision become arguments, so that they are not folded into others.
         outputs = [fold_constants(v) for v in outputs]
         short = [v for v in graph_inputs(list(outputs)) if _was_cut(v)]
         replaced: dict[Any, Any] = {v: v.type() for v in dict.fromkeys(short)}
@@ -134,7 +134,8 @@ class RoundedFunction:
             cut = "float32" if i >= len(inputs) else ""
             memo[v] = with_errors(v, True, cut) if _is_float(v) else v
         for node in graph.toposort():
-            # A censored value equals its limit: with errors no such row would be compared.
+            # Comparisons of given numbers are exact: with errors, a censored value would no longer
+            # equal its limit.
             as_given = _is_comparison(node) and all(map(_is_given, node.inputs))
             known = list(node.inputs) if as_given else [memo.get(v, v) for v in node.inputs]
             new = of_arrays(node).clone_with_new_inputs(known, strict=False)
@@ -150,20 +151,20 @@ class RoundedFunction:
     def __call__(self, *arguments: Any, draws: int) -> list[Rounded] | None:
         """Return results and their rounding errors, arrays of one shape.
 
-        An error is infinite where results with other rounding are not finite, or not all. None if
-        the graph raises an exception for these arguments.
+        An error is infinite where a result with other rounding errors is not finite, unless it is
+        the same. The return value is None if the graph raises an exception for these arguments.
 
         Parameters
         ----------
         draws : int
-            Of rounding errors.
+            Number of draws of rounding errors.
         """
         with np.errstate(all="ignore"):
             try:
                 exact, *others = (
                     self._function(*arguments, *self._cut, seed) for seed in range(draws + 1)
                 )
-            except Exception:  # whatever a model raises there, it has no density
+            except Exception:  # a model that raises any exception has no density there
                 return None
             return [
                 (np.asarray(value), _errors(value, [other[i] for other in others]))
@@ -180,7 +181,7 @@ def _errors(value: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def rounded_function(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> RoundedFunction:
-    """Return a function of a graph, the one made before if the graph is the same."""
+    """Return a function of a graph, memoised for equal graphs."""
     return memoised(RoundedFunction, inputs, outputs, inputs=inputs, outputs=outputs)
 
 
@@ -202,14 +203,14 @@ def _is_comparison(node: Apply) -> bool:
 
 
 def _is_given(v: Any) -> bool:
-    """Return whether numbers are constants or arguments, and not computed."""
+    """Return whether numbers are constants or arguments, not results of computations."""
     while v.owner is not None and isinstance(v.owner.op, _EXACT):
         v = v.owner.inputs[0]
     return v.owner is None
 
 
 def _was_cut(v: Any) -> bool:
-    """Return whether a constant, or its reciprocal, is a number cut off by single precision.
+    """Return whether a constant, or its reciprocal, was rounded to single precision.
 
     ``pm.math.invprobit`` divides by such a square root of two, and PyTensor multiplies instead.
     """

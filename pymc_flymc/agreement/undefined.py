@@ -1,7 +1,8 @@
 """Refuse a model that has a positive density where the density that was read is zero.
 
-What is read has logarithms, of scales, of variances and of factors of means. Where their argument
-is not positive a chain would never go, and a model may allow it: ``sqrt(se**2 + v)`` for ``v < 0``.
+The density that is read has logarithms of scales, of variances and of factors of means. A chain
+never goes where their argument is not positive, but the model may allow that: ``sqrt(se**2 + v)``
+for ``v < 0``.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.flat import DensityGraph
 
 #: Evaluates a part of the model's own log density at points. With the checks of a distribution's
-#: parameters, which are of all rows, it takes a pass over these.
+#: parameters, which depend on all rows, it takes a pass over the rows.
 Expected = Callable[[Points, bool], Values]
 
 #: Distances from the anchor, in units of the Laplace approximation, in some direction and in the
 #: opposite one.
 DISTANCES = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
-#: Points at most at which all rows are evaluated.
+#: Largest number of points at which all rows are evaluated.
 SOME = 3
 
 
@@ -38,7 +39,7 @@ def check_defined(
     expected: Sequence[Expected],
     rng: np.random.Generator,
 ) -> None:
-    """Look for points at which the model alone has a density.
+    """Look for points at which the model has a density, and what was read of it has none.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def check_defined(
         What was read.
     anchor : Anchor
     points : Points
-        Others' values are those of the first.
+        Variables of other steps have the values of the first point.
     expected : sequence of callable
         All parts of the model's own log density.
 

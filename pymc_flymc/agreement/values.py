@@ -9,9 +9,9 @@ import numpy as np
 
 #: Numbers, with the rounding error of each.
 Rounded = tuple[np.ndarray, np.ndarray]
-#: Rounding errors of sums that are no operation of a graph, relative to the size of the sums.
+#: Rounding error of sums that are not computed in a graph, relative to the size of the sums.
 SUM_ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
-#: Draws of rounding errors: of all comparisons, and of one that has found a difference.
+#: Draws of rounding errors: for each comparison, and for one that has found a difference.
 FEW, MANY = 3, 30
 #: The log-likelihood of a row below which a probability may be rounded to zero.
 UNDERFLOW = -500.0
@@ -39,7 +39,7 @@ class Values:
 
     @classmethod
     def stack(cls, found: Sequence[Rounded | None], m: int = 1) -> Values:
-        """Put together what is known at each point, of m rows or the same for all of them."""
+        """Stack the values that are known at each point: one for each of m rows, or one for all."""
         nothing = np.array(np.nan), np.array(np.inf)
         pairs = [nothing if each is None else each for each in found]
         arrays = [
@@ -64,7 +64,7 @@ class Values:
         return Values(*(each.sum(axis=1, keepdims=True) for each in (self.values, self.errors)))
 
     def spread(self, rows: np.ndarray, m: int) -> Values:
-        """Return values of m rows: sums of those that belong to each, which `rows` says."""
+        """Return values of m rows: sums of the values that `rows` assigns to each."""
         arrays = [
             np.stack([np.bincount(rows, each, m) for each in array])
             for array in (self.values, self.errors)
@@ -73,14 +73,14 @@ class Values:
 
 
 def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
-    """Return where two log densities change in different ways, if they do.
+    """Return where changes of two log densities differ, if they do.
 
-    They may differ by a number for each row.
+    The densities may differ by a constant for each row.
 
     Returns
     -------
     (t, base, i)
-        The number of a point, and of the one with which it is compared, and of a row.
+        The numbers of a point, of the point with which it is compared, and of a row.
     """
     errors = own.errors + expected.errors
     errors = errors + SUM_ROUNDING * (1.0 + np.abs(own.values) + np.abs(expected.values))
@@ -93,7 +93,7 @@ def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
     with np.errstate(invalid="ignore"):
         excess = np.abs(difference - difference[base, columns]) / (errors + errors[base, columns])
     excess = np.nan_to_num(excess)  # of infinite errors
-    # Impossible for one and not for the other.
+    # Values that are impossible under one density, and not under the other.
     for a, b in ((own, expected), (expected, own)):
         impossible = np.isneginf(a.values) & (a.errors == 0.0) & (b.values > UNDERFLOW)
         excess = np.where(impossible & np.isfinite(b.errors), np.inf, excess)
@@ -103,8 +103,8 @@ def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
     return int(t), int(base[i]), int(i)
 
 
-#: Evaluate a part of the log density as a step has it, and as it should be, with so many draws of
-#: rounding errors.
+#: Evaluates a part of the log density, as a step has it and as it should be, with a given number of
+#: draws of rounding errors.
 Evaluate = Callable[[int], tuple[Values, Values]]
 
 
@@ -113,7 +113,7 @@ def confirmed_disagreement(
 ) -> tuple[Values, Values, tuple[int, int, int]] | None:
     """Return both log densities and where they disagree, if many rounding errors confirm it.
 
-    Few are drawn first: they are enough where nothing is wrong.
+    Few are drawn first: they are enough if there is no disagreement.
 
     Raises
     ------

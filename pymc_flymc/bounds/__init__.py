@@ -1,6 +1,6 @@
 """Lower bounds B_n on the likelihood L_n of each row, whose product over all rows collapses.
 
-To be read in this order: `bound`, what a bound is asked for; `jaakkola_jordan`, the paper's, with
+Reading order: `bound`, the protocol of bounds; `jaakkola_jordan`, the paper's, with
 `quadratic_bounds`, which also serves `tangent`; `softmax`, for several predictors; `taylor`, for
 any smooth likelihood, with the `metric` of its radius and the `remainder` of its expansions;
 `taylor_parts`, the same for effects of groups, with their `coefficient_parts`; `kept_rows`, which
@@ -28,7 +28,7 @@ from pymc_flymc.bounds.tangent import Tangent
 from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
 
-#: Those that a step chooses among, unless it is told which to take.
+#: Bounds among which a step chooses by default.
 BOUNDS: list[Bound] = [
     JaakkolaJordan(),
     FreeJaakkolaJordan(),

@@ -41,7 +41,7 @@ class AllRows:
     def collapsed(
         self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
     ) -> tuple[Graph, Graph]:
-        """Graph of nothing: what rows say is in their factors."""
+        """Graph of zero: the likelihoods of rows are in their factors."""
         return pt.constant(0.0), pt.zeros((0,))
 
     def gap(

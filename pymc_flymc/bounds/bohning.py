@@ -72,7 +72,7 @@ class Bohning(SoftmaxBound):
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
         bright = np.empty(design.n_rows, np.float32)
         constant, gradient, square = 0.0, np.zeros((k, width)), np.zeros((width, width))
-        one = self.curvature(np.zeros((k, 1)))[0, 0]  # curvatures differ by their weights alone
+        one = self.curvature(np.zeros((k, 1)))[0, 0]  # rows' curvatures differ only by weights
         for x, value, slope, curvature in expand_rows(self, problem, log_factor, constants, bright):
             constant += float(value.sum())
             gradient += slope @ x
@@ -88,7 +88,7 @@ class Bohning(SoftmaxBound):
         width = size // k
         u, gradient = w - statistics[PLACES.centre(size)], statistics[PLACES.linear(size)]
         classes = [u[i * width : (i + 1) * width] for i in range(k)]
-        # The op reads the square alone, behind what another quadratic has there.
+        # The op reads only the square, at the place that the curvature has in other quadratics.
         quadratic: Any = Quadratic(False)
         square = statistics[PLACES.curvature(size) - PLACES.curvature(width) :]
         form = -quadratic(sum(classes[1:], classes[0]), square)[1] / (k + 1)

@@ -1,4 +1,4 @@
-"""What a bound is."""
+"""The protocols of bounds, and the problem that a bound is prepared for."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Problem(Regression):
     name, design, y, likelihood
         As in `Regression`.
     anchor : Anchor
-        Of all likelihoods of the model.
+        Anchor of all likelihoods of the model.
     own : AnchorPart
-        What it says of the coefficients of this one.
+        Its part for the coefficients of this likelihood.
     """
 
     anchor: Anchor
@@ -39,7 +39,7 @@ class Problem(Regression):
 
     @classmethod
     def of(cls, regressions: Sequence[Regression], anchor: Anchor) -> list[Problem]:
-        """Give the regressions of a model an anchor."""
+        """Combine the regressions of a model with an anchor."""
         return [
             cls(each.name, each.design, each.y, each.likelihood, anchor, own)
             for each, own in zip(regressions, anchor.parts, strict=True)
@@ -48,14 +48,14 @@ class Problem(Regression):
 
 @dataclass(frozen=True)
 class Preparation:
-    """What a bound gathers in one pass over the data.
+    """Results of a bound's pass over the data.
 
     Attributes
     ----------
     statistics : ndarray, float64
         Sufficient statistics of the collapsed bound, packed into one vector.
     constants : ndarray, shape (N, R), float64
-        What the gap of each row depends on beside its predictor.
+        All that the gap of each row depends on beside its predictor.
     bright : ndarray, shape (N,), float32
         Probability that each row is bright, expected over the Laplace approximation.
     """
@@ -92,9 +92,9 @@ class Bound(Protocol):
         """
 
     def expected_rows(self, problem: Problem, stride: int) -> float:
-        """Rows that are expected to be bright over the Laplace approximation.
+        """Return the expected number of bright rows over the Laplace approximation.
 
-        Estimated from every stride-th row. Steps choose the bound for which it is least.
+        It is estimated from every stride-th row. Steps choose the bound for which it is least.
         """
 
     def collapsed(
@@ -102,7 +102,7 @@ class Bound(Protocol):
     ) -> tuple[Graph, Graph]:
         """Graphs of sum_n log B_n at coefficients w, and of what the rows share there, shape (S,).
 
-        Of an `ExpansionBound` it is sum_n log E_n.
+        For an `ExpansionBound` the first is sum_n log E_n.
 
         Both take time independent of N. `statistics` may be longer than the packed vector.
         """
@@ -141,7 +141,7 @@ class ExpansionBound(Bound, Protocol):
         """
 
     def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
-        """As of `Bound`, of rows that are bright with a probability larger than `above`."""
+        """As for `Bound`, but only of rows whose probability of being bright exceeds `above`."""
 
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
         """Graph of log L_n - log E_n, of either sign, element by element.
@@ -150,10 +150,10 @@ class ExpansionBound(Bound, Protocol):
         """
 
     def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
-        """Graph of o_n, at least as large as the size of the remainder: the gap is their sum.
+        """Graph of o_n, at least the absolute remainder: the gap is the sum of both.
 
-        So the gap is at most twice the rate, by which brightness given theta is drawn. Of rows that
-        are kept bright it may be any finite number.
+        So the gap is at most twice the rate. Brightness given theta is drawn by the rate. For rows
+        that are kept bright the graph may give any finite number.
         """
 
     def is_kept_bright(self, constants: Graph) -> Graph:
@@ -166,12 +166,12 @@ def is_expansion(bound: Bound) -> TypeGuard[ExpansionBound]:
 
 
 def n_sums_of(bound: Bound) -> int:
-    """Return how many numbers a row adds up of what all share, see `TaylorInParts`; or zero."""
+    """Return the number of a row's sums over shared numbers, see `TaylorInParts`, or zero."""
     return getattr(bound, "n_sums", 0)
 
 
 def n_common_of(bound: Bound) -> int:
-    """Return how many of the shared numbers a row's gap depends on itself: all, or `n_common`."""
+    """Return how many shared numbers a row's gap depends on directly: all, or `n_common`."""
     return getattr(bound, "n_common", bound.n_shared)
 
 
@@ -186,7 +186,7 @@ def check_slack(name: str, slack: float) -> float:
     Raises
     ------
     ValueError
-        If it is no number, negative or not finite.
+        If it is not a number, negative, or not finite.
     """
     good = is_number(slack) and 0 <= slack < np.inf
     check(good, f"{name}: slack", "a finite number >= 0", slack)

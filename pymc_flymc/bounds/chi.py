@@ -1,6 +1,6 @@
-"""The chi distribution, of the norm of a standard normal vector.
+"""The chi distribution: that of the norm of a standard normal vector.
 
-SciPy has it in `scipy.stats`, whose import takes as long as that of PyMC.
+`scipy.stats` has it, too, but its import takes as long as that of PyMC.
 """
 
 from __future__ import annotations

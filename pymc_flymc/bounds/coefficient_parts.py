@@ -13,10 +13,10 @@ from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.chi import chi_moment, chi_quantile
 from pymc_flymc.regression.matrices import RowMatrix
 
-#: Limits beyond which remainders have a second power: of effects, in posterior sds, and of the
-#: dense part's radius, that quantile times this width.
+#: Limits beyond which remainders have a second power. That of an effect is so many posterior sds.
+#: That of the dense part's radius is this quantile times this width.
 EFFECT_LIMIT, DENSE_QUANTILE, DENSE_WIDTH = 3.0, 0.999, 1.5
-#: Iterations in which effects of several factors are told apart, at most. Any result will do.
+#: Largest number of iterations that separate effects of several factors. Any result is valid.
 ITERATIONS = 30
 #: E(|N|^3)^(1/3) of a standard normal number.
 CUBIC_MEAN = float((2.0 * np.sqrt(2.0 / np.pi)) ** (1.0 / 3.0))
@@ -24,7 +24,7 @@ CUBIC_MEAN = float((2.0 * np.sqrt(2.0 / np.pi)) ** (1.0 / 3.0))
 
 @dataclass(frozen=True)
 class CoefficientParts:
-    r"""Coefficients u, measured from the anchor, in parts that are about independent.
+    r"""Coefficients u, measured from the anchor, in parts that are nearly independent.
 
     The dense columns of a row, x, and its sparse ones, z, have
 
@@ -43,9 +43,9 @@ class CoefficientParts:
     within : ndarray, shape (Q, M)
         G.
     limit, typical : float
-        Of the radius: where its second power begins, and the cubic mean.
+        Radius at which the second power begins, and the radius' cubic mean.
     limits, typicals : ndarray, shape (Q,)
-        Of the effects' sizes ``|s|``.
+        The same for the effects' sizes ``|s|``.
     """
 
     precision: np.ndarray
@@ -63,20 +63,20 @@ class CoefficientParts:
 
 
 def split_coefficients(anchor: AnchorPart, n_sparse: int) -> CoefficientParts:
-    """Split coefficients of which the last are of sparse columns."""
+    """Split coefficients, the last of which are those of sparse columns."""
     information = anchor.expansion.information.arrow(n_sparse)
     dense, cross, sparse = information.dense, information.cross, information.sparse
     m, factor = len(dense), anchor.w_factor
     diagonal = sparse.diagonal()
     prior = np.full(n_sparse, _common_prior(np.sum(factor[m:] ** 2, axis=1), diagonal))
     within = _solve(sparse + diags_array(prior), cross.T)
-    # Of the information and the ridge, taken at (u_1, -G u_1): never indefinite, whatever G.
+    # The quadratic form of information and ridge at (u_1, -G u_1): never indefinite, for any G.
     between = cross @ within
     schur = dense - between - between.T + within.T @ (sparse @ within)
     schur += (within * prior[:, None]).T @ within
     schur += np.diag(_prior(np.sum(factor[:m] ** 2, axis=1), np.diag(schur)))
     precision = np.linalg.cholesky(0.5 * (schur + schur.T)).T
-    # A little wider than it need be, so that rounding never violates Cauchy-Schwarz.
+    # Slightly enlarged, so that rounding never violates the Cauchy-Schwarz inequality.
     reach = solve_triangular(precision, np.eye(m)) * (1.0 + 1e-9)
     sds = _sds(np.sum((factor[m:] + within @ factor[:m]) ** 2, axis=1), diagonal)
     free = int(np.count_nonzero(factor[:m].any(axis=1)))
@@ -90,10 +90,10 @@ def split_coefficients(anchor: AnchorPart, n_sparse: int) -> CoefficientParts:
 
 
 def _sds(variance: np.ndarray, information: np.ndarray) -> np.ndarray:
-    """Return posterior sds of effects, of which the variances may be those of a few draws.
+    """Return posterior sds of effects, whose variances may be estimates from a few draws.
 
-    They are not below what the data and one prior precision for all of them leave, the one that
-    fits these variances on average: a limit that is too near is worse than one that is far.
+    They are at least the sds given the data and one prior precision for all effects, which fits the
+    variances on average. A limit that is too near is worse than one that is too far.
     """
     known = _positive(variance)
     prior = _common_prior(variance, information)
@@ -101,10 +101,11 @@ def _sds(variance: np.ndarray, information: np.ndarray) -> np.ndarray:
 
 
 def _common_prior(variance: np.ndarray, information: np.ndarray) -> float:
-    """Return one prior precision for all effects, the one that fits on average, and a little.
+    """Return a prior precision for all effects that fits them on average, and is positive.
 
-    Those that fit each variance would be too large where it happens to be small, and with them the
-    radius of the dense part, which knows of intercepts what the effects' prior leaves to them.
+    Separate precisions would be too large where an estimated variance happens to be small. Then the
+    radius of the dense part would be too large, too: its information on intercepts depends on the
+    effects' prior.
     """
     known = _positive(variance)
     return float(max(1.0 - np.mean(known * information), 1e-3) / np.mean(known))
@@ -115,13 +116,13 @@ def _positive(variance: np.ndarray) -> np.ndarray:
 
 
 def _prior(variance: np.ndarray, information: np.ndarray) -> np.ndarray:
-    """Return a diagonal ridge in the role of the prior: what the data do not say, and a little."""
+    """Return a diagonal ridge for the prior: the precision beyond the data's, at least a little."""
     precision = 1.0 / np.maximum(variance, 1e-300)
     return np.maximum(precision - information, 0.01 * precision)
 
 
 def _solve(matrix: Any, right: np.ndarray) -> np.ndarray:
-    """Return about the inverse of a positive matrix times some columns, shape (Q, M)."""
+    """Return an approximation of a positive matrix' inverse times columns, shape (Q, M)."""
     scale = 1.0 / matrix.diagonal()
     start = right * scale[:, None]
     if matrix.nnz <= len(scale):

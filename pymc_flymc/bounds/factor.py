@@ -26,7 +26,7 @@ def log_odds(gap: TensorVariable) -> TensorVariable:
     """
 
     def pullback(inputs: Any, outputs: Any, gradients: Any) -> list[Any]:
-        # By the chain rule it would be 1 + exp(-gap) / (1 - exp(-gap)), with more exponentials.
+        # The chain rule would give 1 + exp(-gap) / (1 - exp(-gap)), with more exponentials.
         return [-gradients[0] / pt.expm1(-inputs[0])]
 
     return _of_gap(gap, lambda g: g + pt.log(-pt.expm1(-g)), pullback)
@@ -50,17 +50,17 @@ def _of_gap(gap: Any, function: Callable[[Any], Any], pullback: Callable[..., An
 def row_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
     """Log factor of a bright row: log(L/B - 1), or log L where there is no bound.
 
-    Of an expansion E less a rate it is log(L - B) - log E, in which a rate that is huge leaves the
-    digits of all else alone; the log odds are this plus the rate. Where a row is kept bright it is
-    log L - log E. Where a gap is negative beyond rounding, the bound is violated, and the factor is
-    `VIOLATED`.
+    For an expansion E less a rate it is log(L - B) - log E, so that a huge rate does not cost
+    digits of the other terms. The log odds are this plus the rate. For a row that is kept bright it
+    is log L - log E. Where a gap is negative beyond rounding, the bound is violated, and the factor
+    is `VIOLATED`.
     """
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
         if is_expansion(bound):
             remainder = bound.remainder(likelihood, arguments, constants)
             gap: Any = remainder + bound.rate(constants, arguments, shared)
-            # Their gap is infinite: without a bound there is no chance that they are dark.
+            # The gap of rows that are kept bright is infinite: their bound is zero, never dark.
             gap = pt.switch(bound.is_kept_bright(constants), np.inf, gap)
             factor = remainder + log_brightness(gap)
         else:
@@ -82,7 +82,7 @@ def exact_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
     """
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
-        if is_expansion(bound):  # far out powers are infinite, and times zero not a number
+        if is_expansion(bound):  # far out powers are infinite, and zero times infinity is NaN
             return bound.remainder(likelihood, arguments, constants)
         return bound.gap(likelihood, arguments, constants, shared)
 
@@ -91,5 +91,5 @@ def exact_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
 
 def _factor(likelihood: Likelihood, bound: Bound, log_factor: Callable[..., Any]) -> RowFactor:
     sizes = len(likelihood.nuisances), bound.n_constants(likelihood), n_common_of(bound)
-    # A row's sums are handed over as if they were further predictors.
+    # A row's sums are passed as further predictors.
     return RowFactor(log_factor, likelihood.n_predictors + n_sums_of(bound), *sizes)

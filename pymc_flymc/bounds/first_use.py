@@ -28,11 +28,10 @@ _known: set[Hashable] = set()
 
 @doing("checking a likelihood or a bound that is not Firefly's own")
 def check_first_use(problem: Problem, bound: Bound) -> None:
-    """Check what a family and a bound say of themselves, once in a process for each pair.
+    """Check what a family and a bound declare of themselves, once in a process for each pair.
 
-    Those that hold numbers, as dataclasses do, count with these.
-
-    Those of this package are checked by its tests.
+    Dataclasses and others that are compared by value count as different if their values differ. A
+    pair of a family and a bound of this package is checked by its tests instead.
 
     Raises
     ------
@@ -48,7 +47,7 @@ def check_first_use(problem: Problem, bound: Bound) -> None:
     y = _some_outcomes(problem)
     if isinstance(family, SmoothLikelihood) and getattr(family, "log_concave", True):
         _check_concave(problem, y)
-    # Bounds in parts have the limits of the family as they come.
+    # `TaylorInParts` uses the same limits of the family as `Taylor`.
     checked: Any = Taylor() if isinstance(bound, TaylorInParts) else bound
     start = len(problem.own.w) - problem.design.n_nuisances
     try:
@@ -61,7 +60,7 @@ def check_first_use(problem: Problem, bound: Bound) -> None:
 
 
 def _key(what: Any) -> Hashable:
-    """Return the class of a family or bound, and what it holds if it is compared by that."""
+    """Return the class of a family or bound, and the object itself if it is compared by value."""
     by_value = type(what).__hash__ not in (None, object.__hash__)
     return type(what), what if by_value else None
 
@@ -93,7 +92,7 @@ def _check_concave(problem: Problem, y: np.ndarray) -> None:
     largest = np.zeros(len(rows))
     largest[finite] = np.linalg.eigvalsh(second[finite])[:, -1]
     size = np.abs(np.where(finite[:, None, None], second, 0.0)).max(axis=(1, 2))
-    # Where a row has hardly any curvature left, this is rounding.
+    # Positive curvature this small is rounding.
     worst = int(np.argmax(largest - CURVATURE_ROUNDING * (1.0 + size)))
     if largest[worst] > CURVATURE_ROUNDING * (1.0 + size[worst]):
         name = unweighted(problem.likelihood).name

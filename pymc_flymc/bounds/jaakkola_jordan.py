@@ -22,7 +22,7 @@ from pymc_flymc.settings import check
 
 
 class Columns(NamedTuple):
-    """Places of the constants of a row; there are trials where a family has them."""
+    """Places of the constants of a row; trials are there only if the family has them."""
 
     curvature: int = 0
     height: int = 1
@@ -40,8 +40,8 @@ class JaakkolaJordan(OneQuadratic, TightenedBound):
     .. math:: \log B = -\lambda(\xi)(s^2 - \xi^2) + (s - \xi)/2 + \log\sigma(\xi).
 
     For y successes in m trials the log-likelihood is :math:`y\eta - m \log(1 + e^\eta)`: the bound
-    on the second term is the same, m times over. So it is for a negative binomial outcome of fixed
-    alpha, with :math:`m = y + \alpha`.
+    on the second term is m times as large. The same holds for a negative binomial outcome with a
+    fixed alpha, with :math:`m = y + \alpha`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rows without a bound: kept bright, or treated exactly; and the least rates of all others."""
+"""Rows without a bound, kept bright or treated exactly, and the smallest rates of all others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pymc_flymc.kernels.layout import ROW
 
 
 def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
-    """Keep rows bright, in place, and raise what multiplies the rates of all others.
+    """Keep rows bright, in place, and raise small multipliers in the rates of all others.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
     bright : ndarray, shape (N,)
         Expected probabilities of being bright.
     keep : float
-        Rows with a larger one are kept bright.
+        Rows with a larger probability are kept bright.
     """
     rows = bright > keep
     for column in (ROW.near, ROW.beyond):
@@ -31,17 +31,17 @@ def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
 def treat_exactly(constants: np.ndarray, bright: np.ndarray, rows: np.ndarray) -> None:
     """Set rates of rows to zero, in place, for kernels that read these rows at each step.
 
-    What a bound's `gap` gives for them is the remainder of their expansion, of either sign.
-    Arguments are those of `keep_bright`, and the numbers of the rows.
+    A bound's `gap` is then the remainder of their expansion, of either sign. Arguments are those of
+    `keep_bright`, and the numbers of the rows.
     """
     constants[np.ix_(rows, [ROW.near, ROW.beyond])] = 0.0
     bright[rows] = 0.0
 
 
 def _raise_to_floor(multipliers: np.ndarray) -> None:
-    """Raise what multiplies a power in rows' rates, in place, to `FLOOR` of the sum, or leave zero.
+    """Raise positive multipliers of a power in rows' rates, in place, to `FLOOR` of their sum.
 
-    A larger rate is as good a bound.
+    A larger rate gives a valid bound, too.
     """
     floor = FLOOR * multipliers.sum()
     multipliers[(multipliers > 0.0) & (multipliers < floor)] = floor

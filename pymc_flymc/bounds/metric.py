@@ -1,4 +1,4 @@
-"""The metric of a Taylor bound: how far predictors can be, by a radius that all rows share."""
+"""The metric of a Taylor bound: it limits predictors by a radius that all rows share."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import numpy as np
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.chi import chi_quantile
 
-#: Up to this quantile of the Laplace approximation's radius, remainders have local constants alone.
+#: Up to this quantile of the Laplace approximation's radius, remainders have only local constants.
 LOCAL_QUANTILE = 0.999
 
-#: Smallest variance of a coefficient, in what the data alone would leave of it.
+#: Smallest variance of a coefficient, relative to its variance given the data alone.
 LEAST_COEFFICIENT_VARIANCE = 1e-16
 
 
 def dimension_of(anchor: AnchorPart) -> int:
-    """Dimension in which the coefficients vary, but for those that the model fixes."""
+    """Dimension of the space in which coefficients vary that the model does not fix."""
     free = int(np.count_nonzero(anchor.w_factor.any(axis=1)))
-    # Where none moves with the parameters at first, as a product of two at zero, it does later.
+    # A coefficient that does not move with the parameters at the anchor, such as a product of two
+    # zeros, moves further out: the dimension is one at least.
     return max(1, min(free, anchor.w_factor.shape[1]))
 
 
@@ -27,10 +28,11 @@ def limit_of(anchor: AnchorPart) -> float:
 
 
 def spans_of(metric: np.ndarray, n_predictors: int) -> list[np.ndarray]:
-    """Return matrices of which one has ``|x' span| r`` above whatever the row x can reach.
+    """Return matrices, the largest ``|x' span| r`` of which limits how far a row's predictors move.
 
-    For one predictor the metric itself; for several, one for each pair of classes, as it is
-    differences of predictors that count. The first of these are of the predictors themselves.
+    For one predictor this is the metric itself. For several there is a matrix for each pair of
+    classes, because only differences of predictors matter. The first ones are those of the
+    predictors themselves, which are differences from the reference class.
     """
     if n_predictors == 1:
         return [metric]
@@ -41,18 +43,19 @@ def spans_of(metric: np.ndarray, n_predictors: int) -> list[np.ndarray]:
 
 
 def metric_of(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
-    """Return C of shape (P, P) and a ridge of shape (P,): C C' is the inverse of what the data say.
+    """Return C, shape (P, P), and a ridge, shape (P,).
 
-    That is of their information plus the diagonal ridge, which stands for the prior. C C' is about
-    the posterior covariance of the coefficients; for independent normal priors, just that.
+    C C' is the inverse of the data's information plus the diagonal ridge, which stands for the
+    prior. It approximates the posterior covariance of the coefficients, and is equal to it for
+    independent normal priors.
     """
     d, information = anchor.w_factor.shape[1], anchor.expansion.information.array
-    # Coefficients that are fixed, or do not move at first, have next to none: powers of what is
-    # reached over it must be numbers yet.
+    # Coefficients that are fixed, or do not move at the anchor, have almost no variance. Powers of
+    # distances over it must still be finite.
     curvature = np.diag(information)
     smallest = LEAST_COEFFICIENT_VARIANCE / np.where(curvature > 0.0, curvature, 1.0)
     variance = np.maximum(np.sum(anchor.w_factor**2, axis=1), smallest)
-    # Where the data do not decide: scales well beyond the Laplace approximation's.
+    # In directions without information the metric is well wider than the Laplace approximation.
     ridge = 0.01 / variance
     free = anchor.w_factor.any(axis=1)  # the others are fixed, such as zeros for some class
     factor = anchor.w_factor[free]
@@ -60,7 +63,7 @@ def metric_of(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
         inverse, places = np.linalg.pinv(factor), np.flatnonzero(free)
         data = information[np.ix_(places, places)]
         prior = inverse.T @ inverse - data
-        # Where it says nothing beside the data the difference is rounding.
+        # Where the prior has almost no information beside the data, the difference is rounding.
         informed = np.diag(prior) > 1e-6 * np.diag(data)
         prior, places = prior[np.ix_(informed, informed)], places[informed]
         scale = np.sqrt(np.diag(prior))
@@ -68,11 +71,11 @@ def metric_of(anchor: AnchorPart) -> tuple[np.ndarray, np.ndarray]:
         # that is too large would be beyond the limit too often.
         share = np.linalg.eigvalsh(prior / np.outer(scale, scale)).min(initial=1.0)
         ridge[places] = np.maximum(ridge[places], share * scale**2)
-    # Where a likelihood is not log-concave its rows' curvature may fall short of zero.
+    # If a likelihood is not log-concave, the information of its rows may be indefinite.
     sd = np.sqrt(variance)
     least = np.linalg.eigvalsh(information * np.outer(sd, sd))[0]
     if least < -1e-6:
         ridge += -2.0 * least / variance
     factor = np.linalg.cholesky(information + np.diag(ridge))
-    # A little wider than it need be, so that rounding never violates Cauchy-Schwarz.
+    # Slightly enlarged, so that rounding never violates the Cauchy-Schwarz inequality.
     return np.linalg.inv(factor).T * (1.0 + 1e-9), ridge

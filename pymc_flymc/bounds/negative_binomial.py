@@ -19,7 +19,7 @@ from pymc_flymc.regression.quadratic_statistics import collapsed_quadratic, quad
 
 
 class Columns(NamedTuple):
-    """Places of the constants of a row; there is a weight where a family has one."""
+    """Places of the constants of a row; the weight is there only if the family has one."""
 
     outcome: int = 0
     slack: int = 1
@@ -92,8 +92,8 @@ class FreeJaakkolaJordan(TightenedBound):
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants in one pass over the data.
 
-        The statistics are those of two quadratics, the number of distinct counts, these, and the
-        weight of all rows that have each.
+        The statistics are those of two quadratics, the number of distinct counts, the counts, and
+        the total weight of the rows with each count.
         """
         table = RowTable(self, problem, log_factor)
         by_count, by_alpha = new_statistics(problem), new_statistics(problem)

@@ -61,7 +61,7 @@ def new_statistics(problem: Problem) -> QuadraticStatistics:
 
 
 class RowTable:
-    """What a quadratic bound keeps of each row, filled in one pass over the data.
+    """The constants that a quadratic bound keeps of each row, filled in one pass over the data.
 
     Attributes
     ----------
@@ -81,8 +81,8 @@ class RowTable:
     ) -> Iterator[tuple[RowMatrix, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
         """Fill the table block by block, and yield ``(x, eta, y, tightness, slack)`` of each.
 
-        The slack is the very one that the rows carry: a collapsed sum must be the sum over the
-        rows.
+        The slack is the same number that the rows' constants have, so that the collapsed sum is the
+        sum over rows.
         """
         bound, problem, anchor = self.bound, self.problem, self.problem.own
         width = problem.design.width
@@ -96,7 +96,7 @@ class RowTable:
             tight = bound.constants(tightness, y, np.zeros(len(eta)))
             middle = self._gap(eta, nuisances, tight)
             pairs = [(eta - half_width, nuisances, eta + half_width, nuisances)]
-            # As if nuisance parameters were independent of the predictors, and of each other.
+            # Nuisance parameters are treated as independent of the predictors and of each other.
             pairs += [(eta, nuisances - shift, eta, nuisances + shift) for shift in shifts]
             spread = np.zeros_like(middle)
             for low, nuisances_low, high, nuisances_high in pairs:

@@ -22,8 +22,8 @@ is largest at the end, and
               + F e^{G(r - L)_+} \frac{(r - L)_+^{k+1}}{(k+1)!} .
 
 Either is a sum of two powers that all rows share, each times a number of the row. It has k
-continuous derivatives at the limit. With a jump in its place, from N to F, no dark row would let a
-chain across: conditional updates would cut off the posterior's tails.
+continuous derivatives at the limit. If the bound jumped there instead, from N to F, a chain with
+dark rows could not cross: conditional updates would cut off the posterior's tails.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def remainder(
 
 
 class Expansion(ABC):
-    """What the bounds by expansions less rates have in common, see `ExpansionBound`."""
+    """Base of bounds that are expansions less rates, see `ExpansionBound`."""
 
     is_expansion = True
 
@@ -71,7 +71,7 @@ class Expansion(ABC):
         return cast(Graph, pt.isinf(constants[:, ROW.near]))
 
     def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
-        """Graph of what bounds the remainder: two powers of a radius, see `kernels.layout`."""
+        """Graph of the bound on the remainder: two powers of a radius, see `kernels.layout`."""
         near = finite(constants[:, ROW.near]) * shared[POWERS.near]
         beyond = constants[:, ROW.beyond] * shared[POWERS.beyond]
         return cast(Graph, near + beyond)
@@ -79,16 +79,16 @@ class Expansion(ABC):
     def gap(
         self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
-        """Graph of the remainder of the expansion plus what bounds it."""
+        """Graph of the remainder of the expansion plus its bound."""
         rate = self.rate(constants, arguments, shared)
         gap: Any = self.remainder(likelihood, arguments, constants) + rate
         return cast(Graph, pt.switch(self.is_kept_bright(constants), np.inf, gap))
 
 
 def finite(multiplier: Graph) -> Graph:
-    """Graph of what multiplies a power, zero in the place of infinity.
+    """Graph of a power's multiplier, with infinity replaced by zero.
 
-    So the graph has finite derivatives also where what it gives is not used.
+    So the graph has finite derivatives even where its value is not used.
     """
     return cast(Graph, pt.switch(pt.isinf(multiplier), 0.0, multiplier))
 
@@ -103,8 +103,9 @@ def limits_of_differences(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return limits on terms of order `power`, each of shape (n,), for rows of reach c, shape (n,).
 
-    In units of the radius, by which no difference of two predictors grows faster than c: by
-    derivatives up to its limit, by those anywhere, and the rate at which the latter grow.
+    The unit is the radius: no difference of two predictors grows faster with it than c. The results
+    are the limit up to the radius' limit, the limit anywhere, and the rate at which the latter
+    grows.
     """
     half_width = limit * c
     if len(eta) == 1:
@@ -130,7 +131,7 @@ def joint_limits(
 def near_and_beyond(
     near: np.ndarray, anywhere: np.ndarray, growth: np.ndarray, limit: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what multiplies the two powers, the second of which grows at least as `growth` says.
+    """Return the multipliers of the two powers, the second of which grows at least as `growth`.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def near_and_beyond(
         Where the radius is s, derivatives are at most `near` up to the limit, and
         ``anywhere * exp(growth * s)`` everywhere.
     """
-    # Where they overflow, rows are kept bright.
+    # Rows whose multipliers overflow are kept bright.
     with np.errstate(over="ignore", invalid="ignore"):
         at_limit = anywhere * np.exp(growth * limit)
         near = np.fmin(near, at_limit)

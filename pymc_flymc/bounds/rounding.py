@@ -1,4 +1,4 @@
-"""How far rounding can take a gap: from the size of the terms that it is the sum of."""
+"""The rounding error of a gap, from the sizes of the terms that it is the sum of."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ EPSILONS = 256.0
 def rounding_error(gap: TensorVariable) -> TensorVariable:
     """Return the graph of the largest rounding error that a gap may have, element by element.
 
-    A gap is a difference of numbers that are nearly equal. Its error goes by the sum of the sizes
-    of these terms, which the outermost sums and products of its graph are made of: those of a sum
-    are added, those of factors multiplied. All of them are computed for the gap anyway. Sums of
-    numbers that are given, and not computed, lose nothing. A gap that comes whole, from a function
-    that loses no digits, has a size of one at least.
+    A gap is a difference of numbers that are nearly equal. Its error is in proportion to the sizes
+    of its terms, which are found in the outermost sums and products of its graph. Sizes of the
+    terms of a sum are added, those of factors are multiplied. All terms are computed for the gap
+    anyway. Sums of inputs, which are not computed, have no error. A gap that is not a sum, but
+    comes from a function that loses no digits, has its own size. One is added to all sizes.
     """
     sizes: dict[Any, Any] = {}
     computed: set[Any] = set()
@@ -41,7 +41,7 @@ def rounding_error(gap: TensorVariable) -> TensorVariable:
 
 
 def _size(op: Any, inputs: list[Any], sizes: dict[Any, Any]) -> Any:
-    """Return the size of a sum, or of what has one among its arguments; None of anything else."""
+    """Return the size of a sum, or of an operation on one; None for anything else."""
     own = [sizes.get(v, abs(v)) for v in inputs]
     if isinstance(op, ps.Add | ps.Sub):
         return reduce(add, own)

@@ -1,4 +1,4 @@
-"""Taylor expansions of likelihoods to a power that is sampled: gamma variables of free shape."""
+"""Taylor expansions of likelihoods to a sampled power: gamma variables with a free shape."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ScaledTaylor(Expansion):
         problem.design.check_one_radius(self.name)
         prepared = self._taylor.prepare(_at_anchor(problem), log_factor, keep)
         log_scale = problem.own.w[-1]
-        # The weight of a row, the last of its row data, whatever the scale.
+        # The last of the row data is the weight. Divide by the scale, which it must not contain.
         weights = prepared.constants[:, self.n_constants(problem.likelihood) - 1]
         weights /= np.exp(log_scale)
         total = weights_of(problem.likelihood, problem.y)[1].sum()
@@ -97,7 +97,7 @@ class ScaledTaylor(Expansion):
         expansion, shared = self._taylor.collapsed(_unit(likelihood), w[:p], own, p)
         times: Any = pt.exp(w[p] - statistics[BEFORE.log_scale])
         normaliser = statistics[BEFORE.weight] * _scaled(likelihood).log_normaliser(w[p])
-        # Rates are in proportion to the scale: it is a factor of what rows share.
+        # Rates are in proportion to the scale, so that it multiplies the shared numbers.
         return times * expansion + normaliser, times * shared
 
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:

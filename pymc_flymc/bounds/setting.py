@@ -1,4 +1,4 @@
-"""What a user may say of bounds: one for all likelihoods, or a dict of them."""
+"""The setting of bounds: one for all likelihoods, or a dict of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BoundSetting = Bound | str | None | Mapping[str, Bound | str | None]
 
 
 def check_bound_setting(bound: object) -> None:
-    """Refuse what is no bound, None or "auto", nor a dict of these."""
+    """Refuse settings other than a bound, None, "auto", or a dict of these."""
     for name, each in bound.items() if isinstance(bound, Mapping) else [("", bound)]:
         if each is not None and not (isinstance(each, str) and each == "auto"):
             setting = f"bound[{name!r}]" if name else "bound"
@@ -26,7 +26,7 @@ def bounds_asked(bound: BoundSetting, regressions: Sequence[Regression]) -> list
     Raises
     ------
     ValueError
-        If one is not for its likelihood.
+        If a bound does not support its likelihood.
     """
     settings = settings_of(bound, [regression.name for regression in regressions])
     for regression, asked in zip(regressions, settings, strict=True):
@@ -56,7 +56,7 @@ def settings_of(bound: BoundSetting, names: Sequence[str]) -> list[Bound | str]:
             )
     settings = [bound.get(name, "auto") for name in names]
     if None in settings and any(setting is not None for setting in settings):
-        # The brightness of all rows is resampled alike, and there is none where there is no bound.
+        # The brightness of all rows is resampled in the same way; without a bound there is none.
         alone = names[settings.index(None)]
         raise ValueError(f"bound=None is for all likelihoods or for none, not for {alone!r} alone")
     return [AllRows() if setting is None else setting for setting in settings]

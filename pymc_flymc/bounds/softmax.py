@@ -1,4 +1,4 @@
-"""Quadratic bounds on the softmax likelihood: what they share."""
+"""Base of quadratic bounds on the softmax likelihood."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COLUMNS = Columns()
 
 
 class SoftmaxBound(ABC):
-    """A bound that touches somewhere, with a curvature that is at least that of log sum exp.
+    """A bound that touches at some predictors, and has at least the curvature of log sum exp.
 
     The constants of a row are its slack, the predictors at which the bound touches, and its weight.
 
@@ -75,8 +75,8 @@ class SoftmaxBound(ABC):
     def expected_rows(self, problem: Problem, stride: int) -> float:
         """Bright rows expected over the Laplace approximation, from every stride-th row.
 
-        The gap is taken to be quadratic: half the difference of the curvatures. A bound that does
-        not touch at the anchor has more.
+        The gap is approximated by a quadratic: half the difference of the curvatures. A bound that
+        does not touch at the anchor has more bright rows.
         """
         total, shifts = 0.0, _laplace_shifts(problem)
         for _, x, eta, y in iterate_rows(problem.design, problem.y, problem.own.w, stride):
@@ -98,7 +98,7 @@ def expand_rows(
     constants: np.ndarray,
     bright: np.ndarray,
 ) -> Iterator[tuple[RowMatrix, np.ndarray, np.ndarray, np.ndarray]]:
-    """Fill the rows' constants and brightness; yield what the collapsed sum is made of.
+    """Fill the rows' constants and brightness; yield the terms of the collapsed sum.
 
     Yields
     ------
@@ -122,7 +122,7 @@ def expand_rows(
         for i, away in enumerate(moved):
             log_factor(away, part, np.empty(0), gaps[i])
         gaps = np.logaddexp(0.0, gaps)  # log odds = log(exp(gap) - 1)
-        # A row whose bound touches elsewhere has a gap at the anchor, too: no wall there.
+        # A bound that touches elsewhere has a gap at the anchor. It needs no slack for that part.
         here = np.empty(n)
         log_factor(np.ascontiguousarray(eta.T), part, np.empty(0), here)
         spread = np.maximum(gaps.mean(axis=0) - np.logaddexp(0.0, here), 0.0)

@@ -58,17 +58,18 @@ class Tangent(TightenedBound):
     r"""Gaussian lower bound on a likelihood that is log-convex in the squared residual.
 
     With :math:`u = ((y - \eta)/\sigma)^2`, the log-likelihoods of the Student t and its kin are
-    convex in u, so that tangents are lower bounds, Gaussian in :math:`\eta`. What is fixed for each
-    row is the slope of the tangent, :math:`-\omega_n`, at the mean of u over the Laplace
-    approximation, which makes the expected gap smallest; where it touches then follows the nuisance
-    parameters: the bound is the best one of its slope for all of their values, and their sums over
-    rows collapse. A term linear in the residual, of skewed noise, is part of the bound as it is.
+    convex in u, so that tangents are lower bounds, Gaussian in :math:`\eta`. The slope of each
+    row's tangent, :math:`-\omega_n`, is fixed: that at the mean of u over the Laplace
+    approximation, which makes the expected gap smallest. The point where it touches changes with
+    the nuisance parameters: for all of their values the bound is the best one with its slope, and
+    sums over rows collapse. The term of skewed noise that is linear in the residual is part of the
+    bound as it is.
 
     Parameters
     ----------
     xi : float, optional
         The residual, in units of sigma, at which the bound touches every row's likelihood, at the
-        nuisance parameters of the anchor. By default the bound is tuned row by row, as said above.
+        nuisance parameters of the anchor. By default the bound is tuned row by row, as above.
         ``xi=0`` is the paper's untuned bound; under Laplace noise, not smooth there, it must be
         positive.
     slack : float, default 4
@@ -142,9 +143,9 @@ class Tangent(TightenedBound):
     def prepare(self, problem: Problem, log_factor: NativeFunction) -> Preparation:
         """Compute the statistics and the rows' constants in one pass over the data.
 
-        The statistics are those of ``-omega (y - eta)^2``, which sigma^2 divides in the collapsed
-        sum, the sums of slack, weights and the features, and those of the residuals and of the
-        rows, each with its weight.
+        The statistics are those of ``-omega (y - eta)^2``, which the collapsed sum divides by
+        sigma^2; the sums of slack, weights and the features; and the weighted sums of the residuals
+        and of the rows.
         """
         table = RowTable(self, problem, log_factor)
         own = partial(sums_of_rows, problem.likelihood)
@@ -175,7 +176,7 @@ class Tangent(TightenedBound):
     def gap(
         self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
     ) -> Graph:
-        """Graph of the gap; what else the log density has is part of likelihood and bound alike."""
+        """Graph of the gap; the other terms of the log density cancel with those of the bound."""
         family = _location_scale(likelihood)
         eta, *nuisances = arguments
         y, slack = constants[:, COLUMNS.outcome], constants[:, COLUMNS.slack]

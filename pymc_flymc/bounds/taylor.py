@@ -34,7 +34,7 @@ from pymc_flymc.settings import check, is_number
 
 
 class Packed(NamedTuple):
-    """What is packed behind the statistics of the expansion: numbers, graphs, or their places.
+    """Numbers behind the packed statistics of the expansion, or graphs of them, or their places.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Packed(NamedTuple):
 
     @classmethod
     def places(cls, statistics: Any, n_coefficients: int, order: int) -> Packed:
-        """Return where they are in packed statistics, an array or a graph; others may follow."""
+        """Return their places in packed statistics, an array or a graph; others may follow."""
         p, pairs = n_coefficients, n_coefficients * (n_coefficients + 1) // 2
         start = quadratic_size(statistics, p)
         limit, growth, cubic = (start + p + i for i in range(3))
@@ -145,8 +145,8 @@ class Taylor(Expansion):
         """Bound the remainders of all rows, in one pass over the data.
 
         Beyond the limit all rates grow as fast as that of the row with the fastest growth. Rows
-        that are kept bright are not among them: few rows that are far away would make all others
-        bright as soon as a chain goes where the others know little.
+        that are kept bright do not count. Otherwise a few distant rows would make all others bright
+        as soon as a chain goes where the others have little information.
         """
         design, anchor = problem.design, problem.own
         design.check_one_radius(self.name)
@@ -171,19 +171,19 @@ class Taylor(Expansion):
         for fastest, part in map_rows(design, problem.y, anchor.w, bound):
             growth = max(growth, fastest)
             cubic += part
-        # The rows' expansions were added up where the anchor was found.
+        # The rows' expansions were added up when the anchor was found.
         packed = Packed(ridge, limit, growth, cubic / 6.0)
         statistics = np.concatenate([anchor.expansion.pack(), *packed.ravelled()])
         keep_bright(constants, bright, keep)
         return Preparation(statistics, constants, bright)
 
     def no_cubic(self, n_coefficients: int) -> np.ndarray:
-        """Return the sum of third derivatives over no rows: of no columns for the second order."""
+        """Return zeros for the sum of third derivatives: without columns for the second order."""
         pairs = n_coefficients * (n_coefficients + 1) // 2
         return np.zeros((n_coefficients, pairs if self.order == 3 else 0))
 
     def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
-        """Rows that a joint move is expected to read, by the local constants of every stride-th."""
+        """Return the expected rows of a joint move, by local constants of every stride-th row."""
         anchor, total = problem.own, 0.0
         spans = spans_of(metric_of(anchor)[0], problem.design.n_predictors)
         moment = chi_moment(self.order + 1, dimension_of(anchor))
@@ -203,9 +203,9 @@ class Taylor(Expansion):
         spans: list[np.ndarray],
         limit: float,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return what multiplies the two powers of the radius, each of shape (n,).
+        """Return the multipliers of the two powers of the radius, each of shape (n,).
 
-        With them comes the rate at which the second one grows exponentially.
+        The third result is the rate at which the second power grows exponentially.
         """
         if isinstance(likelihood, JointlySmoothLikelihood):
             c = np.stack([np.linalg.norm(x @ span, axis=1) for span in spans[: len(eta)]])
@@ -232,7 +232,7 @@ class Taylor(Expansion):
         # The metric's precision is that of the data, twice the curvature, plus a diagonal.
         square = 2.0 * form + pt.sum(packed.ridge * u**2)
         near = square ** (0.5 * (self.order + 1))
-        # So written, it has a gradient at the anchor, too.
+        # In this form it has a gradient at the anchor, too.
         past = pt.sqrt(pt.maximum(square, packed.limit**2)) - packed.limit
         beyond = past ** (self.order + 1) * pt.exp(packed.growth * past)
         return expansion, pt.stack(list(Powers(near, beyond)))
@@ -264,7 +264,7 @@ def table_of(near: np.ndarray, beyond: np.ndarray, eta: np.ndarray, y: np.ndarra
 def cubic_form(x: RowMatrix, third: np.ndarray) -> np.ndarray:
     """Return sums of products of each column with pairs of columns, shape (P, P (P + 1) / 2).
 
-    The products of a row are times its third derivative; pairs have their multiplicity.
+    The products of a row are multiplied by its third derivative, and by the pair's multiplicity.
     """
     rows = cast(np.ndarray, x.array)  # where one radius serves, rows are written out
     i, j = np.triu_indices(rows.shape[1])

@@ -23,12 +23,12 @@ from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows, map_rows
 from pymc_flymc.regression.quadratic_statistics import PLACES, quadratic_size, quadratic_terms
 
-#: Up to this times the limits derivatives are limited over so many ranges, one in another.
+#: Derivatives are limited up to this times the limits, over so many nested ranges.
 WIDER, RANGES = 5.0 / 3.0, 4
 
 
 class TaylorInParts(Expansion):
-    r"""What `Taylor` is for effects of groups, in conditional moves: each part has a radius.
+    r"""The bound of `Taylor` with effects of groups, for conditional moves: each part has a radius.
 
     A row's distance from the anchor is a sum over its parts, the dense columns and each effect,
     :math:`u = \sum_i a_i`, see `CoefficientParts`. For positive weights with
@@ -56,9 +56,9 @@ class TaylorInParts(Expansion):
 
     name = "Taylor"
     joint = False
-    #: Numbers that a row's gap depends on itself: powers of the dense part.
+    #: Number of shared numbers that a row's gap depends on directly: powers of the dense part.
     n_common = PARTS_SHARED.effects
-    #: Numbers that a row adds up of the others, those of its effects.
+    #: Number of sums that a row makes of the other shared numbers, those of its effects.
     n_sums = SUMS
 
     def __init__(self, n_sparse: int) -> None:
@@ -67,13 +67,13 @@ class TaylorInParts(Expansion):
 
     @classmethod
     def fits(cls, likelihood: Likelihood, design: Design) -> bool:
-        """Whether there are effects, and such a bound on the likelihood."""
+        """Whether there are effects, and the bound supports the likelihood."""
         return design.n_sparse > 0 and cls(design.n_sparse).supports(likelihood)
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether the likelihood is smooth, with bounded derivatives, of one predictor.
 
-        It must be log-concave: sums over rows with many columns take convex rows as flat.
+        It must be log-concave: sums over rows with many columns treat convex rows as flat.
         """
         if not getattr(likelihood, "log_concave", True):
             return False
@@ -139,8 +139,8 @@ class TaylorInParts(Expansion):
     ) -> tuple[np.ndarray, ...]:
         """Return the contributions of rows to the bound, each of shape (n,).
 
-        What multiplies powers, and those beyond limits; the reach of the dense part; the gap that
-        is expected; and the sum of the limits of the row's parts.
+        They are the multipliers of powers, and of those beyond limits; the reach of the dense part;
+        the expected gap; and the sum of the limits of the row's parts.
         """
         likelihood, reach = cast(SmoothLikelihood, problem.likelihood), parts.dense_reach(x)
         sizes = _sizes(x.sparse)
@@ -166,9 +166,9 @@ class TaylorInParts(Expansion):
         return remainder(likelihood, arguments[:1], [constants[:, PARTS_ROW.anchor]], y, 2)
 
     def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
-        """Graph of what bounds the remainder.
+        """Graph of the bound on the remainder.
 
-        Behind the predictor come the sums that the row makes of the effects' powers.
+        The arguments after the predictor are the row's sums of the effects' powers.
         """
         _, near, beyond = arguments
         reach = constants[:, PARTS_ROW.reach]
@@ -209,7 +209,7 @@ def _two_powers(
         second += 3.0 * (end - start) * steepest
     low, high = (eta, eta) if growth else (-np.inf, np.inf)
     h = 1.0 - 1.0 / WIDER
-    # Where they overflow, rows are kept bright.
+    # Rows whose limits overflow are kept bright.
     with np.errstate(over="ignore", invalid="ignore"):
         furthest = likelihood.derivative_bound(3, low, high, y) * np.exp(growth * span)
         enough = np.maximum((first - 3.0 * mean) / (3.0 * h**2), (second - 3.0 * mean) / (3.0 * h))
@@ -218,5 +218,5 @@ def _two_powers(
 
 
 def _sizes(matrix: csr_array) -> csr_array:
-    """Return a matrix of sizes of all numbers that are kept, zeros and places kept twice too."""
+    """Return absolute values of all stored elements, explicit zeros and duplicates included."""
     return csr_array((np.abs(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)

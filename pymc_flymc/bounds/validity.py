@@ -1,4 +1,4 @@
-"""Checks of a bound that somebody has derived, by evaluating it widely."""
+"""Numerical checks of a bound, near the anchor and far from it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pymc_flymc.settings import check_object
 
 #: Distances from the anchor at which bounds are evaluated, in units of the Laplace approximation.
 SCALES = (0.0, 0.01, 0.1, 1.0, 1.0, 1.0, 3.0, 10.0, 30.0, 100.0)
-#: Lengths of further steps, each in the direction in which the predictors of one row change most:
-#: there bounds by a radius are tightest. Limits of local constants are among them.
+#: Lengths of further steps, each in the direction in which the predictors of one row change most.
+#: Bounds by a radius are tightest there. The limits of local constants are in this range.
 LENGTHS = (0.5, 2.0, 3.0, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 10.0, 15.0)
 
 
@@ -53,8 +53,7 @@ def check_bound(
     Raises
     ------
     ValueError
-        If the bound does not support the likelihood, or is not a bound, or the likelihood is not
-        one.
+        If the bound does not support the likelihood, or if either is not an object of its kind.
     AssertionError
         If log L - log B is negative or NaN somewhere, if an expansion's remainder exceeds its rate,
         or if the sum over the rows differs from the collapsed sum by more than rounding. The
@@ -99,7 +98,7 @@ def check_bound(
                 f"{gap[i]:.6g} for y = {y[i]} at arguments {[float(a[i]) for a in arguments]}, "
                 f"{distance:.3g} Laplace sds from the anchor"
             )
-        # That of an expansion is from both sides: brightness given the parameters is drawn by it.
+        # The rate of an expansion limits the remainder from above, too: brightness is drawn by it.
         exceeds = np.flatnonzero(is_expansion(bound) & (2.0 * above > gap + allowed))
         if len(exceeds):
             i = exceeds[0]

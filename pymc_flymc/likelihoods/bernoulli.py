@@ -26,7 +26,7 @@ class Bernoulli(SmoothFamily):
 
     name: str
     distributions = BernoulliRV
-    #: Rounding errors allowed in the model's own way to write the link.
+    #: Rounding error allowed in the link as the model writes it.
     rtol = 64 * float(np.finfo(np.float64).eps)
 
     def inverse_link(self, eta: np.ndarray) -> np.ndarray:
@@ -74,7 +74,7 @@ class BernoulliProbit(Bernoulli):
 
     name = "bernoulli-probit"
     usage = "pm.Bernoulli(p=pm.math.invprobit(eta))"
-    #: pm.math.invprobit has the square root of two in single precision only.
+    #: pm.math.invprobit has the square root of two only in single precision.
     rtol = 1e-8
 
     def inverse_link(self, eta: np.ndarray) -> np.ndarray:
@@ -103,9 +103,9 @@ class BernoulliCloglog(Bernoulli):
     ) -> np.ndarray:
         """Return the limit from the graph, or that of small t = exp(eta) for y = 1.
 
-        There the third and fourth derivatives of log(1 - exp(-t)) never exceed t/2. At any distance
-        the limit from the graph is their largest value: with that beyond the local region
-        conditional updates hardly leave it.
+        The third and fourth derivatives of log(1 - exp(-t)) never exceed t/2. The limit from the
+        graph is their largest value at any distance. If it were used beyond the local region,
+        conditional updates would hardly leave that region.
         """
         limit = super().derivative_bound(order, low, high, y)
         small = 0.5 * np.exp(np.asarray(high, dtype=np.float64))

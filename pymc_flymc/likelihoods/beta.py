@@ -1,4 +1,4 @@
-r"""Proportions, beta variables with a logistic mean, and successes in trials of such a chance.
+r"""Beta variables with a logistic mean, and beta-binomial ones: successes in trials.
 
 With the mean :math:`\mu = \sigma(\eta)` and :math:`\phi = e^\tau`, which PyMC calls nu, the shapes
 are :math:`A = \mu \phi` and :math:`B = (1 - \mu) \phi`.
@@ -57,7 +57,7 @@ class Beta(Family):
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return the log density, without what depends on y alone.
 
-        As ``log Gamma(A) = log Gamma(1 + A) - log A``, shapes may be as small as they will.
+        It uses ``log Gamma(A) = log Gamma(1 + A) - log A``, which is accurate for tiny shapes, too.
         """
         eta, tau = arguments
         phi, mean, other = pt.exp(tau), pt.sigmoid(eta), pt.sigmoid(-eta)
@@ -120,11 +120,11 @@ class Beta(Family):
 
 
 class BetaBinomial(JointlySmoothFamily):
-    r"""Observed successes in n trials of a beta-distributed chance, of mean ``sigmoid(eta_n)``.
+    r"""Observed successes in n trials; their probability is beta with mean ``sigmoid(eta_n)``.
 
     The log-likelihood of y successes is :math:`R(A, y) + R(B, n - y) - R(\phi, n)` with
     :math:`R(x, k) = \sum_{j < k} \log(x + j)`, but for what depends on y alone. The larger
-    :math:`\tau` is, the less the chance varies.
+    :math:`\tau` is, the less the probability varies.
     """
 
     name = "beta-binomial"
@@ -202,7 +202,7 @@ def _shapes_of(a: TensorVariable, b: TensorVariable) -> tuple[Any, Any] | None:
 
 
 def _signed(v: Any) -> tuple[int, Any]:
-    """Return 1 or -1 and the variable that v is so many times."""
+    """Return a sign, 1 or -1, and the variable of which v is the product with it."""
     if is_from(v, ps.Neg):
         sign, inner = _signed(v.owner.inputs[0])
         return -sign, inner
@@ -215,7 +215,7 @@ def _signed(v: Any) -> tuple[int, Any]:
 
 
 def _products(v: TensorVariable) -> list[tuple[Any, Any]]:
-    """Return the factors of a product of two, in both orders."""
+    """Return the two factors of a product, in both orders; nothing for any other variable."""
     if not is_from(v, ps.Mul) or len(v.owner.inputs) != 2:
         return []
     p, q = v.owner.inputs
@@ -237,5 +237,5 @@ def _slope_in_tau(eta: np.ndarray, tau: np.ndarray, y: np.ndarray) -> np.ndarray
 
 
 def _anywhere(phi: np.ndarray, size: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Limit of all third derivatives, for a phi whose logarithm is of this size."""
+    """Limit of all third derivatives, for phi and the absolute value of its logarithm."""
     return np.asarray(phi * (2.0 * size - np.log(y) - np.log1p(-y) + 2.0) + 6.0)

@@ -61,7 +61,7 @@ class BinomialLogit(SmoothFamily):
 
 
 class Geometric(BinomialLogit):
-    """Observed numbers of trials up to the first success, of a chance of ``sigmoid(eta_n)``.
+    """Observed numbers of trials up to the first success, of probability ``sigmoid(eta_n)``.
 
     The likelihood is that of one success in so many trials.
     """

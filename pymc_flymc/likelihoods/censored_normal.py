@@ -1,4 +1,4 @@
-"""Normal noise, censored: tobit regression, and accelerated failure times of log-normal ones."""
+"""Censored normal noise: tobit regression, and accelerated failure times that are log-normal."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class CensoredNormal(SmoothFamily):
         return is_censored(rv) and isinstance(uncensored(rv).owner.op, NormalRV | LogNormalRV)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return psi, which values are censored, and what the others have beside their rows."""
+        """Return psi, which values are censored, and the further terms of those that are not."""
         of_logarithms = isinstance(uncensored(rv).owner.op, LogNormalRV)
         normal, state, _ = censoring_of(rv, lowest=0.0 if of_logarithms else -np.inf)
         mu, sigma = normal.owner.op.dist_params(normal.owner)
@@ -71,7 +71,7 @@ class CensoredNormal(SmoothFamily):
         return RowParameters(likelihood, psi, row_data=[state], rest=rest)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Return which values are not censored, and at which limit the others are, (N, 2)."""
+        """Return whether values are uncensored, and at which limit the others are, (N, 2)."""
         y, state = np.asarray(values, dtype=np.float64).T
         good, what = np.isfinite(y), "finite"
         if self.of_logarithms:

@@ -1,4 +1,4 @@
-"""Censored variables: values at a limit, of which only is known that they lie beyond it."""
+"""Censored variables: a value at a limit is only known to lie beyond it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def censoring_of(rv: TensorVariable, lowest: float) -> Censoring:
     ----------
     rv : TensorVariable
     lowest : float
-        Values are above it: a lower limit that is not, the same for all rows, censors none.
+        Values are always above it. A lower limit for all rows that is not above it censors none.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def censoring_of(rv: TensorVariable, lowest: float) -> Censoring:
             "censoring that are data: numbers, an array or pm.Data"
         )
     beyond = pt.gt(rv, upper) | pt.lt(rv, lower)
-    # Where both limits are one PyMC takes the value for one at the lower limit.
+    # If both limits are equal, PyMC takes the value for one at the lower limit.
     sides = pt.switch(pt.le(rv, lower), -1.0, pt.ge(rv, upper).astype("float64"))
     from_left = not (all(lower.type.broadcastable) and np.all(evaluate(lower) <= lowest))
     return Censoring(variable, pt.switch(beyond, np.nan, sides), from_left)

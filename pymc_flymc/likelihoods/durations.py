@@ -1,4 +1,4 @@
-"""Durations: Weibull, exponential and gamma variables, log link; shapes that are free."""
+"""Durations: Weibull, exponential and gamma variables with a log link, and free shapes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Durations(SmoothFamily):
     from_left : bool
         Whether there may be values at a lower limit; it is read, too.
     has_zeros : bool
-        Whether zero has a density: that of an exponential variable has.
+        Whether the density at zero is positive and finite, as for an exponential variable.
     """
 
     power: float = 1.0
@@ -63,7 +63,7 @@ class Durations(SmoothFamily):
         if rv.owner is None:
             return False
         if is_censored(rv):
-            # Beyond a limit a gamma variable's is an incomplete gamma function, of another form.
+            # The likelihood of a censored gamma variable is an incomplete gamma function.
             return isinstance(uncensored(rv).owner.op, ExponentialRV | _WEIBULL)
         return isinstance(rv.owner.op, ExponentialRV | GammaRV | _WEIBULL)
 
@@ -82,7 +82,7 @@ class Durations(SmoothFamily):
         return RowParameters(likelihood, _log_of(scale, rv), row_data=[state])
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Return y^k, and at which limit y is, columns of (N, 2), of durations and the latter."""
+        """Return columns (N, 2): y^k, and at which limit y is."""
         y, state = np.asarray(values, dtype=np.float64).T
         sign = "zero or more" if self.has_zeros else "positive"
         good = is_positive(y) | (self.has_zeros & (y == 0.0) & (state == 0.0))
@@ -104,19 +104,20 @@ class WeibullFree(Durations):
     r"""Weibull variables y, maybe censored, of a shape k that is sampled.
 
     With the scale :math:`e^{\eta_n}` the predictor is :math:`\psi = k (\eta - \log y)`, which is
-    linear in k times the coefficients of eta and in k itself: the design has a column of log y.
-    Rows are those of an exponential variable of the value one, :math:`-\psi - e^{-\psi}` or, where
-    y is censored, what `Durations` says. Beside them each value that is not has :math:`\log k`.
+    linear in k times the coefficients of eta and in k itself: the design has a column of log y. The
+    log-likelihood of a row is that of an exponential variable with the value one,
+    :math:`-\psi - e^{-\psi}`, or that of `Durations` where y is censored. Each uncensored value has
+    the further term :math:`\log k`.
     """
 
     name = "weibull-free"
 
     def matches(self, rv: TensorVariable) -> bool:
-        """Return whether a random variable is a Weibull one, or such a one censored."""
+        """Return whether a random variable is a Weibull one, or a censored Weibull one."""
         return super().matches(rv) and isinstance(uncensored(rv).owner.op, _WEIBULL)
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return psi, what is censored, and what rows have beside their likelihoods."""
+        """Return psi, which values are censored, and the further terms of rows."""
         kind, state, from_left = censoring_of(rv, lowest=0.0)
         alpha, scale = kind.owner.op.dist_params(kind.owner)
         shape = scalar_parameter(alpha, "alpha", rv)
@@ -125,7 +126,7 @@ class WeibullFree(Durations):
         return RowParameters(replace(self, from_left=from_left), psi, row_data=[state], rest=rest)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check durations as `Durations` does; of the result the first column is one."""
+        """Check durations as `Durations` does; the first column of the result is one."""
         columns = super().read_observed(values, name)
         columns[:, 0] = 1.0
         return columns

@@ -25,11 +25,11 @@ from scipy.special import expit
 from pymc_flymc.likelihoods.functions import LOG_SOFTPLUS, known
 from pymc_flymc.likelihoods.jets import Jet, outward
 
-#: Where log s is beyond it counts themselves are never zero, and powers of s would overflow.
+#: If log s is larger, counts are never zero by themselves, and powers of s would overflow.
 LARGE = 200.0
-#: Beyond it alpha is so large that counts are Poisson variables, in double precision.
+#: If -psi is larger, counts are Poisson variables in double precision.
 POISSON = 40.0
-#: Below it h / p - 1 is a series.
+#: If psi is smaller, h / p - 1 is computed by a series.
 SMALL = -12.0
 
 
@@ -103,7 +103,7 @@ def log_exponent_jet(eta: Jet, tau: Jet) -> Jet:
         if order > 1:
             return LOG_SOFTPLUS.limit(order, low, high) * (c + t) ** order
         _, _, k = parts(np.stack([low, high]), np.zeros((2, 1)))
-        # What c and t are multiplied with sums to one.
+        # The factors of c and t sum to one.
         return np.minimum(c / (1.0 + k[0]) + t * (1.0 - 1.0 / (1.0 + k[1])), np.maximum(c, t))
 
     return Jet(ends, derivative)

@@ -1,4 +1,4 @@
-"""What families of likelihoods have in common."""
+"""Base classes of families of likelihoods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pymc_flymc.likelihoods.value_checks import check_values
 
 
 class Family:
-    """A family of finite numbers that is told by the distribution of the observed variable.
+    """A family of finite numbers that is recognised by the observed variable's distribution.
 
     Its methods are those of `Likelihood`; `read` and `log_likelihood` are its own.
     """
@@ -50,7 +50,7 @@ class Family:
         Raises
         ------
         ValueError
-            If there are other values: of most families those that they say, NaN of all.
+            If there are values that the family does not allow, or NaN.
         """
         values = np.asarray(values, dtype=np.float64)
         finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
@@ -81,8 +81,8 @@ class SmoothFamily(Family):
     ) -> np.ndarray:
         """Return limits of ``|d^order log L / d eta^order|`` for eta between low and high.
 
-        Where derivatives grow, and the ends are equal in all rows, the limits hold with `growth` at
-        any distance.
+        If derivatives grow, and the ends are equal in all rows, the limits hold at any distance,
+        together with `growth`.
 
         Raises
         ------
@@ -141,6 +141,6 @@ class JointlySmoothFamily(Family):
 @functools.lru_cache(maxsize=64)
 def _growth_of(likelihood: SmoothFamily) -> float:
     """Return the rate of third and fourth derivatives, which must be the same for all rows."""
-    # Two rows: what has a value for each row is no rate.
+    # Two rows are used: a number with a value for each row is not a rate.
     y = np.ones((2, 1 + len(likelihood.row_data)) if likelihood.row_data else 2)
     return max(limit_anywhere(likelihood, order, np.zeros(2), y).rate for order in (3, 4))

@@ -1,4 +1,4 @@
-"""What a family says of its log-likelihood, and whether it still holds."""
+"""Declarations of a family on its log-likelihood, and whether they still hold."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ SOFTMAX = "softmax"
 
 
 def says(likelihood: Likelihood, name: str, of: Sequence[str] = ("log_likelihood",)) -> bool:
-    """Return whether what a family says by an attribute is said of what it is now.
+    """Return whether a family's attribute was declared for its current methods.
 
-    A class that writes another log-likelihood than the class that it is made from takes back what
-    that one has said, unless it says it again.
+    A subclass that overrides the log-likelihood loses declarations of its base class, unless it
+    repeats them.
 
     Parameters
     ----------
     name : str
         The attribute.
     of : sequence of str
-        The methods that it speaks of.
+        The methods that it describes.
     """
     kinds = type(likelihood).__mro__
 
@@ -39,5 +39,5 @@ def says(likelihood: Likelihood, name: str, of: Sequence[str] = ("log_likelihood
 
 
 def form_of(likelihood: Likelihood) -> str | None:
-    """Return the form of a family's log-likelihood, None if it says none that still holds."""
+    """Return the form of a family's log-likelihood, None if it declares none that still holds."""
     return str(likelihood.form) if says(likelihood, "form") else None  # type: ignore[attr-defined]

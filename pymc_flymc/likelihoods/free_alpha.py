@@ -1,7 +1,8 @@
-r"""Negative binomial counts of a free alpha: with their zeros, without, or with more.
+r"""Negative binomial counts with a free alpha: plain, zero-truncated, or zero-inflated.
 
-The predictors are the log mean :math:`\eta` and :math:`\tau = \log\alpha`, of which the data speak
-nearly apart. In :math:`\psi = \eta - \tau`, with :math:`p = \sigma(\psi)`, :math:`q = 1 - p` and
+The predictors are the log mean :math:`\eta` and :math:`\tau = \log\alpha`, for which the data have
+nearly separate information. In :math:`\psi = \eta - \tau`, with :math:`p = \sigma(\psi)`,
+:math:`q = 1 - p` and
 :math:`h = \log(1 + e^\psi)`, zero has the probability :math:`e^{-s}`, where :math:`s = \alpha h`,
 and the log-likelihood of a count is
 

@@ -1,7 +1,7 @@
 """Functions that log-likelihoods consist of, with limits of their derivatives.
 
 Those that PyTensor has are in `ELEMENTARY`. The others are graphs that neither overflow nor cancel,
-and say of themselves what their limits are.
+and carry their own limits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Known(NamedTuple):
 
 
 def known(value: Any, limits: Function | Callable[..., Jet], *inputs: TensorVariable) -> Any:
-    """Return a part of a graph that says what its limits are: a function of one input, or jets."""
+    """Return a part of a graph with its limits attached: a function of one input, or of jets."""
     if isinstance(limits, Function):
         function = limits
         value.tag.limits = Known(lambda jet: jet.through(function), inputs)
@@ -42,7 +42,7 @@ def known(value: Any, limits: Function | Callable[..., Jet], *inputs: TensorVari
 
 
 def known_of(value: TensorVariable) -> Known | None:
-    """Return what a part of a graph says of its limits."""
+    """Return the limits that are attached to a part of a graph, or None."""
     return getattr(value.tag, "limits", None)
 
 
@@ -100,7 +100,7 @@ def _limit_of_log(order: int, low: Any, high: Any) -> Any:
 
 
 def _limit_of_cosine(order: int, low: Any, high: Any) -> Any:
-    """One if a multiple of pi, plus half of pi for odd orders, is inside; else that at an end."""
+    """One if a stationary point of the derivative is inside, else the larger value at an end."""
     shift = 0.5 * np.pi * (order % 2)
     low, high = low - shift, high - shift
     inside = ~(np.ceil(low / np.pi) > np.floor(high / np.pi))
@@ -249,7 +249,7 @@ def log_rising_of_exp(a: Any, k: Any) -> Any:
         def limit(order: int, low: Any, high: Any) -> Any:
             return _limit_of_rising(order, low, high, count)
 
-        # Only limits of its derivatives are ever asked for.
+        # Only limits of its derivatives are ever used, never those of its values.
         return jet.through(Function(lambda low, high: (-np.inf, np.inf), limit))
 
     return known(_rising(a, k), limits, a, k)

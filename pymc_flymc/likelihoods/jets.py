@@ -102,7 +102,7 @@ class Jet:
 
     @classmethod
     def data(cls, values: Any) -> Jet:
-        """Return what depends on no predictor."""
+        """Return a part that depends on no predictor."""
         return cls(lambda: (values, values), lambda order: 0.0, fixed=True)
 
     @classmethod
@@ -140,7 +140,7 @@ class Jet:
         def derivative(order: int) -> Any:
             total: Any = 0.0
             for i in range(order + 1):
-                # Zero derivatives are looked for first: limits of values are not needed then.
+                # Zero derivatives are skipped: limits of values are computed only if needed.
                 if i and not some(self.derivative(i)):
                     continue
                 if i < order and not some(other.derivative(order - i)):
@@ -188,7 +188,7 @@ class Jet:
             return function.limit(order, *self.ends())
         if not function.exponential:
             return function.limit(order, -np.inf, np.inf)
-        # At the distance d the part has changed by d times its largest slope at most.
+        # At a distance d the part has changed by at most d times its largest slope.
         slope, at = self.derivative(1), self.ends()[1]
         same = not isinstance(slope, Growing) and np.size(slope) == 1
         rate = np.asarray(slope).item() if same else np.inf

@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 @dataclass(frozen=True)
 class RowParameters:
-    """Parameters of an observed variable, as graphs, and the family that they are those of.
+    """Parameters of an observed variable, as graphs, and their family.
 
     Attributes
     ----------
@@ -30,8 +30,8 @@ class RowParameters:
         Of ordered levels, a vector. Then the rows of the regression are comparisons of the observed
         levels with them, and the likelihood is that of a comparison.
     rest : TensorVariable, optional
-        What the log-likelihood of a row has beside that of the family: a scalar, or a vector that
-        is linear in what has rows, as a predictor is. So its sum over rows collapses.
+        Terms of a row's log-likelihood that the family does not have: a scalar, or a vector that
+        is linear in the data, as a predictor is. So their sum over rows collapses.
     unit : TensorVariable, optional
         Positive data, a number for each row: predictors are in these units, outcomes not yet.
 
@@ -208,7 +208,7 @@ class ScaledLikelihood(Likelihood, Protocol):
         ...
 
     def log_normaliser(self, log_scale: TensorVariable) -> TensorVariable:
-        """Return the graph of what each row has beside it."""
+        """Return the graph of the normaliser of each row."""
         ...
 
 
@@ -240,7 +240,7 @@ class JointlySmoothLikelihood(Likelihood, Protocol):
     def third_beyond(
         self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what limits third derivatives anywhere: a scale and a rate, each shape (n,).
+        """Return a limit on third derivatives anywhere: a scale and a rate, each of shape (n,).
 
         Where no predictor is further from eta than d times its spread, they are at most
         ``scale * exp(rate * d)``.
@@ -257,7 +257,7 @@ class SmoothedLikelihood(Likelihood, Protocol):
     ) -> TensorVariable:
         """Return the graph of a smooth function that goes to ``log L`` as `rounding` goes to zero.
 
-        It says where bounds are tuned and what proposals are like; the posterior does not depend
+        It affects where bounds are tuned and how proposals are made. The posterior does not depend
         on it.
         """
         ...

@@ -17,9 +17,9 @@ from pymc_flymc.likelihoods.functions import ELEMENTARY, RECIPROCAL, known_of, p
 from pymc_flymc.likelihoods.jets import Growing, Jet
 from pymc_flymc.likelihoods.likelihood import outcome
 
-#: More than the rounding errors of a limit, which is made of few sums and products without signs.
+#: Exceeds the rounding error of a limit, which is made of few sums and products without signs.
 ROUNDED_UP = 1.0 + 2.0**-40
-#: Of several limits that grow, a row has the one that is least so many spreads away.
+#: If there are several growing limits, each row uses the smallest one at so many spreads.
 SPREADS_AWAY = 6.0
 
 
@@ -119,12 +119,12 @@ def _graph(likelihood: Any) -> tuple[list[Any], list[Any], Any]:
 
 
 def _constant(v: Any) -> Jet:
-    """Return a constant, a number if it is one: what is linear then has a number as its slope."""
+    """Return a constant, as a number if it is one, so that linear parts have a number as slope."""
     return Jet.data(float(v.data.item()) if np.size(v.data) == 1 else np.asarray(v.data))
 
 
 def _evaluated(v: Any, inputs: Sequence[Any]) -> Jet:
-    """Return what depends on observed values alone."""
+    """Evaluate a part that depends on observed values alone."""
     shaped = [
         np.asarray(value, u.type.dtype).reshape((-1,) * u.type.ndim)
         for value, u in zip(inputs, v.owner.inputs, strict=True)
@@ -135,7 +135,7 @@ def _evaluated(v: Any, inputs: Sequence[Any]) -> Jet:
 
 
 def _rule(v: Any, jets: list[Jet]) -> Jet | None:
-    """Return what an operation makes of its inputs, None if it is not known."""
+    """Return the jet of an operation from those of its inputs, None if it is not known."""
     kind = type(v.owner.op.scalar_op) if isinstance(v.owner.op, Elemwise) else None
     one, *others = jets
     if kind in (ps.Add, ps.Mul):

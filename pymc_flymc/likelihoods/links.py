@@ -22,7 +22,7 @@ from pymc_flymc.graphs.tools import first_equals, free_inputs, plain_function
 from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_parameter
 
-# How the parameter may depend on the variable found: inverse_link(slope * v).
+# Slopes that are tried: the parameter may be inverse_link(slope * v) of a variable v.
 _SLOPES = (1, -1, 2, -2)
 _GRID = np.linspace(-36.0, 36.0, 289)
 # Candidates tried before a graph is given up; a link is a few operations deep.
@@ -86,9 +86,9 @@ def _looked_up(
 def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | None:
     """Return the logarithm of a mean that is the exponential of a predictor, times other factors.
 
-    Constants, such as an exposure or a divisor, become offsets, and free numbers, such as a shape,
-    part of the intercept. One number for all rows may be anything: its logarithm is an intercept.
-    None if mu is of another form.
+    Constants, such as an exposure or a divisor, become offsets. Free numbers, such as a shape,
+    become part of the intercept. A mean that is one number for all rows may have any form: its
+    logarithm is an intercept. None if mu is of another form.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
 
 
 def _log_of_product(numbers: Sequence[tuple[Any, int]]) -> Any:
-    """Return the logarithm of a product of powers: two numbers below zero have one, too."""
+    """Return the logarithm of a product of powers, which may have two negative factors."""
     product, power = numbers[0]
     for v, own in numbers[1:]:
         product = product * v if own == power else product / v
@@ -249,12 +249,12 @@ def _as_function(
 
 
 def _arguments(u: Variable) -> list[Variable] | None:
-    """Return what the elements of u are computed from, None at the end of what is understood."""
+    """Return the variables that elements of u are computed from, None if u is not understood."""
     if u.owner is None:
         return None
     op = u.owner.op
     if isinstance(op, Elemwise):
-        # Cutting p off changes it only where a grid may not look.
+        # Clipping is not accepted: a grid may miss the values that it changes.
         if isinstance(op.scalar_op, _CUTS):
             return None
         return u.owner.inputs[1:] if isinstance(op.scalar_op, ps.Second) else u.owner.inputs

@@ -20,12 +20,12 @@ from pymc_flymc.likelihoods.value_checks import check_parameter, scalar_paramete
 
 
 def scale_and_unit(scale: Any, what: str, rv: TensorVariable) -> tuple[Any, Any]:
-    """Return a scale as a number for all rows, and the data it is times, None if there are none.
+    """Return the factors of a scale: a number for all rows, and data, or None without data.
 
     Raises
     ------
     UnsupportedModelError
-        If the scale has a value for each row that is no such product; `what` is its name.
+        If the scale has a value for each row and is no such product; `what` is its name.
     ValueError
         If it has numbers that are not positive and finite.
     """
@@ -51,9 +51,9 @@ class LocationScale(Family):
     """
 
     nuisances: tuple[str, ...] = ("log sigma",)
-    #: What PyMC calls sigma.
+    #: PyMC's name of sigma.
     scale = "sigma"
-    #: Features of a tangent.
+    #: Number of features of a tangent.
     n_features = 2
 
     def read(self, rv: TensorVariable) -> RowParameters:
@@ -64,9 +64,9 @@ class LocationScale(Family):
     def in_units(
         self, mu: Any, nuisances: list[Any], scale: Any, what: str, rv: TensorVariable
     ) -> RowParameters:
-        """Return location, log nuisances, and the log of a scale, by the name that PyMC gives it.
+        """Return location, log nuisances, and the log of a scale; `what` is PyMC's name of it.
 
-        Where the scale is a number times data, these are the units of the location.
+        If the scale is a number times data, the location is in units of these data.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class LocationScale(Family):
     def tangent_offset(self, one: Any, features: Sequence[Any], nuisances: Sequence[Any]) -> Any:
         """Graph of c in the tangent ``log_kernel >= c - slope u``, whatever the nuisances are.
 
-        It is linear in (one, features): from their sums over rows comes the sum of c.
+        It is linear in (one, features), so that the sum of c follows from their sums over rows.
         """
         raise NotImplementedError
 
@@ -156,7 +156,7 @@ class StudentT(LocationScale):
         return np.stack([slope, np.log(slope)])
 
     def tangent_offset(self, one: Any, features: Sequence[Any], nuisances: Sequence[Any]) -> Any:
-        """Graph of c for any nu; the tangent of given slope touches where nu has it touch."""
+        """Graph of c for any nu; where the tangent with this slope touches depends on nu."""
         (slope, log_slope), log_nu = features, nuisances[0]
         nu = pt.exp(log_nu)
         half = 0.5 * (nu + 1.0)
@@ -227,9 +227,9 @@ class AsymmetricLaplace(LocationScale):
     def smoothed(
         self, arguments: Sequence[TensorVariable], y: TensorVariable, rounding: TensorVariable
     ) -> TensorVariable:
-        """Log-likelihood with ``|z|`` smoothed at zero, over so many scales.
+        """Return the log-likelihood with ``|z|`` smoothed near zero, `rounding` scales wide.
 
-        Its curvature, of which there is none but at zero, is then spread over the rows near zero.
+        Its curvature, which is zero except at z = 0, is then spread over the rows near zero.
         """
         eta, *nuisances = arguments
         z = (y - eta) * pt.exp(-nuisances[-1])

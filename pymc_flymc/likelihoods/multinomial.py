@@ -23,7 +23,7 @@ from pymc_flymc.likelihoods.value_checks import check_counts, check_values
 class Multinomial(Softmax):
     """Observed counts of classes in n trials, each of them as in `Softmax`.
 
-    What a row has beside the count of class 0 are those of the other classes, and n.
+    The row data, beside the count of class 0, are the counts of the other classes, and n.
     """
 
     name = "multinomial"
@@ -77,6 +77,6 @@ class Multinomial(Softmax):
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
     ) -> np.ndarray:
-        """Return the limit of a softmax, n times."""
+        """Return n times the limit of a softmax."""
         trials: np.ndarray = y[:, -1]
         return trials * super().derivative_bound(order, low, high, trials)

@@ -26,7 +26,7 @@ from pymc_flymc.likelihoods.value_checks import check_counts, check_parameter, s
 
 
 class _NegativeBinomial(Family):
-    """What the two families have in common."""
+    """Base of the families with a fixed and with a free alpha."""
 
     usage = "pm.NegativeBinomial(mu=pm.math.exp(eta), alpha=alpha)"
     distributions: Any = NegBinomialRV
@@ -60,8 +60,8 @@ class NegativeBinomialLog(_NegativeBinomial, BinomialLogit):
 class NegativeBinomialFree(_NegativeBinomial):
     r"""Observed counts with ``mean = exp(eta_n)`` and an alpha that is sampled.
 
-    The predictor is :math:`\psi = \eta - \log\alpha`, as for a known alpha. That alpha is part of
-    its intercept does not matter to it.
+    The predictor is :math:`\psi = \eta - \log\alpha`, as for a known alpha. The intercept of psi
+    may depend on alpha.
     """
 
     name = "negative-binomial-free"

@@ -18,10 +18,10 @@ from pymc_flymc.likelihoods.value_checks import check_values, is_positive
 
 @dataclass(frozen=True)
 class Normal(LocationScale):
-    """Observed values with normal noise around the predictor, or those whose logarithms have.
+    """Observed values that have normal noise around the predictor, or whose logarithms have it.
 
-    The log density ``-u/2``, with u = ((y - eta)/sigma)^2, is its own tangent wherever that
-    touches: the bound is the likelihood, for any sigma, and no row is ever bright.
+    The log density ``-u/2``, with u = ((y - eta)/sigma)^2, is linear in u, and so its own tangent.
+    The bound is the likelihood for any sigma, and no row is ever bright.
 
     Attributes
     ----------

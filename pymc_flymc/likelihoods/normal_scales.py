@@ -16,7 +16,7 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.scales_by_row import ScalesByRow
 from pymc_flymc.likelihoods.value_checks import check_values, is_positive
 
-#: Residuals count as at least so many units in limits that hold at any distance.
+#: Added to absolute residuals, in units of the outcomes, for limits that hold at any distance.
 LEAST_RESIDUAL = 0.25
 
 

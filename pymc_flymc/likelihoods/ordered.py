@@ -36,8 +36,8 @@ _LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "probit": ndtr,
     "cloglog": lambda v: -np.expm1(-np.exp(v)),
 }
-#: Rounding errors of probabilities, which Bambi keeps off 0 and 1; those of its probit link are of
-#: single precision, and no matter where the link is named in a refusal alone.
+#: Rounding errors of probabilities, which Bambi keeps off 0 and 1. Those of its probit link are of
+#: single precision. They do not matter, as that link is only named in a refusal.
 _ROUNDING = {"logit": 64 * float(np.finfo(np.float64).eps)}
 _ROUGHLY = 1e-6
 
@@ -111,7 +111,7 @@ def _find(rv: TensorVariable) -> tuple[str, TensorVariable, TensorVariable] | No
 
 
 def _differences(p: TensorVariable) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield sums in p of a matrix with equal columns and one with equal rows, and both of these."""
+    """Yield sums in p of a matrix with equal columns and one with equal rows, and both terms."""
     for v in ancestors([p]):
         if v.owner is None or not isinstance(v.owner.op, Elemwise) or v.type.ndim != 2:
             continue
@@ -127,7 +127,7 @@ def _differences(p: TensorVariable) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _link(p: TensorVariable, v: Any, sign: float) -> str | None:
-    """Return the link with which p are the probabilities of levels, as a function of sign * v."""
+    """Return the link for which p, as a function of sign * v, are the probabilities of levels."""
     n_cutpoints = v.type.shape[1] or 3
     start = np.linspace(-20.0, 20.0, 41)[:, None]
     grid = start + 1.5 * np.arange(n_cutpoints) ** 0.8

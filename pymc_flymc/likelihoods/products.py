@@ -1,4 +1,4 @@
-"""Products and powers in a graph, with factors that cancel left out."""
+"""Products and powers in a graph, without factors that cancel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pymc_flymc.graphs.tools import first_equals, free_inputs
 
 
 def simplified(v: TensorVariable, signs: bool = True) -> Any:
-    """Return a product of powers without the factors that cancel, as it is if none does.
+    """Return a product of powers without factors that cancel; the same variable if none does.
 
     ``mu**2 / (mu / s)**2`` is ``s**2``: a shape that PyMC computes from a mean and a standard
     deviation is one for all rows if these are in proportion. PyMC multiplies it by the sign of the
@@ -26,7 +26,7 @@ def simplified(v: TensorVariable, signs: bool = True) -> Any:
     ----------
     v : TensorVariable
     signs : bool
-        Without them the result is right where they are one.
+        Whether signs are kept. Without them the result is right only where they are one.
     """
     powers = _powers(v, first_equals(v))
     ones = [u for u in powers if is_from(u, ps.Sign)]
@@ -48,7 +48,7 @@ def simplified(v: TensorVariable, signs: bool = True) -> Any:
 
 
 def number_times_data(v: TensorVariable) -> tuple[Any, Any] | None:
-    """Return a number for all rows and data with one for each whose product v is, or None."""
+    """Return the factors of v: a number for all rows, and data with one for each row; or None."""
     number: Any = pt.constant(1.0)
     data: Any = pt.constant(1.0)
     for u, power in _powers(v, first_equals(v)).items():
@@ -62,7 +62,7 @@ def number_times_data(v: TensorVariable) -> tuple[Any, Any] | None:
 
 
 def _powers(v: TensorVariable, first: dict[Any, Any]) -> dict[Any, float]:
-    """Return the factors of a product, and their powers; equal factors are one."""
+    """Return the factors of a product, and their powers; equal factors are merged."""
     powers: dict[Any, float] = {}
     todo: list[tuple[Any, float]] = [(v, 1.0)]
     while todo:
@@ -81,7 +81,7 @@ def _powers(v: TensorVariable, first: dict[Any, Any]) -> dict[Any, float]:
 def _factors(v: Any) -> list[tuple[Any, float]] | None:
     """Return the factors of a product, with their powers; None for any other variable.
 
-    Roots are not looked into: that of a square is not what was squared where this is negative.
+    Roots are not taken apart: the root of a square is not its base if the base is negative.
     """
     inputs = v.owner.inputs if v.owner is not None else []
     if is_from(v, ps.Mul):
@@ -116,13 +116,13 @@ def _is_positive(v: Any) -> bool:
 
 
 def root_of(v: Any) -> Any:
-    """Return what a variable is the square root of, or None."""
+    """Return the variable of which another one is the square root, or None."""
     is_root = is_from(v, ps.Sqrt) or (is_from(v, ps.Pow) and _exponent(v) == 0.5)
     return v.owner.inputs[0] if is_root else None
 
 
 def without(v: Any, *wrappers: Any) -> Any:
-    """Return what stands inside views."""
+    """Return the variable inside of views and other wrappers."""
     while v.owner is not None and isinstance(v.owner.op, wrappers):
         (v,) = v.owner.inputs
     return v

@@ -1,4 +1,4 @@
-"""What a model observes, in the user's own words, and what to do where Firefly cannot sample it."""
+"""Messages for models that Firefly cannot sample: what they observe, and what to do instead."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _LAGGED = (
     "columns of lagged are earlier values"
 )
 
-#: The way out that is always there.
+#: The advice that always works.
 LEAVE_OUT = "Leave out step=, and PyMC samples the model as it is."
 #: The same, after what to write.
 OTHERWISE = "If that is another model than yours, leave out step=, and PyMC samples it as it is."
-#: Of a vector of outcomes with a covariance: what was most likely meant.
+#: What to write instead of a vector of outcomes with a covariance: most likely a process is meant.
 _PROCESS = (
     "pm.gp.HSGP(...).prior(...) as a term of eta, with outcomes that are independent given it"
 )
-#: The nearest that is supported, by words of `distribution_name`.
+#: The nearest supported alternative, by words of `distribution_name`.
 ALTERNATIVES = {
     "minibatch": "the variable without total_size= and pm.Minibatch, with all rows: Firefly reads "
     "few of them anyway",

@@ -42,7 +42,7 @@ class ScalesByRow(JointlySmoothFamily):
             The family as this model has it.
         mu, sigma : TensorVariable
         y : TensorVariable
-            What the noise is of: the observed variable, or its logarithm.
+            The values that have the noise: the observed variable, or its logarithm.
         rv : TensorVariable
             The observed variable, for messages.
 
@@ -83,13 +83,13 @@ class ScalesByRow(JointlySmoothFamily):
         return pt.switch(none, 2.0 * tau, both)
 
     def growth_of_precision(self, tau: np.ndarray, error: np.ndarray) -> np.ndarray:
-        """Return the rate at which 1/V grows as tau falls: from there on it is no larger."""
+        """Return the rate at which 1/V grows as tau falls; the rate is no larger further down."""
         with np.errstate(divide="ignore"):
             return np.asarray(2.0 * expit(2.0 * (tau - np.log(np.abs(error)))))
 
 
 def _squares(sigma: TensorVariable) -> tuple[Any, Any]:
-    """Return what of the argument of a root is data, and the rest; zero and None of all else."""
+    """Return the data in the argument of a root, and the rest; zero and None for all else."""
     inside = root_of(sigma)
     if inside is None or not is_from(inside, ps.Add):
         return pt.constant(0.0), None

@@ -24,8 +24,8 @@ class SkewNormal(JointlySmoothFamily):
 
     With :math:`z = (y - \eta) / \sigma` the log-likelihood is :math:`-z^2 / 2 + \log\Phi(\alpha z)
     - \log\sigma`. Its predictors are z and :math:`\alpha z`, linear in coefficients times
-    :math:`1 / \sigma` and :math:`\alpha / \sigma`, and in these themselves: y is in the design. The
-    first term is its own expansion.
+    :math:`1 / \sigma` and :math:`\alpha / \sigma`, and in these themselves: the design has a column
+    of y. The first term is its own expansion.
     """
 
     name = "skew-normal"
@@ -34,7 +34,7 @@ class SkewNormal(JointlySmoothFamily):
     n_predictors = 2
 
     def read(self, rv: TensorVariable) -> RowParameters:
-        """Return both predictors, and what rows have beside their likelihoods."""
+        """Return both predictors, and the further terms of rows."""
         mu, sigma, alpha = rv.owner.op.dist_params(rv.owner)
         if not all(alpha.type.broadcastable):
             raise UnsupportedModelError(
@@ -48,7 +48,7 @@ class SkewNormal(JointlySmoothFamily):
         return RowParameters(self, as_columns(z, alpha * z), rest=rest)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Check values; the result is one, as the design has them."""
+        """Check values, and return ones: the design contains the values."""
         return np.ones_like(super().read_observed(values, name))
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:

@@ -88,7 +88,7 @@ class Softmax:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return log-likelihoods, gradients ``e_y - p`` and Hessians ``p p' - diag p``."""
         log_p, second = self.probabilities(arguments)
-        # Beside weights the classes are floats.
+        # With weights in the same array, classes are floats.
         y, each = y.astype(np.intp, copy=False), np.arange(arguments.shape[1])
         first = -np.exp(log_p)
         first[y, each] += 1.0
@@ -141,7 +141,7 @@ def read_softmax(p: TensorVariable) -> TensorVariable | None:
 
 
 def _argument(p: Any) -> Any:
-    """Return of what p is the softmax over the last axis, or a lookup in one along the others."""
+    """Return the argument of a softmax over the last axis, or of a lookup in one; None if none."""
     while p.owner is not None and isinstance(p.owner.op, ViewOp | SpecifyShape):
         p = p.owner.inputs[0]
     op = None if p.owner is None else p.owner.op
@@ -174,7 +174,7 @@ def log_sum_exp(arguments: Sequence[TensorVariable]) -> Any:
     largest: Any = arguments[0]
     for eta in arguments[1:]:
         largest = pt.maximum(largest, eta)
-    # Whatever is subtracted, the value is the same: its derivative is zero.
+    # The value does not depend on what is subtracted: the derivative in it is zero.
     largest = disconnected_grad(largest)
     total: Any = 0.0
     for eta in arguments:

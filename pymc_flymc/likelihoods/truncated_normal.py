@@ -1,4 +1,4 @@
-"""Normal noise around a predictor, cut off at one side: truncated regression."""
+"""Normal noise around a predictor, truncated at one side: truncated regression."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ class TruncatedNormal(JointlySmoothFamily):
     Attributes
     ----------
     side : float
-        1 if there is nothing below the limit, -1 if there is nothing above; it is read from the
-        model.
+        1 if values are above the limit, -1 if they are below it; it is read from the model.
     """
 
     side: float = 1.0

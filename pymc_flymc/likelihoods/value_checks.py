@@ -29,7 +29,7 @@ def check_parameter(
     Parameters
     ----------
     parameter : TensorVariable
-        Of any shape; one that depends on other variables passes.
+        Of any shape. A parameter that depends on other variables passes.
     what : str
         Its name.
     rv : TensorVariable
@@ -37,7 +37,7 @@ def check_parameter(
     expected : str
         What the values must be.
     good : callable
-        Which of an array of values are.
+        Tells which of an array of values are allowed.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Likelihoods with a weight for each row: ``L_n^w_n``, that of w_n equal rows.
+"""Likelihoods with a weight for each row: ``L_n^w_n``, the likelihood of w_n equal rows.
 
-The weight is the last column of the observed values, beside whatever a family has there.
+The weight is the last column of the observed values, after the family's own columns.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _times_weight(name: str) -> Any:
 
 
 class Weighted(Family):
-    """Some family, with weights: they are told from the graph around a family's variable.
+    """A family with weights, which are read from the graph around a variable of the family.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class _Smoothed(Weighted):
         return np.asarray(self.base.rounding(spread, nuisances))
 
 
-#: The classes by what a family is, the most special first.
+#: The classes by the protocol of a family, the most special first.
 _KINDS: list[tuple[Any, type[Weighted]]] = [
     (ExplicitLikelihood, _Explicit),
     (SmoothLikelihood, _Smooth),

@@ -34,10 +34,10 @@ _EXP = Function(EXP.ends, lambda order, low, high: np.exp(np.minimum(high, LARGE
 
 
 class ZeroInflated(JointlySmoothFamily):
-    """What the families have in common; a is the last of the predictors, after the counts' own."""
+    """Base of the families; a is the last of the predictors, after those of the counts."""
 
     usage: str
-    #: Zeros that are well above what the variable has are not concave in its predictor.
+    #: The log-likelihood of a zero is not concave in a predictor for which counts are rarely zero.
     log_concave = False
 
     def matches(self, rv: TensorVariable) -> bool:
@@ -158,7 +158,7 @@ class ZeroInflatedTrials(_OfOnePredictor):
 
 
 def _base_of(counts: TensorVariable) -> Any:
-    """Return the family that counts without further zeros are of."""
+    """Return the family of the counts without further zeros."""
     op = counts.owner.op
     if isinstance(op, PoissonRV):
         return PoissonLog()

@@ -24,7 +24,7 @@ _TRUNCATED: Any = pm.Truncated.rv_type
 
 
 class ZeroTruncated(Family):
-    """What such families have in common."""
+    """Base of families of counts that are never zero."""
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a variable is one of the family's distributions, from 1 on."""
@@ -92,7 +92,7 @@ class ZeroTruncatedNegativeBinomial(ZeroTruncated, SmoothFamily):
     usage = "pm.HurdleNegativeBinomial(psi=psi, mu=pm.math.exp(eta), alpha=alpha)"
     distributions: Any = NegBinomialRV
     row_data: tuple[str, ...] = ("alpha",)
-    #: It is not for an alpha below one and means that are large.
+    #: It is not log-concave for an alpha below one and large means.
     log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
@@ -112,7 +112,7 @@ class ZeroTruncatedNegativeBinomial(ZeroTruncated, SmoothFamily):
 
 
 def untruncated(rv: TensorVariable) -> TensorVariable:
-    """Return the variable of which a truncated one is a part."""
+    """Return the variable that was truncated, without the truncation."""
     whole = rv.owner.op.base_rv_op.make_node(*rv.owner.inputs[:-2]).default_output()
     whole.name = rv.name
     return whole

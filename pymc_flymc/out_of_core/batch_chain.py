@@ -33,7 +33,7 @@ class BatchState:
 class BatchChain:
     """One chain of independence Metropolis-Hastings updates of (theta, z), weighed in superbatches.
 
-    Of z nothing is kept but its number: a state's weight is all that its rejection depends on.
+    Only the number of bright rows is kept of z: acceptance depends on a state's weight alone.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class BatchChain:
         self.state = BatchState(np.zeros(d), np.zeros(d))
         self.key: Key = ()
         self.n_bright = 0
-        self.next = 0  # proposals that were looked at
+        self.next = 0  # number of proposals weighed so far
         self.started = False
         self._queries = self._not_finite = 0
         self._n_batches = 1
@@ -61,7 +61,7 @@ class BatchChain:
         """Begin at standardised coordinates v, with fresh brightness; return the log weight."""
         self.key = tuple(int(n) for n in rng.integers(0, 2**63, 2))
         self.next = 0
-        self.started = False  # until it has: the model's graph may raise
+        self.started = False  # until the end: the model's graph may raise
         self._waiting.clear()
         self._now = None
         log_weight, bright, _ = self.target.weigh(self.key, v[None])
@@ -100,8 +100,8 @@ class BatchChain:
             except Exception as error:  # of a user's own type
                 raised = error
             else:
-                # Not caught: rows that cannot be read do not depend on the point, and would be
-                # waited for again at each.
+                # Errors of the start are not caught: rows that cannot be read do not depend on the
+                # point, and would be waited for again at each.
                 if np.isfinite(self.start(rng, v)):
                     return True
             spread *= 0.8
@@ -133,7 +133,7 @@ class BatchChain:
         return total / n
 
     def _superbatch(self, batch: int) -> tuple[range, Weights, np.ndarray]:
-        """Return the superbatch that has a batch, with those behind it under way."""
+        """Return the superbatch that contains a batch; the following ones are begun."""
         if self._now is not None and batch in self._now[0]:
             return self._now
         last = batch

@@ -1,7 +1,7 @@
 """Weights of proposals of (theta, z), a thousand and more at a time, where the rows are stored.
 
-From (key, batch) everybody makes the same thetas, from (key, batch, partition) the brightness of a
-partition's rows: what is lost can be computed again to the last bit, by whomever.
+The thetas are a function of (key, batch), and the brightness of a partition's rows is one of (key,
+batch, partition). So any process can compute again what is lost, to the last bit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pymc_flymc.target.data import make_rows
 from pymc_flymc.target.target import TargetPart
 from pymc_flymc.target.validation import check_constants, describe_violation
 
-#: Bright rows of a partition that are weighed at a time, at least.
+#: Bright rows of a partition are collected until there are more than this, and weighed together.
 ENOUGH = 1 << 20
 
 
@@ -71,7 +71,7 @@ class PartialWeights(NamedTuple):
 
 @dataclass(eq=False)
 class Weigher:
-    """Weighs proposals by a likelihood of a partition's rows; it travels to where these are.
+    """Weighs proposals by a likelihood of a partition's rows; it is sent to where these are.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Weigher:
         return self._weigh(partition, tables, [(rng, self.proposer.at(v))])
 
     def _stream(self, key: Key, batch: int, partition: Partition) -> np.random.Generator:
-        # Each likelihood has numbers of its own: brightness of one says nothing of another's.
+        # Each likelihood has its own random numbers: brightness is independent between them.
         further = (self.number,) if self.number else ()
         return stream(key, batch, FIRST_PARTITION + partition.number, *further)
 
@@ -118,7 +118,7 @@ class Weigher:
         batches: Sequence[tuple[np.random.Generator, Proposals]],
     ) -> PartialWeights:
         """Draw the brightness of a partition's rows for proposals, and weigh them."""
-        # What came over a network may lie between bytes.
+        # Arrays that came over a network may be unaligned.
         tables = RateTables(*(read_only(np.require(each, None, ["C", "A"])) for each in tables))
         own, n_shared = self.proposer.place_of(self.number), self._part.n_shared
         w = np.concatenate([proposals.w[:, own] for _, proposals in batches])
@@ -154,7 +154,7 @@ class Weigher:
         waiting: Sequence[tuple[np.ndarray, np.ndarray]],
         log_factor: np.ndarray,
     ) -> None:
-        """Read the bright rows of many proposals, each once and in their order; add factors."""
+        """Read the bright rows of many proposals, each once and in order; add their log factors."""
         part = self._part
         which, rows = (np.concatenate(each) for each in zip(*waiting, strict=True))
         distinct = np.unique(rows)
@@ -189,8 +189,8 @@ class BatchTarget:
     source : RowSource
     proposer : Proposer
     weighers : list of (Weigher, list)
-        Of each likelihood that is not its own bound, with references to the tables of each
-        partition. Of the others no row is ever bright.
+        For each likelihood that is not its own bound, with references to the tables of each
+        partition. No row of the other likelihoods is ever bright.
     """
 
     #: Name of the kernel.
@@ -246,7 +246,7 @@ def _total(log_weight: np.ndarray, parts: Sequence[PartialWeights]) -> Weights:
     for part in parts:
         total[part.places] += part.log_factor
         count[part.places] += part.n_bright
-    # An infinite weight would be accepted, and never left again.
+    # A chain would accept an infinite weight, and never leave it.
     not_finite = ~(total < np.inf)
     total[not_finite] = -np.inf
     return Weights(total, count, not_finite)

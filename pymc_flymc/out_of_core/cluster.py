@@ -1,6 +1,6 @@
 """Rows that the workers of a Dask cluster hold: partitions stay there, tasks go to them.
 
-Every task is pure and has a name: of lost workers the scheduler computes again what is still
+Every task is pure and has a name. If workers are lost, the scheduler computes again what is still
 needed, from the rows on, with the same numbers. Nothing is scattered, pinned, or kept in an actor.
 """
 
@@ -34,7 +34,7 @@ LOOK, PATIENCE = 5.0, 60.0
 ENOUGH = (
     "Workers need memory for all rows, 8 bytes more for each, and some for a partition at a time"
 )
-#: With what the names of tasks begin that read a partition's rows.
+#: Prefixes of the names of tasks that read a partition's rows.
 PASS, STATE, SUPERBATCH = (f"pymc-flymc-{what}" for what in ("pass", "state", "superbatch"))
 
 
@@ -47,11 +47,11 @@ class LoadedPartition(NamedTuple):
 
     @property
     def home(self) -> dict[str, Any]:
-        """Which worker is preferred for its tasks, as long as there is one.
+        """Arguments of a task that prefer the workers which hold the partition.
 
-        Left to itself, a scheduler has partitions copied to whoever has nothing to do: what goes
-        over the network would grow with the rows, and workers would hold more of them than their
-        part. This is a preference and no pin: the work of a lost worker goes to others.
+        By default a scheduler copies partitions to idle workers. Then network traffic would grow
+        with the rows, and workers would hold more than their share of them. This is a preference,
+        not a pin: the work of a lost worker goes to others.
         """
         return dict(workers=self.workers or None, allow_other_workers=bool(self.workers))
 
@@ -64,9 +64,9 @@ class ClusterSource(RowSource):
     Parameters
     ----------
     columns : mapping
-        Of each container, what tells of changes of its rows.
+        For each container, the column that detects changes of its rows.
     arrays : mapping
-        Of each container, Dask arrays with the same chunks of whole rows.
+        For each container, a Dask array; all have the same chunks of whole rows.
     client : distributed.Client
     owned : bool
         Whether the client was made for this source, and is closed with it.
@@ -167,14 +167,14 @@ class ClusterSource(RowSource):
             self._shared = {work: self._share(work)}
         shared, futures = self._shared[work], []
         for p, state in zip(self._loaded(), states, strict=True):
-            # The name is what its random numbers come from: a task that is lost is run again.
+            # The name is made of all that random numbers depend on, as lost tasks run again.
             token = _hash(f"{state} {arguments!r}".encode())
             more = self._states[state], *arguments
             futures.append(self._submit_home(p, SUPERBATCH, shared, *more, token=token))
         return lambda: self._gather(futures)
 
     def _share(self, work: Callable[..., Any]) -> Any:
-        """Return a task's result that is a pickled function: each worker is sent it once."""
+        """Return a future of a pickled function, so that each worker is sent it once."""
         pickled = cloudpickle.dumps(work)
         return self._submit(bytes, pickled, key=f"pymc-flymc-shared-{_hash(pickled)}")
 
@@ -199,7 +199,7 @@ class ClusterSource(RowSource):
     def _connected(self) -> Any:
         """Return the client, in the process that has it."""
         if self._pid != os.getpid():
-            # A fork has the memory of its parent's connection, and no thread that serves it.
+            # A forked process has a copy of the connection, but no thread that serves it.
             raise RuntimeError(
                 "rows on a Dask cluster are sampled by the process that is connected to it: "
                 "pm.sample(..., cores=1), whose chains have the whole cluster, one after the other"
@@ -220,7 +220,7 @@ class ClusterSource(RowSource):
             self._finish(futures)
             return list(self._connected().gather(futures))
         except (Exception, CancelledError) as error:
-            self._check_running()  # where somebody has closed it, this is what to say
+            self._check_running()  # a closed client is the error to report
             for number in self._unread():
                 error.add_note(f"partition {number} of data= cannot be read")
             if type(error).__name__ == "KilledWorker":
@@ -232,7 +232,7 @@ class ClusterSource(RowSource):
         return [i for i, future in enumerate(self._futures) if future.status == "error"]
 
     def _finish(self, futures: list[Any]) -> None:
-        """Wait until results are there, or an error that will stay."""
+        """Wait until there are results, or an error that trying again cannot mend."""
         for pause in PAUSES:
             self._wait(futures)
             failed = [future for future in futures if future.status == "error"]
@@ -247,7 +247,7 @@ class ClusterSource(RowSource):
 
     def _retry(self, futures: list[Any]) -> None:
         """Have failed tasks run again, with those before them that have failed."""
-        with suppress(KeyError):  # of Dask itself: of those before there are no futures
+        with suppress(KeyError):  # raised by Dask: tasks before these have no futures
             self._connected().retry(futures)
         # Their new states arrive later: wait until none of them is an error.
         began = time.monotonic()
@@ -255,7 +255,7 @@ class ClusterSource(RowSource):
             time.sleep(0.01)
 
     def _wait(self, futures: list[Any]) -> None:
-        """Wait for results, and say so where there are no workers left to compute them."""
+        """Wait for results; raise an error if no workers are left to compute them."""
         from distributed import wait
 
         client, alone = self._connected(), 0.0
@@ -279,7 +279,7 @@ class ClusterSource(RowSource):
                 )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the connection, which is of one process: another can ask for nothing."""
+        """Leave out the connection: other processes cannot use it."""
         left_out = ("_states", "_shared", "_columns", "_arrays", "_futures", "_partitions")
         return self.__dict__ | {"_client": None, "_pid": 0} | {name: () for name in left_out}
 
@@ -291,6 +291,6 @@ def _hash(what: bytes) -> str:
 def _close(client: Any, pid: int) -> None:
     """Close a client, in the process that made it."""
     if os.getpid() == pid:
-        # Whatever thread collects garbage may be the one that serves the connection, or hold what
-        # that one waits for.
+        # The thread that collects garbage may be the one that serves the connection, or may hold
+        # a lock that this one waits for. So another thread closes the client.
         threading.Thread(target=client.close, daemon=True).start()

@@ -26,7 +26,7 @@ from pymc_flymc.out_of_core.row_checks import check_rows
 
 
 class Column(ABC):
-    """What a container holds for all rows: one number a row, or several.
+    """The rows of a container: one number per row, or several.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Column(ABC):
         Its first element is the number of rows, N.
     dtype : dtype
     chunk : int
-        Rows that are stored together, one where any row can be read alone.
+        Number of rows that are stored together; one if each row can be read alone.
     """
 
     shape: tuple[int, ...]
@@ -47,7 +47,7 @@ class Column(ABC):
 
     @abstractmethod
     def identity(self) -> bytes:
-        """Return what changes with the rows; see `identity_of`."""
+        """Return a value that changes with the rows; see `identity_of`."""
 
     @property
     @abstractmethod
@@ -55,7 +55,7 @@ class Column(ABC):
         """Where the rows are: a file, a store, memory."""
 
     def check_unchanged(self) -> None:
-        """Refuse rows that have changed since `identity` was asked for, if that costs nothing."""
+        """Refuse rows that have changed since `identity` was called, if that is cheap to check."""
 
 
 class ArrayColumn(Column):
@@ -74,7 +74,7 @@ class ArrayColumn(Column):
         chunks = getattr(array, "chunks", None)
         first = chunks[0] if chunks else 1
         self._files: dict[str, tuple[int, int]] = {}
-        # Zarr says one number for all chunks, Dask one for each.
+        # Zarr has one length for all chunks, Dask one for each.
         self.chunk = int(max(first, default=1) if isinstance(first, tuple) else first)
 
     @override
@@ -90,7 +90,7 @@ class ArrayColumn(Column):
 
     @override
     def identity(self) -> bytes:
-        found = identity_of(self.array)  # first: of maps it has what was written put on disk
+        found = identity_of(self.array)  # first: it flushes memory maps to disk
         self._files = {path: state_of_file(path) for path in paths_of(self.array)}
         return found
 
@@ -109,10 +109,10 @@ class ArrayColumn(Column):
 
 
 class FileColumn(Column):
-    """A memory map of a file, of which no page stays in the process.
+    """A memory map of a file, whose pages do not stay in the process.
 
-    Ranges of rows are read from the file itself, at several times the speed at which pages of a map
-    come in one after the other; rows by number come from the map.
+    Ranges of rows are read from the file itself, which is several times as fast as loading pages of
+    a map one by one. Rows by number are read from the map.
 
     Parameters
     ----------
@@ -131,12 +131,12 @@ class FileColumn(Column):
         self._path = str(array.filename)
         self._number = os.stat(self._path).st_ino
         self._state = state_of_file(self._path)
-        # Of a view it is that of the whole map.
+        # A view's offset is that of the whole map.
         self._offset = int(array.offset) + array.ctypes.data - whole.ctypes.data
 
     @staticmethod
     def can_be(array: Any) -> bool:
-        """Return whether an array is a map of a file, and what the file holds."""
+        """Return whether an array is a map of a file with the same contents as the file."""
         # A copy-on-write map ("c") may differ from its file.
         good = isinstance(array, np.memmap) and array.filename is not None and array.mode != "c"
         return good and bool(array.flags.c_contiguous) and array.dtype.isnative
@@ -198,7 +198,7 @@ def _reopened(
 
 
 def as_column(name: str, values: Any, labels: Labels | None = None) -> Column | None:
-    """Return what a user gives for a container as a column, None if it is nothing of the kind.
+    """Return what a user gives for a container as a column; None if it is no array or frame.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def as_column(name: str, values: Any, labels: Labels | None = None) -> Column | 
         Of the container, for messages.
     values : array or data frame
     labels : mapping, optional
-        Of groups; see `array_of_frame`.
+        Labels of groups; see `array_of_frame`.
 
     Raises
     ------

@@ -11,7 +11,7 @@ import numpy as np
 from pymc_flymc.graphs.content_hash import content_hash
 from pymc_flymc.out_of_core.row_checks import check_rows
 
-#: Objects of a Dask graph are looked into so deep: files stand in arguments of tasks.
+#: Depth to which objects of a Dask graph are searched for files in arguments of tasks.
 DEEPEST = 12
 
 
@@ -21,7 +21,7 @@ def is_dask(values: Any) -> bool:
 
 
 def with_checked_blocks(name: str, array: Any) -> Any:
-    """Return an array whose blocks hold whole rows, and are what the array says of them.
+    """Return an array whose blocks hold whole rows, and are checked against its declaration.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def _checked(block: Any, container: str, block_info: Any = None) -> Any:
 
 
 def check_repeatable(name: str, array: Any) -> None:
-    """Refuse an array whose first rows have other values each time that they are computed.
+    """Refuse an array whose first rows change when they are computed again.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def check_repeatable(name: str, array: Any) -> None:
 def leaves(array: Any) -> list[Any]:
     """Return paths of files, arrays in memory and Zarr arrays that an array is made of.
 
-    Where a version of Dask has tasks of another form, some may not be found: what is in them is not
-    known to have changed.
+    If a version of Dask has tasks of another form, some may not be found. Then changes of these go
+    unnoticed.
     """
     if not is_dask(array):
         return [array]

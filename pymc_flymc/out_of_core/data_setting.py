@@ -1,4 +1,4 @@
-"""What a user says of rows that are out of core: ``FireflyMH(data=...)``."""
+"""The setting for rows that are out of core: ``FireflyMH(data=...)``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from pymc_flymc.out_of_core.source import PARTITION, LocalSource, RowSource
 from pymc_flymc.reporting import log
 from pymc_flymc.settings import check
 
-#: Partitions at least of what a cluster is to read.
+#: Least number of partitions of arrays that a cluster reads.
 PARTS = 16
-#: More chunks of an array of Dask are put together.
+#: If a Dask array has more chunks than this, neighbouring chunks are merged.
 MANY = 256
 #: What a container's rows may be, for messages.
 KINDS = (
@@ -34,10 +34,10 @@ KINDS = (
 
 
 def of_table(table: Any, model: Model) -> Any:
-    """Return the columns of one table by the data containers of a model, so that rows stay rows.
+    """Return the columns of one table by the data containers of a model, in a common row order.
 
-    A container of one column takes that of its own name, one of several those that the coordinates
-    of its second dimension name.
+    A container of one column takes the column of its own name. A container of several takes those
+    that the coordinates of its second dimension name.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ def source_of(data: object, client: Any = None, model: Model | None = None) -> R
     data : mapping
         From names of containers to arrays.
     client : distributed.Client or str, optional
-        Of a Dask cluster, or its scheduler's address, for arrays of any kind: its workers open
-        files themselves. By default the one that is open, if the arrays are Dask's.
+        Client of a Dask cluster, or its scheduler's address, for arrays of any kind: its workers
+        open files themselves. By default the client that is open, if the arrays are Dask's.
     model : Model, optional
         Whose coordinates number the groups of columns of strings and categories: those of the
         effects that a container indexes, or those of a column's name.
@@ -97,7 +97,7 @@ def source_of(data: object, client: Any = None, model: Model | None = None) -> R
     Raises
     ------
     ValueError
-        If it is something else, if lengths differ, if what it holds are no numbers, or if the
+        If it is something else, if lengths differ, if arrays do not hold numbers, or if the
         model's container numbers groups in another way.
     """
     good = isinstance(data, Mapping) and bool(data) and all(isinstance(k, str) for k in data)
@@ -160,7 +160,7 @@ def _check_codes(name: str, column: Column, model: Model) -> None:
     """Refuse a model whose rows number groups otherwise than the categories of a column do."""
     container = model.named_vars.get(name)
     if not isinstance(container, SharedVariable):
-        return  # which is said later
+        return  # reported later
     own = np.asarray(container.get_value(borrow=True))
     if not np.array_equal(own, column.read(slice(0, len(own)))):
         raise ValueError(
@@ -191,9 +191,9 @@ def _client(client: Any, has_dask: bool) -> Any:
 
 
 def merged(chunks: tuple[int, ...]) -> tuple[int, ...]:
-    """Return lengths of partitions that are neighbouring chunks together, if there are many.
+    """Return lengths of partitions: those of chunks, or of neighbouring chunks if there are many.
 
-    They depend on nothing but the chunks, for draws depend on them.
+    They depend on the chunks only, because draws depend on them.
     """
     if len(chunks) <= MANY:
         return chunks
@@ -211,7 +211,7 @@ def merged(chunks: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _equal_parts(columns: Mapping[str, Column]) -> tuple[int, ...]:
-    """Return the lengths of partitions of what is no Dask array, whatever cluster it is for."""
+    """Return the lengths of partitions if no array is Dask's: the same for any cluster."""
     n_rows = next(iter(columns.values())).shape[0]
     chunk = max(column.chunk for column in columns.values())
     size = -(-min(PARTITION, -(-n_rows // PARTS)) // chunk) * chunk

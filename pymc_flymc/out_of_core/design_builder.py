@@ -1,4 +1,4 @@
-"""From rows of data containers to those of a design."""
+"""Builds rows of a design from rows of data containers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Containers = Mapping[str, SharedVariable]
 
 @dataclass(frozen=True)
 class DesignBuilder:
-    """From rows of containers to those of a design: the model's own graphs, walked again.
+    """Builds rows of a design from rows of containers, by traversing the model's own graphs again.
 
     Attributes
     ----------
@@ -41,12 +41,11 @@ class DesignBuilder:
     weights : TensorVariable, optional
         Graph of the rows' weights.
     like : tuple of int
-        Columns of the design as it was read of the model's own rows: dense, with an intercept or
-        not, sparse.
+        `columns_of` the design that was read from the model's own rows.
     narrow : tuple of str
-        Containers that are the dense columns as they are, and nothing else: nothing is computed of
-        them, so that float32 values stand for exact numbers and need not be converted before they
-        are multiplied.
+        Containers that are used as dense columns as they are, and nowhere else. Nothing is computed
+        from them, so that their float32 values are exact and need not be converted before they are
+        multiplied.
     """
 
     name: str
@@ -91,7 +90,7 @@ class DesignBuilder:
         return family if self.weights is None else weighted_family(family, none, none)[0]
 
     def sum_of_rest(self, rows: Values) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sums of the columns, and of the offset, of what else a log-likelihood has."""
+        """Return sums of columns, and of the offset, for terms beside the family's likelihood."""
         n, rest = len(next(iter(rows.values()))), self.parameters.rest
         assert rest is not None
         if n < 2:  # as above
@@ -128,7 +127,7 @@ class DesignBuilder:
             array, dtype = rows[name], np.dtype(container.type.dtype)
             if not (name in self.narrow and array.dtype == np.float32):
                 array = cast_rows(array, dtype, name)
-            # What came over a network may lie between the bytes.
+            # Arrays that came over a network may be unaligned.
             found[container] = np.require(array, None, ["C", "A"])
         return found
 
@@ -140,5 +139,5 @@ class DesignBuilder:
 
 
 def columns_of(design: Design) -> tuple[int, ...]:
-    """Return what designs of the same predictor have in common."""
+    """Return the numbers of columns that all designs of the same predictor have in common."""
     return design.X.shape[1], int(design.intercept), design.n_sparse, design.n_predictors

@@ -1,4 +1,4 @@
-"""Whether independent proposals serve a posterior whose rows are out of core."""
+"""Whether independent proposals can sample a posterior whose rows are out of core."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.pilot_runs import SEED, Independence, weigh_approximation
 from pymc_flymc.sampling.sampler import Sampler
 
-#: Draws of a chain that may be worth one independent draw: with more it is not said to sample.
+#: Largest autocorrelation time, in draws: posteriors for which it is longer are refused.
 LARGEST_TIME = 20.0
 
 
@@ -103,7 +103,7 @@ def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: 
 
 
 def _bound_of(problem: Problem, asked: BoundSetting) -> Bound:
-    """Return the bound for one likelihood, if it is one of those there are."""
+    """Return the bound for one likelihood, if it can be used out of core."""
     (setting,) = settings_of(asked, [problem.name])
     own = Tangent() if isinstance(unweighted(problem.likelihood), Normal) else Taylor()
     bound: Any = own if isinstance(setting, str) else setting

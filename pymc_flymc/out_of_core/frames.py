@@ -10,18 +10,18 @@ import numpy as np
 from pymc_flymc.compat.dask import without_rows
 from pymc_flymc.reporting import log
 
-#: Integers beyond it need not be floats.
+#: Integers beyond it may have no exact float64.
 EXACT_IN_FLOAT64 = 1 << 53
-#: Labels of which the log names so many.
+#: Number of labels that the log names.
 SHOWN = 5
 #: How names of types of strings begin.
 STRINGS = ("str", "string", "large_string", "dictionary", "object")
-#: Of groups, in the order of their numbers, by names of coordinates.
+#: Labels of groups, in the order of their numbers, by names of coordinates.
 Labels = Mapping[str, Sequence[Any]]
 
 
 class Plain(NamedTuple):
-    """What a column is as numbers: of a type of NumPy, or the places of its values among labels."""
+    """How a column is read as numbers: by its NumPy type, or as places of its values in labels."""
 
     dtype: np.dtype
     labels: Sequence[Any] | None = None
@@ -33,7 +33,7 @@ def is_frame(values: Any) -> bool:
 
 
 def array_of_frame(name: str, frame: Any, labels: Labels) -> Any:
-    """Return columns as an array of NumPy or Dask; of the latter, chunks are of known lengths.
+    """Return columns as an array of NumPy, or as one of Dask with chunks of known lengths.
 
     Parameters
     ----------
@@ -41,15 +41,15 @@ def array_of_frame(name: str, frame: Any, labels: Labels) -> Any:
         Of the container, for messages.
     frame : DataFrame or Series
     labels : mapping
-        By names of containers or columns: such a column, of strings or categories, is read as the
-        places of its values among them. Without any, categories are read as the places among their
-        own.
+        Labels by names of containers or columns. A column of strings or categories with such a name
+        is read as the places of its values among the labels. Other categories are read as their own
+        codes.
 
     Raises
     ------
     ValueError
-        If a column holds no numbers, or has missing values that its type has a place for; it names
-        the column and says what to do.
+        If a column does not hold numbers, or has missing values of a nullable type. The message
+        names the column and says what to do.
     """
     table = frame if frame.ndim > 1 else frame.to_frame(name if frame.name is None else frame.name)
     plain = [
@@ -62,8 +62,8 @@ def array_of_frame(name: str, frame: Any, labels: Labels) -> Any:
         )
     if hasattr(table, "to_dask_array"):
         meta = _numbers(without_rows(table), name, plain)
-        # Not before: Dask reads several files at a time where it reads some of their columns only,
-        # and it is then that it decides which.
+        # Not earlier: Dask reads several files at a time if it needs only some of their columns,
+        # and it decides then which it needs.
         table = table.map_partitions(_numbers, name, plain, meta=meta)
         array = table.to_dask_array().compute_chunk_sizes()
     else:
@@ -118,7 +118,7 @@ def _way_out(dtype: str) -> str:
 
 
 def _numbers(table: Any, name: str, plain: list[Plain]) -> Any:
-    """Return a frame of pandas as numbers of one type: Dask would make objects of several."""
+    """Return a pandas frame as numbers of one type: several types would become objects in Dask."""
     common = np.result_type(*(each.dtype for each in plain))
     numbers = {}
     for i, ((column, values), (dtype, labels)) in enumerate(zip(table.items(), plain, strict=True)):
@@ -145,7 +145,7 @@ def _numbers(table: Any, name: str, plain: list[Plain]) -> Any:
 def _places(values: Any, labels: Sequence[Any], name: str, column: Any) -> np.ndarray:
     """Return the places of a column's values among labels.
 
-    Each file and partition has categories of its own; their numbers say nothing.
+    Each file and partition has categories of its own: their codes cannot be compared.
     """
     import pandas
 
@@ -175,5 +175,5 @@ def of_fragments(dataset: Any) -> Any:
 
 
 def _read_fragment(fragment: Any, schema: Any, columns: Sequence[str] | None = None) -> Any:
-    # By the schema of all: values of folders, as of "year=2024", are in the fragment's own.
+    # The data set's schema has columns for folders such as "year=2024"; a fragment's own has not.
     return fragment.to_table(schema=schema, columns=columns).to_pandas()

@@ -1,7 +1,7 @@
-"""What tells whether rows are still those that were read.
+"""Detects whether rows are still those that were read.
 
-Of files it is their sizes and times of change, and of maps a sample of rows; of arrays in memory
-their content. Arrays of Dask are made of these.
+Files are compared by their sizes and times of change, and memory maps by a sample of rows, too.
+Arrays in memory are compared by their content. Arrays of Dask are made of these.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pymc_flymc.graphs.file_states import file_of_map, state_of_file, state_of_m
 from pymc_flymc.out_of_core.dask_arrays import leaves
 from pymc_flymc.out_of_core.zarr_arrays import check_shape, files_of, is_zarr, n_missing_chunks
 
-#: Rows of an array of another kind that are read.
+#: Number of rows that are read of an array of another kind.
 LOOKED_AT = 16
 
 
 def check_file(path: str, state: tuple[int, int]) -> None:
-    """Refuse a file that is not in the state in which it was when a run began.
+    """Refuse a file whose state has changed since the run began.
 
     Raises
     ------

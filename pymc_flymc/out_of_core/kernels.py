@@ -1,7 +1,7 @@
 """Blocks of independent proposals: thetas, fresh brightness by two-level tables, and weights.
 
-As `joint`, but for many proposals at a time, none of which depends on a chain's state: rows are
-drawn for all of them, read in their order, and weighed.
+These kernels do what `joint` does, for many proposals at a time, none of which depends on a chain's
+state. Rows are drawn for all of them, read in their order, and weighed.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from pymc_flymc.kernels.native_graphs import call_density
 from pymc_flymc.kernels.records import matrix, record_type, unwritten, vector
 from pymc_flymc.kernels.rows import Rows
 
-#: Rows whose rates are added up together. Within them a row is found by adding up again, which
-#: takes 4 bytes a row, where an alias table takes twelve.
+#: Rows whose rates are added up together. Within a group a row is found by adding up rates again.
+#: This takes 4 bytes per row, where an alias table takes twelve.
 GROUP = 256
-#: Rows of a partition that are visited one by one whatever the rate is.
+#: The rows of a partition are visited one by one if there are no more than this.
 FEW = 16
 
 
 class RateTables(NamedTuple):
-    """Bounds of the remainders of a partition's rows, of which brightness is drawn.
+    """Bounds on the remainders of a partition's rows, from which brightness is drawn.
 
     Attributes
     ----------
     near, beyond : ndarray, shape (n,), float32
-        What multiplies the two powers of the radius. These very numbers are the bounds.
+        Multipliers of the two powers of the radius. The bounds are exactly these float32 numbers.
     near_sums, beyond_sums : ndarray, shape (ceil(n / GROUP) + 1,), float64
         Their cumulative sums at the beginnings of groups, and at the end.
     """
@@ -81,7 +81,7 @@ def densities_kernel() -> Callable[..., Any]:
 
 @kernel_part
 def find_row(rates, sums, place):
-    """Return the row at a place on the line on which rows lie one after the other, by rate."""
+    """Return the row whose interval of the cumulative rates contains a place."""
     low, high = 0, sums.shape[0] - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -97,7 +97,7 @@ def find_row(rates, sums, place):
             left -= rates[n]
             if left < 0.0:
                 return n
-    return last  # beyond the last by rounding
+    return last  # by rounding, the place may be beyond the last row
 
 
 @kernel_part
@@ -109,7 +109,7 @@ def draw_by_sums(rng, rates, sums, power, drawn, first, count):
     total = sums[sums.shape[0] - 1]
     n_drawn, n_wanted = 0, rng.poisson(total * power)
     while n_drawn < n_wanted:
-        # Repeated draws are put away where room might run out.
+        # Duplicates are removed in between, so that the array has room for all draws.
         room = min(n_wanted - n_drawn, rates.shape[0] - (count - first))
         if room == 0:  # all rows are bright already
             break

@@ -17,8 +17,8 @@ from pymc_flymc.target.target import TargetPart
 
 #: Proposals that are made from the same random numbers: a superbatch has some batches.
 BATCH = 1024
-#: Share of the proposals that come from a t distribution of so many degrees of freedom, lest the
-#: chain be stuck where the posterior's tails are heavier than the Laplace approximation's.
+#: Share of the proposals that come from a t distribution, and its degrees of freedom. Without it a
+#: chain is stuck where the posterior's tails are heavier than the Laplace approximation's.
 DEFENSIVE, FREEDOM = 0.05, 5.0
 #: Batches whose proposals are kept.
 MOST_MADE = 64
@@ -54,7 +54,7 @@ def log_proposal_density(v: np.ndarray) -> np.ndarray:
 
 
 class Proposals(NamedTuple):
-    """Parameters of K proposals, and what of their weights takes no row.
+    """Parameters of K proposals, and the part of their weights that needs no row.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Proposals(NamedTuple):
 
 @dataclass(eq=False)
 class Proposer:
-    """Makes proposals; it travels to where the rows are.
+    """Makes proposals; it is sent to where the rows are.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Proposer:
         self._density = compile_density(collapsed_density(self.graph, bounds, 0))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Graphs travel to other processes, machine code does not."""
+        """Pickle graphs only: other processes compile them again."""
         return Proposer, (self.graph, self.parts, self.geometry)
 
     def place_of(self, number: int) -> slice:
@@ -110,7 +110,7 @@ class Proposer:
         if made is None:
             d = len(self.geometry.centre)
             made = self.at(draw_v(stream(key, number, THETA), BATCH, d))
-            # Several threads ask: what one forgets here, another one has in hand.
+            # Several threads call this. Clearing is safe: each holds its own reference.
             if len(self._made) > MOST_MADE:
                 self._made.clear()
             self._made[key, number] = made

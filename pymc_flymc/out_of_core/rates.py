@@ -25,7 +25,7 @@ from pymc_flymc.regression.passes import blocks_of, sum_rows
 
 @dataclass(frozen=True)
 class Rates:
-    """What it takes to bound the remainders of some rows.
+    """All that is needed to bound the remainders of rows.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Rates:
     w : ndarray, shape (P,)
         Coefficients at the anchor.
     spans : list of ndarray
-        The metric, or of several predictors those of pairs.
+        The metric; for several predictors, those of pairs.
     limit, moment : float
         Of the radius; and the mean of its power over the Laplace approximation.
     """
@@ -58,7 +58,7 @@ def prepare_rates(problem: Problem, bound: Taylor) -> tuple[Rates, list[Any], np
     statistics : ndarray
         As of `Taylor.prepare`.
     expected : float
-        Bright rows that are expected over the Laplace approximation.
+        Expected number of bright rows over the Laplace approximation.
     """
     stored, anchor = problem.design.stored, problem.own
     assert isinstance(stored, SourceRows)
@@ -77,7 +77,7 @@ def prepare_rates(problem: Problem, bound: Taylor) -> tuple[Rates, list[Any], np
 
 
 def exact_statistics(problem: Problem) -> np.ndarray:
-    """Return the statistics of `Tangent` where it is the likelihood, of normal noise, in a pass."""
+    """Return the statistics of `Tangent` for normal noise, whose likelihood it is, in one pass."""
     design, w = problem.design, problem.own.w
     sums = sum_rows(design, problem.y, w, partial(_exact_sums, problem.likelihood))
     return pack_sums(problem, sums)

@@ -33,12 +33,12 @@ from pymc_flymc.reporting import doing, log
 
 #: Shapes of value variables.
 Shapes = Mapping[Variable, tuple[int, ...]]
-#: Rows that a model must be written on, for what is read of them to be checked.
+#: Least number of rows in the model's own containers, so that its reading can be checked.
 FEWEST_ROWS = 8
 
 
 def containers_of(model: Model, source: RowSource) -> Containers:
-    """Return the model's containers that a source has rows of.
+    """Return the model's containers for which a source has rows.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def _observed(model: Model, containers: Containers) -> list[TensorVariable]:
 
 
 def _check_rest(graphs: Sequence[TensorVariable], containers: Containers) -> None:
-    """Refuse containers of which all else of a model, these graphs, knows only the first rows."""
+    """Refuse containers in these graphs, the rest of the model, which knows only the first rows."""
     used = set(graph_inputs(list(graphs)))
     for name, container in containers.items():
         if container in used:
@@ -175,7 +175,7 @@ def _read_rows(
 ) -> tuple[Regression, TensorVariable, TensorVariable]:
     """Return the regression of all rows, and graphs of its coefficients and of the sum of the rest.
 
-    The rest is what a log-likelihood has beside that of the family, as where a shape is free.
+    The rest is the terms of a log-likelihood that its family does not have, as for a free shape.
     """
     name, parameters = graphs.name, graphs.parameters
     builder = DesignBuilder(

@@ -1,4 +1,4 @@
-"""Rows that cannot be read for a while: what is waited for, and what is named."""
+"""Retries for rows that cannot be read for a while."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pymc_flymc.reporting import log
 
 #: Seconds before each further try to read rows.
 PAUSES = 1.0, 2.0, 4.0, 8.0, 16.0
-#: What no waiting mends.
+#: Errors that waiting does not mend.
 FOR_GOOD = FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError
 
 
 def may_pass(error: BaseException | None) -> bool:
-    """Return whether rows may be read later: a disk or a network has failed, the file is there."""
+    """Return whether a later try may succeed: a disk or a network has failed, the file exists."""
     return isinstance(error, OSError) and not isinstance(error, FOR_GOOD)
 
 
@@ -26,7 +26,7 @@ def say_again(what: str, error: BaseException | None, pause: float) -> None:
 
 
 def read_patiently[T](read: Callable[[], T], what: str) -> T:
-    """Return what is read, after some tries; an error that remains says of what it is.
+    """Return what is read, after some tries; an error that remains names what was read.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rows that were read are as many as were asked for, and numbers."""
+"""Checks that rows were read in the requested shape, and are numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def check_rows(rows: Any, container: str, shape: tuple[int, ...], what: str) -> np.ndarray:
-    """Return rows as they are, if they are as many as were asked for, and numbers.
+    """Return rows as they are, if they have the requested shape and are numbers.
 
     Parameters
     ----------
@@ -16,7 +16,7 @@ def check_rows(rows: Any, container: str, shape: tuple[int, ...], what: str) -> 
     container : str
         Its name.
     shape : tuple of int
-        What it is to be.
+        The requested shape.
     what : str
         Where the rows come from, for messages.
 

@@ -1,4 +1,4 @@
-"""Observed variables as regressions on all rows, in graphs: some are two, with weights."""
+"""Graphs of observed variables as regressions on all rows: some are two, with weights."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class RowGraphs:
     name : str
     parameters : RowParameters
     observed : TensorVariable
-        The values that it is of.
+        The observed values of the regression.
     weights : TensorVariable, optional
-        Of the rows: zero where a row has no part in it.
+        Weights of the rows; zero for a row that has no part in the regression.
     """
 
     name: str
@@ -53,7 +53,7 @@ class RowGraphs:
 
     @property
     def terms(self) -> TensorVariable | None:
-        """What each row's log-likelihood has beside that of the family; None if nothing."""
+        """Terms of each row's log-likelihood that its family does not have, or None."""
         rest = self.parameters.rest
         if rest is None:
             return None
@@ -72,7 +72,7 @@ def row_graphs_of(
     A variable with a hurdle has one of its values above zero, and one of whether values are above
     zero. Ordered levels have one of comparisons with the cutpoints below them, and one of those
     with the cutpoints above them. Rows that have no part in a regression have a weight of zero
-    there: which they are is not known before they are read.
+    there, because which rows these are is known only when they are read.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def row_graphs_of(
         filled: Any = pt.switch(above, observed, 1)
         parameters = read(inner, filled.astype(inner.dtype))
         parts = [RowGraphs(name, parameters, filled, _only(above, weights))]
-        if free_inputs([psi]):  # else zeros say nothing of the parameters
+        if free_inputs([psi]):  # otherwise zeros have no information on the parameters
             logit: Any = pt.log(psi) - pt.log1p(-psi) + pt.zeros_like(observed, "float64")
             zeros = pm.Bernoulli.dist(**({"p": psi} if psi.ndim else {"logit_p": logit}))
             whether = read(zeros, above)
@@ -136,7 +136,7 @@ def _comparisons(
     See `read_levels`, which has rows of both in one regression.
     """
     cutpoints: Any = parameters.cutpoints
-    # (Only their number: with data of now they would be those of the first rows.)
+    # Only their number is used: cutpoints with the current data would be those of the first rows.
     _, k = known_cutpoints(parameters, shapes, name)
     known = (observed >= 0) & (observed <= k) & pt.eq(observed, pt.floor(observed))
     level = observed.astype("int64")
@@ -158,15 +158,15 @@ def _comparisons(
 
 
 def _only(of_rows: Any, weights: TensorVariable | None) -> TensorVariable:
-    """Return weights, by default ones, of some of the rows, and zero of the others."""
+    """Return weights, by default ones, for some of the rows, and zero for the others."""
     own = of_rows.astype("float64")
     return own if weights is None else own * weights  # type: ignore[no-any-return]
 
 
 def _with_unit_of_head(parameters: RowParameters) -> RowParameters:
-    """Return parameters whose unit, where the outcomes decide it, is a number.
+    """Return parameters whose unit is a number if it is computed from the outcomes.
 
-    Any will do: that of the model's own rows is near enough to that of all.
+    Any number is valid. That of the model's own rows is close enough to that of all rows.
     """
     unit = parameters.unit
     if unit is None or unit.ndim:

@@ -1,4 +1,4 @@
-"""Posterior means and standard deviations of what a model says of each row, in one pass."""
+"""Posterior means and standard deviations of a function of each row, in one pass."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def summarize_rows(
 ) -> xr.Dataset | Path:
     """Return posterior means and standard deviations of numbers that a model has for each row.
 
-    All rows of `data` are read once: predictions, or the log-likelihood of each row. There are
-    never numbers for each row *and* draw.
+    They may be predictions, or the log-likelihood of each row. All rows of `data` are read once. No
+    array with a number for each row *and* draw is ever made.
 
     Parameters
     ----------
@@ -59,10 +59,10 @@ def summarize_rows(
     data, client, model
         As of `FireflyMH`. Rows in memory will do as well.
     draws : int
-        So many draws of all, at equal distances.
+        Number of draws that are used, at equal distances.
     to : path, optional
-        A new folder for Parquet files, one for each partition of the rows, that whoever reads the
-        rows writes: on a cluster its workers.
+        A new folder for Parquet files, one for each partition of the rows. The process that reads
+        the rows writes them: on a cluster, its workers.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def _some_draws(idata: Any, n: int) -> dict[str, np.ndarray]:
 
 @dataclass(eq=False)
 class RowSummary:
-    """Evaluates expressions for rows of a partition, and sums them up; it travels to the rows.
+    """Evaluates and summarizes expressions for a partition's rows; it is sent to the rows.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class RowSummary:
         containers: Mapping[str, Any],
         draws: Mapping[str, np.ndarray],
     ) -> RowSummary:
-        """Take a model's variables, and its containers, for inputs of expressions.
+        """Make a model's variables and its containers the inputs of expressions.
 
         Raises
         ------
@@ -181,7 +181,7 @@ class RowSummary:
         return cls(tuple(expressions), rows, [stand_ins[v] for v in used], outputs, values)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Graphs travel to other processes, compiled functions do not."""
+        """Pickle graphs only: other processes compile them again."""
         return RowSummary, (self.names, self.containers, self.inputs, self.outputs, self.draws)
 
     def __call__(self, partition: Partition) -> Values:
@@ -224,7 +224,7 @@ class RowSummary:
 
 
 def _write(work: RowSummary, folder: Path, partition: Partition) -> None:
-    """Write what is found of a partition: under another name, until it is complete."""
+    """Write the summary of a partition, under another name until it is complete."""
     from pyarrow import parquet, table
 
     rows = np.arange(partition.first, partition.first + partition.n_rows)

@@ -18,9 +18,9 @@ from pymc_flymc.out_of_core.row_checks import check_rows
 from pymc_flymc.reporting import reading
 from pymc_flymc.threads import in_order
 
-#: Rows of a partition at most, of a source that this process reads.
+#: Largest number of rows of a partition, in a source that this process reads.
 PARTITION = 1 << 23
-#: So many rows are one partition; more are some, for threads.
+#: Up to so many rows are one partition; more are split for threads.
 SINGLE = 1 << 20
 #: Rows read at a time in a pass.
 CHUNK = 1 << 18
@@ -61,7 +61,7 @@ class Partition:
         Raises
         ------
         ValueError
-            If a container has fewer rows there than it should, or others than numbers.
+            If a container has fewer rows there than it should, or holds anything but numbers.
         """
         if isinstance(rows, slice):
             start, stop, step = rows.indices(self.n_rows)
@@ -97,7 +97,7 @@ class RowSource(ABC):
     row_bytes : int
         Of a row in all containers.
     in_flight : int
-        Superbatches that are worth having under way at a time.
+        Number of superbatches to have under way at a time.
     """
 
     in_flight: int
@@ -133,10 +133,10 @@ class RowSource(ABC):
 
     @abstractmethod
     def prepare(self, build: Callable[[Partition], tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
-        """Keep what ``build`` makes of each partition where its rows are.
+        """Call ``build`` on each partition, and keep its results where the rows are.
 
-        ``build`` returns what is kept, and a summary of it. The results are references to the
-        former, for `start`, and a list of the latter.
+        ``build`` returns a state that is kept, and a summary of it. The result is references to
+        the states, for `start`, and a list of the summaries.
         """
 
     @abstractmethod
@@ -147,7 +147,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def identity(self) -> bytes:
-        """Return what changes with the rows, as far as can be told without reading them all.
+        """Return a value that changes with the rows, as far as can be told without a full pass.
 
         Raises
         ------
@@ -217,7 +217,7 @@ class LocalSource(RowSource):
 
     @override
     def identity(self) -> bytes:
-        # Random numbers are those of partitions.
+        # Random numbers depend on the partitions.
         cut = repr([partition.first for partition in self.partitions]).encode()
         return b"".join([cut, *(column.identity() for column in self._columns.values())])
 

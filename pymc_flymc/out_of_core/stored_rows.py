@@ -17,7 +17,7 @@ from pymc_flymc.regression.passes import add_up
 
 #: Consecutive rows of a sample that are read together: about a page of a file.
 RUN = 64
-#: From rows and their outcomes to terms of sums.
+#: Function of rows and their outcomes that returns terms of sums.
 Terms = Callable[[Design, np.ndarray], Iterable[Any]]
 
 
@@ -64,7 +64,7 @@ class SourceRows:
         return self.source.map(partial(_sum_chunks, self.builder, terms), by_chunk=True)
 
     def sum_of_rest(self) -> tuple[np.ndarray, np.ndarray]:
-        """Add up what else log-likelihoods have, in a pass; see `DesignBuilder.sum_of_rest`."""
+        """Add up the other terms of log-likelihoods, in a pass; see `DesignBuilder.sum_of_rest`."""
         columns, offset = add_up(self.source.map(partial(_sum_rest, self.builder), by_chunk=True))
         return columns, offset
 
@@ -132,7 +132,7 @@ def _build(
         first = _first_bad(builder, values, len(numbers))
         if first is None:
             raise
-        # A message about this row alone does not count rows.
+        # The message is about this row alone: numbers of rows are removed from it.
         said = _refusal(builder, values, slice(first, first + 1)) or str(error)
         said = re.sub(r",? ?(first )?(at|in) row 0\b", "", said)
         said = re.sub(r"\bhas \d+ values\b", "has values", said)
@@ -149,7 +149,7 @@ def _refusal(builder: DesignBuilder, values: Values, rows: slice) -> str | None:
 
 
 def _first_bad(builder: DesignBuilder, values: Values, n: int) -> int | None:
-    """Return the first row that is refused, by halves; None if it is no single row."""
+    """Return the first row that is refused, by bisection; None if no single row is."""
     start, stop = 0, n
     while stop - start > 1:
         middle = (start + stop) // 2

@@ -16,7 +16,7 @@ from pymc_flymc.out_of_core.row_checks import check_rows
 from pymc_flymc.out_of_core.source import Partition
 
 _turn = threading.Lock()
-#: Once in each process: what is compiled for work is compiled once, too.
+#: Functions are unpickled once in each process, so that they are compiled only once.
 _unpickled = functools.lru_cache(8)(cloudpickle.loads)
 
 
@@ -35,7 +35,7 @@ def load(
 
 
 def run(partition: Partition, content_hash: bytes, pickled: bytes, *arguments: Any) -> Any:
-    """Do pickled work on a partition, if its rows are those of which a hash was taken.
+    """Call a pickled function on a partition, if the hash of its rows is still the same.
 
     Raises
     ------

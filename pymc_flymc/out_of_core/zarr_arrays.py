@@ -44,7 +44,7 @@ def check_shape(array: Any) -> None:
 def n_missing_chunks(array: Any) -> int:
     """Count the chunks that a store does not hold, which would be read as the fill value.
 
-    Within shards that are no local files it cannot be told.
+    Missing chunks cannot be counted within shards that are not local files.
     """
     per_shard, folder = _index_shape(array), _folder(array)
     if per_shard is None or folder is None:

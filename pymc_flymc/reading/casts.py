@@ -31,7 +31,7 @@ def cast_rows(array: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
         if array.dtype.kind == dtype.kind == "f":
             good = np.isfinite(found)
         else:
-            # Back and forth an integer can wrap around twice, but not with its sign.
+            # An integer that wraps around there and back compares equal, but its sign differs.
             good = (found.astype(array.dtype) == array) & ((found < 0) == (array < 0))
     if not good.all():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Effects that share a scale which is sampled, written in the centred way: ``a ~ N(mu, tau)``."""
+"""Effects that share a sampled scale, in the centred parametrisation: ``a ~ N(mu, tau)``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pymc_flymc.reading.scales import scales_of
 
 
 class _Effects(NamedTuple):
-    """Effects of a scale: places of theta, what they are around, and the scale's power."""
+    """Effects with one scale: their places in theta, their locations, and the scale's power."""
 
     places: np.ndarray
     around: Around
@@ -29,22 +29,22 @@ class _Effects(NamedTuple):
 def find_shared_scales(
     model: Model, variables: Sequence[TensorVariable], layout: Layout
 ) -> SharedScales:
-    """Find effects with one scale, of a step's variables: all that share it.
+    """Find the effects that share a scale, for each scale among a step's variables.
 
-    A wrong guess here costs speed, not correctness: rescaling is exact for any elements. Scales are
-    positive variables, or what is computed so that its logarithm is linear where they are small:
-    ``exp(s)``, ``2 * tau``, ``1 / sqrt(precision)``, a uniform variable from zero on, and products
-    of such. Locations are numbers, or affine in unbounded variables of the
-    step, as a regression of the effects; a random walk is around its first element. Correlated
-    effects of groups have a scale for each column, in a row of their Cholesky factor, or the
-    standard deviations of a covariance that is computed.
+    A wrong guess here costs speed, not correctness: rescaling is exact for any elements. A scale is
+    a positive variable, or an expression whose logarithm is linear in an unconstrained value where
+    the scale is small: ``exp(s)``, ``2 * tau``, ``1 / sqrt(precision)``, a uniform variable with
+    lower limit zero, and products of these. A location is a number, or affine in unbounded
+    variables of the step, such as a regression of the effects. The location of a random walk is its
+    first element. Correlated effects of groups have a scale for each column: it is in a row of
+    their Cholesky factor, or it is a standard deviation of a computed covariance.
 
     Parameters
     ----------
     variables : sequence of TensorVariable
         Value variables that the step samples.
     layout : Layout
-        Of these.
+        Their layout in theta.
     """
     places = {model.values_to_rvs[v]: at for v, at in zip(variables, layout.places, strict=True)}
     shapes = dict(zip(places, layout.shapes, strict=True))
@@ -53,11 +53,11 @@ def find_shared_scales(
         for place, each in _effects_of(rv, model, places, shapes):
             others = found.setdefault(place, [])
             before = np.concatenate([[place], *(other.places for other in others)])
-            # A row of a factor that several variables have moves once.
+            # Several variables may share a row of a factor: it moves only once.
             new = ~np.isin(each.places, before)
             each = _Effects(each.places[new], each.around.of(new), each.power)
-            # What effects are around, as the scale itself may be, must not move with them: a move
-            # could not be undone.
+            # Locations must not depend on the scale, or on effects that move with it: the move
+            # would not be reversible.
             around = Around.joined([each.around, *(other.around for other in others)])
             still = not np.isin(around.weights.indices, np.concatenate([before, each.places])).any()
             if len(each.places) and still:
@@ -88,7 +88,7 @@ def _effects_of(
     places: Mapping[Variable, slice],
     shapes: Mapping[Variable, tuple[int, ...]],
 ) -> Iterator[tuple[int, _Effects]]:
-    """Yield the place of each scale of a variable's elements, and what moves with it."""
+    """Yield the place of each scale of a variable's elements, and the effects that follow it."""
     term = location_scale(rv, shapes[rv], model)
     if term is None:
         return

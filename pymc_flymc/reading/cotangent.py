@@ -64,17 +64,17 @@ class Cotangent:
 
 @dataclass(frozen=True)
 class Context:
-    """What rules know beside a node and the cotangent of its result.
+    """Arguments of a rule beside a node and the cotangent of its result.
 
     Attributes
     ----------
     name : str
-        Of the observed variable, for messages.
+        Name of the observed variable, for messages.
     is_constant : ConstantParts
         Tells whether a variable depends on constants only.
     any_rows : bool
-        Whether what is read must hold for other rows than those at hand: then nothing may be
-        decided by their values.
+        Whether the result must hold for other rows, too: then no rule may decide by the values
+        of the rows at hand.
     """
 
     name: str
@@ -122,9 +122,9 @@ def scaled(
     """Return a scale that is multiplied, or divided, by numbers: zero stays zero.
 
     A scale is zero where `switch` takes the other branch, and there the numbers of this one may be
-    infinite, as those of ``switch(x > 0, b * log(x), 0)`` are. Whether the model's own predictor is
-    finite there is checked on the rows at hand alone: of other rows none is spared. None stands for
-    ones.
+    infinite, as those of ``switch(x > 0, b * log(x), 0)`` are. Only for the rows at hand is the
+    model's own predictor checked to be finite there: with `any_rows` results that are not finite
+    are kept. None stands for ones.
     """
     if scale is None:
         return numbers if operation is np.multiply else np.reciprocal(numbers)
@@ -136,7 +136,7 @@ def scaled(
 
 
 def below_views(var: Variable) -> Variable:
-    """Return what casts and copies are made of."""
+    """Return the variable that casts and copies were made from."""
     while var.owner is not None and op_type(var.owner) in (ps.Cast, ps.Identity, ViewOp):
         (var,) = var.owner.inputs
     return var

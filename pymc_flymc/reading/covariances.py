@@ -19,9 +19,9 @@ def rows_of_factor(
 ) -> tuple[Variable, list[np.ndarray]] | None:
     """Return the variable that holds a Cholesky factor, and the places of the factor's rows in it.
 
-    The factor is packed row after row, with the logarithms of its diagonal, which ends each row: a
-    larger logarithm there, and all else in the row multiplied by the same factor, multiplies the
-    row and the column of the covariance. None if the covariance is not such.
+    The factor is packed row by row, and each row ends with the logarithm of its diagonal element.
+    Multiplying a row of the factor by a number multiplies the same row and column of the
+    covariance. None if the covariance does not behave like that.
     """
     variables = step_variables(covariance, model, shapes)
     of = compile_given(covariance, variables, model) if len(variables) == 1 else None

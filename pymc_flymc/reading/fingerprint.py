@@ -24,21 +24,21 @@ from pymc_flymc.graphs.structure import structure_of
 class Fingerprint:
     """A model's variables and the data that their graphs hold: constants and shared variables.
 
-    Data count as changed if other memory has come in their place, as ``pm.set_data`` does it, or
-    if their content has changed in place. The latter is told by `content_hash`, in a pass at the
-    speed of memory; of memory maps of files that are opened for reading only it looks at a sample
-    of rows, and the files' sizes and times of change are compared.
+    Data count as changed if another array has replaced them, as ``pm.set_data`` does, or if they
+    were changed in place. `content_hash` detects changes in place, in a pass at the speed of
+    memory. For a read-only memory map of a file it reads only a sample of rows, and the file's size
+    and time of change are compared.
 
     Attributes
     ----------
     model : Model
     variables : tuple of Variable
-        Those of the model's random variables, their values, and potentials.
+        The model's random variables, their value variables, and potentials.
     data : dict
         The arrays that each constant and shared variable consisted of, their hashes, and the states
         of files that they map for reading only.
     identity : callable, optional
-        Of rows that are out of core: returns what changes with them.
+        For rows that are out of core: returns a value that changes with them.
     rows : bytes
         What it returned.
     """
@@ -92,26 +92,26 @@ class Fingerprint:
 
     @property
     def digest(self) -> str:
-        """A name of the data's content, the same in each process."""
-        # In the order in which the graph comes to them, which is the same in each process: two
-        # containers that change places are other data.
+        """Hash of the data's content, the same in each process."""
+        # The order is that of the graph, which is the same in each process. Two containers that
+        # swap their arrays are different data.
         hashes = [each for parts in self.data.values() for _, each, _ in parts]
         return blake2b(b"".join([*hashes, self.rows]), digest_size=16).hexdigest()
 
     @property
     def structure(self) -> str:
-        """A name of the model but for its data, the same in each process."""
+        """Identifier of the model without its data, the same in each process."""
         return structure_of(_graphs(self.model))
 
 
 def _content(array: np.ndarray) -> bytes:
-    # Of what cannot be written to here a sample has to do, with the state of the file.
+    # Arrays that cannot be written to here are sampled, and the state of their file is compared.
     return content_hash(array, sampled=not owner_of(array).flags.writeable)
 
 
 def _state(array: np.ndarray) -> tuple[int, int] | None:
     path = None if owner_of(array).flags.writeable else file_of_map(array)
-    with suppress(FileNotFoundError):  # which may go once it is mapped
+    with suppress(FileNotFoundError):  # a file may be deleted once it is mapped
         return None if path is None else state_of_map(path)
     return None
 
@@ -121,7 +121,7 @@ def _graphs(model: Model) -> list[Variable]:
 
 
 def _transforms(model: Model) -> list[Variable]:
-    """Return graphs of transformed variables on their own scale: limits, say, are in no other."""
+    """Return back-transformed variables: limits of an interval, say, are in no other graph."""
     return [
         transform.backward(model.rvs_to_values[rv], *rv.owner.inputs)
         for rv, transform in model.rvs_to_transforms.items()
@@ -130,11 +130,11 @@ def _transforms(model: Model) -> list[Variable]:
 
 
 def _custom_densities(model: Model) -> list[TensorVariable]:
-    """Return graphs of log densities that users wrote: they may hold more data than a variable."""
+    """Return graphs of user-written log densities: they may hold data that variables do not."""
     found: list[TensorVariable] = []
     for rv in model.basic_RVs:
         if isinstance(rv.owner.op, CustomDistRV | CustomSymbolicDistRV):
-            with suppress(NotImplementedError):  # drawn alone: there is none to be sampled
+            with suppress(NotImplementedError):  # it can be drawn, but has no density
                 found.append(pm.logp(rv, model.rvs_to_values[rv], warn_rvs=False))
     return found
 

@@ -108,9 +108,9 @@ class DensityGraph:
     sizes : tuple of int
         Their lengths.
     jacobian : ndarray, shape (P, D), or None
-        Of all coefficients in theta, where these are affine.
+        Jacobian of all coefficients in theta, if they are affine.
     scales : SharedScales
-        Of effects in theta, written in the centred way.
+        Scales of effects in theta, in the centred parametrisation.
     """
 
     theta: TensorVariable
@@ -144,7 +144,7 @@ def flatten_model(
         start = 0
         for variable, shape in zip(members, where.shapes, strict=True):
             stop = start + math.prod(shape)
-            # (PyTensor cannot vectorise the reshape of nothing.)
+            # PyTensor cannot vectorise the reshape of an empty vector.
             piece = vector[start:stop].reshape(shape) if stop > start else pt.zeros(shape)
             piece = piece.astype(variable.dtype)
             # The value variable may know less of its shape than the point does.
@@ -156,7 +156,7 @@ def flatten_model(
             value = pt.constant(node.get_value(borrow=True), name=node.name)
             replacements[node] = node.type.filter_variable(value)
     flat: list[Any] = graph_replace([prior, *coefficients], replacements, strict=False)
-    # Settings that a distribution refuses are for the search of the anchor to report.
+    # Parameters that a distribution refuses are reported later, by the search for the anchor.
     with suppress(ParameterValueError):
         flat[0] = fold_constants(flat[0], LONG)
     flat = write_out_products(flat)

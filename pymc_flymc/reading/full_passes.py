@@ -17,9 +17,9 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import warn
 from pymc_flymc.graphs.tools import ConstantParts, evaluate, freeze, known_size
 
-#: Parts of the model are evaluated in full at each update: notable above this share of the rows.
+#: A part that is evaluated in full at each update is reported above this share of the rows.
 _NOTABLE_SHARE = 0.1
-#: ... and above this many numbers for a parameter: a prior of many parameters is no pass over data.
+#: ... and above this many numbers per parameter: a prior of many parameters is no pass over data.
 _PER_PARAMETER = 2
 
 
@@ -53,7 +53,7 @@ def find_full_passes(
     shapes: Mapping[Variable, tuple[int, ...]],
     refused: Mapping[str, str],
 ) -> tuple[FullPass, ...]:
-    """Find the parts of a model that work through arrays of the size of the data at each update.
+    """Find the parts of a model that evaluate arrays of the size of the data at each update.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def find_full_passes(
     n_rows = max(evaluate(model.rvs_to_values[rv]).size for rv in taken)
     notable = _NOTABLE_SHARE * n_rows
     graphs: Any = [*terms.values(), *(w.sum() for w in taken.values())]
-    # As one graph, so that what parts have in common is copied once.
+    # They are copied as one graph, so that common subgraphs are copied once.
     together: Any = freeze(pt.add(0.0, *graphs), shapes)
     found = []
     for v, graph in zip([*terms, *taken], together.owner.inputs[1:], strict=True):
@@ -88,7 +88,7 @@ def _sizes(graph: TensorVariable) -> Iterator[int]:
     is_constant = ConstantParts([graph])
     for node in toposort([graph]):
         if not is_constant(node.outputs[0]):
-            # A loop reads what it is handed, an element after the other.
+            # A loop reads its inputs element by element.
             read = node.inputs if isinstance(node.op, Scan) else []
             yield from map(known_size, [*node.outputs, *read])
 
@@ -104,7 +104,7 @@ def _describe(model: Model, v: TensorVariable) -> str:
 def per_row(
     model: Model, rows: Sequence[int], shapes: Mapping[Variable, tuple[int, ...]]
 ) -> dict[str, int]:
-    """Deterministic variables with a value for each row, with the number of rows.
+    """Return deterministic variables with a value for each row, and their numbers of rows.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def warn_of_full_passes(
     names : sequence of str
         Observed variables whose rows are subsampled.
     seconds : callable
-        Measures the time of one evaluation of all that is not a row.
+        Measures the time of one evaluation of everything but the subsampled rows.
     """
     if not passes:
         return

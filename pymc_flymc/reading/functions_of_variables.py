@@ -1,4 +1,4 @@
-"""What is computed of a step's variables, as a function of their unconstrained values."""
+"""Graphs of a step's variables, as functions of their unconstrained values."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
-#: Variables with more elements are not looked at: as scales, each of these has moves of its own.
+#: Variables with more elements are not considered: as a scale, each element has its own moves.
 LARGEST = 1000
 
 
 def step_variables(
     graph: Variable, model: Model, shapes: Mapping[Variable, tuple[int, ...]]
 ) -> list[Variable]:
-    """Return the random variables that something depends on, if all are the step's, and small.
+    """Return the random variables that a graph depends on, if all are the step's, and small.
 
-    `shapes` has those of the step's variables. Of what depends on others none are returned.
+    `shapes` has the shapes of the step's variables. The list is empty if the graph depends on any
+    other variable, or on a large one.
     """
     rvs = random_variables(graph, model)
     small = all(0 < math.prod(shapes.get(rv, (0,))) <= LARGEST for rv in rvs)
@@ -31,7 +32,7 @@ def step_variables(
 def compile_given(
     graph: Variable, variables: Sequence[Variable], model: Model
 ) -> Callable[[Sequence[np.ndarray]], np.ndarray] | None:
-    """Return a function of the unconstrained values of variables, or None if it needs others."""
+    """Compile a graph as a function of variables' unconstrained values; None if it needs others."""
     values = [model.rvs_to_values[each] for each in variables]
     constrained = {}
     for variable, value in zip(variables, values, strict=True):
@@ -39,7 +40,7 @@ def compile_given(
         inputs = variable.owner.inputs
         constrained[variable] = value if transform is None else transform.backward(value, *inputs)
     (graph,) = clone_replace([graph], constrained)
-    if random_variables(graph, model):  # as of an interval whose ends are random
+    if random_variables(graph, model):  # such as random ends of an interval
         return None
     compiled = pytensor.function(values, graph, mode="FAST_COMPILE", on_unused_input="ignore")
 
@@ -50,13 +51,13 @@ def compile_given(
 
 
 def random_variables(graph: Variable, model: Model) -> list[Variable]:
-    """Return the model's random variables that something is computed of, but not of these."""
+    """Return the random variables that a graph depends on directly, not through one another."""
     rvs = set(model.basic_RVs)
     return [v for v in ancestors([graph], rvs) if v in rvs]
 
 
 def nearest(numbers: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """Return the place of the nearest among some to each number, shapes (n,) and (m,)."""
+    """Return, for each of n numbers, the place of the nearest among m numbers."""
     order = np.argsort(among)
     between = 0.5 * (among[order][1:] + among[order][:-1])
     return order[np.searchsorted(between, numbers)]

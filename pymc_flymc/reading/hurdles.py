@@ -1,8 +1,9 @@
-"""Hurdles: whether values are above zero, and values that are, with parameters of their own.
+"""Hurdle models: whether values are above zero, and those above zero, with separate parameters.
 
-psi is the probability of a value above zero. The likelihood of a zero is 1 - psi, that of any other
-value psi times a density of values above zero. As psi has no part in the latter, an observed
-variable is two: whether values are above zero, of all rows, and values of the rows that are.
+psi is the probability of a value above zero. The likelihood of a zero is 1 - psi. That of any other
+value is psi times its density given that it is above zero, which does not depend on psi. So an
+observed variable is read as two: whether values are above zero, for all rows, and the values above
+zero, for their rows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def read_hurdle(observation: Observation) -> ObservedRows:
     above = observed > 0
     if not above.any():
         raise ValueError(f"all values of {name!r} are zero: no row says what is beyond the hurdle")
-    # One is a value of all that are above zero: these rows are left out once all are checked.
+    # Zeros are replaced by one, which is possible above any hurdle. Their rows are left out once
+    # all values are checked.
     filled = np.where(above, observed, 1)
     values = pt.as_tensor(filled.astype(observation.inner.dtype))
     parameters = observation.parameters(observation.inner, values)
@@ -47,7 +49,7 @@ def read_hurdle(observation: Observation) -> ObservedRows:
     check_variables(observation.model, observation.owned, [psi], name)
     logs = pt.log(psi), pt.log1p(-psi)
     of_values = pt.switch(above, *logs)
-    # The same for all rows of a kind: their weights are added up.
+    # All zeros have the same term, and so have all other values: weights are added up.
     weights = np.ones(len(above)) if observation.weights is None else observation.weights
     counts = float(weights[above].sum()), float(weights[~above].sum())
     of_kinds = [n * log for n, log in zip(counts, logs, strict=True) if n > 0.0]

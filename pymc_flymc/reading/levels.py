@@ -23,10 +23,10 @@ def read_levels(observation: Observation, parameters: RowParameters) -> Observed
 
     Its regression has a row for each comparison: first of levels with the cutpoints below them,
     then of levels with the cutpoints above them; y says whether the level is above. The lowest
-    level has none below it, the highest none above. Coefficients are those of the dense columns,
-    the cutpoints, the intercept and the sparse columns. Beside the comparisons, the likelihood of
-    level k has the factor ``1 - exp(c_(k-1) - c_k)``, minus infinity in its logarithm where
-    cutpoints do not increase.
+    level has no cutpoint below it, the highest none above it. Coefficients are those of the dense
+    columns, the cutpoints, the intercept and the sparse columns. Beside the comparisons, the
+    likelihood of level k has the factor ``1 - exp(c_(k-1) - c_k)``. Where cutpoints do not
+    increase, its logarithm is minus infinity.
 
     Raises
     ------
@@ -38,14 +38,14 @@ def read_levels(observation: Observation, parameters: RowParameters) -> Observed
     name, shapes = observation.name, observation.shapes
     cutpoints, n_cutpoints = known_cutpoints(parameters, shapes, name)
     levels = _check_levels(observation.values.reshape(-1), n_cutpoints, name)
-    # With the first cutpoint in it the predictor has the intercept that it needs, and just one.
+    # The first cutpoint is part of the predictor, as its only intercept.
     first = read_predictor(parameters.predictors - cutpoints[0], len(levels), name, shapes)
     below, above = np.flatnonzero(levels > 0), np.flatnonzero(levels < n_cutpoints)
     rows = np.concatenate([below, above])
     places = np.concatenate([levels[below] - 1, levels[above]])
     y = np.concatenate([np.ones(len(below), np.int8), np.zeros(len(above), np.int8)])
     further, design = fold_constants(cutpoints[1:] - cutpoints[0]), first.design
-    # What is repeated for the comparisons, beside the dense columns.
+    # The parts of the design, other than dense columns, that comparisons repeat.
     repeated = replace(design, X=design.X[:, :0]).rows(rows)
     if not free_inputs([further]):
         offset = repeated.offset if repeated.offset.size else np.zeros((len(rows), 1))
@@ -74,7 +74,7 @@ def read_levels(observation: Observation, parameters: RowParameters) -> Observed
 def known_cutpoints(
     parameters: RowParameters, shapes: Mapping[Variable, tuple[int, ...]], name: str
 ) -> tuple[TensorVariable, int]:
-    """Return the graph of the cutpoints, with data of now, and their number.
+    """Return the graph of the cutpoints, with the current data, and their number.
 
     Raises
     ------

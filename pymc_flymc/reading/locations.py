@@ -1,4 +1,4 @@
-"""What effects are around: a number and a weighted sum of a step's other parameters."""
+"""Locations of effects: a number plus a weighted sum of a step's other parameters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Around(NamedTuple):
     weights: csr_array
 
     def of(self, some: np.ndarray) -> Around:
-        """Return the locations of some effects: a mask, or their numbers."""
+        """Return the locations of some effects, given by a mask or by their numbers."""
         return Around(self.offset[some], self.weights[some])
 
     @classmethod
@@ -43,12 +43,12 @@ class Around(NamedTuple):
 
     @classmethod
     def zero(cls, n: int, size: int) -> Around:
-        """Return those of effects around zero, with `size` elements of theta."""
+        """Return n locations that are zero, for `size` elements of theta."""
         return cls(np.zeros(n), csr_array((n, size)))
 
     @classmethod
     def elements(cls, places: np.ndarray, size: int) -> Around:
-        """Return those of effects around elements of theta."""
+        """Return locations that are elements of theta."""
         n = len(places)
         return cls(np.zeros(n), csr_array((np.ones(n), places, np.arange(n + 1)), (n, size)))
 
@@ -61,18 +61,18 @@ def locations_of(
     shapes: Mapping[Variable, tuple[int, ...]],
     size: int,
 ) -> Around | None:
-    """Return what effects of a shape are around, or None where it is not affine in theta.
+    """Return the locations of effects, or None if they are not affine in theta.
 
     Parameters
     ----------
     location : Variable or None
-        A parameter of the effects; None is zero.
+        The location parameter of the effects; None stands for zero.
     effects : tuple of int
         Their shape.
     places, shapes : mapping
-        Of the step's variables.
+        Places in theta, and shapes, of the step's variables.
     size : int
-        Of theta.
+        Length of theta.
     """
     n = math.prod(effects)
     if location is None:
@@ -97,7 +97,7 @@ def locations_of(
     if not columns:
         return Around(offset, csr_array((n, size)))
     weights = csr_array(hstack(columns))
-    # It is what it is at a point that is no unit vector, but for rounding.
+    # At a point that is no unit vector the affine function must be right, too, up to rounding.
     x = np.random.default_rng(0).standard_normal(len(columns), np.float32).astype(np.float64)
     terms = np.abs(offset) * (1.0 + np.abs(x).sum()) + np.abs(weights) @ np.abs(x)
     precision = np.finfo(location.type.dtype).eps

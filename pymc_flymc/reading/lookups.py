@@ -1,7 +1,8 @@
 """Ends of the traversal at sparse columns: lookups by a constant index, and sparse matrices.
 
-A lookup ``a[group]`` is a product of a matrix of zeros and ones with ``a``, and ``b[group] * x``
-one of a matrix with a single x in each row: of both the columns are kept, and of the latter x.
+A lookup ``a[group]`` is a product of a matrix of zeros and ones with ``a``. ``b[group] * x`` is a
+product of a matrix with a single x in each row with ``b``. Column numbers are stored for both, and
+x for the second.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ TAKES_ROWS = (
 class SparseBlock:
     """Sparse columns, shape (N, Q), and the graph of their coefficients, shape (Q,).
 
-    Of equal origins, where they are known, matrices are equal whatever the rows.
+    Blocks with equal origins have equal matrices for any rows. An origin may be unknown, None.
     """
 
     matrix: SparseColumns
@@ -59,7 +60,7 @@ class SparseBlock:
 def _lookup(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
     """Read ``source[index]``, in which each row has J elements of the source.
 
-    Elements that no row has are left out, unless there may be other rows.
+    Elements that no row looks up are left out, unless the result must hold for other rows, too.
     """
     source = inputs_of(node)[0]
     positions = positions_of(node, context.name)
@@ -95,9 +96,9 @@ def _lookup(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
 
 
 def _takes_rows(source: TensorVariable, positions: np.ndarray) -> bool:
-    """Return whether a term of data has a row for each element, of which a lookup takes some.
+    """Return whether a lookup takes rows out of a term of data that has one for each element.
 
-    Elements that are effects of groups are looked up more than once.
+    Effects of groups are told from such a term by elements that are looked up more than once.
     """
     n = source.type.shape[0]
     if np.unique(positions).size < positions.size:
@@ -108,7 +109,7 @@ def _takes_rows(source: TensorVariable, positions: np.ndarray) -> bool:
 def split_lookup(node: Apply) -> TensorVariable | None:
     """Return a lookup in a sum of effects as a sum of lookups, None if it is no such lookup.
 
-    ``(a[:, None] + b)[g, h]`` is ``a[g] + b[h]``: effects of two factors, not one of their pairs.
+    ``(a[:, None] + b)[g, h]`` is ``a[g] + b[h]``: effects of two factors, not one effect per pair.
     """
     if op_type(node) is not AdvancedSubtensor:
         return None
@@ -189,9 +190,10 @@ def _names(source: TensorVariable) -> str:
 def _weighted(
     columns: np.ndarray, coefficients: Any, weight: TensorVariable, any_rows: bool
 ) -> tuple[np.ndarray, Any]:
-    """Make a weight for each of a row's J elements part of the coefficients.
+    """Multiply coefficients by the weights of a row's J elements.
 
-    Where no element has several weights it has one coefficient. Other rows may differ in that.
+    If no element has several weights, each keeps one coefficient. Otherwise each pair of an element
+    and a weight has one, and so it is if the result must hold for other rows, too.
     """
     each = np.arange(columns.shape[1], dtype=np.int32)
     if weight.type.shape == (1,) or columns.shape[1] == 1:

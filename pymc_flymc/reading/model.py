@@ -27,7 +27,7 @@ from pymc_flymc.reading.weights import without_weights
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing
 
-#: An observed variable beside the largest is subsampled from so many rows on. Fewer take at most
+#: Observed variables beside the largest are subsampled from so many rows on. Fewer take at most
 #: some 40 microseconds in full, not worth a form of the model that can be read, and joint moves.
 ENOUGH_ROWS = 1000
 
@@ -39,17 +39,18 @@ class ModelReading:
     Attributes
     ----------
     regressions : tuple of Regression
-        The observed variables with these rows, the one with the most first. One with a hurdle is
-        two, values above zero first.
+        The observed variables with these rows, the one with the most rows first. A variable with a
+        hurdle makes two regressions, that of the values above zero first.
     coefficients : tuple of TensorVariable
         w(theta) of each: float64 vectors in terms of value variables.
     prior_logp : TensorVariable
-        Scalar: the log density of all but these rows, for which it is the prior: priors with the
-        Jacobians of their transforms, potentials, other observed variables. Of value variables.
+        Scalar, in terms of value variables: the log density of everything but these rows. It is
+        the sum of priors with the Jacobians of their transforms, potentials, and other observed
+        variables.
     vars : list of TensorVariable
         Value variables that the step samples.
     full_passes : tuple of FullPass
-        What of the model is evaluated in full though it is of the size of the data.
+        Parts of the model of the size of the data that are evaluated in full.
     per_row : dict
         Deterministic variables with a value for each row, with the number of rows.
     taken : dict
@@ -72,14 +73,15 @@ def read_model(
 ) -> ModelReading:
     """Read a model for a step method.
 
-    Of the observed variables that belong to a supported family and depend on `vars` the one with
-    the most values is taken, and each that has at least `ENOUGH_ROWS` values and can be read. All
-    others that depend on `vars` stay in ``prior_logp``, which is evaluated in full.
+    Candidates are the observed variables of a supported family that depend on `vars`. The one with
+    the most values is taken, and so is each other one that has at least `ENOUGH_ROWS` values and
+    can be read. All others that depend on `vars` stay in ``prior_logp``, which is evaluated in
+    full.
 
     Parameters
     ----------
     model : Model
-        The model. ``pm.Data`` and dimension lengths count with their values of now.
+        The model. ``pm.Data`` and dimension lengths have their current values.
     vars : variable, name, or sequence of them, optional
         What the step samples: random variables, their names or value variables. All free
         variables by default.
@@ -150,7 +152,7 @@ def rest_terms(
 ) -> dict[TensorVariable, TensorVariable]:
     """Return the log densities of variables and potentials that are not taken, scalars.
 
-    Those of observed variables that depend on no value variable of the step are left out.
+    Observed variables that depend on no value variable of the step are left out.
     """
     constant = [rv for rv in model.observed_RVs if is_constant(model, rv, owned)]
     rest = [v for v in model.basic_RVs + model.potentials if v not in (*taken, *constant)]

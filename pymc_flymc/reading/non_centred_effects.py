@@ -1,7 +1,7 @@
-"""Effects that are multiplied by a scale, as in ``tau * z``: written in the non-centred way.
+"""Effects that are multiplied by a scale, as in ``tau * z``: the non-centred parametrisation.
 
-They are found by numbers: coefficients w(theta) do not change where the scale is multiplied by a
-factor and the effects are divided by it, however the model writes the product.
+They are found numerically. If the scale is multiplied by a factor and the effects are divided by
+it, the coefficients w(theta) do not change, however the model writes the product.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ CHANGE = 0.25
 def find_non_centred_effects(
     coefficients: Callable[[np.ndarray], np.ndarray], theta: np.ndarray, layout: Layout
 ) -> SharedScales:
-    """Find scales, and the effects that coefficients have in products with them only.
+    """Find scales, and the effects that enter coefficients only in products with them.
 
     A wrong guess here costs speed, not correctness: moves are exact for any elements. A scale is a
-    variable of one element, or one of several, with an effect or with a row or a column of effects
-    for each.
+    variable of one element, or a variable of several. Then each element has an effect, or a row or
+    a column of effects.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def find_non_centred_effects(
     theta : ndarray, shape (D,)
         Unconstrained parameters, none of which is zero by chance.
     layout : Layout
-        Of these.
+        Their layout in theta.
     """
     at = coefficients(theta)
     rounding = COEFFICIENT_ROUNDING * np.max(np.abs(at), initial=1.0)
@@ -83,7 +83,7 @@ def _with(theta: np.ndarray, place: slice, added: np.ndarray | float) -> np.ndar
 
 
 def _owners(shape: tuple[int, ...], effects: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """Yield which element of a scale each of a variable's effects may belong to, flat."""
+    """Yield possible assignments of a variable's effects to elements of a scale, flat."""
     number = np.arange(math.prod(shape))
     if number.size == 1:
         yield np.zeros(math.prod(effects), np.int64)

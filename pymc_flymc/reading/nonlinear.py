@@ -1,4 +1,4 @@
-"""Operations that are not linear in the variables, in the words of who wrote the model."""
+"""Errors for operations that are not linear in the variables, in the words of a modeller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 from pymc_flymc.reading.cotangent import NotReadableError, op_type
 
 _SPLINES = "for a curve of a predictor x, a basis of splines computed before the model, B @ beta"
-#: Why not, and what to write instead, of a product of two terms that vary.
+#: Why a product of two terms that vary cannot be read, and what to write instead.
 PRODUCT = (
     "it is a product of two things that are both sampled and both differ by row, such as abilities "
     "and discriminations of items (2PL), factors and loadings, an unknown predictor and its "
@@ -19,15 +19,15 @@ PRODUCT = (
     "numbers for one of the two; or one discrimination for all items, "
     "slope * ability[person] - difficulty[item]",
 )
-#: Of a quotient.
+#: The same for a quotient.
 QUOTIENT = "it divides by a term that holds data and variables", _SPLINES
-#: Of a choice between terms that is itself sampled.
+#: The same for a choice between terms that is itself sampled.
 CHANGE_POINT = (
     "it chooses between terms by a condition that holds variables, as an unknown change point is",
     _SPLINES,
 )
 
-#: What operations are there for, and what to write instead.
+#: Operations, what models use them for, and what to write instead.
 _KNOWN = (
     (
         (Cholesky, MatrixInverse, Solve),

@@ -27,9 +27,10 @@ def size_of(model: Model, rv: TensorVariable) -> int:
 def is_constant(model: Model, rv: TensorVariable, owned: Collection[Variable]) -> bool:
     """Return whether an observed variable depends on none of the value variables of a step.
 
-    Then its density is a number to that step, as where another step samples all that it depends
-    on, or where all of a causal model is observed. An interval may end where a variable of the step
-    is: then what is sampled of a variable in it says nothing of its value alone.
+    Then its density is constant for that step. For example, another step samples all that it
+    depends on, or all of a causal model is observed. A variable on an interval that ends at a
+    variable of the step depends on that one, too: its unconstrained value alone does not tell its
+    value.
     """
     parameters = [v for v in rv.owner.inputs if isinstance(v, TensorVariable)]
     return not any(v in owned for v in free_inputs(model.replace_rvs_by_values(parameters)))
@@ -73,9 +74,9 @@ def check_missing(model: Model, name: str) -> None:
 
 
 def without_hurdle(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable | None]:
-    """Return the variable that values above zero are of, and psi.
+    """Return the variable of which values above zero are draws, and psi.
 
-    Any other than that of ``pm.HurdlePoisson`` and the like comes back as it is, without psi.
+    A variable other than ``pm.HurdlePoisson`` and the like is returned as it is, without psi.
     """
     parts = parts_of_hurdle(rv)
     return (rv, None) if parts is None else (parts[1], parts[0])
@@ -104,14 +105,14 @@ def outcomes_of(
     Parameters
     ----------
     observed : ndarray, shape (N,), or (N, K) of counts of K classes
-        Of these the first is the value of a row, and the family reads the others as its row data.
+        The count of the first class is the value of a row; the family has the others as row data.
     of : mapping, optional
-        Values of shared variables other than their own.
+        Values that replace those of shared variables.
 
     Raises
     ------
     ValueError
-        If there are no values, if they are impossible, or row data are not one for each.
+        If there are no values, if they are impossible, or if row data have another length.
     """
     if not observed.size:
         raise ValueError(f"the observed variable {name!r} has no rows")

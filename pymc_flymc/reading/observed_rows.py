@@ -63,11 +63,11 @@ class ObservedRows:
     Attributes
     ----------
     parts : list of Part
-        One, or two behind a hurdle.
+        One, or two for a variable with a hurdle.
     rest : TensorVariable
-        Scalar: the part of the log-likelihood that is the same for all rows of a kind.
+        Scalar: the sum of the terms of the log-likelihood that regressions do not have.
     terms : TensorVariable, optional
-        Vector: the same, of each observed value. None if there is no such part.
+        Vector: these terms of each observed value. None if there are none.
     """
 
     parts: list[Part]
@@ -84,12 +84,12 @@ class Observation:
     model : Model
     rv : TensorVariable
     inner, psi : TensorVariable
-        The variable inside of weights and of a hurdle, and the probability of values behind the
-        hurdle, if there is one.
+        The variable without weights and hurdle, and the probability of a value above zero, if
+        there is a hurdle.
     values : ndarray
         Observed values, in the variable's own shape.
     weights : ndarray, shape (N,), or None
-        Of the observed values.
+        Weights of the observed values.
     owned : list of TensorVariable
         Value variables that the step samples.
     shapes : mapping
@@ -109,7 +109,7 @@ class Observation:
     def of(
         cls, model: Model, rv: TensorVariable, owned: list[TensorVariable], shapes: Shapes
     ) -> Observation:
-        """Tell weights and a hurdle from the variable inside of them."""
+        """Separate weights and a hurdle from the variable that they are applied to."""
         inner, graph = without_weights(rv)
         inner, psi = without_hurdle(inner)
         graph_of_values = freeze(observed_graph(model, rv), {})
@@ -153,12 +153,12 @@ class Observation:
         observed : ndarray
             As of `outcomes_of`.
         kept : ndarray of bool, shape (N,), optional
-            The values that are taken; all are checked.
+            The values that are used. All are checked.
         name : str, optional
             Name of the regression, that of the variable by default.
         """
         name = self.name if name is None else name
-        y = outcomes_of(parameters, observed, name)  # first: a design may be made of them
+        y = outcomes_of(parameters, observed, name)  # first: a design may be made of outcomes
         n_rows, rows = len(y), np.arange(len(y)) if kept is None else np.flatnonzero(kept)
         predictor = read_parameters(parameters, n_rows, name, self.shapes)
         regression = Regression(name, predictor.design, y, parameters.likelihood)
@@ -171,9 +171,9 @@ class Observation:
     def _sum_of_terms(
         self, terms: TensorVariable | None, n_rows: int, kept: np.ndarray | None
     ) -> TensorVariable:
-        """Return the graph of the sum of terms of all rows that are taken, with weights.
+        """Return the graph of the weighted sum of the terms of all rows that are used.
 
-        It is read as a predictor is, so that the sum is one over the columns of a design.
+        Terms are read like a predictor, so that their sum needs only column sums of a design.
         """
         if terms is None:
             return as_tensor(0.0)
@@ -200,7 +200,7 @@ class Observation:
 
 
 def check_sizes(regression: Regression, name: str) -> None:
-    """Refuse families of other numbers of predictors or nuisance parameters than they say."""
+    """Refuse a family that reads other numbers of predictors or nuisances than it declares."""
     design, likelihood = regression.design, regression.likelihood
     found = design.n_predictors, design.n_nuisances
     expected = likelihood.n_predictors, len(likelihood.nuisances)
@@ -222,9 +222,9 @@ def parameters_of(
 ) -> RowParameters:
     """Return the parameters of an observed variable in terms of value variables.
 
-    Of one with weights or a hurdle the variable inside is read, as one of some families, by default
-    of all. In graphs it stands for `values`, by default those observed. Those of a table are those
-    of its rows.
+    `inner` is the variable without weights and hurdle. It is read as one of `families`, by default
+    of all. `values` replace it in graphs, by default the observed ones. The parameters of a table
+    are returned as those of its rows.
     """
     check_form(model, rv)
     if rv.ndim > 1 and isinstance(inner.owner.op, CategoricalRV):

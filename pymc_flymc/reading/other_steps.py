@@ -15,10 +15,10 @@ _GIBBS = (BinaryGibbsMetropolis, CategoricalGibbsMetropolis)
 
 
 def warn_of_other_steps(model: Model, owned: Sequence[TensorVariable], n_rows: int) -> None:
-    """Warn of variables that PyMC would by itself give to steps that evaluate the whole model.
+    """Warn of variables to which PyMC would assign steps that evaluate the whole model.
 
-    Metropolis steps do not: of the difference of two log densities, PyTensor cancels all that does
-    not depend on their variables. PyMC takes them for most discrete variables.
+    Metropolis steps do not: PyTensor cancels all terms of the difference of two log densities that
+    do not depend on their variables. PyMC assigns them to most discrete variables.
 
     Parameters
     ----------

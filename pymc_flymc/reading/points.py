@@ -52,7 +52,7 @@ def complete_point(model: Model, initial_point: Mapping[str, Any] | None) -> dic
     Raises
     ------
     ValueError
-        If the user's lacks a variable, or if a value has the wrong shape or is not finite.
+        If the user's point lacks a variable, or if a value has the wrong shape or is not finite.
     """
     point = model.initial_point()
     if initial_point is None:

@@ -1,7 +1,7 @@
 """Read a linear predictor: split its PyTensor graph into a design and a coefficient vector.
 
-The graph is traversed from the predictor down (``traversal``); this module puts the pieces that are
-found together and checks the outcome by evaluating both forms.
+The graph is traversed from the predictor down (``traversal``). This module assembles the pieces and
+checks the result by evaluating both forms.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def read_predictor(
     eta : TensorVariable
         Vector of length N (or of length 1, or a scalar: the same for every row), or matrix with a
         column for each predictor, in terms of value variables. Shared variables count as
-        constants with their value of now.
+        constants with their current value.
     n_rows : int
         N, the number of observed values.
     name : str
@@ -118,13 +118,13 @@ def split_predictor(
     shapes: Mapping[Variable, tuple[int, ...]],
     values: Mapping[Variable, np.ndarray] | None = None,
 ) -> LinearPredictor:
-    """Split a linear predictor, as `read_predictor` does, without a look at the outcome.
+    """Split a linear predictor, as `read_predictor` does, without checking the result.
 
     Parameters
     ----------
     values : mapping, optional
-        Rows in the place of those that shared variables hold. What is read holds for any rows then:
-        the design has the same columns, the same coefficients in the same order.
+        Rows that replace those of shared variables. Then the result holds for any rows: the design
+        has the same columns, with the same coefficients in the same order.
     """
     random = [v for v in free_inputs([eta]) if not isinstance(v.type, TensorType)]
     if random and hasattr(random[0].type, "dims"):
@@ -168,7 +168,7 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
         if has_intercept:
             coefficients.append(intercept.dimshuffle("x"))
         elif isinstance(intercept, Constant) and intercept.data != 0:
-            # A plain number: no coefficient has to carry it.
+            # A constant intercept is added to the offset, and needs no coefficient.
             offset, has_offset = offset + float(intercept.data), True
         offsets.append(offset)
         coefficients.extend(weights)
@@ -195,10 +195,11 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
 def _merge_sparse(
     found: list[list[SparseBlock]], any_rows: bool
 ) -> tuple[list[SparseColumns], list[list[TensorVariable]]]:
-    """Return sparse matrices, each once, and their coefficients for each predictor.
+    """Return the distinct sparse matrices, and their coefficients for each predictor.
 
-    The coefficients of blocks with the same matrix add up. Of one predictor's blocks with the same
-    coefficients, ``skill[home] - skill[away]``, the matrices do.
+    Blocks with the same matrix are merged by adding their coefficients. If there is one predictor,
+    blocks with the same coefficients are merged by adding their matrices, as for
+    ``skill[home] - skill[away]``.
     """
     if len(found) == 1:
         unique: list[SparseBlock] = []
@@ -247,7 +248,7 @@ def _same(a: SparseBlock, b: SparseBlock, any_rows: bool) -> bool:
 def _merge(found: list[Block], any_rows: bool) -> dict[Hashable, Block]:
     """Add up the coefficients of blocks that are the same: ``X @ a + X @ b``.
 
-    They are if they are the same memory, or of the same origin where any rows may come.
+    Blocks are the same if they share memory, or, with `any_rows`, if they have the same origin.
     """
     merged: dict[Hashable, Block] = {}
     for block in found:

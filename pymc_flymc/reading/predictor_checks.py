@@ -62,8 +62,8 @@ def check_predictor(
         rtol = float(np.finfo(np.float32).eps) * max(64, design.n_coefficients)
     values, found_w, bad = [], [], np.ones(design.n_rows, bool)
     for attempt in range(4 * _N_CHECKS):
-        # Smaller values if the graph overflows at larger ones (exp of exp), and those above zero if
-        # it is finite for these alone (roots and logarithms).
+        # Smaller values are tried if the graph overflows at larger ones (exp of exp), and positive
+        # values if it is finite for these alone (roots and logarithms).
         spread = 0.5 ** (attempt // 2)
         numbers = [spread * rng.standard_normal(shapes.get(v, v.type.shape)) for v in inputs]
         if attempt >= _N_CHECKS and attempt % 2:
@@ -94,7 +94,7 @@ def check_predictor(
         )
     found, sizes = design.predictors(np.stack(found_w))
     for i, expected in enumerate(values):
-        # A row's rounding error scales with the terms that it may have met.
+        # A row's rounding error is in proportion to the sizes of the terms that are added up.
         error, scale = found[:, i] - expected, sizes[:, i]
         scale += scale.mean()
         if np.any(np.abs(error, out=error) > np.multiply(rtol, scale, out=scale)):
@@ -114,7 +114,7 @@ def _product(X: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _multiplied_in_blocks(variable: TensorVariable) -> TensorVariable:
-    """Copy a graph of the same value that multiplies float32 by float64 in blocks of rows.
+    """Return a graph of the same value that multiplies float32 by float64 in blocks of rows.
 
     NumPy converts the whole matrix first, and takes several times as long.
     """

@@ -1,8 +1,8 @@
 """Whether each row of a graph depends on its own row of the data alone.
 
 Where data containers hold some of many rows, a statistic of the rows (a mean, their number, their
-order) would be that of whichever rows are at hand. The graph tells: what each operation does with
-the axis of rows is followed from the containers up, and no value is looked at.
+order) would be that of whichever rows are at hand. The check follows the axis of rows from the
+containers up through each operation of the graph. It looks at no value.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def check_rows_alone(
     name : str
         Of the observed variable, for messages.
     observed : Variable, optional
-        The observed random variable itself: what it is made of may have been read as numbers. Of
-        its graph, which may hold more than its parameters, statistics of rows are refused.
+        The observed random variable itself: what it is made of may have been read as numbers. Its
+        graph may hold more than its parameters; statistics of rows are refused there, too.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def check_rows_alone(
 def statistics_of_rows(
     graphs: Mapping[str, Variable], containers: Mapping[str, Variable]
 ) -> dict[str, str]:
-    """Return which graphs are made of several rows together, by name, and how.
+    """Return the graphs that are statistics of several rows, by name, and what statistics.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def statistics_of_rows(
 
 
 def _follow(outputs: Sequence[Variable], kinds: dict[Variable, Kind | DependentError]) -> None:
-    """Find the kinds of all variables that some are computed from."""
+    """Find the kinds of all variables that the outputs are computed from."""
     for node in toposort(list(outputs), blockers=list(kinds)):
         own = [kinds.get(v) for v in node.inputs]
         if isinstance(node.op, CheckAndRaise):  # conditions raise, and have no other effect

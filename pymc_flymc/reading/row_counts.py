@@ -65,7 +65,7 @@ def _joined_counts(node: Apply, own: Sequence[Any]) -> Kind:
     return RowCount(frozenset(places))
 
 
-#: Of operations with the number of rows among their inputs.
+#: Rules for operations with the number of rows among their inputs.
 COUNT_RULES: Rules = (
     (COPIES, same),
     (Elemwise, _cast_count),

@@ -1,4 +1,4 @@
-"""What a variable of a graph has to do with rows: an axis of them, their number, or nothing."""
+"""How a variable of a graph depends on rows: by an axis of them, by their number, or not at all."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pytensor.graph.traversal import ancestors
 
 @dataclass(frozen=True)
 class RowAxis:
-    """A tensor with one slice for each row, which depends on this row alone, along an axis."""
+    """A tensor with a slice for each row along an axis; a slice depends on its own row alone."""
 
     axis: int
 
 
 @dataclass(frozen=True)
 class RowCount:
-    """A vector, or a scalar, of integers: the number of rows stands at some places.
+    """A vector, or a scalar, of integers that holds the number of rows at some places.
 
-    Graphs need it to say how long an axis of rows is, and for nothing else.
+    It may be the length of an axis of rows, and nothing else.
     """
 
     places: frozenset[int]
@@ -29,7 +29,7 @@ class RowCount:
 
 #: What a variable is; None if it has nothing to do with the rows.
 Kind = RowAxis | RowCount | None
-#: Of operations: from a node and the kinds of its inputs to that of its outputs.
+#: Operations, with functions from a node and the kinds of its inputs to the kind of its outputs.
 Rules = tuple[tuple[Any, Callable[[Apply, Sequence[Any]], Kind]], ...]
 #: The number of rows itself.
 COUNT = RowCount(frozenset([0]))
@@ -37,7 +37,7 @@ NUMBER = "the number of rows, as a number"
 
 
 class DependentError(Exception):
-    """What rows do to each other; the message completes "it contains ..."."""
+    """Rows depend on each other; the message completes "it contains ..."."""
 
 
 class StatisticError(DependentError):
@@ -47,9 +47,9 @@ class StatisticError(DependentError):
 def meet(
     node: Apply, inputs: Sequence[Variable], own: Sequence[Kind], shifts: Sequence[int]
 ) -> int:
-    """Return the output's axis of rows, axis k of an input being axis k plus a shift of the output.
+    """Return the output's axis of rows, where axis k of an input is axis k + shift of the output.
 
-    Refuses rows along different axes, and other arrays with something for each row.
+    Rows along different axes are refused, and so are other arrays with a value for each row.
     """
     axes = {k.axis + shift for k, shift in zip(own, shifts, strict=True) if isinstance(k, RowAxis)}
     if len(axes) != 1:

@@ -1,7 +1,7 @@
-"""What each operation does with the axis of rows: where its result has it, if each row stays alone.
+"""Which axis of an operation's result is that of rows, if rows stay independent of each other.
 
-Rules take a node and the kinds of its inputs, and return the kind of its outputs. Most of them say
-how axes of inputs meet axes of the output, and `meet` does the rest.
+Rules take a node and the kinds of its inputs, and return the kind of its outputs. Most of them map
+axes of inputs to axes of the output, and `meet` does the rest.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _dimshuffle(node: Apply, own: Sequence[Any]) -> Kind:
     return RowAxis(order.index(own[0].axis))
 
 
-#: Reductions by the scalar operation that they repeat, in words.
+#: Names of reductions for messages, by the scalar operation that they repeat.
 REDUCTIONS: dict[type, str] = {
     ps.Add: "a sum, mean or variance",
     ps.Mul: "a product",
@@ -105,7 +105,7 @@ def _reduce(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 def _along_axis(node: Apply, own: Sequence[Any]) -> Kind:
-    """Follow an operation with an order, or a change of length, along one axis."""
+    """Follow an operation that depends on order, or changes the length, along one axis."""
     kind, axis = own[0], getattr(node.op, "axis", None)
     ndim = node.inputs[0].type.ndim
     if kind is None or axis is None or axis % ndim == kind.axis or any(own[1:]):
@@ -169,7 +169,7 @@ def _lookup(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 def _set(node: Apply, own: Sequence[Any]) -> Kind:
-    """Elements of each row set, or added to, by a number or by the row's own numbers."""
+    """Set or increment elements of each row, by a number or by the row's own numbers."""
     base, index = own[0], index_of(node, 2)
     if base is None or any(own[2:]):
         raise DependentError(f"{node.op} of rows")
@@ -190,7 +190,7 @@ def _join(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 def alloc(node: Apply, own: Sequence[Any]) -> Kind:
-    """Repeat a value: the axis that is as long as there are rows is that of rows."""
+    """Follow a repeated value: an axis whose length is the number of rows is the axis of rows."""
     value, *lengths = own
     if isinstance(value, RowCount):
         raise StatisticError(NUMBER)
@@ -200,7 +200,7 @@ def alloc(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 def reshape(node: Apply, own: Sequence[Any]) -> Kind:
-    """Axes before and behind that of the rows are put together or taken apart, never it."""
+    """Follow a reshape that merges or splits axes other than the axis of rows."""
     kind, shape = own
     source, out = node.inputs[0].type, node.outputs[0].type
     if isinstance(kind, RowCount) and (source.ndim, out.ndim) in ((0, 1), (1, 0), (1, 1)):
@@ -219,7 +219,7 @@ def reshape(node: Apply, own: Sequence[Any]) -> Kind:
         after = [out.shape[i] for i in long_out if i != axis]
         if out.shape[axis] is None and None not in before and before == after:
             return RowAxis(axis)
-    # Rows first, and the others' lengths known: what is left is the number of rows.
+    # Rows come first, and the size of the other axes is known and kept: the first axis is of rows.
     behind, of_out = _size(source.shape[kind.axis + 1 :]), _size(out.shape[1:])
     first = _size(source.shape[: kind.axis]) == 1
     if first and behind is not None and behind == of_out and out.shape[0] is None:
@@ -240,7 +240,7 @@ def _shape_i(node: Apply, own: Sequence[Any]) -> Kind:
 
 
 COPIES = (ViewOp, DeepCopyOp, SpecifyShape, TensorFromScalar, ScalarFromTensor, CheckAndRaise)
-#: Of operations on rows, and on other things.
+#: Rules for operations on rows, and on other things.
 RULES: Rules = (
     (COPIES, same),
     (Elemwise, _elemwise),

@@ -1,4 +1,4 @@
-"""Variables whose elements are a location plus a scale times what has neither."""
+"""Variables whose elements are a location plus a scale times a standardised variable."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ INDEPENDENT: dict[type, int] = {
     SkewNormalRV: 0,
 }
 
-#: Removes shapes that are known from what is computed.
+#: Rewrites that remove the computation of known shapes.
 SIMPLER = rewrites("canonicalize")
 
 
@@ -59,7 +59,7 @@ class LocationScale(NamedTuple):
     elements : ndarray, int64
         Their places in the variable's unconstrained value, flat, in the shape that they have.
     origin : ndarray, int64, or None
-        Of the same shape: places of elements of the variable itself that they are around.
+        Of the same shape: places of the variable's own elements that are their locations.
     correlated : bool
         Whether the scale is a covariance, of the last axis.
     """
@@ -81,9 +81,9 @@ class LocationScale(NamedTuple):
 def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> LocationScale | None:
     """Return a variable's elements that have a location and a scale, or None.
 
-    Independent ones, or their logarithms, correlated ones, those of a conditional autoregression,
-    those of a sum of zero, whose unconstrained values are linear in them, and steps of a random
-    walk, which are around its first element.
+    These are independent elements, or their logarithms; correlated ones; those of a conditional
+    autoregression; those with a sum of zero, whose unconstrained values are linear in them; and
+    those of a random walk, whose first element is the location of the others.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
         scale = 1.0 / pt.sqrt(_scalar(precision))
         return LocationScale(None if _is_zero(location, model) else location, scale, places)
     if isinstance(node.op, MvNormalRV):
-        # PyMC has given each the shape of the other, on which it depends for nothing else.
+        # PyMC broadcasts each to the other's shape. Neither depends on the other but for that.
         both: list[Any] = list(node.op.dist_params(node))
         location, covariance = cast(list[Any], rewrite_graph(both, include=SIMPLER))
         known: Any = {v: pt.zeros(v.type.shape) for v in random_variables(covariance, model)}

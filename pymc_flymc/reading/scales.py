@@ -15,11 +15,11 @@ from pytensor.graph.basic import Variable
 from pymc_flymc.kernels.shared_scales import CENTRED
 from pymc_flymc.reading.functions_of_variables import compile_given, nearest, step_variables
 
-#: Where values are tried: where scales are small, in the neck of a funnel that their moves are for.
-#: The smallest change of one; no two elements' changes are the same. What logarithms of scales may
-#: differ by: those of an interval that begins at zero are linear up to 3e-4 there.
+#: The value that is tried: scales are small there, in the neck of a funnel, which moves are for.
+#: The smallest change of a value; no two elements' changes are the same. The tolerance for
+#: logarithms of scales: those of an interval that begins at zero are linear up to 3e-4 there.
 TRIED, CHANGE, CLOSE = -8.0, 0.25, 1e-3
-#: Smallest power; of a scale that hardly falls with its variable there is none.
+#: Smallest power: what hardly changes with a variable is not a scale of it.
 LEAST_POWER = 0.05
 
 
@@ -45,9 +45,9 @@ def scales_of(
     model: Model,
     shapes: Mapping[Variable, tuple[int, ...]],
 ) -> list[Scale]:
-    """Return what a parameter of effects of a shape is as their scales: each of a product's.
+    """Return the scales that a parameter of effects is made of: each factor of a product is one.
 
-    `shapes` has those of the step's variables.
+    `effects` is the shape of the effects; `shapes` has the shapes of the step's variables.
     """
     is_positive = isinstance(model.rvs_to_transforms.get(parameter), LogTransform)
     if is_positive and shapes.get(parameter) == ():  # nothing has to be compiled
@@ -60,7 +60,7 @@ def scales_of(
     for k, variable in enumerate(variables):
 
         def at(values: np.ndarray, k: int = k) -> np.ndarray:
-            # The others stay where they are: their values make no difference to a product.
+            # The others stay fixed: factors of a product cancel in differences of its logarithm.
             given = [np.zeros(shapes[each]) for each in variables]
             given[k] = values.reshape(given[k].shape)
             with np.errstate(all="ignore"):
@@ -75,7 +75,7 @@ def scales_of(
 def _power_and_owner(
     log_scales: Callable[[np.ndarray], np.ndarray], size: int
 ) -> tuple[float, np.ndarray] | None:
-    """Return with what power scales follow a variable of a size, and which element each follows."""
+    """Return the power with which scales follow a variable, and the element that each follows."""
 
     def change(by: np.ndarray) -> np.ndarray:
         return log_scales(TRIED + by) - log_scales(np.full(size, TRIED))

@@ -82,11 +82,11 @@ def several_predictors(name: str, ndim: int) -> UnsupportedModelError:
 
 
 class _TableRows:
-    """From graphs of the shape of a table to graphs of its rows.
+    """Turns graphs of the shape of a table into graphs of its rows.
 
-    The work is done by `_take`, from the results of operations down to their arguments. Of a tensor
-    it knows which axis of the table each axis of the tensor is, or None for any other. Its
-    result has the rows before the tensor's own axes, and length one along those of the table.
+    `_take` does the work, from the results of operations down to their arguments. It is told which
+    axis of the table each axis of a tensor is, or None for any other. Its result has the axis of
+    rows before the tensor's own axes, and length one along those of the table.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class _TableRows:
             return self._take_numbers(evaluate(v), carried, at)
         node = v.owner
         op = None if node is None else node.op
-        # What no data enter is looked up as a whole: a function of effects is as good as an effect.
+        # A term without data is looked up as a whole: a function of effects serves as an effect.
         has_data = any(self._shape[at[j] or 0] in self._lengths_below(v) for j in carried)
         if isinstance(op, Elemwise) and (has_data or len(carried) > 1):
             return op(*(self._take(each, at) for each in inputs_of(node)))
@@ -149,7 +149,7 @@ class _TableRows:
         return self._look_up(v, carried, at)
 
     def _through(self, v: Any, node: Apply, at: Sequence[int | None]) -> Any:
-        """Step through an operation that is no arithmetic term by term."""
+        """Step through an operation that is not elementwise."""
         op, kind, source = node.op, op_type(node), inputs_of(node)[0]
         if kind is DimShuffle:
             order = op.new_order
@@ -173,7 +173,7 @@ class _TableRows:
     def _take_numbers(
         self, value: np.ndarray, carried: Sequence[int], at: Sequence[int | None]
     ) -> TensorVariable:
-        """Return rows of constants: of a whole table, the same memory."""
+        """Return rows of constants; those of a whole table share its memory."""
         axes = [at[j] for j in carried]
         front = np.moveaxis(value, carried, range(len(carried)))
         inner = front.shape[len(carried) :]
@@ -185,7 +185,7 @@ class _TableRows:
         return pt.constant(rows.reshape(self._n_rows, *own))
 
     def _look_up(self, v: Any, carried: Sequence[int], at: Sequence[int | None]) -> Any:
-        """Return what each row has of a tensor that is as long as some axes of the table."""
+        """Return each row's element of a tensor that is as long as some axes of the table."""
         inner = [j for j in range(v.ndim) if j not in carried]
         axes = [at[j] or 0 for j in carried]
         front = v.dimshuffle(*carried, *inner)

@@ -45,7 +45,7 @@ SUPPORTED = (
 class Block:
     """Constant columns, shape (N, P), and the graph of their coefficients, shape (P,).
 
-    Of equal origins, where they are known, columns are equal whatever the rows.
+    Blocks with equal origins have equal columns for any rows. An origin may be unknown, None.
     """
 
     array: np.ndarray
@@ -65,7 +65,7 @@ class Traversal:
     name : str
         Name of the observed variable, for messages.
     any_rows : bool
-        Read what holds for other rows, too: nothing is decided by the values of these.
+        Whether the result must hold for other rows, too: the values of these decide nothing.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class Traversal:
     def _looks_through(self, ct: Cotangent, node: Apply) -> bool:
         """Return whether a step into a constant graph saves a copy of the data.
 
-        Sums are evaluated, not walked: a column that the model centres is meant to be centred.
+        Sums are evaluated, not traversed: a column that the model centres is meant to be centred.
         """
         kind, source = op_type(node), node.inputs[0]
         if kind is ps.Cast:
@@ -156,7 +156,7 @@ class Traversal:
         return kind in VIEWS
 
     def _add_intercept(self, ct: Cotangent) -> None:
-        """Take a tensor that is the same for all rows."""
+        """Add a tensor that is the same for all rows."""
         value = times(ct.weight, ct.var)
         if ct.scale is None:
             self.intercepts.append(value.sum() if value.type.shape != (1,) else value[0])
@@ -169,7 +169,7 @@ class Traversal:
             self._add_columns(columns, flat(weight, sizes))
 
     def _add_block(self, ct: Cotangent) -> None:
-        """Take a constant that has rows."""
+        """Add a constant that has rows."""
         array = evaluate(ct.var)
         self._check_rows(array.shape[ct.axis])
         array = scaled(np.multiply, ct.scale, array, self.context)

@@ -54,7 +54,7 @@ def value_shapes(model: Model) -> dict[Variable, tuple[int, ...]]:
     open_rvs = [rv for rv in model.free_RVs if None in model.rvs_to_values[rv].type.shape]
     shapes = {v: v.type.shape for v in model.value_vars}
     if open_rvs:
-        # The values at the start have them; without compilation this takes milliseconds.
+        # Initial values have these shapes; computing them without compilation takes milliseconds.
         start = make_initial_point_expression(
             free_rvs=model.free_RVs,
             rvs_to_transforms=model.rvs_to_transforms,

@@ -110,7 +110,8 @@ def _mul(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
             factor = evaluate(v).astype(np.float64, copy=False)
             same = factor.take([0], axis=ct.axis)
             if not context.any_rows and np.all(factor == same):
-                # Ones that lend their shape, say: the data stay as they are.
+                # A factor that is the same in all rows, such as ones that only lend their shape,
+                # goes into the weight. The data are not copied.
                 weight = times(weight, pt.constant(same))
             else:
                 scale = scaled(np.multiply, scale, factor, context)
@@ -127,7 +128,7 @@ def _switch(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
 def _true_div(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     over, under = inputs_of(node)
     if not varies(under, ct.axis):
-        # As floats: PyTensor has the reciprocal of a short integer in single precision.
+        # As float64: PyTensor computes the reciprocal of a short integer in single precision.
         weight = times(ct.weight, pt.reciprocal(under.astype("float64")))
         return [_operand(over, replace(ct, weight=weight))]
     if not context.is_constant(under):
@@ -224,7 +225,7 @@ def _dot(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
 
 
 def _product(weight: TensorVariable, other: TensorVariable, along: int) -> TensorVariable:
-    """Multiply a weight by what it meets along an axis, where it often picks a single column."""
+    """Multiply a weight by another operand; along an axis it often selects a single column."""
     if varies(weight, along) and not free_inputs([weight]):
         values = evaluate(weight)
         places = np.unique(np.nonzero(values)[along])
@@ -295,5 +296,5 @@ RULES: dict[type, Rule] = {
     Subtensor: _subtensor,
     Join: _join,
 }
-# Constant graphs of these are looked through: no data is computed.
+# The traversal goes through constant graphs of these, as they compute no data.
 VIEWS = frozenset({ViewOp, SpecifyShape, ps.Identity, ps.Cast, ps.Second, DimShuffle, Alloc})

@@ -1,4 +1,4 @@
-"""Rows with weights: likelihoods to a power, told from a model and written into one."""
+"""Rows with weights, likelihoods to a power: writing them in a model, and reading them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from pymc_flymc.settings import check
 
 
 def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> TensorVariable:
-    """Observe a variable whose rows count with weights: each likelihood to the power of its weight.
+    """Observe a variable whose rows have weights: each likelihood to the power of its weight.
 
     The log density of the variable is ``weights * pm.logp(dist, observed)``, in all samplers. Draws
-    of it, as those of ``pm.sample_posterior_predictive``, are those of `dist`.
+    of it, such as those of ``pm.sample_posterior_predictive``, are draws of `dist`.
 
     Parameters
     ----------
@@ -40,10 +40,10 @@ def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> Te
     dist : TensorVariable
         An unnamed distribution, such as ``pm.Bernoulli.dist(logit_p=eta)``.
     weights : array_like or pm.Data
-        A number for each row, zero or more. A row of weight zero says nothing; of weight two, as
-        much as two equal rows.
+        A number for each row, zero or more. A row of weight zero is ignored; a row of weight two
+        counts as two equal rows.
     **kwargs
-        What any variable of PyMC takes: `observed`, `dims`.
+        Arguments that any variable of PyMC takes: `observed`, `dims`.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def weighted(name: str, dist: TensorVariable, weights: Any, **kwargs: Any) -> Te
 
 
 def _parameters(dist: TensorVariable) -> list[TensorVariable]:
-    """Return the parameters of a distribution, and of those that it is made of, without numbers."""
+    """Return the parameters of a distribution and of its components, without constants."""
     found: list[TensorVariable] = []
     todo = [dist]
     while todo:
@@ -113,7 +113,7 @@ def _parameters(dist: TensorVariable) -> list[TensorVariable]:
 
 
 def _inputs(node: Any) -> Sequence[TensorVariable]:
-    """Return what a distribution is made from, without random numbers and its size."""
+    """Return the inputs of a distribution, without random generators and its size."""
     op = node.op
     if isinstance(op, pm.SymbolicRandomVariable) and op.extended_signature is None:  # of mixtures
         return [v for v in node.inputs if not isinstance(v.type, RandomType)]
@@ -127,9 +127,9 @@ def _is_random(v: TensorVariable) -> bool:
 def without_weights(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable | None]:
     """Return the variable that a weighted one is made of, and the graph of its weights.
 
-    Any other comes back as it is, without weights. `weighted` and Bambi's ``weighted(y, w)`` write
-    a variable that is drawn as another one, whose log density is the product of the weights with
-    that of this other one.
+    Any other variable is returned as it is, without weights. `weighted` and Bambi's
+    ``weighted(y, w)`` make a variable from another one: its draws are those of the other one, and
+    its log density is that of the other one times the weights.
     """
     if rv.owner is None or not isinstance(rv.owner.op, CustomSymbolicDistRV):
         return rv, None
@@ -139,7 +139,7 @@ def without_weights(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable 
     value = rv.type()
     try:
         whole, one = (pm.logp(v, value, warn_rvs=False) for v in (rv, _of_no_size(inner)))
-    except NotImplementedError:  # of distributions that are drawn, without a density
+    except NotImplementedError:  # a distribution that can be drawn, but has no density
         return rv, None
     if whole.owner is None or not isinstance(whole.owner.op, Elemwise):
         return rv, None
@@ -153,7 +153,7 @@ def without_weights(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable 
 
 
 def _of_no_size(rv: TensorVariable) -> TensorVariable:
-    """Return a random variable whose parameters alone tell of its size, in another graph."""
+    """Return a copy of a random variable whose size follows from its parameters alone."""
     node = rv.owner
     if not isinstance(node.op, RandomVariable):
         return rv
@@ -161,13 +161,13 @@ def _of_no_size(rv: TensorVariable) -> TensorVariable:
 
 
 def _core(density: TensorVariable) -> TensorVariable:
-    """Return a density, its parts too, before they were broadcast to the size of its variable."""
+    """Return a density and its parts without their broadcasts to the size of the variable."""
 
     def narrow(node: Apply, inputs: Sequence[Any]) -> Sequence[Any] | None:
         whole: Any = node.outputs[0]
         if isinstance(node.op, Alloc) and (whole is density or inputs[0].ndim == whole.ndim):
             return [inputs[0]]
-        # Nodes above are made again: what they have broadcast is narrower now.
+        # Nodes above are made again: their inputs may be narrower now.
         same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
         return None if same else node.op.make_node(*inputs).outputs
 
