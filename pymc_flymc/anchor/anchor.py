@@ -10,8 +10,8 @@ import numpy as np
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.expansion import LikelihoodExpansion
 
-#: Curvatures are taken to be no smaller: at a mode, so that products of scales do not overflow, and
-#: elsewhere, where the scale of a parameter without curvature would be anything.
+#: Least curvatures: at a mode, so that products of scales do not overflow; and elsewhere, where a
+#: parameter without curvature would have an arbitrary scale.
 LEAST_CURVATURES = 1e-200, 1e-8
 
 
@@ -33,9 +33,9 @@ class AnchorPart:
 
     @property
     def w(self) -> np.ndarray:
-        """Coefficients at which bounds touch, shape (P,): about those at the anchor's theta.
+        """Coefficients at which bounds touch, shape (P,).
 
-        Unless the user gave the anchor, or it has moved.
+        They are about those at the anchor's theta, unless the user gave the anchor or it has moved.
         """
         return self.expansion.w
 
@@ -119,8 +119,8 @@ def _covariance_factor(precision: np.ndarray) -> tuple[np.ndarray, bool]:
     """Cholesky factor of the inverse of a matrix, and whether it is positive definite.
 
     Away from a mode (a funnel, a given anchor) the curvature can vanish or be negative somewhere.
-    The Laplace covariance only guides proposals: there, any moderate scale will do. Where the
-    matrix is one of a mode, parameters may be in whatever units.
+    There any moderate scale will do, because the Laplace covariance only guides proposals. At a
+    mode, parameters may have any units.
     """
     curvature = np.abs(np.diag(precision))
     for least in LEAST_CURVATURES:

@@ -15,12 +15,12 @@ from pymc_flymc.regression.matrices import LARGEST_DENSE
 #: With more than `LARGEST_DENSE` parameters, effects in variables larger than this are
 #: diagonal elements of a `Geometry`.
 LARGE_VARIABLE = 100
-#: Effects of a group that are told apart from one another, at most.
+#: Most effects per group whose covariance is taken into account.
 MAX_COUPLED = 8
-#: Curvatures of diagonal elements are probed for all groups at once, by a slope each time if there
-#: are at most so many.
+#: Curvatures of diagonal elements are probed for all groups at once, and for each slope separately
+#: if there are at most so many.
 MAX_SLOPES = 64
-#: The conditional precision of a parameter has to grow as many times, to be called a collapse.
+#: A parameter has collapsed if its conditional precision has grown by this factor.
 COLLAPSE = 1e4
 
 
@@ -53,8 +53,8 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
     """Tell the effects of groups from other parameters.
 
     Effects are the elements of variables that change coefficients of sparse columns and no others.
-    Short variables that do so are taken for the means and scales of effects: those with no more
-    elements than the square root of the number of columns, in the largest of several designs.
+    Short variables that do so are taken to be means and scales of effects. They have no more
+    elements than the square root of the number of sparse columns, in the largest of the designs.
     """
     size, start = layout.size, 0
     most_sparse = max(design.n_sparse for design in designs)
@@ -100,7 +100,7 @@ def _in_sparse(design: Design) -> np.ndarray:
 
 
 def moving(density: ExpandedDensity, theta: np.ndarray) -> np.ndarray:
-    """Positions of the parameters that change coefficients, none if that is all of them."""
+    """Positions of the parameters that change coefficients; empty if all of them do."""
     found = np.flatnonzero(density.jacobian(nearby(theta)).any(axis=0))
     return found if len(found) < len(theta) else np.empty(0, np.int64)
 
@@ -110,8 +110,8 @@ def collapsed(
 ) -> np.ndarray:
     """Positions of parameters of priors alone that a search has followed into a funnel.
 
-    The joint density of ``a ~ Normal(0, sigma)``, of which no row depends on a, and sigma grows
-    without limit as both go to zero. On that way the conditional precision of a grows with it.
+    If no row depends on ``a ~ Normal(0, sigma)``, the joint density of a and sigma grows without
+    limit as both go to zero. On the way there the conditional precision of a grows, too.
     """
     before, after = (-np.diag(density.hessian(theta, statistics)) for theta in (start, end))
     grown = np.flatnonzero(after > COLLAPSE * np.maximum(before, 1.0))

@@ -28,7 +28,7 @@ from pymc_flymc.regression.quadratic_statistics import (
 )
 from pymc_flymc.reporting import doing
 
-#: Rewrites that take less time than they save if a graph is evaluated a dozen times.
+#: Rewrites that save more time than they take, even if a graph is evaluated only a dozen times.
 MERGE = RewriteDatabaseQuery(include=rewrites("merge"))
 #: Coefficients from which on it pays to treat them as long vectors.
 MANY = 1000
@@ -61,12 +61,12 @@ class ExpandedDensity:
     Notes
     -----
     Where PyTensor has no second derivatives of the model, differences of gradients take their
-    place. They say where the anchor is and how proposals are shaped, on which the
-    distribution of draws does not depend: they need not be exact.
+    place. They need not be exact: second derivatives determine the anchor and the shape of
+    proposals, on which the distribution of draws does not depend.
 
-    Where the model's graph raises, by an ``Assert`` say, its value is -inf and all else NaN: the
-    points at which the set-up looks are no draws. `error` is what the last evaluation of the value
-    raised, if it did.
+    If the model's graph raises an error at a point, by an ``Assert`` say, its value there is -inf
+    and all else NaN, because the set-up evaluates points that are not draws. `error` is what the
+    last evaluation of the value raised, if it did.
     """
 
     @doing("differentiating the model")
@@ -87,7 +87,7 @@ class ExpandedDensity:
                 "PyTensor has no gradient of the model's log density, which the set-up needs, as "
                 f"NUTS does: {error}"
             ) from error
-        # What the quadratic says of its gradient, written out, or else PyTensor cannot vectorise.
+        # The quadratic's own gradient is written out: otherwise PyTensor cannot vectorise it.
         gradient = rewrite_graph(gradient, include=rewrites("inline_ofg_expansion"))
         self.n_coefficients, self._sizes = graph.n_coefficients, graph.sizes
         self._graphs = graph.theta, statistics, gradient
@@ -97,8 +97,8 @@ class ExpandedDensity:
         self._coefficients = self._compile([graph.theta], self._w)
 
     def _compile(self, inputs: list[Any], outputs: Any, few_calls: bool = False) -> Any:
-        # Few rewrites are made quickest. For long vectors it pays to make those that remove the
-        # broadcasts which gradients consist of, and not to fuse: fused loops are Python's own here.
+        # Few rewrites take the least time. For long vectors it pays to remove the broadcasts of
+        # which gradients consist, but not to fuse loops, because fused loops run in Python here.
         optimizer: Any = "fast_compile"
         if self.n_coefficients > MANY:
             optimizer = OPT_FAST_RUN.excluding(*rewrites("fusion", "inplace"))
@@ -206,12 +206,12 @@ class ExpandedDensity:
         affine = self._constant is not None
         matrices = dense_curvatures(statistics, self._sizes) if affine else None
         if matrices is not None and self._hessian_of_prior is not None:
-            # Of affine coefficients a quadratic's Hessian is a product of matrices: as a graph it
-            # would be made of operations on vectors, a row of it for each parameter.
+            # With affine coefficients a quadratic's Hessian is a product of matrices. A graph of it
+            # would consist of operations on vectors, one row for each parameter.
             hessian = _array(self._hessian_of_prior, 2 * theta.shape, theta)
             for matrix, jacobian in zip(matrices, self._jacobians, strict=True):
                 hessian -= 2.0 * (jacobian.T @ (jacobian.T @ matrix).T)
-        # With many coefficients one column after the other: all at once they take O(D P) memory.
+        # With many coefficients, compute columns one by one: together they take O(D P) memory.
         elif self.n_coefficients > MANY:
             hessian = np.stack(
                 [self.hessian_times(theta, statistics, v) for v in np.eye(len(theta))]

@@ -36,9 +36,9 @@ def warn_of_funnels(
 ) -> None:
     """Warn of the worst funnel into which no move of a scale leads: chains may miss its neck.
 
-    What a variable is does not matter, nor how its prior is written, but that it must be curved:
-    Laplace distributions look flat. Likelihoods are the quadratics around the anchor: no row is
-    read.
+    The role of a variable does not matter, nor how its prior is written. But the prior must be
+    curved: Laplace distributions look flat. Likelihoods are the quadratics around the anchor, so
+    that no row is read.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def narrowest(
             there = theta + reach * sign * np.where((sds >= LEAST_SD) | (reach < 1.0), away, 0.0)
             if np.array_equal(there, theta):
                 continue
-            # Differences alone: of one Hessian the estimates depend on what is correlated.
+            # Only differences are used: estimates from one Hessian depend on correlations.
             change = (_curvatures(density, statistics, there, probes) - at_anchor).mean(axis=0)
             seen = ~own & ~moved & np.isfinite(change)
             times = np.sqrt(1.0 + np.where(seen, np.maximum(change, 0.0), 0.0) / usual)

@@ -28,7 +28,7 @@ from pymc_flymc.reporting import doing, log
 #: draws' distance from there is larger by one per cent. The step to the centre of the Laplace
 #: approximation is still made: it takes no pass.
 TALL_TOLERANCE, LARGEST_TOLERANCE = 0.005, 0.5
-#: The modes of a subsample and of all rows differ by as much, for each parameter, anyway.
+#: Tolerance on subsamples, for each parameter: their mode differs from that of all rows by as much.
 SUBSAMPLE_TOLERANCE = 0.25
 #: A subsample has at most so many times fewer rows than the next.
 GROWTH = 12
@@ -112,8 +112,8 @@ class ModeFinder:
     def around(self, theta: np.ndarray, w: np.ndarray) -> Anchor:
         """Make an anchor at means of draws: theta, shape (D,), and the coefficients w, shape (P,).
 
-        Where w(theta) is not linear, w is not the coefficients at theta. Of the log-likelihood the
-        curvature alone is taken over to the latter, as if there were no slope left: the mean is no
+        If w(theta) is not linear, w differs from the coefficients at theta. Only the curvature of
+        the log-likelihood is carried over to these, and its slope is set to zero: the mean is not a
         mode, and a slope would spoil the curvature along ridges.
         """
         at_theta = self._posterior.density.coefficients(theta)
@@ -136,7 +136,7 @@ class ModeFinder:
         return self._smoothed_twice(made)
 
     def _smoothed_twice(self, made: Callable[[LogPosterior], Anchor]) -> Anchor:
-        """Return an anchor made with non-smooth rows as an anchor made before smooths them."""
+        """Make an anchor; if rows are not smooth, make it again, with rows smoothed around it."""
         anchor = made(self._posterior)
         if not any_non_smooth(self._posterior.regressions):
             return anchor
@@ -152,8 +152,8 @@ def _integrated(
 ) -> tuple[LogPosterior, ModeResult]:
     """Search again, with parameters integrated out whose joint density has no useful mode.
 
-    These are effects on which no row depends, if they have gone to zero with their scale, and all
-    coefficients that have no part in others' scales, if the search has not come to an end.
+    These are effects on which no row depends, if they have gone to zero with their scale. They are
+    all parameters that change coefficients, if the search has not come to an end.
     """
 
     def again(places: np.ndarray) -> tuple[LogPosterior, ModeResult]:

@@ -15,7 +15,7 @@ from pymc_flymc.regression.expansion import JointExpansion
 #: The search ends when one more step would gain less than this in log density: then the anchor is
 #: within sqrt(2 * 1e-3) of a posterior standard deviation of the mode.
 TOLERANCE = 1e-3
-#: Once a step would gain less, the search takes account of all that the objective's curvature has.
+#: Once a step would gain less, the search uses the full curvature of the objective.
 NEAR = 10.0
 MAX_STEPS = 100
 #: A Newton step that does not raise the density is shortened to a part of its length between these
@@ -73,10 +73,10 @@ def find_mode(
     quadratic plus the exact rest of the model over theta (no pass). The last one would gain less
     than the tolerance, and leads to the result's centre.
 
-    Where rows are predicted badly, and with certainty, they have a slope and no curvature: a Newton
-    step goes much too far, most of all in directions in which no other row has curvature, and
-    a shortened one hardly moves in any other direction. There the rows' curvature at the
-    start, where they were not certain of anything, is added, as damping (Levenberg and Marquardt).
+    Rows that are predicted badly, and with certainty, have a slope but no curvature. A Newton step
+    then goes much too far, most of all in directions in which no other row has curvature, and a
+    shortened step hardly moves in any other direction. In that case the rows' curvature at the
+    start, where no prediction was certain, is added as damping (Levenberg and Marquardt).
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def find_mode(
             "initial values"
         )
     near = not len(posterior.effects.integrated_out)
-    # Where the search does not begin here, that takes a pass, if it is needed.
+    # The rows' curvature at the start takes another pass if this stage does not begin there.
     damping, at_start = 0.0, expansion.concave() if theta is start else None
     for _ in range(MAX_STEPS):
         concave = expansion.concave()
@@ -136,7 +136,7 @@ def find_mode(
             if new_value > value:
                 break
             if damping == 0.0 and step == 1.0:
-                # To the top of the parabola through what is known, within limits.
+                # To the maximum of the parabola through both values and the slope, within limits.
                 slope = gradient @ (proposal - theta)
                 shortfall = slope - (new_value - value) if np.isfinite(new_value) else np.inf
                 step = float(np.clip(0.5 * slope / shortfall, SHORTEST, LONGEST))
@@ -171,14 +171,14 @@ def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objec
         If it grows without limit, as far as can be seen; the message names a parameter.
     """
     effects = objective.posterior.effects
-    # No matrix of all parameters: conjugate gradients, in coordinates in which few are needed.
+    # With diagonal elements a matrix of all parameters is too large: use conjugate gradients.
     found = (
         _by_products(objective, theta) if len(effects.diagonal) else _by_matrices(objective, theta)
     )
     if found is not None:
         return found, objective
     if len(effects.integrated_out) and 0.5 * objective.newton_decrement(theta) ** 2 > NEAR:
-        # Not normal given the rest, the effects of a horseshoe say: the joint density must do.
+        # Effects that are not normal given the rest, as of a horseshoe: use the joint density.
         return maximise(objective.joint(), theta)
     return theta, objective
 

@@ -22,7 +22,7 @@ PROBES = 8
 #: Thetas whose precisions are kept: a step is tried, and the search goes on from there or from
 #: where it was.
 KEPT = 3
-#: How close probes come to each other, relatively, where they are exact.
+#: Largest relative difference of probes that are exact.
 SAME = 1e-9
 #: Least eigenvalue of a correlation matrix, that of a group's effects: else they go without.
 PROPER = 1e-3
@@ -80,7 +80,7 @@ class Objective:
             gradients = [self._density(t, self._statistics)[1] for t in points]
             gradient = np.mean(gradients, axis=0)
             value -= 0.5 * float(np.sum(np.log(precision)))
-        # No search comes to where the model's graph raises, or has no derivative.
+        # -inf keeps the search away from where the model's graph raises, or has no derivative.
         return (value if np.all(np.isfinite(gradient)) else -np.inf), gradient
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from pymc_flymc.target.building import MOSTLY, build_target
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target, TargetPart
 
-#: In joint moves the Taylor bound has one radius for all coefficients.
+#: End of messages: in joint moves the Taylor bound has a single radius for all coefficients.
 WITH_EFFECTS = f" with more than {LARGEST_DENSE} coefficients, of groups or sparse columns"
 #: Rows looked at for a first estimate.
 SAMPLE_ROWS = 20_000
@@ -86,15 +86,15 @@ def forms(bound: Bound, problem: Problem) -> list[Bound]:
 
 
 def _forms_of(asked: Bound, problem: Problem) -> list[Bound]:
-    """Return the forms of a bound that a user asked for; if there is none it refuses by itself."""
+    """Return the forms of a bound that a user asked for, or the bound, which refuses the design."""
     return forms(asked, problem) or [asked]
 
 
 def tightest(valid: Sequence[Bound], problem: Problem) -> Bound:
     """Return the bound for conditional moves that leaves the fewest rows bright.
 
-    Taylor bounds serve where there is no other. They leave fewer rows bright, but where effects are
-    far from the anchor these are ever more, and hold them there.
+    Taylor bounds are used if there is no other. They leave fewer rows bright on average. But where
+    effects are far from the anchor, ever more rows are bright, and hold the effects there.
     """
     conditional = [
         bound for bound in valid if not (bound.joint or isinstance(bound, TaylorInParts))

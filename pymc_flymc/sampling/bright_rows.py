@@ -13,15 +13,15 @@ from pymc_flymc.reporting import count
 from pymc_flymc.sampling.effective_draws import evenly
 from pymc_flymc.target.target import Target
 
-#: Bright rows are worth a word from this number on, and this many for each coefficient: of
-#: concentrated posteriors there are a few for each.
+#: Bright rows are mentioned from this number on, and from this number for each coefficient:
+#: concentrated posteriors have a few bright rows for each.
 FEWEST_BRIGHT, EACH = 50, 5
-#: Fewer rows for each parameter explain why all are read.
+#: With fewer rows for each parameter than this, it is no wonder that all rows are read.
 FEW_ROWS = 100
 #: Rows that are looked at, and columns that are named.
 LOOKED_AT, NAMED = 5000, 3
-#: Among these rows a column's mean square is this many times its variance, and this many times the
-#: logarithm of N / n, for n of N rows: of the largest values of a normal column it is about 2.
+#: A column is named if its mean square among the n brightest of N rows is at least this many times
+#: its variance, and this many times log(N / n). Of a normal column's largest values it is about 2.
 OUTSTANDING, TAIL = 5.0, 3.0
 #: A column is skewed if its largest value is this many times as far from the median as its least.
 SKEWED = 5.0
@@ -67,9 +67,9 @@ def advice_on_columns(
 
 
 def _brightest(target: Target) -> list[np.ndarray]:
-    """Return the rows most often bright, as many as are at a time: their dense columns.
+    """Return the dense columns of the rows most often bright, as many as are bright at a time.
 
-    Shapes (m, P), of each likelihood; none where brightness is not each row's own.
+    One array for each likelihood, shape (m, P); empty if all rows have the same probability.
     """
     data = target.data
     n = int(target.expected_bright)
@@ -91,7 +91,7 @@ def _outstanding(X: np.ndarray, brightest: np.ndarray, least: float) -> Iterator
     few = brightest[evenly(len(brightest), LOOKED_AT)].astype(np.float64)
     usual = X[evenly(len(X), LOOKED_AT)].astype(np.float64)
     mean, sd = usual.mean(axis=0), usual.std(axis=0)
-    # A level so rare that it is not among these rows; of a constant column nothing is far out.
+    # Zero for a level so rare that these rows lack it. In a constant column nothing is far out.
     sd = np.maximum(sd, LEAST_COLUMN_SD * np.maximum(1.0, np.abs(mean)))
     squares = np.mean(((few - mean) / sd) ** 2, axis=0)
     for j in np.argsort(-squares)[:NAMED]:

@@ -40,13 +40,13 @@ class Candidate:
     build : callable
         Returns its `Sampler`, with default settings.
     rows : float
-        Cost of an effective draw, in rows, if all goes well, but for gradients.
+        Cost of an effective draw without gradients, in rows, if all goes well.
     by_expansion : bool
         Whether its bounds are expansions.
     gradient, gradients : float
         Cost of a gradient, and their number per effective draw if all goes well.
     time : PilotTime, optional
-        Of an effective draw, if a pilot run told.
+        Of an effective draw, if a pilot run has shown it.
     """
 
     spec: KernelSpec
@@ -100,8 +100,8 @@ class Candidates:
         bright = sum(estimate_rows(*pair) for pair in pairs)
         by_expansion = all(map(is_expansion, bounds))
         n_parameters = len(self.problems[0].anchor.theta)
-        # Each bright row holds the parameters where they are, with about twice the precision that
-        # the posterior has in its direction: many of them hold back any conditional update.
+        # Each bright row holds the parameters where they are, with about twice the posterior's
+        # precision in the row's direction: many bright rows hold back any conditional update.
         held_back = max(1.0, bright / n_parameters)
         walk = CONDITIONAL_TRANSITIONS * n_parameters * (self.each + 2.0 * bright) * held_back
         return [
@@ -124,7 +124,7 @@ class Candidates:
 
     def joint(self, taylor: ExpansionBound, rows: float) -> Candidate:
         """Return joint updates of (theta, z), which read so many rows."""
-        # Their weights vary at least as those of the approximation that thetas come from.
+        # Their weights vary at least as much as those of the Laplace approximation alone.
         density = expanded_density(self.task.graph, self.task.others)
         weighed = pilot_approximation(density, self.problems[0])
         cost = weighed.autocorrelation_time * (self.each + rows)
@@ -148,7 +148,7 @@ class Candidates:
                     SURROGATE,
                     f"surrogate moves with {n_exact:,} exact rows",
                     lambda n=n_exact: self.build([taylor], SURROGATE, n),  # type: ignore[misc]
-                    # As if those rows were the brightest: at best, bright always.
+                    # As if the exact rows were always bright otherwise, which is the best case.
                     max(rows - n_exact, 0.0),
                     gradient=GRADIENT * self.each + n_exact,
                     gradients=REPEATS * SURROGATE_GRADIENTS,

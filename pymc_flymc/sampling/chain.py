@@ -22,10 +22,10 @@ from pymc_flymc.target.validation import describe_violation
 #: tell whether chains have forgotten them. Group-level effects start at one standard deviation: all
 #: of thousands at two would be far beyond where the posterior has any mass.
 OVERDISPERSION = 2.0
-#: A chain is far out while so many times more rows are bright than expected: a point twice as far
-#: out as draws has some eight times more.
+#: A chain is far out while so many times more rows are bright than expected. At a point twice as
+#: far out as draws are, there are some eight times more.
 TIMES_EXPECTED = 20.0
-#: How near to the anchor starts that are far out are drawn at most, as a share of the distance.
+#: Starts that are far out are drawn again nearer to the anchor, down to this share of the distance.
 NEAREST = 0.1
 
 
@@ -40,7 +40,7 @@ class FireflyChain:
         Settings of the target's kernel as a chain starts with them. Those that are arrays may be
         adapted; the kernel adapts them itself while ``kernel_parameters.gain[0]`` is not zero.
     anchor : Anchor, optional
-        That of the target, if it is not the step's first.
+        The target's anchor, if it is not the step's first.
     """
 
     def __init__(
@@ -79,8 +79,8 @@ class FireflyChain:
         ----------
         v : ndarray, shape (D,)
         moved : bool
-            Whether another step has moved there a chain that has started: of joint moves z would
-            else come as they propose it.
+            Whether another step has moved there a chain that has started. Then joint moves draw z
+            from its conditional distribution, and not as they propose it.
 
         Returns
         -------
@@ -88,13 +88,13 @@ class FireflyChain:
             Log density (prior and collapsed bounds, or expansions) at v; -inf outside the support,
             and where the likelihood of a row that is read is zero or not a number.
         """
-        self.started = False  # until it has: the model's graph may raise
+        self.started = False  # until the run below returns: the model's graph may raise
         self.state.v[:] = v
         begin = MOVED if moved and self.target.is_joint else 0
         self._run(address_of_generator(rng), begin, *self._arguments())
         self.started = True
         of_rows = self.bright.log_factor[: self.n_bright].sum()
-        if self.target.is_joint:  # what was drawn in vain is not kept
+        if self.target.is_joint:  # the factors of a z that was not accepted are not kept
             of_rows = self.state.log_weight[0]
         return float(self.state.log_density[0]) if np.isfinite(of_rows) else -np.inf
 
@@ -107,10 +107,10 @@ class FireflyChain:
     def start_dispersed(self, rng: np.random.Generator, spread: float = OVERDISPERSION) -> bool:
         """As `start`, from a point drawn around the anchor; False if none is in the support.
 
-        Where many times more rows are bright than expected another one, nearer to the anchor, is
-        drawn: from there a chain would read them for as long as it takes to come in.
-        Points at which the model's graph raises are left for others, too: no draw needs them.
-        Where there are no others, what it raised last is raised.
+        A point where many times more rows are bright than expected is replaced by one nearer to the
+        anchor: a chain would read these rows for as long as it takes to come in. A point at which
+        the model's graph raises is replaced, too, because no draw needs it. If no point is found,
+        the last such error is raised.
         """
         raised: Exception | None = None
         nearness = 1.0

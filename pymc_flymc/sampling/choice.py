@@ -95,14 +95,14 @@ def choose_sampler(
     kernel: str,
     transitions: int | None,
 ) -> Sampler:
-    """Return what samples by the bound and kernel asked for, or else by those that cost least.
+    """Return a sampler with the bound and kernel asked for, or else with those that cost least.
 
-    The settings are those that `check_settings` lets pass. What sampling takes is logged.
+    `check_settings` has let the settings pass. How long sampling takes is logged.
 
     Raises
     ------
     ValueError
-        If they are not for this model's likelihoods.
+        If the settings are not for this model's likelihoods.
     """
     if kernel == "auto":
         kernel = _implied(task, resampling, proposal)
@@ -131,7 +131,7 @@ def conditional_sampler(
     adaptation: Adaptation,
     transitions: int | None,
 ) -> Sampler:
-    """Return the sampler of a conditional kernel that was asked for; log what sampling takes."""
+    """Return the sampler of the conditional kernel asked for; log how long sampling takes."""
     build = local_target if adaptation.spec.local else conditional_target
     target = build(task, resampling, adaptation)
     sampler = Sampler(target, adaptation, resampling or adaptation.brightness, transitions)

@@ -13,12 +13,12 @@ from pymc_flymc.target.target import Target
 
 #: Seconds that a row takes, beside those for each of its numbers; and for each further predictor.
 ROW, NUMBER, CLASS = 40e-9, 3e-9, 20e-9
-#: Seconds for a number of the collapsed form, or of a row for each further predictor; and what an
-#: evaluation costs beside these, in rows.
+#: Seconds for a number of the collapsed form, or of a row for each further predictor; and the
+#: further cost of an evaluation, in rows.
 TERM, OVERHEAD_ROWS = 1e-9, 30.0
 #: A gradient and its way back to the parameters cost about so many evaluations.
 GRADIENT = 2.0
-#: What a draw may cost whatever it is worth, in rows: some four tenths of a millisecond, in which
+#: Rows that a draw may cost even if it gains little: some four tenths of a millisecond, in which
 #: three Student t regressions (california, diamonds, cep of `examples.benchmarks.real_models`) had
 #: 1.2 to 7 times as many effective draws, at no more time for each.
 CHEAP = 6000.0
@@ -36,7 +36,7 @@ def evaluation_cost(problems: Sequence[Problem]) -> float:
 
 
 def cheap_transitions(target: Target, gradients: int) -> int:
-    """Return how many conditional updates, at least one, a draw may have whatever it is worth.
+    """Return how many conditional updates, at least one, a draw may have because they are cheap.
 
     Parameters
     ----------

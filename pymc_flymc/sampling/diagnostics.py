@@ -1,6 +1,7 @@
-"""Warnings of a chain that was stuck, or does not reach all that the posterior has.
+"""Warnings of a chain that was stuck, or does not reach all regions of the posterior.
 
-R-hat and effective sample sizes see neither: they judge the draws that there are.
+R-hat and effective sample sizes show neither, because they see only regions that chains have
+visited.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ STATISTICS: dict[str, Any] = {
 }
 
 #: A chain is stuck if it stays for this share of its draws in a row, this many at least, and its
-#: acceptance rate makes that less probable than this. From a share of MOST on it is in any case.
+#: acceptance rate makes that less probable than this; or if it stays for a share of MOST.
 LONG, FEWEST_STUCK, IMPROBABLE = 0.1, 50, 1e-4
 MOST = 0.5
 #: Weights of fewer states have no tail to look at.
@@ -65,7 +66,7 @@ class Drawn(NamedTuple):
 
 
 class ChainDiagnostics:
-    """Keeps a few numbers for each draw after tuning, and judges them at the last draw.
+    """Keeps a few numbers of each draw after tuning, and judges all of them at the last draw.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class ChainDiagnostics:
     names : sequence of str, length K
         Of the parameters that are looked at.
     rescaled : ndarray of bool, shape (K,), or bool
-        Whether they are scales that have moves of their own, where there are such; in doubt yes.
+        Whether each is among `SharedScales.moved`; in doubt, yes.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class ChainDiagnostics:
         parameters : ndarray, shape (K,)
             Not changed later.
         tuning : bool
-            Whether the chain still tunes: then nothing is kept.
+            Whether the chain still tunes, in which case nothing is kept.
         """
         if tuning:
             return None
@@ -133,8 +134,8 @@ class ChainDiagnostics:
         n, longest = len(moved), _longest_stay(moved)
         if longest < max(FEWEST_STUCK, LONG * n):
             return None
-        # If each draw stayed with the same probability, stays so long would begin after so many
-        # moves.
+        # If each draw stayed with the same probability, so many stays of this length would be
+        # expected: one may begin at the first draw, and after each move.
         stay = 1.0 - np.mean(moved)
         probable = (1.0 + np.count_nonzero(moved)) * stay**longest > IMPROBABLE
         if probable and longest < MOST * n:
@@ -147,9 +148,9 @@ class ChainDiagnostics:
         )
 
     def _heavy_tails(self) -> str | None:
-        # A state of a large weight w is left with a probability in proportion to 1 / w, and is w
-        # times as probable as it is among proposals: the states that a chain comes to, each taken
-        # once, have weights with the tail of those of proposals.
+        # A state of large weight w is left with a probability in proportion to 1 / w, and it is w
+        # times as probable as among proposals. So the states that a chain visits, each counted
+        # once, have weights with the same tail as those of proposals.
         index = tail_index(np.array([drawn.log_weight for drawn in self._drawn if drawn.moved]))
         if not index > LARGEST_TAIL_INDEX:
             return None
@@ -161,9 +162,9 @@ class ChainDiagnostics:
         )
 
     def _edge(self) -> str | None:
-        # Where proposals are hardly ever accepted a chain stays for long, so that it hardly ever
-        # comes there either: with what lies beyond it is never seen at all, and all else looks
-        # well. A chain mixes fast only if its rejection rates are bounded away from one (Roberts &
+        # Where proposals are hardly ever accepted, a chain stays for long, so that it hardly ever
+        # comes there either. It may then never have seen what lies beyond, and all else looks well.
+        # A chain mixes fast only if its rejection rates are bounded away from one (Roberts &
         # Tweedie 1996).
         if len(self._drawn) <= ENOUGH or not self._names:
             return None
@@ -173,8 +174,8 @@ class ChainDiagnostics:
                 for each in self._drawn[1:]
             ]
         ).T[:, :, None]
-        # Of a scale one way that leads away is enough. Its own moves leave all others where they
-        # are, but for its effects, whose edges are not where it is small.
+        # For a scale, one kind of move that leads away from an edge is enough. Its own moves leave
+        # all parameters but its effects where they are, and effects have no edge where it is small.
         accept = np.where(self._rescaled, np.fmax(usual, rescaling), usual)
         if not accept.any(axis=0).all():
             return None

@@ -8,7 +8,7 @@ import numpy as np
 def effective_draws(draws: np.ndarray) -> np.ndarray:
     """Return effective sample sizes of a chain's draws, by Geyer's monotone sequence.
 
-    ArviZ's are one parameter after the other, at some milliseconds each.
+    ArviZ computes them one parameter after the other, at some milliseconds each.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Whether a posterior's tails are heavier than those of its expansion, in a parameter's direction.
 
-A short chain does not see that: it hardly ever gets there. Where the data do not limit a parameter
+A short chain does not show that: it hardly ever gets there. Where the data do not limit a parameter
 on one side, such as the share of counts without further zeros where there are none, the likelihood
 is flat far out, while its expansion falls like a normal density. Joint and surrogate moves seldom
 propose what is there, and the rates of dark rows hold conditional moves back.
@@ -20,19 +20,19 @@ from pymc_flymc.sampling.task import SamplingTask
 
 #: What is said where tails are heavy.
 HEAVY = "far out in a parameter the posterior is much heavier than the expansion of its rows"
-#: Looking at tails may take as long as reading so many seconds.
+#: Looking at tails may read as many rows as can be read in so many seconds.
 LOOKS = 0.3
 
 #: How far out, in standard deviations d. Weights of size exp(k d^2 / 2), by which the proposals'
 #: density falls to the power k, have the Pareto index k.
 FAR_SDS = 6.0
 LARGEST_LOG_WEIGHT = 0.5 * PILOT_TAIL_INDEX * FAR_SDS**2
-#: Draws of z at each place: the mean of their weights is that of the parameters.
+#: Draws of z at each place: the mean of their weights estimates the weight of the parameters.
 REPLICATES = 16
 
 
 def look_at_tails(task: SamplingTask, sampler: Sampler) -> float | None:
-    """As `rows_in_heavy_tails`, in a time that is short for the data."""
+    """As `rows_in_heavy_tails`, with a limit of `LOOKS` seconds."""
     return rows_in_heavy_tails(sampler, task.others, LOOKS / row_seconds(task.problems))
 
 
@@ -55,7 +55,7 @@ def rows_in_heavy_tails(sampler: Sampler, others: np.ndarray, limit: float) -> f
         Of joint or surrogate moves. Rows that it treats exactly do not count.
     others : ndarray, shape (F,)
     limit : float
-        Rows that may be read; directions that are left then are not looked at.
+        Rows that may be read. Once they have been, no further directions are looked at.
     """
     rng, chain = np.random.default_rng(SEED), sampler.new_chain()
     chain.set_others(others)

@@ -27,8 +27,8 @@ from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_time,
 #: Gradients per effective draw of Hamiltonian Monte Carlo on all rows, where no pilot run of
 #: trajectories says better.
 ALL_ROWS = 5.0
-#: Of the gradients that some trajectories take, others take this share at least: z, which is given,
-#: holds some of them back, and weights others.
+#: Trajectories of one kind take at least this share of the gradients that those of another take:
+#: some are held back by z, which is given, and others by weights.
 FEWER = 0.5
 #: Seconds that an effective draw must be expected to save before another kernel is compiled and
 #: tried: over 4,000 draws, the time that this takes.
@@ -37,7 +37,7 @@ WORTHWHILE = 1e-3
 MOST = 0.5
 #: A pilot run may read as many rows as this many effective draws of the best kernel so far.
 DRAWS = 50.0
-#: Joint moves that cost this many times what their parameters alone would are held back by rows.
+#: If joint moves cost this many times as much as for their parameters alone, rows hold them back.
 ROWS_AT_FAULT = 10.0
 #: Factor on costs of which a short chain hardly shows the reason: slow directions of random walks,
 #: and weights of surrogate moves whose pilot run was ended. Of a centred horseshoe, which
@@ -100,8 +100,8 @@ class KernelSelection:
             far = self._rows_in_tails(candidate, taylor) if better and taylor is not None else None
             if far is not None:
                 candidate.cost, better = np.inf, False
-                # Of joint moves it may be the prior that differs from proposals. Else so many rows
-                # are at fault that no surrogate treats them all exactly.
+                # With joint moves the prior may be what differs from proposals. Otherwise so many
+                # rows are at fault that no surrogate treats all of them exactly.
                 if candidate.spec is not JOINT and far > SHARES[-1] * self.n_rows:
                     self.heavy_tails = True
                     left = [each for each in left if not each.by_expansion]
@@ -119,7 +119,7 @@ class KernelSelection:
     def _rows_in_tails(self, candidate: Candidate, taylor: ExpansionBound) -> float | None:
         """Return how many rows are bright in tails that a candidate would miss, or None.
 
-        Conditional moves have no weights: those of surrogate moves on the same rows tell.
+        Conditional moves have no weights: those of surrogate moves on the same rows are used.
         """
         if not candidate.by_expansion:
             return None
@@ -193,10 +193,10 @@ class KernelSelection:
             return
         gradients = trial.gradients
         if candidate.spec.exact:
-            # Trajectories through a surrogate are what those through the posterior would be, but
-            # that these are not weighed.
+            # Trajectories through the posterior would be like those through a surrogate, without
+            # rejections by weight.
             gradients *= trial.accept / (2.0 - trial.accept)
-            # A chain that is stuck says nothing of them: never fewer than the fewest.
+            # A stuck chain does not show how many gradients are needed: there is a least number.
             gradients = max(self.least_gradients, gradients)
             self.found_gradients = min(self.found_gradients, gradients)
         elif trial.ended:

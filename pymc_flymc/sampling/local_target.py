@@ -16,20 +16,20 @@ from pymc_flymc.target.conditionals import WHO
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target.target import Target
 
-#: Bounds that are quadratic in an effect given all other parameters. With as little slack as this
-#: an effective draw of the slowest of 1,000 logistic effects, of 100 rows each, took a third of the
-#: rows that it took with the bound's own: slices cross the walls that slack removes for others.
+#: Bounds that are quadratic in an effect given all other parameters. With so little slack, an
+#: effective draw of the slowest of 1,000 logistic effects, of 100 rows each, took a third of the
+#: rows that it took with the bound's default slack, which slice updates do not need.
 TANGENTS = JaakkolaJordan(slack=0.5), FreeJaakkolaJordan(slack=0.5), Tangent()
 #: Points at which conditional distributions are compared with the density, and how far effects are
 #: from their means there, in sds: an effect with a distribution that is not normal differs.
 POINTS, EFFECT_SDS = 3, 5.0
-#: Largest difference of gradients, standardised, that is taken for rounding.
+#: Largest difference of standardised gradients that is attributed to rounding.
 GRADIENT_ROUNDING = 1e-6
 NAMES = " or ".join(type(bound).__name__ for bound in TANGENTS)
 
 
 def check_local(bound: object, resampling: Resampling | None) -> None:
-    """Refuse settings that local sweeps have no use for.
+    """Refuse settings that local sweeps cannot use.
 
     Raises
     ------

@@ -11,6 +11,6 @@ PER_ROOT = 4.2
 
 
 def gradients_given(correlations: np.ndarray) -> float:
-    """Return how many, from the posterior's matrix of correlations, shape (D, D)."""
+    """Return NUTS's gradients per effective draw for a posterior's correlations, shape (D, D)."""
     values = np.linalg.eigvalsh(correlations)
     return PER_ROOT * float(np.sqrt(values[-1] / max(values[0], np.finfo(float).eps)))

@@ -27,17 +27,17 @@ TUNING, DRAWS = 120, 120
 #: It may end after this many draws, judged by this many of the latest.
 EARLIEST, LATEST = 60, 20
 
-#: What a pilot run may read: so many passes over all rows, and as many rows as take this many
-#: seconds.
+#: Rows that a pilot run may read: so many passes over all rows, and as many rows as can be read in
+#: so many seconds.
 PASSES, SECONDS = 40.0, 1.0
 
 #: Joint proposals that are weighed, and draws of the Laplace approximation alone; at least as many
 #: proposals.
 PROPOSALS, APPROXIMATE = 1000, 200
-#: Proposals between two looks at whether their weights vary too much already.
+#: Proposals after which it is checked again whether their weights already vary too much.
 EACH = 50
-#: From an index of 1/2 on weights have no finite variance, and of so many proposals the index is
-#: known to some 0.1: a larger one than this may be 1/2. It matters if the largest weight is this
+#: Weights with an index of 1/2 or more have no finite variance. So many proposals give the index to
+#: some 0.1: an estimate above this may stand for 1/2. It matters only if the largest weight is this
 #: many times the average.
 PILOT_TAIL_INDEX = 0.4
 LARGEST_WEIGHT = 10.0
@@ -45,7 +45,7 @@ LARGEST_WEIGHT = 10.0
 
 @dataclass(frozen=True)
 class Independence:
-    """What the weights of independent proposals say of an independence sampler.
+    """How well an independence sampler would do, judged by the weights of its proposals.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Independence:
         Whether the posterior is too far from the proposal distribution: some weights stand out,
         and their Pareto index (Vehtari et al. 2024) says that they have no finite variance.
     outstanding : bool
-        Whether one of the weights stands out: then the time is a rough one.
+        Whether one of the weights stands out, so that the time is a rough estimate.
     """
 
     autocorrelation_time: float
@@ -87,7 +87,7 @@ class Independence:
 
 
 def most_rows(problems: Sequence[Problem], others: float = 0.0) -> float:
-    """Return what a pilot run may read, in rows, or `others` beside the passes if that is more."""
+    """Return the rows that a pilot run may read: passes, and `SECONDS` or `others` if more."""
     n_rows = sum(problem.design.n_rows for problem in problems)
     return PASSES * n_rows + max(SECONDS / row_seconds(problems), others)
 
@@ -95,7 +95,7 @@ def most_rows(problems: Sequence[Problem], others: float = 0.0) -> float:
 def pilot_approximation(density: ExpandedDensity, problem: Problem) -> Independence:
     """Weigh draws of the Laplace approximation by the model with its rows expanded.
 
-    Nothing is compiled, and no row is read: joint moves cannot do better.
+    Nothing is compiled, and no row is read. Joint moves cannot do better than this.
     """
     d = len(problem.anchor.geometry.centre)
     v = np.random.default_rng(SEED).standard_normal((APPROXIMATE, d))
@@ -175,7 +175,7 @@ def pilot_joint_moves(
 
 @dataclass(frozen=True)
 class PilotRun:
-    """A short chain of some moves.
+    """Result of a short chain.
 
     Attributes
     ----------
@@ -211,7 +211,7 @@ def pilot_chain(
     to_beat: float,
     limit: float,
 ) -> PilotRun:
-    """Run a short chain, as long as it may pay and its cost stays below a limit.
+    """Run a short chain. End it early if it cannot pay, or if its cost exceeds a limit.
 
     Costs are counts of rows and evaluations, never times: the same model is always sampled in the
     same way.
@@ -219,7 +219,7 @@ def pilot_chain(
     Parameters
     ----------
     sampler : Sampler
-        Whose anchor stays where it is.
+        Its anchor stays where it is.
     others : ndarray, shape (F,)
     each, to_beat, limit : float
         Cost of evaluating the density, of an effective draw by other means, and what the pilot run
@@ -228,7 +228,7 @@ def pilot_chain(
     rng = np.random.default_rng(SEED)
     adaptation = sampler.adaptation
     chain, tuning = sampler.new_chain(), sampler.new_tuning(TUNING)
-    # What further transitions cost says nothing of an effective draw.
+    # Transitions that are added because they are cheap do not count for an effective draw.
     tuning.fewest = adaptation.fewest
     chain.set_others(others)
     nothing = PilotRun(np.inf, np.inf, 0.0, False)
@@ -255,8 +255,8 @@ def pilot_chain(
         of_draw = costs, gradients, accept, seconds
         mean = [float(each[latest].mean()) for each in of_draw]
         if (i >= EARLIEST and mean[0] > to_beat) or costs.sum() > limit:
-            # Dearer than other means even if each draw were independent, or too dear for a pilot
-            # run: as if every third draw were independent.
+            # The chain would cost more than other kernels even if each draw were independent, or it
+            # costs too much for a pilot run. It is judged as if every third draw were independent.
             stuck = _never_moved(draws[latest.start : i + 2])
             if stuck:
                 return nothing

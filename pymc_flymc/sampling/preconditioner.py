@@ -10,8 +10,8 @@ from pymc_flymc.kernels.geometry import Geometry
 CONFIRMING = 5.0
 #: Parts of a chain whose covariances are compared.
 PARTS = 5
-#: How many times more noise there is than the parts' differences show, as parts depend on each
-#: other, too. Good coordinates can only be spoilt.
+#: The noise is taken to be this many times what the parts' differences show, because parts depend
+#: on each other, too, and noise can only spoil coordinates that are good already.
 DOUBT = 2.0
 
 
@@ -52,7 +52,7 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
         along = draws @ geometry.directions.T
         sds = np.sqrt((np.sum(along**2, axis=0) + CONFIRMING) / (n + CONFIRMING))
         geometry = geometry._replace(stretch=(1.0 + geometry.stretch) * sds - 1.0)
-        # What is learnt of directions is not learnt of their elements as well.
+        # Variances that directions have learnt must not be learnt by their elements again.
         draws += (along * (1.0 / sds - 1.0)) @ geometry.directions
     dense, variance = draws[:, geometry.dense], _shrunk_variances(draws, geometry.diagonal)
     change = np.sqrt((n * variance + CONFIRMING) / (n + CONFIRMING))
@@ -66,9 +66,9 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
 def _shrunk_variances(draws: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Variances of some elements of n centred draws, shape (n, D), shrunk towards their median.
 
-    By as much as the noise in their logarithms says, which is seen from parts of the chain as in
-    `_shrunk_covariance`. Of thousands of elements some come out wrong by a factor of two from a
-    hundred draws, and those would be the slowest: where the old coordinates are right, they are
+    The noise in their logarithms says by how much. It is estimated from parts of the chain as in
+    `_shrunk_covariance`. With a hundred draws, some of thousands of elements come out wrong by a
+    factor of two, and those would be the slowest. Where the old coordinates are right, they are
     kept but for a common scale.
     """
     n, size = len(draws), len(draws) // PARTS
@@ -92,11 +92,11 @@ def _shrunk_variances(draws: np.ndarray, places: np.ndarray) -> np.ndarray:
 def _shrunk_covariance(draws: np.ndarray) -> np.ndarray:
     """Covariance of n centred draws, shape (n, m), shrunk towards that of the old coordinates.
 
-    By as much as the noise in it says (Ledoit & Wolf 2004, section 3.3), which is seen from parts
-    of the chain: neighbouring draws depend on each other, and say less than so many others would.
-    Variances are shrunk apart from correlations, of which a window of fewer draws than parameters
-    says nothing; towards their median: a few that are large, as of the scales of a horseshoe, would
-    make trajectories too long for all others.
+    The noise in it says by how much (Ledoit & Wolf 2004, section 3.3). It is estimated from parts
+    of the chain, because neighbouring draws depend on each other. Variances are shrunk separately
+    from correlations, on which a window of fewer draws than parameters has no information. They
+    are shrunk towards their median: a few large ones, as of the scales of a horseshoe, would make
+    trajectories too long for all others.
     """
     n, m = draws.shape
     sample, total, squares = draws.T @ draws / n, np.zeros((m, m)), np.zeros((m, m))
@@ -113,7 +113,7 @@ def _shrunk_covariance(draws: np.ndarray) -> np.ndarray:
     before = np.full(m, np.median(variances))
     own = _weight(np.diag(noise), variances - before)
     np.fill_diagonal(noise, 0.0)
-    # No smaller than that of variances: what is returned stays positive definite.
+    # At least the weight of variances, so that the result stays positive definite.
     weight = max(own, _weight(noise, sample - np.diag(variances)))
     covariance = (1.0 - weight) * sample
     np.fill_diagonal(covariance, (1.0 - own) * variances + own * before)
@@ -121,6 +121,6 @@ def _shrunk_covariance(draws: np.ndarray) -> np.ndarray:
 
 
 def _weight(noise: np.ndarray, change: np.ndarray) -> float:
-    """Return the weight of what was believed before, for estimates with some noise."""
+    """Return the weight of the previous values, given the noise of the new estimates."""
     squares = float(np.sum(change**2))
     return min(1.0, DOUBT * float(np.sum(noise)) / squares) if squares > 0.0 else 1.0

@@ -22,8 +22,8 @@ from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.shared import SharedArray
 from pymc_flymc.target.target import Target
 
-#: What a new anchor must save: all but this share of the bright rows, and of the mean square of the
-#: predictors' distance from where bounds touch. It costs two passes over the data.
+#: A new anchor costs two passes over the data. It must leave less than this share of the bright
+#: rows, and of the mean square of the predictors' distance from where bounds touch.
 SHARE = 0.5
 #: Bright rows that cost no more than a transition costs anyway.
 FEW_ROWS = 30.0
@@ -57,7 +57,7 @@ class Anchors:
     def of(
         cls, target: Target, problems: Sequence[Problem], layout: Layout, resampling: Resampling
     ) -> Anchors:
-        """Keep what there is of problems beside their target; nothing of it is copied."""
+        """Keep what problems have beside their target, without copies."""
         return cls(
             target,
             problems[0].anchor.w,
@@ -72,9 +72,9 @@ class Anchors:
     ) -> tuple[Anchor, Target] | None:
         """Return an anchor at the mean of a chain's draws, and its target, if it pays.
 
-        The decision is made by counts and draws, never by clocks. Where the anchor is good it takes
-        a sample of rows; bounds are built at the mean only if the draws keep away from where the
-        bounds touch now.
+        Counts and draws decide, never clocks. If the anchor is good, that takes a sample of rows
+        only: bounds are built at the mean only if the draws keep away from where the bounds touch
+        now.
 
         Parameters
         ----------
@@ -109,8 +109,8 @@ class Anchors:
         finder = ModeFinder(density, self._regressions(), self.layout)
         if not self.target.is_joint:
             return finder.around(theta, w)
-        # Joint moves stay where proposals are made: bounds touch a Newton step on, lest a chain
-        # that is on its way to the posterior stop at each anchor.
+        # Chains of joint moves stay where proposals are made. So bounds touch one Newton step
+        # further on: otherwise a chain on its way to the posterior would stop at each anchor.
         return finder.at(finder.at(theta).theta)
 
     @staticmethod
@@ -120,9 +120,9 @@ class Anchors:
     def _keep_away(self, w: np.ndarray, touching: np.ndarray) -> bool:
         """Whether draws w, shape (n, P), are nearer to their mean than to where bounds touch.
 
-        By the mean square of the predictors' distance over a sample of rows, to which gaps of
-        tangent bounds are in proportion. Draws of a chain that has moved little are near to one
-        another wherever the posterior is: the distance of the means of either half tells.
+        Distance is the mean square over predictors of a sample of rows, to which gaps of tangent
+        bounds are in proportion. Draws of a chain that moves little are close to one another even
+        far from the posterior: the distance between the means of both halves is added for that.
         """
         half, away, spread = len(w) // 2, 0.0, 0.0
         regressions = self._regressions()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-#: Seconds after which an interrupt that came there is tried again.
+#: Seconds after which an interrupt is tried again that came in code which cannot be interrupted.
 _LATER = 0.001
 
 
@@ -75,7 +75,7 @@ class Interrupts:
             raise
 
     def _is_unchecked(self, frame: FrameType | None) -> bool:
-        """Return whether native code that does not look waits for what a frame returns."""
+        """Return whether native code that ignores exceptions waits for a frame to return."""
         while frame is not None and frame.f_code not in self._unchecked:
             frame = frame.f_back
         return frame is not None
@@ -93,7 +93,7 @@ def interruptible[**P, R](function: Callable[P, R]) -> Callable[P, R]:
             interrupts.check()
             return result
         except Exception:
-            interrupts.check()  # of what an interrupt has broken, it is the cause
+            interrupts.check()  # if an interrupt caused the error, raise the interrupt instead
             raise
         finally:
             interrupts.end()

@@ -12,12 +12,12 @@ from multiprocessing.process import BaseProcess
 from pymc_flymc.compat.pymc import CHAIN_PROCESS
 from pymc_flymc.reporting import log
 
-#: Seconds in which a process whose files are closed has ended.
+#: Seconds after the closing of its files within which a process ends.
 PATIENCE = 5.0
 
 
 def watch_chains() -> None:
-    """Log an error if one of the chains' processes, which have been started, is killed.
+    """Log an error if the process of a chain is killed; call it once these have been started.
 
     A thread waits for their end, and ends with the last of them. Processes that this one starts
     for other purposes, such as the workers of a Dask cluster, are not watched.
@@ -36,7 +36,7 @@ def _watch(processes: Sequence[BaseProcess]) -> None:
             process = left.pop(sentinel)
             process.join(PATIENCE)  # its end of the sentinel is closed a moment before it ends
             code = process.exitcode
-            # By SIGTERM PyMC itself ends chains that do not answer.
+            # PyMC itself ends chains that do not answer, by SIGTERM.
             if code is not None and code < 0 and code != -signal.SIGTERM:
                 log.error(
                     f"the process {process.name} was killed ({signal.Signals(-code).name}), by the "

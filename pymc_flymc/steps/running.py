@@ -1,4 +1,4 @@
-"""The ``pm.sample`` that is running: is it of the step's model, seeded, and what it records."""
+"""Checks of the ``pm.sample`` that is running: its model, its seed, and what it records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pymc_flymc.errors import warn
 
 
 def check_model(model: Model, name: str) -> None:
-    """Refuse to sample another model than that of a step, of which PyMC says no more than that.
+    """Refuse to sample with a step that was built in another model.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def check_seeded(name: str) -> None:
 
 
 def check_no_chain_runs(name: str) -> None:
-    """Refuse to read data anew for another chain of a run: all are of the same data.
+    """Refuse to read changed data for another chain of a run: all chains must have the same data.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def check_no_chain_runs(name: str) -> None:
 def warn_of_recording(per_row: Mapping[str, int]) -> None:
     """Warn of Deterministic variables with a value for each row that are computed for each draw.
 
-    Those in `var_names` are, or all of them. Bambi leaves out what depends on rows in this way.
+    PyMC computes those in `var_names`, or all of them. Bambi leaves out those that depend on rows.
 
     Parameters
     ----------

@@ -50,11 +50,11 @@ class SavableStep:
 
     @chain_state.setter
     def chain_state(self, saved: dict[str, Any] | None) -> None:
-        # The brightness of rows of other data says nothing: such a chain starts again.
+        # With other data, the saved brightness has no meaning: the chain starts again.
         if saved is None or saved["data"] != self.data:
             self._chain = None
             return
-        # Under another bound other rows are bright, and other moves read other settings.
+        # Another bound makes other rows bright, and other kernels have other parameters.
         if saved["prepared"] != self.prepared:
             raise ValueError(
                 f"{type(self).__name__}: a sampling state is for a step with the settings of the "

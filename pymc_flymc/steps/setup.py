@@ -1,4 +1,4 @@
-"""What a step knows of its model, before it chooses how to move."""
+"""Reads a step's model and finds its anchor, before a kernel is chosen."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def read(
     source : RowSource, optional
         Of rows that are out of core.
     kept : Anchor, optional
-        What was found for this model and these settings before.
+        The anchor that was found before for this model and these settings.
     watch : Stopwatch, optional
         Counts the time of each part.
     """

@@ -73,7 +73,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         "n_bright": "Bright rows",
         "likelihood_queries": "Rows read",
     }
-    #: Those of kernels that are not in use.
+    #: Statistics of kernels that are not in use.
     _unused: ClassVar[dict[str, float]] = {}
     _bound_setting: BoundSetting
     _has_warned = False
@@ -123,7 +123,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
             log.info("the model's data have changed: they are read again")
         if self._source is not None:
             self._source.renew()
-        # Until all is done there is no fingerprint: a step that failed to read does not sample.
+        # The fingerprint is set at the end, so that a step that failed to read does not sample.
         self._fingerprint = None
         self._chain: FireflyChain | None = None
         self.tuning: Tuning | None = None
@@ -155,7 +155,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         in_place : bool
             Look for values written into arrays, too: a pass over the data at the speed of memory.
         """
-        if self._model is None:  # in a worker that did not inherit it: data came with the step
+        if self._model is None:  # in a worker without the model: data came with the step
             return
         if self._fingerprint is None or not self._fingerprint.matches(in_place):
             if self._begun:
@@ -177,7 +177,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         return self._vars
 
     def begin_run(self) -> None:
-        """Warn of variables as long as the data that are recorded; watch the chains' processes."""
+        """Warn of recorded variables that are as long as the data; watch the chains' processes."""
         self._begun = 0
         warn_of_recording(self._per_row)
         watch_chains()

@@ -20,8 +20,9 @@ from pymc_flymc.target.resampling import ImplicitResampling, Levels, Resampling
 from pymc_flymc.target.target import Target, TargetPart
 from pymc_flymc.target.validation import check_preparation, describe
 
-#: Rows more often bright than this, as expected, are kept bright. They are read less than twice as
-#: often, and hold no parameters back, as a row does that must turn bright before these can move on.
+#: Rows expected to be bright more often than this are kept bright. They are then read less than
+#: twice as often. A row that is kept bright does not hold parameters back, as a row does that must
+#: turn bright before these can move on.
 MOSTLY = 0.5
 
 
@@ -42,8 +43,8 @@ def build_target(
         One for each problem.
     spec : KernelSpec
     n_exact : int
-        Rows that the kernel treats exactly: those whose remainder may be largest. If more are kept
-        bright, it is all of these.
+        Number of rows that the kernel treats exactly: those whose remainder may be largest. If more
+        rows are kept bright, all of these are treated exactly.
 
     Raises
     ------
@@ -92,7 +93,7 @@ def _tables(
         check_preparation(bound, problem, prepared, size, spec.fresh)
         if spec.exact:
             rates = prepared.constants[:, ROW.near]
-            # Those kept bright are read at each proposal anyway.
+            # Rows that are kept bright are read at each proposal anyway.
             n_exact = max(n_exact, int(np.sum(np.isinf(rates))))
             if n_exact:
                 chosen = np.sort(np.argpartition(-rates, n_exact - 1)[:n_exact])

@@ -39,8 +39,7 @@ def collapsed_density(
     Returns
     -------
     DensityGraphs
-        Of several likelihoods the coefficients are one after the other, what its rows share behind
-        each.
+        With several likelihoods, the coefficients of each are followed by what its rows share.
     """
     statistics = pt.vector("statistics", dtype="float64")
     # Compiled to machine code here: elsewhere, where Python runs them, products stay as they are.

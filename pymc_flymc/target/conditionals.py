@@ -88,7 +88,7 @@ class Conditionals(NamedTuple):
     Attributes
     ----------
     moments : NativeGraph
-        Like `DENSITY`: the `Moments`, one after the other, and the sum of the logs of sds.
+        Called like `DENSITY`: returns the `Moments`, one after the other, and the sum of log sds.
     vjp : NativeGraph
         Like `VJP`, of means and sds.
     """
@@ -100,8 +100,8 @@ class Conditionals(NamedTuple):
 def compile_conditionals(graphs: DensityGraphs, effects: np.ndarray, rows: Rows) -> Conditionals:
     """Compile the conditional distributions of effects, and the gradient of their moments.
 
-    The log density is a quadratic in each effect, given all other parameters: its slopes where all
-    effects are zero, and where they are one, say all of it.
+    Given all other parameters, the log density is a quadratic in each effect. Its slopes where all
+    effects are zero, and where they are one, determine it.
 
     Parameters
     ----------

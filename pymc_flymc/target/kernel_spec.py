@@ -27,14 +27,14 @@ class KernelSpec:
     gradients : bool
         Whether it follows gradients of the density.
     fresh : bool
-        Whether z is drawn together with theta, whatever it was: for one likelihood, under a bound
-        for joint moves.
+        Whether z is drawn together with theta, independently of its previous value. Such a kernel
+        is for one likelihood, under a bound for joint moves.
     exact : bool
         Whether it treats some rows exactly, and all others by their expansion, until a proposal is
         accepted.
     weighs_density : bool
-        Whether the log weight of a state has the log density of its parameters in it, and changes
-        with that when other steps have moved their variables.
+        Whether the log weight of a state includes the log density of its parameters. It then
+        changes when other steps move their variables.
     local : bool
         Whether it updates the effects of groups one by one: for one likelihood, whose rows each
         have one effect, under a bound without rates.

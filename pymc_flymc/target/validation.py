@@ -1,4 +1,4 @@
-"""What a bound has prepared, checked where it is handed to kernels: they read as far as it says."""
+"""Checks of the tables that a bound has prepared: kernels read them without checking their size."""
 
 from __future__ import annotations
 
