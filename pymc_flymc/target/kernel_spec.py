@@ -30,8 +30,8 @@ class KernelSpec:
         Whether z is drawn together with theta, independently of its previous value. Such a kernel
         is for one likelihood, under a bound for joint moves.
     exact : bool
-        Whether it treats some rows exactly, and all others by their expansion, until a proposal is
-        accepted.
+        Whether its proposals follow a surrogate, which treats some rows exactly and all others by
+        their expansion.
     weighs_density : bool
         Whether the log weight of a state includes the log density of its parameters. It then
         changes when other steps move their variables.

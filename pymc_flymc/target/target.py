@@ -91,9 +91,9 @@ class Target:
     spec : KernelSpec
         Of the kernel that it is for.
     n_exact : int
-        Rows that this treats exactly, at least.
+        Least number of rows that the kernel treats exactly.
     effects : ndarray of int64, optional
-        Places in theta of effects of groups, of the kernel for these, in the order of the columns.
+        Local kernel only: places in theta of the effects of groups, in the order of the columns.
     """
 
     graph: DensityGraph
@@ -144,7 +144,7 @@ class Target:
 
     @property
     def expected_bright(self) -> float:
-        """Number of rows that are bright at a time, of all likelihoods, where draws are."""
+        """Bright rows of all likelihoods, as expected over the Laplace approximation."""
         return sum(part.expected_bright for part in self.parts)
 
     @property

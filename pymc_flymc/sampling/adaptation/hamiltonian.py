@@ -59,15 +59,15 @@ class HamiltonianAdaptation(Adaptation):
     ) -> None:
         self.length, self.target_accept, self.metric = length, target_accept, metric
         # A trajectory costs several gradients: sweeps are cheap beside it, and z must keep up.
-        # An effect depends on few rows. One that is hardly ever bright stays so for long once it
-        # is, the longer the smaller its ratio, and of thousands of effects it holds some.
+        # An effect depends on few rows. A row that is hardly ever bright stays bright for long once
+        # it is, and longer with a smaller ratio. Such rows hold back some of thousands of effects.
         ratio = MANY_EFFECTS if many_effects else 1.0
         self.brightness = ImplicitResampling(ratio=ratio, sweeps=2 if length else 1)
 
     def first_transitions(self, target: Target) -> int:
         """Return one where that is enough: with no z to keep up with, or with many effects.
 
-        Of those each depends on the few rows of its group, and a trajectory is long.
+        Each effect depends on the few rows of its group, and a trajectory is long.
         """
         if not self.length:
             return 20

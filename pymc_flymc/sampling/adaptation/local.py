@@ -70,7 +70,7 @@ class LocalChain(FireflyChain):
 
     def _set_coordinates(self) -> None:
         geometry, others = self.geometry, self.plan.others
-        # Most are dense. An effect of a group without rows has no column, and may not be.
+        # Most are dense. An effect of a group without rows has no column, and may be diagonal.
         is_diagonal = np.isin(others, geometry.diagonal)
         places = np.searchsorted(geometry.dense, others[~is_diagonal])
         diagonal = np.searchsorted(geometry.diagonal, others[is_diagonal])

@@ -78,7 +78,7 @@ class MetropolisAdaptation(Adaptation):
         self.fewest, self.sparing = (2, True) if joint else (1, False)
 
     def first_transitions(self, target: Target) -> int:
-        """Return a few of joint moves, and more of those that creep."""
+        """Return a few for joint moves, and more for conditional ones, which move slowly."""
         return 2 if target.is_joint else 20
 
     def cheap_transitions(self, target: Target) -> int:

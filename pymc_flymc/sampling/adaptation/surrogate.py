@@ -18,8 +18,8 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-#: Largest length of a trajectory, in posterior standard deviations, and its acceptance rate: high,
-#: for a step is cheap, and what only short steps enter is entered.
+#: Largest length of a trajectory, in posterior standard deviations, and its acceptance rate. The
+#: rate is high, because steps are cheap, and short steps reach regions that long ones do not.
 LENGTH, TARGET_ACCEPT = 2.5, 0.9
 #: Trajectories in a proposal.
 REPEATS = 2
@@ -74,9 +74,9 @@ class SurrogateAdaptation(HamiltonianAdaptation):
         """Follow the surrogate alone to where its mass is, and for a few proposals in any case.
 
         A state far out, where nearly all rows are bright, has a weight that no proposal can compete
-        with, and each of them would begin there. This is before the first draw, or in tuning: it is
-        the start that moves. One that a user has given, or that a chain has come to, moves only if
-        it is so far out.
+        with, and each of them would begin there. This happens before the first draw, or in tuning,
+        and moves the start alone. A start that a user has given, or that a chain has come to, moves
+        only if it is so far out.
         """
         fewest = FEWEST_APPROACHES if dispersed else 0
         for i in range(APPROACH):
