@@ -75,8 +75,8 @@ class Funnel(NamedTuple):
     narrowed : int
         The element.
     at_an_end : bool
-        Whether the variable has no smaller, or larger, values within reach: that of a scale that is
-        sampled itself, not its logarithm.
+        Whether the density becomes zero on the way, as where a scale itself is sampled, and not its
+        logarithm.
     """
 
     times: float
@@ -146,13 +146,15 @@ def _hyperparameters(
 def _fraction_within(
     density: ExpandedDensity, statistics: np.ndarray, theta: np.ndarray, away: np.ndarray
 ) -> float:
-    """Return how much of a step stays where there is a density: just short of its end, if not all.
+    """Return 1 if the density is positive at the end of a step, else a fraction of the step.
 
-    What is left of the way to the end is that of a scale whose logarithm is `SDS_AWAY` units less.
+    The fraction ends just short of where the density becomes zero. If that is where a scale is
+    zero, the logarithm of the scale is `SDS_AWAY` less there.
     """
 
     def inside(fraction: float) -> bool:
-        return bool(np.isfinite(density(theta + fraction * away, statistics)[0]))
+        value, _ = density(theta + fraction * away, statistics)
+        return bool(np.isfinite(value))
 
     if inside(1.0):
         return 1.0

@@ -65,9 +65,13 @@ def arguments_of_sample() -> Mapping[str, Any] | None:
     return frame.f_locals if frame.f_code is sample.__code__ else None
 
 
-#: What `pm.sample` knows once chains begin.
+#: A variable of `pm.sample` that it sets when its chains begin.
 _WHEN = "t_start"
-require(_WHEN in sample.__code__.co_varnames, f"pm.sample's variable {_WHEN}", "chains may differ")
+require(
+    _WHEN in sample.__code__.co_varnames,
+    f"pm.sample's variable {_WHEN}",
+    "chains of one run may have different data if a callback changes these",
+)
 
 
 def chains_are_running() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -40,7 +40,8 @@ def find_predictor(
 
     Each part v of the parameter's graph is tried from the top down. If the parameter is a function
     of v alone, element by element, and that function is the inverse link on a grid of values, v is
-    the predictor: this accepts every way to write the link, and nothing else.
+    the predictor: this accepts every way to write the link, and nothing else. Of a lookup in such a
+    parameter, ``sigmoid(a)[group]``, it is the lookup in the predictor, ``a[group]``.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def _looked_up(
     if eta is None or eta.ndim == 0:
         return eta
     found: Any = v.owner.op(eta, *index)
-    return cast(TensorVariable, found)
+    return found
 
 
 def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | None:

@@ -17,11 +17,11 @@ from pytensor.gradient import disconnected_grad
 from pytensor.tensor.random.basic import CategoricalRV
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.special import Softmax as SoftmaxOp
-from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import known_length
+from pymc_flymc.graphs.tools import index_of, known_length
 from pymc_flymc.likelihoods.forms import SOFTMAX
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.ordered import is_cumulative
@@ -151,17 +151,11 @@ def _argument(p: Any) -> Any:
         return p.owner.inputs[0] if axis in last else None
     if isinstance(op, AdvancedSubtensor):
         source, *index = p.owner.inputs
-        # A mask may be of several axes.
-        if all(v.type.dtype != "bool" for v in index) and _leaves_last(op, index, source.ndim):
-            eta = _argument(source)
-            return None if eta is None else op(eta, *index)
+        # Of the last axis all is taken. A mask may be of several axes.
+        masks = any(v.type.dtype == "bool" for v in index)
+        eta = None if masks or index_of(p.owner, 1)[-1] != slice(None) else _argument(source)
+        return None if eta is None else op(eta, *index)
     return None
-
-
-def _leaves_last(op: AdvancedSubtensor, index: Sequence[Any], ndim: int) -> bool:
-    """Return whether a lookup in a tensor takes all of its last axis."""
-    places = indices_from_subtensor(index, op.idx_list)
-    return len(places) < ndim or places[-1] == slice(None)
 
 
 def with_reference(arguments: Sequence[TensorVariable]) -> list[Any]:

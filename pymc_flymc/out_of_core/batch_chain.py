@@ -92,7 +92,7 @@ class BatchChain:
     def start_dispersed(self, rng: np.random.Generator) -> bool:
         """As `start`, from a point drawn around the anchor; see `FireflyChain`."""
         raised: Exception | None = None
-        spread = OVERDISPERSION
+        spread = OVERDISPERSION  # less with each attempt
         for _ in range(50):
             v = spread * rng.standard_normal(len(self.state.v))
             try:

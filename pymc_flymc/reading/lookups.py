@@ -39,6 +39,7 @@ from pymc_flymc.reading.cotangent import (
 )
 from pymc_flymc.regression.sparse_columns import SparseColumns
 
+#: Why a lookup of rows of data times coefficients is refused.
 TAKES_ROWS = (
     "it takes some rows out of a term, as in (X @ b)[keep]; index the data instead, as in "
     "X[keep] @ b"
@@ -101,9 +102,9 @@ def _takes_rows(source: TensorVariable, positions: np.ndarray) -> bool:
     Effects of groups are told from such a term by elements that are looked up more than once.
     """
     n = source.type.shape[0]
-    if np.unique(positions).size < positions.size:
+    if not any(isinstance(v, Constant) and n in v.type.shape for v in ancestors([source])):
         return False
-    return any(isinstance(v, Constant) and n in v.type.shape for v in ancestors([source]))
+    return int(np.bincount(positions.ravel()).max(initial=0)) <= 1
 
 
 def split_lookup(node: Apply) -> TensorVariable | None:

@@ -55,7 +55,7 @@ def test_rows_are_read_where_coefficients_change(chain, factor, is_read):
 
 @pytest.mark.parametrize(("factor", "stays"), [(1.0 + 1e-15, True), (1.0 + 1e-13, False)])
 def test_coefficients_do_not_leave_the_cached_factors(chain, factor, stays):
-    """A move that is none by its size leads nowhere, however often it is made."""
+    """Moves smaller than rounding do not add up."""
     *_, state, bright, _ = chain._arguments()
     n, w = bright.count[0], state.w.copy()
     cached = bright.log_factor[:n].copy()
