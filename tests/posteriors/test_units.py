@@ -3,7 +3,7 @@
 import numpy as np
 import pymc as pm
 import pytest
-from scipy.stats import skewnorm, t
+from scipy.stats import norm, skewnorm, t
 
 from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice
 from tests.support.comparison import assert_matches, quadrature
@@ -53,6 +53,18 @@ def test_units_of_outcomes_do_not_matter():
     assert bright[1] == pytest.approx(bright[0], rel=1e-6)
 
 
+DAY, NOISE = 2_459_000.0, 1e-5  # dates in days, noise of a second: the sd of their mean is 2e-13
+RESIDUALS = skewnorm.rvs(6.0, size=400, random_state=0)
+
+
+def far_model(outcomes_around):
+    """Return a model of outcomes far from zero, around their mean."""
+    with pm.Model() as model:
+        mean = pm.Normal("mean", DAY, 1000.0 * NOISE)
+        outcomes_around(mean + np.zeros(400))
+    return model
+
+
 @pytest.mark.parametrize(
     ("cls", "settings"),
     [
@@ -60,22 +72,39 @@ def test_units_of_outcomes_do_not_matter():
         (FireflyMH, {"kernel": "metropolis", "transitions": 10}),
         (FireflyMH, {"kernel": "metropolis", "bound": None, "transitions": 10}),
         pytest.param(FireflyHMC, {}, marks=pytest.mark.slow),
-        pytest.param(FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),
-        pytest.param(FireflyMH, {"kernel": "surrogate"}, marks=pytest.mark.slow),
     ],
 )
 def test_outcomes_may_be_far_from_zero(cls, settings):
-    """Dates in days, noise of a second: the sd of their mean is 2e-13 of it, and was 10 % short."""
-    day, noise = 2_459_000.0, 1e-5
-    y = day + noise * skewnorm.rvs(6.0, size=400, random_state=0)
-    with pm.Model() as model:
-        mean = pm.Normal("mean", day, 1000.0 * noise)
-        pm.StudentT("y", nu=3.0, mu=mean + np.zeros(400), sigma=noise, observed=y)
+    """The sd of their mean was 10 % short."""
+    y = DAY + NOISE * RESIDUALS
+    model = far_model(lambda mu: pm.StudentT("y", nu=3.0, mu=mu, sigma=NOISE, observed=y))
     step = step_of(model, cls, **settings)
     draws, _ = drive(step, model.initial_point(), tune=500, draws=4000, chains=2)
-    residuals = (y - day) / noise  # the difference is exact
+    residuals = (y - DAY) / NOISE  # the difference is exact
 
     def log_density(points):
         return t.logpdf(residuals - points, 3.0).sum(axis=1)
 
-    assert_matches((draws - day) / noise, quadrature(log_density, [-1.0], [2.0]))
+    assert_matches((draws - DAY) / NOISE, quadrature(log_density, [-1.0], [2.0]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["joint", "surrogate"])
+def test_outcomes_of_smooth_families_may_be_far_from_zero(kernel):
+    """Joint and surrogate moves are for these."""
+    latest = DAY + NOISE
+    y = np.minimum(DAY + NOISE * RESIDUALS, latest)
+    model = far_model(
+        lambda mu: pm.Censored("y", pm.Normal.dist(mu, NOISE), None, latest, observed=y)
+    )
+    step = step_of(model, FireflyMH, kernel=kernel)
+    draws, _ = drive(step, model.initial_point(), tune=500, draws=4000, chains=2)
+    residuals, censored = (y - DAY) / NOISE, y == latest
+    limit = residuals.max()
+
+    def log_density(points):
+        density = norm.logpdf(residuals[~censored] - points).sum(axis=1)
+        return density + censored.sum() * norm.logsf(limit - points[:, 0])
+
+    assert censored.any()
+    assert_matches((draws - DAY) / NOISE, quadrature(log_density, [-1.0], [2.0]))
