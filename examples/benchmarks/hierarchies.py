@@ -17,8 +17,9 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,78 +42,109 @@ def _outcomes(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(rng.random(len(eta)) < 1.0 / (1.0 + np.exp(-eta)))
 
 
-def bradley_terry(players: int = 500, games: int = 100_000) -> Any:
-    """Build a model of who wins a game of two players."""
-    import pymc as pm
-
-    rng = np.random.default_rng(1)
-    first = rng.integers(players, size=games)
-    second = (first + rng.integers(1, players, size=games)) % players
-    strength = rng.normal(size=players)
-    y = _outcomes(strength[first] - strength[second], rng)
-    with pm.Model() as model:
-        strengths = pm.Normal("strength", 0, pm.HalfNormal("sigma", 1), shape=players)
-        pm.Bernoulli("y", logit_p=strengths[first] - strengths[second], observed=y)
-    return model
-
-
-def rasch(persons: int = 3_000, items: int = 60) -> Any:
-    """Build a model of which persons solve which items: each tries all."""
-    import pymc as pm
-
-    rng = np.random.default_rng(2)
-    person, item = np.divmod(np.arange(persons * items), items)
-    y = _outcomes(rng.normal(size=persons)[person] - rng.normal(0, 1.5, size=items)[item], rng)
-    with pm.Model() as model:
-        ability = pm.Normal("ability", 0, pm.HalfNormal("sigma", 1), shape=persons)
-        difficulty = pm.Normal("difficulty", 0, 2, shape=items)
-        pm.Bernoulli("y", logit_p=ability[person] - difficulty[item], observed=y)
-    return model
-
-
 def _zipf(size: int, n: int, exponent: float, rng: np.random.Generator) -> np.ndarray:
     weights = (10.0 + np.arange(size)) ** -exponent
     return rng.choice(size, n, p=weights / weights.sum())
 
 
-def crossed(rows: int = 1_000_000, users: int = 6_000, films: int = 4_000) -> Any:
-    """Build a model of who likes which film; some users and films have many more ratings."""
-    import pymc as pm
+def games(players: int = 500, n_games: int = 100_000) -> dict[str, np.ndarray]:
+    """Simulate who wins a game of two players."""
+    rng = np.random.default_rng(1)
+    first = rng.integers(players, size=n_games)
+    second = (first + rng.integers(1, players, size=n_games)) % players
+    strength = rng.normal(size=players)
+    y = _outcomes(strength[first] - strength[second], rng)
+    return {"first": first, "second": second, "y": y}
 
+
+def answers(persons: int = 3_000, items: int = 60) -> dict[str, np.ndarray]:
+    """Simulate which persons solve which items: each tries all."""
+    rng = np.random.default_rng(2)
+    person, item = np.divmod(np.arange(persons * items), items)
+    y = _outcomes(rng.normal(size=persons)[person] - rng.normal(0, 1.5, size=items)[item], rng)
+    return {"person": person, "item": item, "y": y}
+
+
+def ratings(rows: int = 1_000_000, users: int = 6_000, films: int = 4_000) -> dict[str, np.ndarray]:
+    """Simulate who likes which film; some users and films have many more ratings."""
     rng = np.random.default_rng(3)
     user, film = _zipf(users, rows, 0.8, rng), _zipf(films, rows, 1.0, rng)
     eta = 0.5 + rng.normal(0, 0.9, users)[user] + rng.normal(0, 0.7, films)[film]
-    y = _outcomes(eta, rng)
+    return {"user": user, "film": film, "y": _outcomes(eta, rng)}
+
+
+def grouped(rows: int, groups: int, slopes: int = 10) -> dict[str, np.ndarray]:
+    """Simulate outcomes of groups, and of predictors whose slopes all groups share."""
+    rng = np.random.default_rng(4)
+    X, group = rng.normal(size=(rows, slopes)), rng.integers(groups, size=rows)
+    eta = X @ np.linspace(-0.5, 0.5, slopes) + rng.normal(0.3, 0.8, groups)[group]
+    return {"X": X, "group": group, "y": _outcomes(eta, rng)}
+
+
+def levels(codes: np.ndarray) -> int:
+    """Count the levels of a factor: each has outcomes."""
+    return int(codes.max()) + 1
+
+
+def bradley_terry(first: np.ndarray, second: np.ndarray, y: np.ndarray) -> Any:
+    """Build a model of players' strengths."""
+    import pymc as pm
+
+    with pm.Model() as model:
+        players = max(levels(first), levels(second))
+        strength = pm.Normal("strength", 0, pm.HalfNormal("sigma", 1), shape=players)
+        pm.Bernoulli("y", logit_p=strength[first] - strength[second], observed=y)
+    return model
+
+
+def rasch(person: np.ndarray, item: np.ndarray, y: np.ndarray) -> Any:
+    """Build a model of persons' abilities and items' difficulties."""
+    import pymc as pm
+
+    with pm.Model() as model:
+        ability = pm.Normal("ability", 0, pm.HalfNormal("sigma", 1), shape=levels(person))
+        difficulty = pm.Normal("difficulty", 0, 2, shape=levels(item))
+        pm.Bernoulli("y", logit_p=ability[person] - difficulty[item], observed=y)
+    return model
+
+
+def crossed(user: np.ndarray, film: np.ndarray, y: np.ndarray) -> Any:
+    """Build a model of two crossed factors."""
+    import pymc as pm
+
     with pm.Model() as model:
         mu = pm.Normal("mu", 0, 2)
-        a = pm.Normal("a", 0, pm.HalfNormal("sigma_user", 1), shape=users)
-        b = pm.Normal("b", 0, pm.HalfNormal("sigma_film", 1), shape=films)
+        a = pm.Normal("a", 0, pm.HalfNormal("sigma_user", 1), shape=levels(user))
+        b = pm.Normal("b", 0, pm.HalfNormal("sigma_film", 1), shape=levels(film))
         pm.Bernoulli("y", logit_p=mu + a[user] + b[film], observed=y)
     return model
 
 
-def intercepts(rows: int, groups: int, slopes: int = 10) -> Any:
+def intercepts(X: np.ndarray, group: np.ndarray, y: np.ndarray) -> Any:
     """Build a model of random intercepts, and slopes that all groups share."""
     import pymc as pm
 
-    rng = np.random.default_rng(4)
-    X, group = rng.normal(size=(rows, slopes)), rng.integers(groups, size=rows)
-    eta = X @ np.linspace(-0.5, 0.5, slopes) + rng.normal(0.3, 0.8, groups)[group]
-    y = _outcomes(eta, rng)
     with pm.Model() as model:
-        mu, beta = pm.Normal("mu", 0, 2), pm.Normal("beta", 0, 1, shape=slopes)
-        a = pm.Normal("a", mu, pm.HalfNormal("tau", 1), shape=groups)
+        mu, beta = pm.Normal("mu", 0, 2), pm.Normal("beta", 0, 1, shape=X.shape[1])
+        a = pm.Normal("a", mu, pm.HalfNormal("tau", 1), shape=levels(group))
         pm.Bernoulli("y", logit_p=X @ beta + a[group], observed=y)
     return model
 
 
-MODELS: dict[str, Callable[[], Any]] = {
-    "Bradley-Terry": bradley_terry,
-    "Rasch": rasch,
-    "crossed": crossed,
-    "intercepts 1e5 x 1e3": lambda: intercepts(100_000, 1_000),
-    "intercepts 1e6 x 1e4": lambda: intercepts(1_000_000, 10_000),
-    "intercepts 1e6 x 1e5": lambda: intercepts(1_000_000, 100_000),
+class Hierarchy(NamedTuple):
+    """A model, and the data that are simulated for it."""
+
+    build: Callable[..., Any]
+    simulate: Callable[[], dict[str, np.ndarray]]
+
+
+MODELS = {
+    "Bradley-Terry": Hierarchy(bradley_terry, games),
+    "Rasch": Hierarchy(rasch, answers),
+    "crossed": Hierarchy(crossed, ratings),
+    "intercepts 1e5 x 1e3": Hierarchy(intercepts, partial(grouped, 100_000, 1_000)),
+    "intercepts 1e6 x 1e4": Hierarchy(intercepts, partial(grouped, 1_000_000, 10_000)),
+    "intercepts 1e6 x 1e5": Hierarchy(intercepts, partial(grouped, 1_000_000, 100_000)),
 }
 
 
@@ -127,7 +159,8 @@ def measure(name: str, method: str, seed: int, tune: int, draws: int) -> dict[st
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("pymc.flymc").addHandler(handler)
     kind, settings = METHODS[method]
-    with MODELS[name]():
+    hierarchy = MODELS[name]
+    with hierarchy.build(**hierarchy.simulate()):
         data = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         began = time.process_time()
         try:

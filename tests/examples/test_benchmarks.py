@@ -15,17 +15,17 @@ def test_parts_of_the_setup(where):
 
 
 @pytest.mark.parametrize(
-    ("model", "sizes", "n_parameters"),
+    ("model", "data", "n_parameters"),
     [
-        (hierarchies.bradley_terry, (5, 40), 6),
-        (hierarchies.rasch, (8, 5), 14),
-        (hierarchies.crossed, (40, 6, 4), 13),
-        (hierarchies.intercepts, (40, 6), 18),
+        (hierarchies.bradley_terry, hierarchies.games(5, 40), 6),
+        (hierarchies.rasch, hierarchies.answers(8, 5), 14),
+        (hierarchies.crossed, hierarchies.ratings(40, 6, 4), 13),
+        (hierarchies.intercepts, hierarchies.grouped(40, 6), 18),
     ],
 )
-def test_hierarchies(model, sizes, n_parameters):
+def test_hierarchies(model, data, n_parameters):
     """Each has a logistic outcome of as many rows, and all effects are parameters."""
-    built = model(*sizes)
+    built = model(**data)
     (outcome,) = built.observed_RVs
     assert outcome.eval().shape == (40,)
     assert sum(value.size for value in built.initial_point().values()) == n_parameters
