@@ -81,7 +81,9 @@ def built(bound, monkeypatch, n):
 
 
 @pytest.mark.parametrize(
-    "bound", [Taylor(), Taylor(order=3), JaakkolaJordan()], ids=lambda bound: bound.name
+    "bound",
+    [Taylor(), pytest.param(Taylor(order=3), marks=pytest.mark.slow), JaakkolaJordan()],
+    ids=lambda bound: bound.name,
 )
 def test_same_draws_whatever_the_threads(bound, monkeypatch):
     monkeypatch.setattr(passes, "BLOCK", 100)

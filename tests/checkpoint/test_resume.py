@@ -210,7 +210,8 @@ def kinds_for_kills(model, kind):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-@pytest.mark.parametrize("cores", [1, 2])
+# Two processes write as the one does, a file for each chain, and take twice as long.
+@pytest.mark.parametrize("cores", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_killed(cores, model, tmp_path):
     """Processes that are killed, in the set-up, in tuning and after it, and begun again."""
     build = kinds_for_kills(model, "metropolis")

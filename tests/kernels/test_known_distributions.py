@@ -56,7 +56,8 @@ def reference_of(log_density):
     return quadrature(lambda points: log_density(points.T, np.exp), [-8.0, -60.0], [8.0, 60.0])
 
 
-@pytest.mark.parametrize("log_density", [gaussian, funnel])
+# The funnel is the harder one.
+@pytest.mark.parametrize("log_density", [pytest.param(gaussian, marks=pytest.mark.slow), funnel])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_known_distributions(kernel, log_density):
     kind, new = KERNELS[kernel]

@@ -135,10 +135,15 @@ def binomial_posterior(X, y, trials, prior_sd):
     return log_density
 
 
-BOUNDS = [JaakkolaJordan(), Taylor(2), Taylor(3), None]
-
-
-@pytest.mark.parametrize("bound", BOUNDS, ids=["jj", "taylor2", "taylor3", "none"])
+@pytest.mark.parametrize(
+    "bound",
+    [
+        pytest.param(JaakkolaJordan(), id="jj"),
+        pytest.param(Taylor(2), id="taylor2"),
+        pytest.param(Taylor(3), id="taylor3", marks=pytest.mark.slow),
+        pytest.param(None, id="none", marks=pytest.mark.slow),
+    ],
+)
 def test_posterior_by_quadrature(bound):
     x, trials, y = simulated(30, 2, seed=3, most=5)
     model = model_of(x, y, trials)

@@ -163,12 +163,17 @@ def posterior(y, alpha):
     return log_density
 
 
-CASES = [(1.5, JaakkolaJordan()), (1.5, Taylor()), (None, "auto"), (None, None)]
-CASES.append((None, FreeJaakkolaJordan(slack=0.0)))
-
-
 @pytest.mark.parametrize(
-    ("alpha", "bound"), CASES, ids=["jj", "taylor", "free", "free, no bound", "free, no slack"]
+    ("alpha", "bound"),
+    [
+        pytest.param(1.5, JaakkolaJordan(), id="jj"),
+        pytest.param(1.5, Taylor(), id="taylor"),
+        pytest.param(None, "auto", id="free"),
+        pytest.param(None, None, id="free, no bound", marks=pytest.mark.slow),
+        pytest.param(
+            None, FreeJaakkolaJordan(slack=0.0), id="free, no slack", marks=pytest.mark.slow
+        ),
+    ],
 )
 def test_posterior_by_quadrature(alpha, bound):
     y = simulated(30, 1, seed=3)[2]

@@ -167,7 +167,14 @@ def test_what_is_refused(name):
 WITH_BOUNDS = [name for name in WRITTEN if name not in ("pm.Truncated", "angles")]
 
 
-@pytest.mark.parametrize("name", WITH_BOUNDS)
+#: The graph of "heavy tails" with errors added; they take long to compile.
+LONG = "heavy tails and standard errors", "Cauchy"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in WITH_BOUNDS],
+)
 def test_bounds(name):
     (regression,) = read_model(model_of(WRITTEN[name][0])).regressions
     check_bound(Taylor(), regression.likelihood, regression.y)

@@ -129,7 +129,7 @@ def poisson_posterior(X, y, exposure, prior_sd):
     [
         (30, {}),
         (30, {"bound": Taylor(3)}),
-        (30, {"bound": None}),
+        pytest.param(30, {"bound": None}, marks=pytest.mark.slow),
         pytest.param(1000, {}, marks=pytest.mark.slow),
     ],
 )

@@ -151,7 +151,7 @@ BOUNDS = [
     pytest.param(JebaraChoromanska(slack=0.0), marks=pytest.mark.slow),
     pytest.param(JebaraChoromanska(tuned=False), marks=pytest.mark.slow),
     Taylor(),
-    None,
+    pytest.param(None, marks=pytest.mark.slow),
 ]
 
 

@@ -195,9 +195,14 @@ def t_posterior(y, nu):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"kernel": "metropolis"}, {"bound": Tangent(slack=0.0)}, {"bound": None}]
+    "settings",
+    [
+        {"kernel": "metropolis"},
+        {"bound": Tangent(slack=0.0)},
+        pytest.param({"bound": None}, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("nu", [1.5, 6.0])
+@pytest.mark.parametrize("nu", [1.5, pytest.param(6.0, marks=pytest.mark.slow)])
 def test_posterior_by_quadrature(nu, settings):
     y = simulated(25, 1, seed=3, nu=nu)[1]
     model = model_of(np.ones((25, 1)), y, nu=nu)

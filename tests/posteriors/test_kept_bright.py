@@ -48,7 +48,7 @@ def kept_bright(step):
     ("cls", "sd"),
     [
         (FireflyMH, 10.0),
-        (FireflyHMC, 30.0),
+        pytest.param(FireflyHMC, 30.0, marks=pytest.mark.slow),
         pytest.param(FireflyMALA, 30.0, marks=pytest.mark.slow),
         (FireflySlice, 10.0),
         pytest.param(FireflyMH, 30.0, marks=pytest.mark.slow),

@@ -65,7 +65,7 @@ def problems():
 @pytest.mark.parametrize(
     ("kind", "settings", "transitions"),
     [
-        (FireflyMH, {}, 20),
+        pytest.param(FireflyMH, {}, 20, marks=pytest.mark.slow),
         (FireflyMH, {"bound": Taylor()}, 20),
         (FireflyMH, {"bound": JaakkolaJordan()}, 20),
         pytest.param(FireflyHMC, {}, 6, marks=pytest.mark.slow),

@@ -70,7 +70,11 @@ def far_model(outcomes_around):
     [
         (FireflySlice, {"transitions": 3}),
         (FireflyMH, {"kernel": "metropolis", "transitions": 10}),
-        (FireflyMH, {"kernel": "metropolis", "bound": None, "transitions": 10}),
+        pytest.param(
+            FireflyMH,
+            {"kernel": "metropolis", "bound": None, "transitions": 10},
+            marks=pytest.mark.slow,
+        ),
         pytest.param(FireflyHMC, {}, marks=pytest.mark.slow),
     ],
 )

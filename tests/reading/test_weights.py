@@ -207,8 +207,8 @@ def test_bounds(family, bound):
     [
         (FireflyMH, {"bound": Taylor()}, 20),
         (FireflyMH, {"bound": JaakkolaJordan()}, 20),
-        (FireflyHMC, {}, 6),
-        (FireflyMH, {"bound": None}, 30),
+        pytest.param(FireflyHMC, {}, 6, marks=pytest.mark.slow),
+        pytest.param(FireflyMH, {"bound": None}, 30, marks=pytest.mark.slow),
     ],
 )
 def test_posterior_by_quadrature(kind, settings, transitions):

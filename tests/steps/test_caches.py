@@ -42,7 +42,13 @@ def check_caches(step, X):
     np.testing.assert_allclose(bright.log_factor[:n], odds, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+#: The explicit schemes differ in what they choose; the quick suite has the cycle.
+LONG = "with-replacement", "without-replacement"
+
+
+@pytest.mark.parametrize(
+    "scheme", [pytest.param(s, marks=pytest.mark.slow if s in LONG else ()) for s in SCHEMES]
+)
 def test_caches_do_not_drift(shared, scheme):
     model, step = shared(scheme)
     drive(step, model.initial_point(), tune=200, draws=1500)

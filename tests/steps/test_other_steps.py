@@ -27,7 +27,10 @@ def hyper_model():
     return model, quadrature(log_density, [-8.0, -8.0], [8.0, 8.0])
 
 
-@pytest.mark.parametrize("bound", [JaakkolaJordan(xi=1.5, slack=0.0), None])
+@pytest.mark.parametrize(
+    "bound",
+    [JaakkolaJordan(xi=1.5, slack=0.0), pytest.param(None, marks=pytest.mark.slow)],
+)
 def test_prior_only_variable_of_another_step(bound):
     model, reference = hyper_model()
     with model:

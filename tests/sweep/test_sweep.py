@@ -22,15 +22,19 @@ from tests.sweep.table import failures, overview, summary, table
 
 #: Models that the quick suite samples, with a combination of each.
 QUICK = {
-    "bernoulli-logit/plain": "JaakkolaJordan(slack=0)/hmc-diagonal",
     "bernoulli-logit/groups": "none/slice-random",
     "binomial-logit/elsewhere": "Taylor/joint",
     "poisson/weights": "Taylor/surrogate",
-    "softmax/predictors": "Bohning/hmc",
     "student-t/nuisance": "Tangent/mala-single-q",
     "laplace/plain": "Tangent/slice-random",
-    "negative-binomial-free/several": "FreeJaakkolaJordan/metropolis",
     "gamma-free/plain": "ScaledTaylor/surrogate",
+}
+#: And those that take long to compile or to integrate. The quick suite has quadrature for each of
+#: these families and for local sweeps.
+LONG = {
+    "bernoulli-logit/plain": "JaakkolaJordan(slack=0)/hmc-diagonal",
+    "softmax/predictors": "Bohning/hmc",
+    "negative-binomial-free/several": "FreeJaakkolaJordan/metropolis",
     "zero-inflated-poisson/groups": "Taylor/joint",
     "binomial-logit/many-groups": "JaakkolaJordan/local",
 }
@@ -93,11 +97,13 @@ def combination(name, rest):
     return found
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in LONG)]
+)
 def test_a_slice_of_the_sweep(name):
     # So few draws tell nothing of the tails, however long the chains are.
     effort = Effort(tune=300, draws=8000, transitions=40_000, tails=False)
-    chosen = combination(name, QUICK[name])
+    chosen = combination(name, (QUICK | LONG)[name])
     result = run_combination(chosen, posterior_of(chosen.model.whole), effort)
     # Of some hundred scores in all: one in 150 suites of exact samplers fails, whatever the seeds.
     assert np.max(np.abs(list(result["z"].values()))) < 4.0, result
