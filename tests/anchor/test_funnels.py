@@ -62,7 +62,7 @@ def warned_of(write, n_rows):
     ("write", "name"),
     [
         (autoregression, "s"),
-        (walk_with_drift, "s"),
+        pytest.param(walk_with_drift, "s", marks=pytest.mark.slow),  # as an autoregression is
         (prior_of_a_potential, "s"),
         (frailties, "s"),
         (shares_of_a_variance, "phi"),

@@ -41,9 +41,9 @@ def own_names():
 
 def looked_up():
     """Return modules and names that are looked up in the folder for it."""
-    for path, tree in MODULES.items():
+    for tree in (tree for path, tree in MODULES.items() if COMPAT in path.parents):
         for node in ast.walk(tree):
-            if COMPAT in path.parents and isinstance(node, ast.Call):
+            if isinstance(node, ast.Call):
                 if getattr(node.func, "id", "") == "private" and isinstance(
                     node.args[0], ast.Constant
                 ):

@@ -56,9 +56,11 @@ def reference_of(log_density):
     return quadrature(lambda points: log_density(points.T, np.exp), [-8.0, -60.0], [8.0, 60.0])
 
 
-# The funnel is the harder one.
+# The funnel is the harder one, and MALA is the kernel of HMC with one step.
 @pytest.mark.parametrize("log_density", [pytest.param(gaussian, marks=pytest.mark.slow), funnel])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "kernel", [pytest.param(k, marks=pytest.mark.slow if k == "mala" else ()) for k in KERNELS]
+)
 def test_known_distributions(kernel, log_density):
     kind, new = KERNELS[kernel]
     # Coordinates that are off: what they whiten is another distribution.

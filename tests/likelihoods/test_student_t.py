@@ -198,7 +198,7 @@ def t_posterior(y, nu):
     "settings",
     [
         {"kernel": "metropolis"},
-        {"bound": Tangent(slack=0.0)},
+        pytest.param({"bound": Tangent(slack=0.0)}, marks=pytest.mark.slow),
         pytest.param({"bound": None}, marks=pytest.mark.slow),
     ],
 )

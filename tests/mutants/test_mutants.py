@@ -15,8 +15,8 @@ FEW = {
     "kernels/generators.py": 2,  # one statement
     "kernels/shared_scales.py": 0,  # names of places alone
 }
-#: The quick suite runs those of schemes that take some tenths of a second.
-QUICK_SCHEMES = {"implicit-single-q", "pcn"}
+#: The quick suite runs those of a scheme that takes some tenths of a second.
+QUICK_SCHEMES = {"implicit-single-q"}
 
 
 @pytest.fixture(scope="module")

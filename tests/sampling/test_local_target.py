@@ -81,7 +81,7 @@ ONE_FACTOR, OWN, NORMAL = "one grouping factor", "of their own alone", "normal g
         (crossed, "logistic", ONE_FACTOR),
         (slopes, "logistic", ONE_FACTOR),
         (none, "logistic", ONE_FACTOR),
-        (intercepts, "two", NORMAL),
+        pytest.param(intercepts, "two", NORMAL, marks=pytest.mark.slow),
         (intercepts, "poisson", "tangent bound"),
         (heavy_tailed, "logistic", NORMAL),
         (coupled, "logistic", OWN),

@@ -124,7 +124,13 @@ NO_MODEL = {
 }
 
 
-@pytest.mark.parametrize("what", SAMPLED)
+#: With others of their kind that are quick: huge outcomes, and columns both tiny and huge.
+LONG = "tiny outcomes", "huge columns"
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(each, marks=pytest.mark.slow if each in LONG else ()) for each in SAMPLED]
+)
 def test_sampled_as_it_is(what):
     """The step compares what it has read with the model itself: what is built is the model's."""
     with pm.Model() as model:

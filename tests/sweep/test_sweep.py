@@ -56,7 +56,12 @@ def test_every_registered_family_is_in_the_sweep():
 
 
 @pytest.mark.parametrize(
-    "name", ["hurdle-poisson/predictors", "ordered-logit/nuisance", "von-mises/groups"]
+    "name",
+    [
+        pytest.param("hurdle-poisson/predictors", marks=pytest.mark.slow),
+        "ordered-logit/nuisance",
+        "von-mises/groups",
+    ],
 )
 def test_models_are_read_as_their_families(name):
     model = MODELS[name]
