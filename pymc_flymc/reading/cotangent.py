@@ -23,6 +23,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import ConstantParts
 
+TWO_MATRICES = "it multiplies term by term by a matrix of the data's size"
+
 
 class NotReadableError(Exception):
     """An operation that cannot be read; the message completes "because ...".
@@ -109,6 +111,27 @@ def times(a: TensorVariable | None, b: TensorVariable) -> TensorVariable:
     """Multiply in double precision, whatever the types of factors; None stands for ones."""
     b = b.astype("float64")
     return b if a is None else a * b
+
+
+def operand(argument: TensorVariable, ct: Cotangent) -> Cotangent:
+    """Return the cotangent of an argument that was broadcast to the shape of ``ct.var``."""
+    weight, scale = ct.weight, ct.scale
+    for k in range(argument.ndim):
+        if k == ct.axis or varies(argument, k) or not varies(ct.var, k):
+            continue
+        if scale is not None and scale.shape[k] != 1:
+            if varies(argument, ct.axis):
+                raise NotReadableError(TWO_MATRICES)
+            # Here `scale` is the data, and as wide as it was.
+            continue
+        if weight is None or not varies(weight, k):
+            length = ct.var.type.shape[k]
+            if length is None:
+                raise NotReadableError("the length of a broadcast axis in it is unknown")
+            weight = times(weight, pt.constant(np.full((1,) * argument.ndim, float(length))))
+        else:
+            weight = weight.sum(axis=k, keepdims=True)
+    return Cotangent(argument, ct.axis, weight, scale)
 
 
 def inputs_of(node: Apply) -> list[TensorVariable]:

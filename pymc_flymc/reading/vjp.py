@@ -15,29 +15,29 @@ import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.graph.basic import Apply
 from pytensor.scalar import basic as ps
-from pytensor.tensor.basic import Alloc, Join
+from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.math import Dot, Sum
 from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graphs.tools import evaluate, free_inputs, index_of
+from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.reading.column_rules import COLUMN_RULES
 from pymc_flymc.reading.cotangent import (
+    TWO_MATRICES,
     Context,
     Cotangent,
     NotReadableError,
     Rule,
     inputs_of,
     only_rows,
+    operand,
     scaled,
     times,
     varies,
 )
-from pymc_flymc.reading.lookups import TAKES_ROWS, split_lookup
+from pymc_flymc.reading.lookups import split_lookup
 from pymc_flymc.reading.nonlinear import CHANGE_POINT, PRODUCT, QUOTIENT
-
-_TWO_MATRICES = "it multiplies term by term by a matrix of the data's size"
 
 
 def _negative(ct: Cotangent) -> Cotangent:
@@ -47,27 +47,6 @@ def _negative(ct: Cotangent) -> Cotangent:
     else:
         weight = -weight
     return replace(ct, weight=weight)
-
-
-def _operand(operand: TensorVariable, ct: Cotangent) -> Cotangent:
-    """Return the cotangent of an argument that was broadcast to the shape of ``ct.var``."""
-    weight, scale = ct.weight, ct.scale
-    for k in range(operand.ndim):
-        if k == ct.axis or varies(operand, k) or not varies(ct.var, k):
-            continue
-        if scale is not None and scale.shape[k] != 1:
-            if varies(operand, ct.axis):
-                raise NotReadableError(_TWO_MATRICES)
-            # Here `scale` is the data, and as wide as it was.
-            continue
-        if weight is None or not varies(weight, k):
-            length = ct.var.type.shape[k]
-            if length is None:
-                raise NotReadableError("the length of a broadcast axis in it is unknown")
-            weight = times(weight, pt.constant(np.full((1,) * operand.ndim, float(length))))
-        else:
-            weight = weight.sum(axis=k, keepdims=True)
-    return Cotangent(operand, ct.axis, weight, scale)
 
 
 def _same(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
@@ -80,11 +59,11 @@ def _same(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
 
 
 def _add(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
-    return [_operand(v, ct) for v in inputs_of(node)]
+    return [operand(v, ct) for v in inputs_of(node)]
 
 
 def _sub(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
-    return [_operand(inputs_of(node)[0], ct), _operand(inputs_of(node)[1], _negative(ct))]
+    return [operand(inputs_of(node)[0], ct), operand(inputs_of(node)[1], _negative(ct))]
 
 
 def _neg(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
@@ -92,7 +71,7 @@ def _neg(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
 
 
 def _second(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
-    return [_operand(inputs_of(node)[1], ct)]
+    return [operand(inputs_of(node)[1], ct)]
 
 
 def _mul(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
@@ -115,14 +94,14 @@ def _mul(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
                 weight = times(weight, pt.constant(same))
             else:
                 scale = scaled(np.multiply, scale, factor, context)
-    return [_operand(main, replace(ct, weight=weight, scale=scale))]
+    return [operand(main, replace(ct, weight=weight, scale=scale))]
 
 
 def _switch(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     condition, yes, no = inputs_of(node)
     if not context.is_constant(condition):
         raise NotReadableError(*CHANGE_POINT)
-    return [_operand(v, ct) for v in (pt.neq(condition, 0) * yes, pt.eq(condition, 0) * no)]
+    return [operand(v, ct) for v in (pt.neq(condition, 0) * yes, pt.eq(condition, 0) * no)]
 
 
 def _true_div(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
@@ -130,11 +109,11 @@ def _true_div(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     if not varies(under, ct.axis):
         # As float64: PyTensor computes the reciprocal of a short integer in single precision.
         weight = times(ct.weight, pt.reciprocal(under.astype("float64")))
-        return [_operand(over, replace(ct, weight=weight))]
+        return [operand(over, replace(ct, weight=weight))]
     if not context.is_constant(under):
         raise NotReadableError(*QUOTIENT)
     value = evaluate(under).astype(np.float64, copy=False)
-    return [_operand(over, replace(ct, scale=scaled(np.divide, ct.scale, value, context)))]
+    return [operand(over, replace(ct, scale=scaled(np.divide, ct.scale, value, context)))]
 
 
 def _alloc(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
@@ -142,7 +121,7 @@ def _alloc(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     missing = ct.var.ndim - value.ndim
     if missing:
         value = value.dimshuffle(*"x" * missing, *range(value.ndim))
-    return [_operand(value, ct)]
+    return [operand(value, ct)]
 
 
 def _shuffled(ct: Cotangent, source: TensorVariable, order: Sequence[int | str]) -> list[Cotangent]:
@@ -198,7 +177,7 @@ def _dot(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     left, right = inputs_of(node)
     ndim, axis = ct.var.ndim, ct.axis
     if not only_rows(ct):
-        raise NotReadableError(_TWO_MATRICES)
+        raise NotReadableError(TWO_MATRICES)
     if axis < ndim - 2 and not varies(ct.var, ndim - 1) and not varies(ct.var, ndim - 2):
         # One inner product for each row, ``vecdot(X, B[group])``: as a sum of products.
         product = left.swapaxes(-1, -2) * right
@@ -235,47 +214,6 @@ def _product(weight: TensorVariable, other: TensorVariable, along: int) -> Tenso
     return weight * other
 
 
-def _subtensor(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
-    """Columns of a matrix that holds data and variables: ``(X @ B)[:, 0]``."""
-    source = inputs_of(node)[0]
-    index = index_of(node, 1)
-    kept = [i for i in range(source.ndim) if isinstance(index[i], slice)]
-    axis = kept[ct.axis]
-    shape = [1 if i == axis else n for i, n in enumerate(source.type.shape)]
-    if index[axis] != slice(None):
-        raise NotReadableError(TAKES_ROWS)
-    if None in shape or not only_rows(ct):
-        raise NotReadableError(f"it contains {node.op} of a term of unknown width")
-    weight = pt.set_subtensor(
-        pt.zeros(shape, "float64")[tuple(index)], 1.0 if ct.weight is None else ct.weight
-    )
-    scale = ct.scale
-    if scale is not None:
-        scale = scale.reshape([-1 if i == axis else 1 for i in range(source.ndim)])
-    return [Cotangent(source, axis, weight, scale)]
-
-
-def _join(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
-    """Columns side by side, that a later sum or product contracts."""
-    along, parts = node.op.axis % ct.var.ndim, inputs_of(node)
-    lengths = [v.type.shape[along] for v in parts]
-    if along == ct.axis:
-        raise NotReadableError("it joins rows of several terms")
-    if None in lengths:
-        raise NotReadableError("it joins terms of unknown width")
-    found = []
-    for part, stop in zip(parts, np.cumsum(lengths), strict=True):
-        cut: list[Any] = [slice(None)] * ct.var.ndim
-        cut[along] = slice(int(stop) - part.type.shape[along], int(stop))
-        weight, scale = ct.weight, ct.scale
-        if weight is not None and varies(weight, along):
-            weight = weight[tuple(cut)]
-        if scale is not None and scale.shape[along] != 1:
-            scale = scale[tuple(cut)]
-        found.append(Cotangent(part, ct.axis, weight, scale))
-    return found
-
-
 RULES: dict[type, Rule] = {
     ViewOp: _same,
     SpecifyShape: _same,
@@ -293,8 +231,7 @@ RULES: dict[type, Rule] = {
     Reshape: _reshape,
     Sum: _sum,
     Dot: _dot,
-    Subtensor: _subtensor,
-    Join: _join,
+    **COLUMN_RULES,
 }
 # The traversal goes through constant graphs of these, as they compute no data.
 VIEWS = frozenset({ViewOp, SpecifyShape, ps.Identity, ps.Cast, ps.Second, DimShuffle, Alloc})

@@ -67,6 +67,9 @@ SPELLINGS = {
     "reference": lambda W, b: dict(
         logit_p=pt.concatenate([pt.zeros((50, 1)), pt.dot(X, W[:, 1:]) + b[1:]], axis=1)
     ),
+    "reference set": lambda W, b: dict(
+        logit_p=pt.set_subtensor(pt.zeros((50, 3))[:, 1:], pt.dot(X, W[:, 1:]) + b[1:])
+    ),
     # As Bambi writes it, for models of an intercept alone.
     "ones": lambda W, b: dict(
         logit_p=pt.concatenate([np.zeros((50, 1)), np.ones((50, 1)) * (X @ W[:, 1:])], axis=1)

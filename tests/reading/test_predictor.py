@@ -109,6 +109,36 @@ SPELLINGS = {
     "sliced": (lambda: Xd[:, 1:] @ b[1:], X[:, 1:] @ beta[1:], False),
     "centred": (lambda: (Xd - Xd.mean(axis=0)) @ b, (X - X.mean(0)) @ beta, False),
     "scaled coefficients": (lambda: X @ (b / Xd.std(axis=0)), X @ (beta / X.std(0)), True),
+    "columns set": (
+        lambda: pt.set_subtensor(pt.zeros((N, 3))[:, 1:], X @ B) @ b,
+        X @ mat @ beta[1:],
+        True,
+    ),
+    "columns set among others": (
+        lambda: pt.set_subtensor((X * b)[:, ::2], (x1 * c)[:, None]).sum(axis=1),
+        x2 * beta[1] + 2 * x1 * const,
+        False,
+    ),
+    "a column set": (
+        lambda: pt.set_subtensor((x1[:, None] * (X @ B))[:, 1], x2 * c) @ b[:2],
+        x1 * (X @ mat[:, 0]) * beta[0] + x2 * const * beta[1],
+        False,
+    ),
+    "numbers set": (
+        lambda: pt.set_subtensor((X @ B).T[-1], 2.0).T @ b[:2],
+        X @ mat[:, 0] * beta[0] + 2.0 * beta[1],
+        True,
+    ),
+    "columns incremented": (
+        lambda: pt.inc_subtensor((X * b)[:, :2], x2[:, None] * b[1:]).sum(axis=1),
+        X @ beta + x2 * beta[1:].sum(),
+        False,
+    ),
+    "scaled, then set": (
+        lambda: (X * pt.set_subtensor((X @ B)[:, :1], 1.0 + x2[:, None])[:, [0, 0, 0]]).sum(1) * c,
+        X.sum(1) * (1.0 + x2) * const,
+        False,
+    ),
     "rows scaled": (lambda: x1 * (X @ b) + c, x1 * (X @ beta) + const, False),
     "rows divided": (lambda: (c + X @ b) / (2 + x1**2), (const + X @ beta) / (2 + x1**2), False),
     "interaction": (lambda: pt.mul(x1, x2, c), x1 * x2 * const, False),
@@ -247,6 +277,10 @@ REFUSED = {
     "imputation": (
         lambda: pt.set_subtensor(pt.as_tensor(x1)[[2, 5]], b[:2]) * c,
         "impute missing values.*complete rows",
+    ),
+    "elements set": (
+        lambda: pt.set_subtensor((X @ B)[np.arange(N), group % 2], c) @ b[:2],
+        "puts variables among data",
     ),
     "unknown operation": (lambda: pt.sort(x1 * c), "not known to be linear.*Sort"),
     "product": (lambda: (X @ b) * (x1 * c), "product of two things that are both sampled"),
