@@ -31,8 +31,7 @@ def test_same_seed_same_draws_whatever_the_cores(shared):
     assert not np.array_equal(chains[0], chains[1])
 
 
-# To either a step comes as a pickle, and the workers import all again.
-@pytest.mark.parametrize("method", [pytest.param("forkserver", marks=pytest.mark.slow), "spawn"])
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
 def test_workers_that_share_nothing_make_the_same_draws(shared, method, caplog):
     """As where Python forks no more: the step comes as a pickle, and its rows as a file."""
     model, step = shared()
