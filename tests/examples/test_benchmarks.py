@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from examples.benchmarks import hierarchies
+from examples.benchmarks import hierarchies, numpyro_nuts
 from examples.benchmarks.measurement import ess_of_slowest
 from examples.benchmarks.setup import PARTS, owner_of
 
@@ -29,6 +29,11 @@ def test_hierarchies(model, data, n_parameters):
     (outcome,) = built.observed_RVs
     assert outcome.eval().shape == (40,)
     assert sum(value.size for value in built.initial_point().values()) == n_parameters
+
+
+def test_numpyro_has_the_same_models():
+    builders = {each.build.__name__ for each in hierarchies.MODELS.values()}
+    assert builders == set(numpyro_nuts.STATED)
 
 
 def test_slowest_of_many_parameters():
