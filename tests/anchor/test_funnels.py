@@ -65,7 +65,7 @@ def warned_of(write, n_rows):
         pytest.param(walk_with_drift, "s", marks=pytest.mark.slow),  # as an autoregression is
         (prior_of_a_potential, "s"),
         (frailties, "s"),
-        (shares_of_a_variance, "phi"),
+        pytest.param(shares_of_a_variance, "phi", marks=pytest.mark.slow),
         (scale_itself, "bare"),
     ],
 )

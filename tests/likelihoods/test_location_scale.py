@@ -154,7 +154,8 @@ def location_posterior(name, y):
 
 # The sweep's slice has Laplace noise, which is the quantile's family.
 @pytest.mark.parametrize(
-    "name", ["logistic", pytest.param("laplace", marks=pytest.mark.slow), "quantile"]
+    "name",
+    [*(pytest.param(each, marks=pytest.mark.slow) for each in ("logistic", "laplace")), "quantile"],
 )
 def test_posterior_by_quadrature(name):
     y = np.random.default_rng(3).laplace(0.5, 1.0, size=25)

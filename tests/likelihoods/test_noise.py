@@ -268,8 +268,8 @@ OF_TWO = {
 @pytest.mark.parametrize(
     ("name", "kind", "settings"),
     [
-        ("truncated", FireflyMH, {"kernel": "joint"}),
-        ("with errors", FireflyMH, {"kernel": "joint"}),
+        pytest.param("truncated", FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),
+        pytest.param("with errors", FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),
         ("tailed", FireflyMH, {"kernel": "joint"}),
         pytest.param("skewed", FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),
         pytest.param("heteroscedastic", FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),

@@ -153,7 +153,7 @@ BOUNDS = [
     pytest.param(JebaraChoromanska(), marks=pytest.mark.slow),
     pytest.param(JebaraChoromanska(slack=0.0), marks=pytest.mark.slow),
     pytest.param(JebaraChoromanska(tuned=False), marks=pytest.mark.slow),
-    Taylor(),
+    pytest.param(Taylor(), marks=pytest.mark.slow),
     pytest.param(None, marks=pytest.mark.slow),
 ]
 

@@ -122,8 +122,9 @@ def test_local_sweeps_by_quadrature(centred):
         assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
 
 
-@pytest.mark.parametrize("many", [pytest.param(False, marks=pytest.mark.slow), True])
-@pytest.mark.parametrize("family", ["poisson", pytest.param("probit", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("family", ["poisson", "probit"])
 def test_a_radius_for_each_part_by_quadrature(family, many, request):
     """The Taylor bound of effects, for few rows: under a Poisson likelihood many are bright.
 

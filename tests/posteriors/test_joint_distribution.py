@@ -36,10 +36,11 @@ XI = np.linspace(0.0, 3.0, N_ROWS)
 SLACK = np.linspace(0.0, 0.5, N_ROWS)
 WEIGHTS = {"random_walk": np.array([1.0, 0.0, 0.0]), "pcn": np.array([0.0, 1.0, 0.0])}
 CASES = [*itertools.product(WEIGHTS, SCHEMES), *((kernel, "implicit-by-row") for kernel in KERNELS)]
-#: A scheme does the same for all proposals: the quick suite has all with one, and one with pCN.
+#: A scheme does the same for all proposals: the quick suite has each with one of them.
 #: MALA is a trajectory of one step, as the kernel of HMC makes it.
 SELDOM = [("pcn", scheme) for scheme in SCHEMES if scheme != "implicit-single-q"]
-SELDOM += [("mala", "implicit-by-row")]
+SELDOM += [("mala", "implicit-by-row"), ("slice-random", "implicit-by-row")]
+SELDOM += [("random_walk", scheme) for scheme in ("implicit-single-q", "with-replacement")]
 
 
 @functools.cache

@@ -80,7 +80,6 @@ LOG_SCALE = {
     "interval": lambda posterior: np.log(posterior["width"]),
 }
 UNIFORM = {"interval": uniform(0.0, 2.0)}
-SELDOM = "multiple", "precision", "one of two", "interval"
 
 #: Distributions of effects that are not normal, with a location and a scale, as PyMC and SciPy
 #: have them.
@@ -135,7 +134,8 @@ def assert_is_share(found, expected):
     assert 4.0 * error < MISSED * expected
 
 
-@pytest.mark.parametrize("written", ["exp", *(pytest.param(each, marks=SLOW) for each in SELDOM)])
+@pytest.mark.slow
+@pytest.mark.parametrize("written", WRITTEN)
 def test_scales_that_are_computed_become_small(written):
     """Where they were not found a third at most of what belongs below exp(-3) was there."""
     model, group, y = funnel(WRITTEN[written])
@@ -171,9 +171,8 @@ def test_skewed_effects_become_small(family):
     assert_is_share(below, share_below(LOW, group, y, "exp", points=points))
 
 
-@pytest.mark.parametrize(
-    "walk", [False, pytest.param(True, marks=SLOW)], ids=["sum of zero", "random walk"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("walk", [False, True], ids=["sum of zero", "random walk"])
 def test_effects_that_are_not_independent_become_small(walk):
     """Three, of two dimensions: a sum of zero, or the steps from a first one that is known."""
     rng = np.random.default_rng(3)

@@ -65,7 +65,12 @@ def problems():
     [
         pytest.param(FireflyMH, "two regressions", {"transitions": 25}, marks=pytest.mark.slow),
         (FireflyMH, "counts and noise", {"transitions": 40}),
-        (FireflyMH, "two regressions", {"transitions": 15, "bound": None}),
+        pytest.param(
+            FireflyMH,
+            "two regressions",
+            {"transitions": 15, "bound": None},
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             FireflyMH,
             "two regressions",
