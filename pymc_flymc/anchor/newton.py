@@ -28,6 +28,16 @@ FIRST_DAMPING, RAISE, LEAST_DAMPING, LARGEST_DAMPING = 1e-2, 4.0, 1e-5, 1e9
 #: Damping is lowered after a step that gains more than the first share of the predicted gain, and
 #: raised after one that gains less than the second.
 GOOD, BAD = 0.75, 0.1
+#: It ends, too, after so many steps in a row that gain less than this share of what an undamped one
+#: would, if that is less than one: so it is where effects are integrated out and their precision
+#: changes with the curvature of rows, of which a step knows nothing.
+MAX_STALLS, STALLED, CLOSE = 3, 0.1, 1.0
+#: How often the joint density takes the place of that with effects integrated out before it stays:
+#: the two in turns may have two maxima, and a search would go to and fro.
+MAX_JOINT = 3
+#: A maximum is found if so many points in a row are no higher: where effects are integrated out,
+#: gradient and value are not quite those of one function.
+MAX_TRIALS = 12
 
 
 @dataclass(frozen=True)
@@ -74,9 +84,8 @@ def find_mode(
     than the tolerance, and leads to the result's centre.
 
     Rows that are predicted badly, and with certainty, have a slope but no curvature. A Newton step
-    then goes much too far, most of all in directions in which no other row has curvature, and a
-    shortened step hardly moves in any other direction. In that case the rows' curvature at the
-    start, where no prediction was certain, is added as damping (Levenberg and Marquardt).
+    then goes much too far, and a shortened one hardly moves in directions that other rows know. In
+    that case the rows' curvature at the start is added as damping (Levenberg and Marquardt).
 
     Parameters
     ----------
@@ -109,9 +118,13 @@ def find_mode(
     near = not len(posterior.effects.integrated_out)
     # The rows' curvature at the start takes another pass if this stage does not begin there.
     damping, at_start = 0.0, expansion.concave() if theta is start else None
+    stalls = joint = 0
     for _ in range(MAX_STEPS):
         concave = expansion.concave()
         proposal, objective = maximise(Objective(posterior, concave.pack(), near), theta)
+        joint += objective.posterior is not posterior
+        if joint == MAX_JOINT:
+            posterior, near = objective.posterior, True
         value, gradient = objective(theta)
         predicted = objective(proposal)[0] - value
         if not near and predicted < NEAR:
@@ -131,7 +144,9 @@ def find_mode(
             else:
                 candidate = theta + step * (proposal - theta)
             new_expansion = posterior.expand(candidate, strides)
-            new_value = objective.with_statistics(new_expansion.pack())(candidate)[0]
+            # Concave as at theta: else precisions of effects may be next to nothing.
+            new_statistics = new_expansion.concave().pack()
+            new_value = objective.with_statistics(new_statistics)(candidate)[0]
             passes += share
             if new_value > value:
                 break
@@ -146,6 +161,7 @@ def find_mode(
             if damping > LARGEST_DAMPING:
                 return ModeResult(theta, theta, objective, expansion, previous, passes)
         gained, expected = new_value - value, objective(candidate)[0] - value
+        stalls = stalls + 1 if gained < STALLED * predicted < STALLED * CLOSE else 0
         if damping == 0.0:
             damping = FIRST_DAMPING if step < SHORT else 0.0
         elif gained > GOOD * expected:
@@ -153,6 +169,8 @@ def find_mode(
         elif gained < BAD * expected:
             damping *= RAISE
         theta, expansion, previous = candidate, new_expansion, expansion
+        if stalls == MAX_STALLS:
+            return ModeResult(theta, theta, objective, expansion, previous, passes)
     runaway = int(np.argmax(np.abs(theta)))
     raise ValueError(
         f"no posterior mode found in {passes:.0f} passes over {posterior.names}: "
@@ -163,13 +181,7 @@ def find_mode(
 
 
 def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objective]:
-    """Maximise an objective from theta, and return what was maximised; no pass over the data.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If it grows without limit, as far as can be seen; the message names a parameter.
-    """
+    """Maximise an objective from theta, and return what was maximised; no pass over the data."""
     effects = objective.posterior.effects
     # With diagonal elements a matrix of all parameters is too large: use conjugate gradients.
     found = (
@@ -201,19 +213,25 @@ def _in_units(
     objective: Objective, theta: np.ndarray, units: np.ndarray
 ) -> tuple[np.ndarray | None, bool]:
     """As `_by_matrices`, of parameters in these units; and whether their gradient is small."""
-    from scipy.optimize import minimize  # slow to import: not before there is a model
+    # Slow to import: not before there is a model.
+    from scipy.optimize import OptimizeResult, minimize
 
-    best, most = theta, -np.inf
+    best, most, trials = theta, -np.inf, 0
 
     def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal best, most
+        nonlocal best, most, trials
         t = theta + units * u
         value, gradient = objective(t)
         if not np.isfinite(value):  # refused, if SciPy's linear algebra sees finite numbers only
             return np.inf, np.zeros_like(u)
+        trials += 1
         if value > most:
-            best, most = t, value
+            best, most, trials = t, value, 0
         return -value, -gradient * units
+
+    def end(intermediate_result: OptimizeResult) -> None:
+        if trials >= MAX_TRIALS:
+            raise StopIteration
 
     def curvature(u: np.ndarray) -> np.ndarray:
         found = -objective.hessian(theta + units * u) * units * units[:, None]
@@ -226,6 +244,7 @@ def _in_units(
             jac=True,
             hess=curvature,
             method="trust-exact",
+            callback=end,
             options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
         )
     except UnboundLocalError:

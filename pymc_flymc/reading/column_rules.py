@@ -24,6 +24,11 @@ from pymc_flymc.reading.cotangent import (
 from pymc_flymc.reading.lookups import TAKES_ROWS
 from pymc_flymc.reading.nonlinear import not_linear
 
+#: Why rows of several terms one below the other are refused, and what to write.
+JOINS_ROWS = (
+    "it joins rows of several terms",
+    "observe the rows of each term as a likelihood of their own, in one model",
+)
 _UNKNOWN_WIDTH = "it contains {} of a term of unknown width"
 
 
@@ -35,7 +40,7 @@ def _selected(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     axis = kept[ct.axis]
     shape = [1 if i == axis else n for i, n in enumerate(source.type.shape)]
     if index[axis] != slice(None):
-        raise NotReadableError(TAKES_ROWS)
+        raise NotReadableError(*TAKES_ROWS)
     if None in shape or not only_rows(ct):
         raise NotReadableError(_UNKNOWN_WIDTH.format(node.op))
     weight = pt.set_subtensor(
@@ -52,7 +57,7 @@ def _joined(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     along, parts = node.op.axis % ct.var.ndim, inputs_of(node)
     lengths = [v.type.shape[along] for v in parts]
     if along == ct.axis:
-        raise NotReadableError("it joins rows of several terms")
+        raise NotReadableError(*JOINS_ROWS)
     if None in lengths:
         raise NotReadableError("it joins terms of unknown width")
     found = []

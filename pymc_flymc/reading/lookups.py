@@ -42,7 +42,12 @@ from pymc_flymc.regression.sparse_columns import SparseColumns
 #: Why a lookup of rows of data times coefficients is refused.
 TAKES_ROWS = (
     "it takes some rows out of a term, as in (X @ b)[keep]; index the data instead, as in "
-    "X[keep] @ b"
+    "X[keep] @ b",
+)
+#: Why a lookup of an element of each row is, and what to write.
+TAKES_ELEMENTS = (
+    "it takes an element of each row of a term, as in (X @ B)[rows, column]",
+    "(X * B.T[column]).sum(axis=1)",
 )
 
 
@@ -67,7 +72,7 @@ def _lookup(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
     positions = positions_of(node, context.name)
     n_rows = positions.shape[ct.axis]
     if not context.any_rows and _takes_rows(source, positions):
-        raise NotReadableError(TAKES_ROWS)
+        raise NotReadableError(*(TAKES_ELEMENTS if positions.ndim < source.ndim else TAKES_ROWS))
     sizes = tuple(n for i, n in enumerate(positions.shape) if i != ct.axis)
     columns = np.moveaxis(positions, ct.axis, 0).reshape(n_rows, -1)
     values = None

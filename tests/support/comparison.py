@@ -33,13 +33,13 @@ def _statistics():
         yield level, "quantile", level
 
 
-def errors_of(draws):
-    """Monte Carlo standard errors of draws (chain, draw, D), asserting `MIN_ESS` for each."""
+def errors_of(draws, least=MIN_ESS):
+    """Monte Carlo standard errors of draws (chain, draw, D), asserting a least ESS for each."""
     errors = {}
     for key, method, prob in _statistics():
         options = {} if prob is None else {"prob": prob}
         ess = np.min(az.ess(draws, method=method, **options))
-        assert ess >= MIN_ESS, f"ESS of the {key} is {ess:.0f}: the comparison would be weak"
+        assert ess >= least, f"ESS of the {key} is {ess:.0f}: the comparison would be weak"
         errors[key] = az.mcse(draws, method=method, **options)
     return errors
 
@@ -50,9 +50,9 @@ def values_of(draws):
     return values | {level: np.quantile(flat, level, axis=0) for level in QUANTILES}
 
 
-def reference_from_draws(draws):
+def reference_from_draws(draws, least=MIN_ESS):
     """Reference from another sampler's draws (chain, draw, D)."""
-    return Reference(values_of(draws), errors_of(draws))
+    return Reference(values_of(draws), errors_of(draws, least))
 
 
 def assert_matches(draws, reference, n_numbers=0):

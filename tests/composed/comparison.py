@@ -1,0 +1,77 @@
+"""Steps on composed models, compared with NUTS."""
+
+from dataclasses import dataclass
+
+import arviz as az
+import numpy as np
+import pymc as pm
+
+from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice, UnsupportedModelError
+from tests.composed.models import composed
+from tests.support.comparison import reference_from_draws
+from tests.support.nuts import draws_of
+from tests.support.steps import step_of
+
+__all__ = ["Verdict", "compare"]
+
+#: Each model has the next of these.
+STEPS = [(FireflyMH, {}), (FireflyHMC, {}), (FireflySlice, {"transitions": 10})]
+#: Chains that have not converged say nothing of a posterior; users see the same statistic.
+CONVERGED = 1.02
+DRAWS = 4000
+#: Effective draws from which on an error of a quantile is one.
+LEAST = 100
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was seen of a model.
+
+    Attributes
+    ----------
+    pieces : tuple of str
+    said : str
+        Whether it was compared, and if not, why.
+    score : float
+        Largest difference from NUTS of a mean, sd or quantile, in errors; NaN if there is none.
+    n_numbers : int
+        How many were compared.
+    """
+
+    pieces: tuple[str, ...]
+    said: str
+    score: float = np.nan
+    n_numbers: int = 0
+
+    def __str__(self) -> str:
+        score = "" if np.isnan(self.score) else f"{self.score:.2f} of {self.n_numbers}"
+        return f"| {', '.join(self.pieces)} | {self.said} | {score} |"
+
+
+def compare(seed: int, draws: int = DRAWS) -> Verdict:
+    """Sample a model by a step and by NUTS, and compare them."""
+    found = composed(seed)
+    kind, settings = STEPS[seed % len(STEPS)]
+    pieces = (*found.pieces, kind.__name__)
+    try:
+        step = step_of(found.model, kind, **settings)
+    except UnsupportedModelError as error:
+        reason = str(error).splitlines()[0]
+        return Verdict(pieces, f"refused: {reason}")
+    options = dict(model=found.model, chains=2, cores=1, progressbar=False, random_seed=seed)
+    names = [rv.name for rv in found.model.free_RVs]
+    ours = draws_of(pm.sample(step=step, tune=1000, draws=draws, **options), names)
+    # Some have narrow ends, where longer steps diverge.
+    nuts = pm.NUTS(target_accept=0.95, model=found.model)
+    theirs = draws_of(pm.sample(step=nuts, tune=1000, draws=draws // 2, **options), names)
+    for sampler, each in (("step", ours), ("NUTS", theirs)):
+        r_hat = float(np.max(az.rhat(each)))
+        if not r_hat < CONVERGED:
+            return Verdict(pieces, f"R-hat of the {sampler} is {r_hat:.2f}")
+    a, b = reference_from_draws(ours, LEAST), reference_from_draws(theirs, LEAST)
+    scores = [
+        np.abs(a.values[key] - b.values[key]) / np.hypot(a.errors[key], b.errors[key])
+        for key in a.values
+    ]
+    every = np.concatenate(scores)
+    return Verdict(pieces, "compared", float(np.max(every)), every.size)
