@@ -28,9 +28,9 @@ FIRST_DAMPING, RAISE, LEAST_DAMPING, LARGEST_DAMPING = 1e-2, 4.0, 1e-5, 1e9
 #: Damping is lowered after a step that gains more than the first share of the predicted gain, and
 #: raised after one that gains less than the second.
 GOOD, BAD = 0.75, 0.1
-#: It ends, too, after so many steps in a row that gain less than this share of what an undamped one
-#: would, if that is less than one: so it is where effects are integrated out and their precision
-#: changes with the curvature of rows, of which a step knows nothing.
+#: The search ends, too, after so many steps in a row that gain less than this share of what an
+#: undamped one would, if that is less than one: so it is where effects are integrated out, and
+#: their precision changes with the curvature of rows, of which a step knows nothing.
 MAX_STALLS, STALLED, CLOSE = 3, 0.1, 1.0
 #: How often the joint density takes the place of that with effects integrated out before it stays:
 #: the two in turns may have two maxima, and a search would go to and fro.
