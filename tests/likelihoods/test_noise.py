@@ -265,19 +265,20 @@ OF_TWO = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind", "settings"),
     [
-        pytest.param("truncated", FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),
-        pytest.param("with errors", FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),
+        ("truncated", FireflyMH, {"kernel": "joint"}),
+        ("with errors", FireflyMH, {"kernel": "joint"}),
         ("tailed", FireflyMH, {"kernel": "joint"}),
-        pytest.param("skewed", FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),
-        pytest.param("heteroscedastic", FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),
-        pytest.param("truncated", FireflyHMC, {}, marks=pytest.mark.slow),
-        pytest.param("heteroscedastic", FireflyHMC, {}, marks=pytest.mark.slow),
-        pytest.param("tailed", FireflyHMC, {}, marks=pytest.mark.slow),
-        pytest.param("tailed with errors", FireflyMH, {}, marks=pytest.mark.slow),
-        pytest.param("tailed with errors", FireflyHMC, {}, marks=pytest.mark.slow),
+        ("skewed", FireflyMH, {"kernel": "joint"}),
+        ("heteroscedastic", FireflyMH, {"kernel": "joint"}),
+        ("truncated", FireflyHMC, {}),
+        ("heteroscedastic", FireflyHMC, {}),
+        ("tailed", FireflyHMC, {}),
+        ("tailed with errors", FireflyMH, {}),
+        ("tailed with errors", FireflyHMC, {}),
     ],
 )
 def test_posterior_by_quadrature(name, kind, settings):

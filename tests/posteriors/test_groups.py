@@ -78,15 +78,9 @@ def intercepts_reference(group, y, family="logistic", sure=False):
     return [quadrature(make(k), [-12.0, -8.0], [2.0, 8.0]) for k in range(n_groups)]
 
 
-@pytest.mark.parametrize(
-    ("centred", "many"),
-    [
-        pytest.param(True, False, marks=pytest.mark.slow),
-        pytest.param(False, False, marks=pytest.mark.slow),
-        pytest.param(False, True, marks=pytest.mark.slow),
-        (True, True),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("many", [False, True])
 def test_random_intercepts_by_quadrature(centred, many, request):
     """Free scale; with the group effects in one dense factor, and wide."""
     if many:

@@ -10,8 +10,6 @@ from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid
 from tests.support.steps import drive, step_of
 
-SLOW = pytest.mark.slow
-
 
 def ridge():
     """Model of y whose slope, tau * z, is known to a twentieth; and its slope and rows."""
@@ -42,17 +40,18 @@ def reference():
     return quadrature(log_density, [-2.5, -9.0], [9.0, 2.5], size=1501)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cls", "settings", "n_draws"),
     [
         (FireflyHMC, {}, 4_000),
-        pytest.param(FireflyMH, {}, 4_000, marks=SLOW),
-        pytest.param(FireflyMH, {"kernel": "surrogate"}, 15_000, marks=SLOW),
-        pytest.param(FireflyMH, {"kernel": "joint"}, 15_000, marks=SLOW),
-        pytest.param(FireflyMH, {"kernel": "metropolis", "transitions": 10}, 15_000, marks=SLOW),
-        pytest.param(FireflyMALA, {"transitions": 10}, 15_000, marks=SLOW),
-        pytest.param(FireflySlice, {"transitions": 5}, 15_000, marks=SLOW),
-        pytest.param(FireflyHMC, {"bound": None}, 15_000, marks=SLOW),
+        (FireflyMH, {}, 4_000),
+        (FireflyMH, {"kernel": "surrogate"}, 15_000),
+        (FireflyMH, {"kernel": "joint"}, 15_000),
+        (FireflyMH, {"kernel": "metropolis", "transitions": 10}, 15_000),
+        (FireflyMALA, {"transitions": 10}, 15_000),
+        (FireflySlice, {"transitions": 5}, 15_000),
+        (FireflyHMC, {"bound": None}, 15_000),
     ],
 )
 def test_the_narrow_end_is_reached(reference, cls, settings, n_draws):

@@ -64,7 +64,7 @@ def problems():
     ("kind", "problem", "settings"),
     [
         pytest.param(FireflyMH, "two regressions", {"transitions": 25}, marks=pytest.mark.slow),
-        (FireflyMH, "counts and noise", {"transitions": 40}),
+        pytest.param(FireflyMH, "counts and noise", {"transitions": 40}, marks=pytest.mark.slow),
         pytest.param(
             FireflyMH,
             "two regressions",
