@@ -116,11 +116,11 @@ def find_mode(
             "initial values"
         )
     near = not len(posterior.effects.integrated_out)
+    concave = expansion.concave()
     # The rows' curvature at the start takes another pass if this stage does not begin there.
-    damping, at_start = 0.0, expansion.concave() if theta is start else None
+    damping, at_start = 0.0, concave if theta is start else None
     stalls = joint = 0
     for _ in range(MAX_STEPS):
-        concave = expansion.concave()
         proposal, objective = maximise(Objective(posterior, concave.pack(), near), theta)
         joint += objective.posterior is not posterior
         if joint == MAX_JOINT:
@@ -130,7 +130,7 @@ def find_mode(
         if not near and predicted < NEAR:
             near = True
             continue
-        if predicted < tolerance:
+        if predicted < tolerance or stalls == MAX_STALLS:
             centre = proposal if TOLERANCE < tolerance and predicted > 0.0 else theta
             return ModeResult(theta, centre, objective, expansion, previous, passes)
         step, failures = 1.0, 0
@@ -145,8 +145,8 @@ def find_mode(
                 candidate = theta + step * (proposal - theta)
             new_expansion = posterior.expand(candidate, strides)
             # Concave as at theta: else precisions of effects may be next to nothing.
-            new_statistics = new_expansion.concave().pack()
-            new_value = objective.with_statistics(new_statistics)(candidate)[0]
+            new_concave = new_expansion.concave()
+            new_value, _ = objective.with_statistics(new_concave.pack())(candidate)
             passes += share
             if new_value > value:
                 break
@@ -168,9 +168,7 @@ def find_mode(
             damping = damping / RAISE if damping > LEAST_DAMPING else 0.0
         elif gained < BAD * expected:
             damping *= RAISE
-        theta, expansion, previous = candidate, new_expansion, expansion
-        if stalls == MAX_STALLS:
-            return ModeResult(theta, theta, objective, expansion, previous, passes)
+        theta, previous, expansion, concave = candidate, expansion, new_expansion, new_concave
     runaway = int(np.argmax(np.abs(theta)))
     raise ValueError(
         f"no posterior mode found in {passes:.0f} passes over {posterior.names}: "
@@ -181,7 +179,13 @@ def find_mode(
 
 
 def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objective]:
-    """Maximise an objective from theta, and return what was maximised; no pass over the data."""
+    """Maximise an objective from theta, and return what was maximised; no pass over the data.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If it grows without limit, as far as can be seen; the message names a parameter.
+    """
     effects = objective.posterior.effects
     # With diagonal elements a matrix of all parameters is too large: use conjugate gradients.
     found = (

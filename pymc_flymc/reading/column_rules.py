@@ -25,7 +25,7 @@ from pymc_flymc.reading.lookups import TAKES_ROWS
 from pymc_flymc.reading.nonlinear import not_linear
 
 #: Why rows of several terms one below the other are refused, and what to write.
-JOINS_ROWS = (
+_JOINS_ROWS = (
     "it joins rows of several terms",
     "observe the rows of each term as a likelihood of their own, in one model",
 )
@@ -57,7 +57,7 @@ def _joined(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     along, parts = node.op.axis % ct.var.ndim, inputs_of(node)
     lengths = [v.type.shape[along] for v in parts]
     if along == ct.axis:
-        raise NotReadableError(*JOINS_ROWS)
+        raise NotReadableError(*_JOINS_ROWS)
     if None in lengths:
         raise NotReadableError("it joins terms of unknown width")
     found = []

@@ -39,12 +39,12 @@ from pymc_flymc.reading.cotangent import (
 )
 from pymc_flymc.regression.sparse_columns import SparseColumns
 
-#: Why a lookup of rows of data times coefficients is refused.
+#: Why a lookup of rows of data times coefficients is refused, or of an element of each row, and
+#: what to write.
 TAKES_ROWS = (
-    "it takes some rows out of a term, as in (X @ b)[keep]; index the data instead, as in "
-    "X[keep] @ b",
+    "it takes some rows out of a term, as in (X @ b)[keep]",
+    "index the data, as in X[keep] @ b",
 )
-#: Why a lookup of an element of each row is, and what to write.
 TAKES_ELEMENTS = (
     "it takes an element of each row of a term, as in (X @ B)[rows, column]",
     "(X * B.T[column]).sum(axis=1)",

@@ -51,7 +51,7 @@ class Verdict:
         return f"| {', '.join(self.pieces)} | {self.said} | {score} |"
 
 
-def compare(seed: int, draws: int = DRAWS) -> Verdict:
+def compare(seed: int) -> Verdict:
     """Sample a model by a step and by NUTS, and compare them."""
     found = composed(seed)
     kind, settings = STEPS[seed % len(STEPS)]
@@ -63,11 +63,11 @@ def compare(seed: int, draws: int = DRAWS) -> Verdict:
         return Verdict(pieces, f"refused: {reason}")
     options = dict(model=found.model, chains=2, cores=1, progressbar=False, random_seed=seed)
     names = [rv.name for rv in found.model.free_RVs]
-    ours = draws_of(pm.sample(step=step, tune=1000, draws=draws, **options), names)
+    ours = draws_of(pm.sample(step=step, tune=1000, draws=DRAWS, **options), names)
     with _quiet_pytensor():
         # Some have narrow ends, where longer steps diverge.
         nuts = pm.NUTS(target_accept=0.95, model=found.model)
-        theirs = draws_of(pm.sample(step=nuts, tune=1000, draws=draws // 2, **options), names)
+        theirs = draws_of(pm.sample(step=nuts, tune=1000, draws=DRAWS // 2, **options), names)
     for sampler, each in (("step", ours), ("NUTS", theirs)):
         r_hat = float(np.max(az.rhat(each)))
         if not r_hat < CONVERGED:

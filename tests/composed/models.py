@@ -26,10 +26,10 @@ class Composed:
     pieces: tuple[str, ...]
 
 
-def composed(seed: int, family: str | None = None) -> Composed:
+def composed(seed: int) -> Composed:
     """Compose a model; the same seed makes the same one."""
     rng = np.random.default_rng([20141104, seed])
-    family = family or str(rng.choice([name for name in ENTRIES if name not in OWN]))
+    family = str(rng.choice([name for name in ENTRIES if name not in OWN]))
     terms = [str(each) for each in rng.choice(list(TERMS), rng.integers(1, 4))]
     extras = [str(each) for each in EXTRAS if rng.random() < 0.2]
     n = int(np.exp(rng.uniform(np.log(60), np.log(1500))))

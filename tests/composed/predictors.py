@@ -35,7 +35,7 @@ class Writer:
         return self.prefix + name
 
     def column(self) -> np.ndarray:
-        """Data of one column: of some kind, unit and place."""
+        """Data of one column: of some distribution and type."""
         kind = self.rng.choice(["normal", "skewed", "indicator", "count", "single", "constant"])
         if kind == "skewed":
             return self.rng.exponential(size=self.n)
