@@ -132,7 +132,7 @@ REFUSED = {
     "rows": (lambda: (X @ s)[np.argsort(x1)], "takes some rows out of a term"),
     "training set": (
         lambda: (np.vstack([X, X]) @ s)[np.tile([True, False], N)],
-        r"takes some rows out of a term, as in \(X @ b\)\[keep\]; index the data instead",
+        r"takes some rows out of a term, as in \(X @ b\)\[keep\](.*\n)+Instead: index the data",
     ),
     "square": (lambda: pt.sqr(a[g]), "takes sqr of a term"),
     "two lookups": (lambda: a[g] * b[h], "product of two things that are both sampled"),
