@@ -65,7 +65,9 @@ def in_order[T, R](
 def one_blas_thread() -> AbstractContextManager[object]:
     """Return a context in which BLAS has one thread.
 
-    Threads that wait for the next of many small products take the time of those that work.
+    Set-up consists of many small products and solves. Threads that wait for the next take the time
+    of those that work: with both cores busy a small triangular solve took 2.3 ms with two threads,
+    and 7 us with one.
     """
     return _controller().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]
 
@@ -79,4 +81,6 @@ def _n_threads() -> int:
 @cache
 def _controller() -> ThreadpoolController:
     """Find the libraries that have threads of their own, once: it takes some milliseconds."""
+    import scipy.linalg  # noqa: F401  # its BLAS is not NumPy's, and loaded when first imported
+
     return ThreadpoolController()

@@ -13,7 +13,6 @@ from pymc_flymc.errors import warn
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.expansion import JointExpansion
-from pymc_flymc.threads import one_blas_thread
 
 #: Searches from random places, beside those from the anchor and the mirror image of the best mode;
 #: half the width of the box around the model's initial point in which these are: that of NUTS. The
@@ -59,10 +58,9 @@ def warn_of_other_modes(
     rng = np.random.default_rng(20141104)
     box = rng.uniform(-HALF_WIDTH, HALF_WIDTH, (STARTS, n_parameters))
     starts = [anchor.theta, *(start + box)]
-    with one_blas_thread():
-        found = [_mode_near(density, statistics, anchor.geometry, theta) for theta in starts]
-        best, _ = max(found, key=lambda each: each[1])
-        found.append(_mode_near(density, statistics, anchor.geometry, -best))
+    found = [_mode_near(density, statistics, anchor.geometry, theta) for theta in starts]
+    best, _ = max(found, key=lambda each: each[1])
+    found.append(_mode_near(density, statistics, anchor.geometry, -best))
     modes = [(theta, mass) for theta, mass in found if np.isfinite(mass)]
     if not modes:
         return

@@ -117,6 +117,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         from pymc_flymc.steps.final_checks import checked_sampler
         from pymc_flymc.steps.recording import begin_run, keep_run
         from pymc_flymc.steps.setup import read
+        from pymc_flymc.threads import one_blas_thread
 
         assert self._model is not None
         if self._fingerprint is not None:
@@ -131,15 +132,16 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         source, self._watch = self._source, Stopwatch()
         fingerprint = Fingerprint.of(self._model, None if source is None else source.identity)
         kept = begin_run(self, self._checkpoint, fingerprint)
-        reading = read(self._model, *self._asked, self._bound_setting, source, kept, self._watch)
-        self._vars, self._per_row = reading.vars, reading.per_row
-        self.observed = tuple(problem.name for problem in reading.problems)
-        self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
-        self._layout, self._others_layout = reading.layout, reading.others_layout
-        self._default_theta, self._rescaled = reading.theta, reading.graph.scales.moved
-        sampler = self._choose(reading)
-        self._watch.lap("choice_time")
-        self.sampler = checked_sampler(sampler, reading)
+        with one_blas_thread():
+            reading = read(self._model, *self._asked, self._bound_setting, source, kept, self._watch)
+            self._vars, self._per_row = reading.vars, reading.per_row
+            self.observed = tuple(problem.name for problem in reading.problems)
+            self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
+            self._layout, self._others_layout = reading.layout, reading.others_layout
+            self._default_theta, self._rescaled = reading.theta, reading.graph.scales.moved
+            sampler = self._choose(reading)
+            self._watch.lap("choice_time")
+            self.sampler = checked_sampler(sampler, reading)
         anchor, adaptation = reading.problems[0].anchor, sampler.adaptation
         self.prepared = keep_run(
             self._checkpoint, anchor, sampler.target, adaptation, reading.others
