@@ -5,7 +5,9 @@ import logging
 import numpy as np
 import pytensor
 import pytest
+import scipy.linalg  # noqa: F401  # has a BLAS of its own, of which the threads are limited
 from hypothesis import is_hypothesis_test, settings
+from threadpoolctl import threadpool_limits
 
 import pymc_flymc.sampling.choice
 from pymc_flymc import FireflyMH
@@ -72,6 +74,13 @@ def pytest_xdist_make_scheduler(config, log):
             super()._assign_work_unit(node)
 
     return ByWhatIsCompiled(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def blas_of_one_thread():
+    """Two processes run the tests: with more threads than cores, these wait for each other."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,10 +6,11 @@ import time
 import numpy as np
 import pymc as pm
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor, threads
 from pymc_flymc.regression import passes
+from pymc_flymc.steps import setup
 from pymc_flymc.threads import in_order
 
 
@@ -19,6 +20,10 @@ def n_threads(request, monkeypatch):
     return request.param
 
 
+def blas_threads():
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
 def test_results_come_in_order(n_threads):
     """Though each item takes less time than the one before, and all but the first are shared."""
     workers = set()
@@ -26,13 +31,31 @@ def test_results_come_in_order(n_threads):
     def work(i):
         time.sleep(0.002 * (12 - i))
         workers.add(threading.get_ident())
-        blas = [each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"]
-        assert set(blas) == {1}
+        assert blas_threads() == {1}
         return i * i
 
-    assert list(in_order(work, iter(range(12)), 12)) == [i * i for i in range(12)]
+    with threadpool_limits(2, user_api="blas"):
+        assert list(in_order(work, iter(range(12)), 12)) == [i * i for i in range(12)]
+        assert blas_threads() == {2}
     assert len(workers) == (1 if n_threads == 1 else n_threads + 1)
     assert list(in_order(work, [], 0)) == []
+
+
+def test_a_step_is_built_with_one_thread_of_blas(monkeypatch):
+    """Products are small then, and threads would wait for each other."""
+    found, read = [], setup.read
+
+    def reading(*arguments):
+        found.append(blas_threads())
+        return read(*arguments)
+
+    monkeypatch.setattr(setup, "read", reading)
+    with threadpool_limits(2, user_api="blas"), pm.Model():
+        a = pm.Normal("a", 0.0, 1.0)
+        pm.Bernoulli("y", logit_p=np.ones(20) * a, observed=np.arange(20) % 2)
+        FireflyMH()
+        assert blas_threads() == {2}
+    assert found == [{1}]
 
 
 def test_no_thread_is_left(n_threads):

@@ -132,8 +132,9 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         source, self._watch = self._source, Stopwatch()
         fingerprint = Fingerprint.of(self._model, None if source is None else source.identity)
         kept = begin_run(self, self._checkpoint, fingerprint)
+        asked = *self._asked, self._bound_setting
         with one_blas_thread():
-            reading = read(self._model, *self._asked, self._bound_setting, source, kept, self._watch)
+            reading = read(self._model, *asked, source, kept, self._watch)
             self._vars, self._per_row = reading.vars, reading.per_row
             self.observed = tuple(problem.name for problem in reading.problems)
             self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
