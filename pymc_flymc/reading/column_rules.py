@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from pytensor.graph.basic import Apply
 from pytensor.tensor.basic import Join
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
-from pymc_flymc.graphs.tools import evaluate, index_of
+from pymc_flymc.graphs.tools import index_of
 from pymc_flymc.reading.cotangent import (
     Context,
     Cotangent,
@@ -21,8 +22,9 @@ from pymc_flymc.reading.cotangent import (
     operand,
     varies,
 )
-from pymc_flymc.reading.lookups import TAKES_ROWS
 from pymc_flymc.reading.nonlinear import not_linear
+from pymc_flymc.reading.row_numbers import TAKES_ROWS, numbers_of
+from pymc_flymc.reading.taken_rows import one_below_the_other, rows_of_slice
 
 #: Why rows of several terms one below the other are refused, and what to write.
 _JOINS_ROWS = (
@@ -40,7 +42,10 @@ def _selected(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     axis = kept[ct.axis]
     shape = [1 if i == axis else n for i, n in enumerate(source.type.shape)]
     if index[axis] != slice(None):
-        raise NotReadableError(*TAKES_ROWS)
+        rows = None if context.any_rows else rows_of_slice(node, axis)
+        if rows is None:
+            raise NotReadableError(*TAKES_ROWS)
+        return [replace(ct, var=rows)]
     if None in shape or not only_rows(ct):
         raise NotReadableError(_UNKNOWN_WIDTH.format(node.op))
     weight = pt.set_subtensor(
@@ -57,7 +62,11 @@ def _joined(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
     along, parts = node.op.axis % ct.var.ndim, inputs_of(node)
     lengths = [v.type.shape[along] for v in parts]
     if along == ct.axis:
-        raise NotReadableError(*_JOINS_ROWS)
+        n_rows = sum(n or 0 for n in lengths)
+        rows = None if context.any_rows else one_below_the_other(node, np.arange(n_rows))
+        if rows is None:
+            raise NotReadableError(*_JOINS_ROWS)
+        return [replace(ct, var=pt.moveaxis(rows, 0, along))]
     if None in lengths:
         raise NotReadableError("it joins terms of unknown width")
     found = []
@@ -80,7 +89,7 @@ def _set(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
         raise not_linear(node)  # some rows are set
     if None in [n for i, n in enumerate(ct.var.type.shape) if i != ct.axis]:
         raise NotReadableError(_UNKNOWN_WIDTH.format(node.op))
-    index = [_numbers(each) for each in index_of(node, 2)]
+    index = [numbers_of(each) for each in index_of(node, 2)]
     weight, scale = ct.weight, ct.scale
     # The columns that are set, as a term of their own, with what they are multiplied by.
     columns = ct.var[tuple(index)]
@@ -100,14 +109,6 @@ def _set(ct: Cotangent, node: Apply, context: Context) -> list[Cotangent]:
         kept[tuple(index)] = 0.0
         weight = pt.constant(kept) if weight is None else weight * pt.constant(kept)
     return [Cotangent(base, ct.axis, weight, scale), operand(value, part)]
-
-
-def _numbers(index: Any) -> Any:
-    """Return an index, in which variables may be constants, in numbers."""
-    if isinstance(index, slice):
-        parts = index.start, index.stop, index.step
-        return slice(*(None if each is None else int(evaluate(each)) for each in parts))
-    return int(evaluate(index))
 
 
 def _where_it_varies(index: list[Any], shape: tuple[int | None, ...]) -> tuple[Any, ...]:

@@ -13,8 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph.basic import Apply
 from pytensor.scalar import basic as ps
 from pytensor.sparse.basic import SparseTensorType
 from pytensor.sparse.math import Dot as SparseDot
@@ -37,18 +36,14 @@ from pymc_flymc.reading.cotangent import (
     varies,
     without_axis,
 )
+from pymc_flymc.reading.row_numbers import (
+    TAKES_ELEMENTS,
+    TAKES_ROWS,
+    are_distinct,
+    is_of_data,
+    numbers_of,
+)
 from pymc_flymc.regression.sparse_columns import SparseColumns
-
-#: Why a lookup of rows of data times coefficients is refused, or of an element of each row, and
-#: what to write.
-TAKES_ROWS = (
-    "it takes some rows out of a term, as in (X @ b)[keep]",
-    "index the data, as in X[keep] @ b",
-)
-TAKES_ELEMENTS = (
-    "it takes an element of each row of a term, as in (X @ B)[rows, column]",
-    "(X * B.T[column]).sum(axis=1)",
-)
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,8 @@ def _lookup(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
     source = inputs_of(node)[0]
     positions = positions_of(node, context.name)
     n_rows = positions.shape[ct.axis]
-    if not context.any_rows and _takes_rows(source, positions):
+    length: Any = source.type.shape[0]
+    if not context.any_rows and is_of_data(source, length) and are_distinct(positions):
         raise NotReadableError(*(TAKES_ELEMENTS if positions.ndim < source.ndim else TAKES_ROWS))
     sizes = tuple(n for i, n in enumerate(positions.shape) if i != ct.axis)
     columns = np.moveaxis(positions, ct.axis, 0).reshape(n_rows, -1)
@@ -99,17 +95,6 @@ def _lookup(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
     plain = ct.weight is None and ct.scale is None
     index = (node.op, source.type.shape, ct.axis, *(below_views(v) for v in node.inputs[1:]))
     return SparseBlock(matrix, coefficients, index if plain else None)
-
-
-def _takes_rows(source: TensorVariable, positions: np.ndarray) -> bool:
-    """Return whether a lookup takes rows out of a term of data that has one for each element.
-
-    Effects of groups are told from such a term by elements that are looked up more than once.
-    """
-    n = source.type.shape[0]
-    if not any(isinstance(v, Constant) and n in v.type.shape for v in ancestors([source])):
-        return False
-    return int(np.bincount(positions.ravel()).max(initial=0)) <= 1
 
 
 def split_lookup(node: Apply) -> TensorVariable | None:
@@ -156,7 +141,7 @@ def positions_of(node: Apply, name: str) -> np.ndarray:
     if None in shape:
         raise NotReadableError(f"it looks up elements of {_names(source)}, whose shape is unknown")
     order = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
-    numbers = tuple(_number(i) for i in index)
+    numbers = tuple(map(numbers_of, index))
     _warn_of_missing(numbers, source, name)
     try:
         return np.asarray(order[numbers])
@@ -176,16 +161,6 @@ def _warn_of_missing(index: tuple[Any, ...], source: TensorVariable, name: str) 
             f"negative in {max(below):,} places, which takes elements from the end. In pandas -1 "
             "is the code of a missing category: drop these rows, or give them a category"
         )
-
-
-def _number(index: Any) -> Any:
-    """Return the value of an index; `slice` bounds are small graphs, too."""
-    if isinstance(index, slice):
-        return slice(*(_number(v) for v in (index.start, index.stop, index.step)))
-    if not isinstance(index, Variable):
-        return index
-    value = evaluate(index)
-    return value if value.ndim else value.item()
 
 
 def _names(source: TensorVariable) -> str:

@@ -17,7 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
-from pymc_flymc.graphs.tools import fold_constants, free_inputs, freeze
+from pymc_flymc.graphs.tools import first_equals, fold_constants, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.likelihoods.refusals import ALTERNATIVES
 from pymc_flymc.reading.lookups import SparseBlock
@@ -151,6 +151,8 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
     """Gather what was found into one design matrix and one coefficient vector."""
     any_rows = traversals[0].context.any_rows
     merged = [_merge(each.blocks, any_rows) for each in traversals]
+    if len(traversals) == 1 and not any_rows:
+        merged = [_add_up(merged[0])]
     arrays = {key: block.array for found in merged for key, block in found.items()}
     matrices, sparse_weights = _merge_sparse([each.sparse for each in traversals], any_rows)
     sums = [fold_constants(pt.add(0.0, *each.intercepts)) for each in traversals]
@@ -260,3 +262,17 @@ def _merge(found: list[Block], any_rows: bool) -> dict[Hashable, Block]:
             block = replace(block, weight=merged[key].weight + block.weight)
         merged[key] = block
     return merged
+
+
+def _add_up(found: dict[Hashable, Block]) -> dict[Hashable, Block]:
+    """Add up blocks of the same coefficients, as of terms that lie one below the other."""
+    if len(found) < 2:
+        return found
+    first = first_equals(pt.join(0, *(block.weight for block in found.values())))
+    added: dict[Hashable, Block] = {}
+    for block in found.values():
+        key = first[block.weight]
+        if key in added:
+            block = Block(added[key].array + block.array, block.weight)
+        added[key] = block
+    return added

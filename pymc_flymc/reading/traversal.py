@@ -33,6 +33,7 @@ from pymc_flymc.reading.cotangent import (
 )
 from pymc_flymc.reading.lookups import SPARSE_RULES, SparseBlock, split_lookup
 from pymc_flymc.reading.nonlinear import not_linear
+from pymc_flymc.reading.taken_rows import taken_below
 from pymc_flymc.reading.vjp import RULES, VIEWS
 
 SUPPORTED = (
@@ -127,9 +128,9 @@ class Traversal:
         if self.context.is_constant(ct.var) and not self._looks_through(ct, node):
             self._add_block(ct)
             return []
-        split = split_lookup(node)
-        if split is not None:
-            return [replace(ct, var=split)]
+        for same in (split_lookup(node), taken_below(node, self.context)):
+            if same is not None:
+                return [replace(ct, var=same)]
         if op_type(node) in SPARSE_RULES:
             block = SPARSE_RULES[op_type(node)](ct, node, self.context)
             self._check_rows(len(block.matrix))

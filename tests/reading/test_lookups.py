@@ -129,11 +129,6 @@ def test_lookups_are_not_written_out():
 
 REFUSED = {
     "open index": (lambda: a[pt.vector("i", dtype="int64")[g]], "by an index that is no constant"),
-    "rows": (lambda: (X @ s)[np.argsort(x1)], "takes some rows out of a term"),
-    "training set": (
-        lambda: (np.vstack([X, X]) @ s)[np.tile([True, False], N)],
-        r"takes some rows out of a term, as in \(X @ b\)\[keep\](.*\n)+Instead: index the data",
-    ),
     "square": (lambda: pt.sqr(a[g]), "takes sqr of a term"),
     "two lookups": (lambda: a[g] * b[h], "product of two things that are both sampled"),
     "sparse variable": (lambda: ps.dot(Ss * a, pt.ones(4)), "a sparse matrix that is no constant"),

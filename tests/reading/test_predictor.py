@@ -265,10 +265,6 @@ per_row = pt.vector("u", shape=(N,))
 group = np.arange(N) % 3
 
 REFUSED = {
-    "an element of each row": (
-        lambda: (X @ B)[np.arange(N), group % 2],
-        r"an element of each row.*\(X \* B\.T\[column\]\)\.sum\(axis=1\)",
-    ),
     "square": (lambda: pt.sqr(X @ b), "takes sqr of a term.*a basis of splines"),
     "exp": (lambda: pt.exp(X @ b), "takes exp of a term.*a basis of splines"),
     "power of data": (lambda: x1**c, "takes pow of a term.*a basis of splines"),
@@ -290,11 +286,6 @@ REFUSED = {
     "quotient": (lambda: c / (X @ b), "divides by a term that holds data and variables"),
     "mean over rows": (lambda: X @ b - (X @ b).mean(), "computed from all 20 rows"),
     "value per row": (lambda: X @ b + per_row, "variable 'u' has one value for each row"),
-    "some rows": (lambda: (pt.concatenate([X, X]) @ b)[:N], "takes some rows out of a term"),
-    "joined rows": (
-        lambda: pt.concatenate([X[:9] @ b, X[9:] @ b]),
-        "joins rows of several terms.*as a likelihood of their own",
-    ),
     "real reshape": (lambda: (X[:10, :2] @ B[:2]).reshape((N,)), "a reshape other than"),
     "matrix scale": (lambda: (X * (X8 @ B @ B.T)).sum(1), "multiplies term by term by a matrix"),
     "cast": (lambda: (X @ b).astype("int64"), "which rounds"),

@@ -29,7 +29,7 @@ PROVOKED = {
     ),
     "cannot read the observed variable": lambda e: pm.Bernoulli("y", p=sigmoid(e) / 2, observed=Y),
     "cannot read the linear predictor": lambda e: bernoulli(exp(e)),
-    "it takes some rows out of a term": lambda e: bernoulli(e[: N // 2], Y[: N // 2]),
+    "it takes some rows out of a term": lambda e: bernoulli(e[np.arange(N)[:, None]].sum(axis=1)),
     "has missing values": lambda e: bernoulli(e, MASKED),
     "dimensions, which is supported for likelihoods with one predictor only": lambda e: (
         pm.Categorical("y", logit_p=e[:, None, None] * np.arange(3), observed=Y[:, None])
