@@ -35,7 +35,11 @@ MAX_STALLS, STALLED, CLOSE = 3, 0.1, 1.0
 #: How often the joint density takes the place of that with effects integrated out before it stays:
 #: the two in turns may have two maxima, and a search would go to and fro.
 MAX_JOINT = 3
-#: A maximum is found if so many points in a row are no higher: where effects are integrated out,
+#: The search for a maximum ends where one more step would gain less than this, as predicted, or
+#: after so many steps in a row that did. While the curvature is the one that is safe from afar,
+#: steps are too short, and the second is all that there may be to gain.
+LEAST_GAIN, MAX_SHORT, LEAST_FROM_AFAR = 0.1 * TOLERANCE, 3, 0.01 * NEAR
+#: It ends, too, if so many points in a row are no higher: where effects are integrated out,
 #: gradient and value are not quite those of one function.
 MAX_TRIALS = 12
 
@@ -220,26 +224,33 @@ def _in_units(
     # Slow to import: not before there is a model.
     from scipy.optimize import OptimizeResult, minimize
 
-    best, most, trials = theta, -np.inf, 0
+    best, most, slope, trials, short, found = theta, -np.inf, theta, 0, 0, False
+    least = TOLERANCE if objective.near else LEAST_FROM_AFAR
 
     def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal best, most, trials
+        nonlocal best, most, slope, trials, short
         t = theta + units * u
         value, gradient = objective(t)
         if not np.isfinite(value):  # refused, if SciPy's linear algebra sees finite numbers only
             return np.inf, np.zeros_like(u)
         trials += 1
         if value > most:
-            best, most, trials = t, value, 0
+            short = short + 1 if value < most + least else 0
+            best, most, slope, trials = t, value, gradient * units, 0
         return -value, -gradient * units
 
     def end(intermediate_result: OptimizeResult) -> None:
-        if trials >= MAX_TRIALS:
+        if found or trials >= MAX_TRIALS or short >= MAX_SHORT:
             raise StopIteration
 
     def curvature(u: np.ndarray) -> np.ndarray:
-        found = -objective.hessian(theta + units * u) * units * units[:, None]
-        return found if np.all(np.isfinite(found)) else np.eye(len(u))
+        nonlocal found
+        t = theta + units * u
+        matrix = -objective.hessian(t) * units * units[:, None]
+        if not np.all(np.isfinite(matrix)):
+            return np.eye(len(u))
+        found = np.array_equal(t, best) and _predicted_gain(matrix, slope) < LEAST_GAIN
+        return matrix
 
     try:
         result = minimize(
@@ -263,7 +274,17 @@ def _in_units(
             "that keeps away from there would give it a mode"
         ) from None
     stuck = not result.success and not result.x.any()
-    return None if stuck else theta + units * result.x, bool(result.success)
+    is_small = bool(result.success) or found or (short >= MAX_SHORT and objective.near)
+    return None if stuck else theta + units * result.x, is_small
+
+
+def _predicted_gain(precision: np.ndarray, gradient: np.ndarray) -> float:
+    """Return what a Newton step gains, as predicted; infinite away from a maximum."""
+    try:
+        factor = np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        return np.inf
+    return 0.5 * float(np.sum(np.linalg.solve(factor, gradient) ** 2))
 
 
 def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:

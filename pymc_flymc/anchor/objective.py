@@ -55,7 +55,7 @@ class Objective:
     """
 
     def __init__(self, posterior: LogPosterior, statistics: np.ndarray, near: bool = True) -> None:
-        self.posterior, self._statistics, self._near = posterior, statistics, near
+        self.posterior, self.near, self._statistics = posterior, near, statistics
         self.effects, self._density = posterior.effects, posterior.density
         self._slopes: np.ndarray | None = None
         self._found: dict[bytes, np.ndarray] = {}
@@ -64,7 +64,7 @@ class Objective:
 
     def with_statistics(self, statistics: np.ndarray) -> Objective:
         """Return the objective with other quadratics."""
-        return Objective(self.posterior, statistics, self._near)
+        return Objective(self.posterior, statistics, self.near)
 
     def joint(self) -> Objective:
         """Return the objective with nothing integrated out: the expanded log density itself."""
@@ -132,7 +132,7 @@ class Objective:
         theta that was asked for.
         """
         effects = self.effects
-        if not (len(effects.integrated_out) and self._near):
+        if not (len(effects.integrated_out) and self.near):
             return np.zeros_like(v)
         if self._slopes is None:
             here, rows = np.log(self._precisions(theta)), []
