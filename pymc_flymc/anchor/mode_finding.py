@@ -12,7 +12,8 @@ from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.anchor.effects import collapsed, moving
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.anchor.log_posterior import LogPosterior
-from pymc_flymc.anchor.newton import NEAR, TOLERANCE, ModeResult, find_mode, maximise
+from pymc_flymc.anchor.maximum import NEAR, TOLERANCE, maximise
+from pymc_flymc.anchor.newton import ModeResult, find_mode
 from pymc_flymc.anchor.objective import Objective
 from pymc_flymc.anchor.propriety import check_bounded, check_proper
 from pymc_flymc.anchor.slow_directions import with_slow_directions

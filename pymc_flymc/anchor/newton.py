@@ -8,15 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_flymc.anchor.log_posterior import LogPosterior
+from pymc_flymc.anchor.maximum import NEAR, TOLERANCE, maximise
 from pymc_flymc.anchor.objective import Objective
-from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.regression.expansion import JointExpansion
 
-#: The search ends when one more step would gain less than this in log density: then the anchor is
-#: within sqrt(2 * 1e-3) of a posterior standard deviation of the mode.
-TOLERANCE = 1e-3
-#: Once a step would gain less, the search uses the full curvature of the objective.
-NEAR = 10.0
 MAX_STEPS = 100
 #: A Newton step that does not raise the density is shortened to a part of its length between these
 #: two. Where less than the third is left, the next step is damped.
@@ -35,13 +30,6 @@ MAX_STALLS, STALLED, CLOSE = 3, 0.1, 1.0
 #: How often the joint density takes the place of that with effects integrated out before it stays:
 #: the two in turns may have two maxima, and a search would go to and fro.
 MAX_JOINT = 3
-#: The search for a maximum ends where one more step would gain less than this, as predicted, or
-#: after so many steps in a row that did. While the curvature is the one that is safe from afar,
-#: steps are too short, and the second is all that there may be to gain.
-LEAST_GAIN, MAX_SHORT, LEAST_FROM_AFAR = 0.1 * TOLERANCE, 3, 0.01 * NEAR
-#: It ends, too, if so many points in a row are no higher: where effects are integrated out,
-#: gradient and value are not quite those of one function.
-MAX_TRIALS = 12
 
 
 @dataclass(frozen=True)
@@ -180,143 +168,3 @@ def find_mode(
         "separate the outcomes, the likelihood alone does not pin the coefficients down: give them "
         "a proper prior, or give FireflyMH an anchor="
     )
-
-
-def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objective]:
-    """Maximise an objective from theta, and return what was maximised; no pass over the data.
-
-    Raises
-    ------
-    UnsupportedModelError
-        If it grows without limit, as far as can be seen; the message names a parameter.
-    """
-    effects = objective.posterior.effects
-    # With diagonal elements a matrix of all parameters is too large: use conjugate gradients.
-    found = (
-        _by_products(objective, theta) if len(effects.diagonal) else _by_matrices(objective, theta)
-    )
-    if found is not None:
-        return found, objective
-    if len(effects.integrated_out) and 0.5 * objective.newton_decrement(theta) ** 2 > NEAR:
-        # Effects that are not normal given the rest, as of a horseshoe: use the joint density.
-        return maximise(objective.joint(), theta)
-    return theta, objective
-
-
-def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
-    """Newton steps within a trust region, by the whole Hessian; None if each step fails."""
-    found, is_small = _in_units(objective, theta, np.ones(len(theta)))
-    if found is None or not is_small:
-        return found
-    # A gradient is small at any place where the units of a parameter are small enough.
-    curvature = np.abs(np.diagonal(objective.hessian(found)))
-    units = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
-    if np.max(np.abs(objective(found)[1]) * units) > np.sqrt(2.0 * TOLERANCE):
-        further, _ = _in_units(objective, found, units)
-        found = found if further is None else further
-    return found
-
-
-def _in_units(
-    objective: Objective, theta: np.ndarray, units: np.ndarray
-) -> tuple[np.ndarray | None, bool]:
-    """As `_by_matrices`, of parameters in these units; and whether their gradient is small."""
-    # Slow to import: not before there is a model.
-    from scipy.optimize import OptimizeResult, minimize
-
-    best, most, slope, trials, short, found = theta, -np.inf, theta, 0, 0, False
-    least = TOLERANCE if objective.near else LEAST_FROM_AFAR
-
-    def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal best, most, slope, trials, short
-        t = theta + units * u
-        value, gradient = objective(t)
-        if not np.isfinite(value):  # refused, if SciPy's linear algebra sees finite numbers only
-            return np.inf, np.zeros_like(u)
-        trials += 1
-        if value > most:
-            short = short + 1 if value < most + least else 0
-            best, most, slope, trials = t, value, gradient * units, 0
-        return -value, -gradient * units
-
-    def end(intermediate_result: OptimizeResult) -> None:
-        if found or trials >= MAX_TRIALS or short >= MAX_SHORT:
-            raise StopIteration
-
-    def curvature(u: np.ndarray) -> np.ndarray:
-        nonlocal found
-        t = theta + units * u
-        matrix = -objective.hessian(t) * units * units[:, None]
-        if not np.all(np.isfinite(matrix)):
-            return np.eye(len(u))
-        found = np.array_equal(t, best) and _predicted_gain(matrix, slope) < LEAST_GAIN
-        return matrix
-
-    try:
-        result = minimize(
-            negative,
-            np.zeros(len(theta)),
-            jac=True,
-            hess=curvature,
-            method="trust-exact",
-            callback=end,
-            options={"initial_trust_radius": 10.0, "max_trust_radius": 1e4, "maxiter": 50},
-        )
-    except UnboundLocalError:
-        # SciPy raises this where its search for a step's damping fails: curvatures are too large
-        # for it where a density grows without limit, as towards a singular covariance.
-        posterior = objective.posterior
-        i = int(np.argmax(np.abs(np.nan_to_num(objective(best)[1]))))
-        raise UnsupportedModelError(
-            f"no posterior mode found: the log density of the model with likelihood "
-            f"{posterior.names} grows without limit as {posterior.layout.describe(i)} comes near "
-            f"{best[i]:.6g} (unconstrained), as at a covariance that is singular. A prior "
-            "that keeps away from there would give it a mode"
-        ) from None
-    stuck = not result.success and not result.x.any()
-    is_small = bool(result.success) or found or (short >= MAX_SHORT and objective.near)
-    return None if stuck else theta + units * result.x, is_small
-
-
-def _predicted_gain(precision: np.ndarray, gradient: np.ndarray) -> float:
-    """Return what a Newton step gains, as predicted; infinite away from a maximum."""
-    try:
-        factor = np.linalg.cholesky(precision)
-    except np.linalg.LinAlgError:
-        return np.inf
-    return 0.5 * float(np.sum(np.linalg.solve(factor, gradient) ** 2))
-
-
-def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
-    """Newton steps within a trust region, by products of the Hessian; None if each step fails."""
-    from scipy.optimize import minimize
-
-    geometry = objective.geometry(theta)
-
-    def negative(v: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = objective(geometry.unwhiten(v))
-        return -value, -geometry.whiten_gradient(gradient)
-
-    def hessian_times(v: np.ndarray, p: np.ndarray) -> np.ndarray:
-        product = objective.hessian_times(geometry.unwhiten(v), geometry.spread(p))
-        # A step beyond what doubles can hold is tried, and refused for its value.
-        return -geometry.whiten_gradient(product) if np.all(np.isfinite(product)) else p
-
-    trust_radius = np.sqrt(len(theta))
-    result = minimize(
-        negative,
-        np.zeros(len(theta)),
-        jac=True,
-        hessp=hessian_times,
-        method="trust-ncg",
-        # Half its square is the gain that a gradient in these coordinates predicts.
-        options={
-            "initial_trust_radius": trust_radius,
-            "max_trust_radius": 1e3 * trust_radius,
-            "gtol": 0.02,
-            "maxiter": 20,
-        },
-    )
-    if not result.success and not result.x.any():
-        return None
-    return geometry.unwhiten(np.asarray(result.x))
