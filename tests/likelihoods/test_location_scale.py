@@ -153,10 +153,8 @@ def location_posterior(name, y):
 
 
 # The sweep's slice has Laplace noise, which is the quantile's family.
-@pytest.mark.parametrize(
-    "name",
-    [*(pytest.param(each, marks=pytest.mark.slow) for each in ("logistic", "laplace")), "quantile"],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
 def test_posterior_by_quadrature(name):
     y = np.random.default_rng(3).laplace(0.5, 1.0, size=25)
     with pm.Model() as model:

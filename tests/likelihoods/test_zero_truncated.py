@@ -183,7 +183,9 @@ def test_bound(i, order):
         pytest.param(400, 2, marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("i", [0, 1], ids=NAMES)
+@pytest.mark.parametrize(
+    "i", [pytest.param(0, id=NAMES[0]), pytest.param(1, id=NAMES[1], marks=pytest.mark.slow)]
+)
 def test_posterior_by_quadrature(i, n, order):
     x, exposure, y = simulated(n, 2, 3, (None, 1.5)[i])
     with pm.Model() as model:

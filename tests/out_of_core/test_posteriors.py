@@ -121,7 +121,13 @@ def in_memory():
     return data, reference_from_draws(draws)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Layouts of files have tests of their own.
+SELDOM = "array", "frame", "zarr"
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(each, marks=pytest.mark.slow if each in SELDOM else ()) for each in KINDS]
+)
 def test_all_sources_agree_with_rows_in_memory(kind, in_memory, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "SINGLE", 1000)
     monkeypatch.setattr(sources, "CHUNK", 200)

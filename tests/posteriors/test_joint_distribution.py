@@ -40,7 +40,10 @@ CASES = [*itertools.product(WEIGHTS, SCHEMES), *((kernel, "implicit-by-row") for
 #: MALA is a trajectory of one step, as the kernel of HMC makes it.
 SELDOM = [("pcn", scheme) for scheme in SCHEMES if scheme != "implicit-single-q"]
 SELDOM += [("mala", "implicit-by-row"), ("slice-random", "implicit-by-row")]
-SELDOM += [("random_walk", scheme) for scheme in ("implicit-single-q", "with-replacement")]
+SELDOM += [
+    ("random_walk", scheme)
+    for scheme in ("implicit-by-row", "implicit-single-q", "with-replacement")
+]
 
 
 @functools.cache

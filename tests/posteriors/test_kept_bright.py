@@ -50,7 +50,7 @@ def kept_bright(step):
         (FireflyMH, 10.0),
         pytest.param(FireflyHMC, 30.0, marks=pytest.mark.slow),
         pytest.param(FireflyMALA, 30.0, marks=pytest.mark.slow),
-        (FireflySlice, 10.0),
+        pytest.param(FireflySlice, 10.0, marks=pytest.mark.slow),
         pytest.param(FireflyMH, 30.0, marks=pytest.mark.slow),
         pytest.param(FireflyHMC, 10.0, marks=pytest.mark.slow),
         pytest.param(FireflyMALA, 10.0, marks=pytest.mark.slow),

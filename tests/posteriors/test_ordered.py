@@ -70,7 +70,7 @@ def problems():
         (FireflyMH, {"bound": JaakkolaJordan()}, 20),
         pytest.param(FireflyHMC, {}, 6, marks=pytest.mark.slow),
         pytest.param(FireflyHMC, {"bound": Taylor(order=3)}, 6, marks=pytest.mark.slow),
-        (FireflySlice, {}, 8),
+        pytest.param(FireflySlice, {}, 8, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("name", PROBLEMS)

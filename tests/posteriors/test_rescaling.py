@@ -23,7 +23,7 @@ PARTS = [("a", 2), ("b", 3)]
     ("cls", "settings", "n_draws"),
     [
         pytest.param(FireflyMH, {}, 40_000, marks=SLOW),
-        (FireflyHMC, {}, 16_000),
+        pytest.param(FireflyHMC, {}, 16_000, marks=SLOW),
         pytest.param(FireflyMH, {"kernel": "metropolis", "transitions": 20}, 20_000, marks=SLOW),
         pytest.param(FireflyMH, {"kernel": "joint"}, 60_000, marks=SLOW),
         pytest.param(FireflyMALA, {"transitions": 10}, 40_000, marks=SLOW),

@@ -164,13 +164,11 @@ def sample(target, seed, each, tune=300, draws=4000):
     ("build", "share"),
     [
         # A horseshoe's trajectories are long, and mutants are caught by enumeration. All and no
-        # rows treated exactly are quick where the posterior is regular.
+        # rows treated exactly are for the slow suite.
         pytest.param(
             build,
             share,
-            marks=()
-            if build is regular or (share == 0.1 and build is not horseshoe)
-            else pytest.mark.slow,
+            marks=() if share == 0.1 and build is not horseshoe else pytest.mark.slow,
         )
         for build in PROBLEMS
         for share in (0.0, 0.1, 1.0)

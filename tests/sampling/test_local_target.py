@@ -78,13 +78,13 @@ ONE_FACTOR, OWN, NORMAL = "one grouping factor", "of their own alone", "normal g
 @pytest.mark.parametrize(
     ("effects", "outcomes", "message"),
     [
-        (crossed, "logistic", ONE_FACTOR),
+        pytest.param(crossed, "logistic", ONE_FACTOR, marks=pytest.mark.slow),
         (slopes, "logistic", ONE_FACTOR),
         (none, "logistic", ONE_FACTOR),
         pytest.param(intercepts, "two", NORMAL, marks=pytest.mark.slow),
         (intercepts, "poisson", "tangent bound"),
         (heavy_tailed, "logistic", NORMAL),
-        (coupled, "logistic", OWN),
+        pytest.param(coupled, "logistic", OWN, marks=pytest.mark.slow),
         pytest.param(walk, "logistic", NORMAL, marks=pytest.mark.slow),
     ],
 )

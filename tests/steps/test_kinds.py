@@ -77,7 +77,10 @@ def test_adaptation_ends_with_tuning(built, kind):
 
 
 # Of so few rows the largest steps of trajectories are accepted in nine of ten cases.
-@pytest.mark.parametrize(("kind", "targets"), [("hmc", (0.94, 0.99)), ("mala", (0.6, 0.9))])
+@pytest.mark.parametrize(
+    ("kind", "targets"),
+    [("hmc", (0.94, 0.99)), pytest.param("mala", (0.6, 0.9), marks=pytest.mark.slow)],
+)
 def test_step_size_is_tuned_to_the_acceptance_asked_for(small, kind, targets):
     """Higher acceptance comes from shorter steps, in every chain; the recursion has a test."""
     steps, rates = [], []
