@@ -273,6 +273,7 @@ def _add_up(found: dict[Hashable, Block]) -> dict[Hashable, Block]:
     for block in found.values():
         key = first[block.weight]
         if key in added:
-            block = Block(added[key].array + block.array, block.weight)
+            # Of bytes and truth values the sum is none of numbers.
+            block = Block(np.add(added[key].array, block.array, dtype=np.float64), block.weight)
         added[key] = block
     return added

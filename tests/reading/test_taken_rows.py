@@ -15,6 +15,7 @@ RNG = np.random.default_rng(5)
 X = RNG.normal(size=(2 * N, 3))
 x = RNG.normal(size=2 * N)
 g, h = RNG.integers(0, 4, 2 * N), RNG.integers(0, 4, N)
+BYTES = RNG.integers(90, 100, 2 * N).astype(np.int8)
 some = RNG.permutation(2 * N)[:N]
 keep = np.tile([True, False], N)
 first = np.arange(N)
@@ -62,6 +63,8 @@ TAKEN = {
         lambda: pt.concatenate([pt.concatenate([c * x[:5], x[5:7] * a[0]])[1:], X[:20] @ b]),
         5,
     ),
+    "columns of truth values": (lambda: c * (x > 0.0) + c * (x > -1.0), 1),
+    "columns of bytes": (lambda: c * BYTES + c * BYTES[::-1], 1),
     "table of blocks": (lambda: pt.concatenate([X[:9] @ B, x[9:N, None] * a]), 16),
 }
 
