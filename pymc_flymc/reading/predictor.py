@@ -273,7 +273,7 @@ def _add_up(found: dict[Hashable, Block]) -> dict[Hashable, Block]:
     for block in found.values():
         key = first[block.weight]
         if key in added:
-            # Of bytes and truth values the sum is none of numbers.
+            # As numbers: the sum of two truth values is one, and that of two bytes may overflow.
             block = Block(np.add(added[key].array, block.array, dtype=np.float64), block.weight)
         added[key] = block
     return added
