@@ -28,6 +28,7 @@ from pytensor.tensor.subtensor import (
 )
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.agreement.other_rows import other_rows
 from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs, index_of
 
 #: An argument of an operation, and its axis of rows; None for an argument without one.
@@ -82,9 +83,9 @@ class RowsOfGraph:
             return self._take(graph)[(first, *others)]
         return self._take(graph)
 
-    def _take(self, graph: TensorVariable) -> Any:
-        memo = self._memo
-        stack: list[tuple[Any, int]] = [(graph, 0)]
+    def _take(self, graph: TensorVariable, axis: int = 0) -> Any:
+        memo, wanted = self._memo, (graph, axis)
+        stack: list[tuple[Any, int]] = [wanted]
         while stack:
             need = v, axis = stack[-1]
             if need in memo:
@@ -96,6 +97,10 @@ class RowsOfGraph:
             elif v.owner is None:  # effects along an axis of a table
                 memo[need] = v.take(self.rows, axis)
             else:
+                others = self._of_others(v.owner, axis)
+                if others is not None:
+                    memo[need] = others
+                    continue
                 found = self._rule(v.owner, axis)
                 if found is None:
                     if free_inputs([v]):
@@ -108,7 +113,24 @@ class RowsOfGraph:
                 if not missing:
                     pairs = zip(v.owner.inputs, needs, strict=True)
                     memo[need] = again([a if of is None else memo[of] for a, of in pairs])
-        return memo[graph, 0]
+        return memo[wanted]
+
+    def _of_others(self, node: Apply, axis: int) -> Any:
+        """Return what other rows of a node's arguments make, None if it does not take any."""
+        others = other_rows(node, axis, self.rows)
+        if others is None:
+            return None
+        try:
+            return others.again([self._of(*each) for each in others.sources])
+        except NotGatheredError:  # as rows of a sum along them: an argument is computed as a whole
+            return None
+
+    def _of(self, v: TensorVariable, axis: int, rows: np.ndarray) -> Any:
+        """Return other rows of an argument, along an axis that is as long as they are many."""
+        found = RowsOfGraph(rows)
+        found.inputs, found.values = self.inputs, self.values
+        result = found._take(v, axis)
+        return pt.repeat(result, len(rows), axis) if v.type.broadcastable[axis] else result
 
     def _leaf(self, v: Any, axis: int, data: Any) -> Any:
         if isinstance(v.type, SparseTensorType):

@@ -223,6 +223,16 @@ def index_of(node: Apply, first: int) -> list[Any]:
     return index + [slice(None)] * (node.inputs[0].type.ndim - len(index))
 
 
+def numbers_of(index: Any) -> Any:
+    """Return an index in numbers; what bounds a `slice` are small graphs, too."""
+    if isinstance(index, slice):
+        return slice(*map(numbers_of, (index.start, index.stop, index.step)))
+    if not isinstance(index, Variable):
+        return index
+    value = evaluate(index)
+    return value if value.ndim else value.item()
+
+
 def known_size(variable: Variable) -> int:
     """Return the number of a variable's elements, without axes of a length that is not known."""
     return math.prod(n or 1 for n in getattr(variable.type, "shape", ()))

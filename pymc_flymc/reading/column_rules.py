@@ -11,7 +11,7 @@ from pytensor.graph.basic import Apply
 from pytensor.tensor.basic import Join
 from pytensor.tensor.subtensor import IncSubtensor, Subtensor
 
-from pymc_flymc.graphs.tools import index_of
+from pymc_flymc.graphs.tools import index_of, numbers_of
 from pymc_flymc.reading.cotangent import (
     Context,
     Cotangent,
@@ -23,7 +23,7 @@ from pymc_flymc.reading.cotangent import (
     varies,
 )
 from pymc_flymc.reading.nonlinear import not_linear
-from pymc_flymc.reading.row_numbers import TAKES_ROWS, numbers_of
+from pymc_flymc.reading.row_numbers import TAKES_ROWS
 from pymc_flymc.reading.taken_rows import one_below_the_other, rows_of_slice
 
 #: Why rows of several terms one below the other are refused, and what to write.

@@ -23,7 +23,7 @@ from pytensor.tensor.variable import TensorVariable
 from scipy.sparse import csr_array
 
 from pymc_flymc.errors import warn
-from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs
+from pymc_flymc.graphs.tools import evaluate, evaluate_sparse, free_inputs, numbers_of
 from pymc_flymc.reading.cotangent import (
     Context,
     Cotangent,
@@ -36,13 +36,7 @@ from pymc_flymc.reading.cotangent import (
     varies,
     without_axis,
 )
-from pymc_flymc.reading.row_numbers import (
-    TAKES_ELEMENTS,
-    TAKES_ROWS,
-    are_distinct,
-    is_of_data,
-    numbers_of,
-)
+from pymc_flymc.reading.row_numbers import TAKES_ELEMENTS, TAKES_ROWS, are_distinct, is_of_data
 from pymc_flymc.regression.sparse_columns import SparseColumns
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Apply
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import Join
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
@@ -132,13 +132,3 @@ def axis_of_rows(places: Places) -> int:
     """Return where NumPy puts the axis of an index: at its first place, or in front if apart."""
     first, last = min(places), max(places)
     return first if last - first == len(places) - 1 else 0
-
-
-def numbers_of(index: Any) -> Any:
-    """Return an index in numbers; what bounds a `slice` are small graphs, too."""
-    if isinstance(index, slice):
-        return slice(*map(numbers_of, (index.start, index.stop, index.step)))
-    if not isinstance(index, Variable):
-        return index
-    value = evaluate(index)
-    return value if value.ndim else value.item()

@@ -22,7 +22,7 @@ from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graphs.tools import free_inputs, index_of
+from pymc_flymc.graphs.tools import free_inputs, index_of, numbers_of
 from pymc_flymc.reading.cotangent import Context, NotReadableError, inputs_of, op_type, varies
 from pymc_flymc.reading.row_numbers import (
     TAKES_ELEMENTS,
@@ -32,7 +32,6 @@ from pymc_flymc.reading.row_numbers import (
     indexed,
     is_of_data,
     is_of_rows,
-    numbers_of,
     places_of,
 )
 
