@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from numba import types
-from numba.core import codegen
+from numba.core import codegen, config
 
 from pymc_flymc.kernels import native
 from pymc_flymc.kernels.caching import version_of
@@ -15,8 +15,9 @@ SOURCE = "def twice(x):\n    return 2.0 * x\n"
 
 
 @pytest.fixture
-def compiled(tmp_path):
+def compiled(tmp_path, monkeypatch):
     """``compiled()`` compiles a function anew, or loads what is kept, as another process would."""
+    monkeypatch.setattr(config, "CACHE_DIR", "")  # whatever NUMBA_CACHE_DIR is
     path = tmp_path / "kept.py"
     path.write_text(SOURCE)
 
