@@ -34,8 +34,9 @@ class OtherRows(NamedTuple):
 def other_rows(node: Apply, axis: int, rows: np.ndarray) -> OtherRows | None:
     """Return the rows of the arguments that rows along an axis of a result are made of.
 
-    None if the operation takes none out, by a constant slice or vector along one axis, and joins
-    none.
+    None unless the operation takes rows out, by a constant slice or vector along one axis, or
+    joins rows. Nothing here is shared with how rows are read: this is what readings are compared
+    with.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ def other_rows(node: Apply, axis: int, rows: np.ndarray) -> OtherRows | None:
         if index[place].type.ndim > 1:
             return None
     length: Any = source.type.shape[place]
-    if length is None or free_inputs(_parts(index[place])) or index[place] == slice(None):
+    if length is None or free_inputs(node.inputs[1:]) or index[place] == slice(None):
         return None
     is_lookup = not isinstance(index[place], slice) and index[place].type.dtype != "bool"
     if is_lookup and length <= len(rows):
@@ -72,12 +73,6 @@ def other_rows(node: Apply, axis: int, rows: np.ndarray) -> OtherRows | None:
     numbers = np.arange(length)[numbers_of(index[place])][rows]
     whole = [slice(None) if i == place else each for i, each in enumerate(index)]
     return OtherRows([(source, place, numbers)], lambda new: new[0][tuple(whole)])
-
-
-def _parts(index: Any) -> list[Any]:
-    """Return the variables of an index."""
-    parts = (index.start, index.stop, index.step) if isinstance(index, slice) else (index,)
-    return [each for each in parts if each is not None]
 
 
 def _joined(node: Apply, axis: int, rows: np.ndarray) -> OtherRows | None:

@@ -12,11 +12,12 @@ from pymc_flymc.errors import UnsupportedModelError
 TOLERANCE = 1e-3
 #: Once a step would gain less, the search uses the full curvature of the objective.
 NEAR = 10.0
-#: The search for a maximum ends where one more step would gain less than this, as predicted, or
-#: after so many steps in a row that did. While the curvature is the one that is safe from afar,
-#: steps are too short, and the second is all that there may be to gain.
-LEAST_GAIN, MAX_SHORT, LEAST_FROM_AFAR = 0.1 * TOLERANCE, 3, 0.01 * NEAR
-#: It ends, too, if so many points in a row are no higher: where effects are integrated out,
+#: The search for a maximum ends where one more step would gain less than this, as predicted.
+LEAST_GAIN = 0.1 * TOLERANCE
+#: It ends after so many steps in a row that gained less than `TOLERANCE`, or than this while the
+#: curvature is the one that is safe from afar: such steps are short, and are not the last ones.
+MAX_SHORT, LEAST_FROM_AFAR = 3, 0.01 * NEAR
+#: It ends if so many points in a row are no higher: where effects are integrated out,
 #: gradient and value are not quite those of one function.
 MAX_TRIALS = 12
 

@@ -60,7 +60,9 @@ def taken_below(node: Apply, context: Context) -> TensorVariable | None:
 
 
 def rows_of_slice(node: Apply, axis: int) -> TensorVariable | None:
-    """Return ``term[start:stop]`` along an axis of rows as a lookup of these; None if it is none.
+    """Return ``term[start:stop]`` along an axis of rows as a lookup of these.
+
+    None if the rows are not those of data, or the slice is not constant.
 
     Parameters
     ----------
@@ -71,8 +73,7 @@ def rows_of_slice(node: Apply, axis: int) -> TensorVariable | None:
     """
     source, index = inputs_of(node)[0], index_of(node, 1)
     length = source.type.shape[axis]
-    bounds = [v for v in (index[axis].start, index[axis].stop, index[axis].step) if v is not None]
-    if length is None or free_inputs(bounds) or not is_of_data(source, length):
+    if length is None or free_inputs(node.inputs[1:]) or not is_of_data(source, length):
         return None
     numbers = np.arange(length)[numbers_of(index[axis])]
     index[axis] = slice(None)
@@ -100,10 +101,11 @@ def one_below_the_other(node: Apply, rows: np.ndarray) -> TensorVariable | None:
     for part in inputs_of(node):
         length: Any = part.type.shape[along]
         own = (rows >= start) & (rows < start + length)
-        mask = own.astype(np.float64).reshape(-1, *[1] * (joined.ndim - 1))
-        # In the place of others is a row of its own: one that is not taken may hold anything.
-        numbers = np.where(own, rows, rows[own.argmax()]) - start if own.any() else 0 * rows
-        found.append(pt.constant(mask) * indexed(part, {along: numbers}))
+        if own.any():
+            mask = own.astype(np.float64).reshape(-1, *[1] * (joined.ndim - 1))
+            # In the place of others is a row of its own: one that is not taken may hold anything.
+            numbers = np.where(own, rows, rows[own.argmax()]) - start
+            found.append(pt.constant(mask) * indexed(part, {along: numbers}))
         start += length
     return pt.add(0.0, *found)
 

@@ -128,9 +128,11 @@ class Traversal:
         if self.context.is_constant(ct.var) and not self._looks_through(ct, node):
             self._add_block(ct)
             return []
-        for same in (split_lookup(node), taken_below(node, self.context)):
-            if same is not None:
-                return [replace(ct, var=same)]
+        same = split_lookup(node)
+        if same is None:
+            same = taken_below(node, self.context)
+        if same is not None:
+            return [replace(ct, var=same)]
         if op_type(node) in SPARSE_RULES:
             block = SPARSE_RULES[op_type(node)](ct, node, self.context)
             self._check_rows(len(block.matrix))

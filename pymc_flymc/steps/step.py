@@ -143,10 +143,8 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
             sampler = self._choose(reading)
             self._watch.lap("choice_time")
             self.sampler = checked_sampler(sampler, reading)
-        anchor, adaptation = reading.problems[0].anchor, sampler.adaptation
-        self.prepared = keep_run(
-            self._checkpoint, anchor, sampler.target, adaptation, reading.others
-        )
+        keeps = reading.problems[0].anchor, sampler.target, sampler.adaptation, reading.others
+        self.prepared = keep_run(self._checkpoint, *keeps)
         self._watch.lap("check_time")
         self._fingerprint, self.data = fingerprint, fingerprint.digest
 
