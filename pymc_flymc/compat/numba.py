@@ -11,9 +11,9 @@ from typing import Any
 
 from numba import types
 from numba.core.compiler import Compiler
-from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
+from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.config import DISABLE_JIT  # type: ignore[attr-defined]
-from numba.core.typed_passes import AnnotateTypes
+from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic
 
 from pymc_flymc.compat import private, require
@@ -90,7 +90,7 @@ def add_locator(locator: type) -> None:
     _locators.append(locator)
 
 
-_slow = "kernels take a third longer to compile"
+_slow = "kernels take half as long again to compile"
 _Library = private("numba.core.codegen:JITCodeLibrary", _slow)
 for _name in ("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"):
     require(hasattr(_Library, _name), f"numba's {_name!r} of a library", _slow)
@@ -123,30 +123,79 @@ class _PartLibrary(_Library):  # type: ignore[misc, valid-type]
         self._finalized = True
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class _AsPart(LoweringPass):
-    _name = "pymc_flymc_as_part"
+_CountingLower = private("numba.core.lowering:Lower", _slow)
+_Counts = private("numba.core.runtime.context:NRTContext", _slow)
+require(hasattr(_Counts, "_call_incref_decref"), "numba's counts of references", _slow)
 
-    def __init__(self):
-        super().__init__()
+
+class _CountsOfArrays(_Counts):  # type: ignore[misc, valid-type]
+    """Writes LLVM's code that counts references: to arrays, but not to those within records.
+
+    Kernels' callers hold what records consist of, see `borrow`. Numba would count each array of a
+    record wherever the record is named: most of a kernel's instructions, all without effect. So a
+    kernel puts no array into a record that it has allocated itself: nobody would hold it.
+    """
+
+    def _call_incref_decref(self, builder, typ, value, funcname):
+        if not _has_record(typ):
+            super()._call_incref_decref(builder, typ, value, funcname)
+
+
+def _has_record(kind: types.Type) -> bool:
+    """Whether a type is of a record, or a tuple of them."""
+    members: Any = kind if isinstance(kind, types.BaseTuple) else ()
+    return isinstance(kind, types.BaseNamedTuple) or any(map(_has_record, members))
+
+
+class _Lower(_CountingLower):  # type: ignore[misc, valid-type]
+    def lower(self):
+        """Write a function as LLVM's code; wrappers of it count all that they are handed."""
+        self.context.nrt = _CountsOfArrays(self.context, self.context.enable_nrt)
+        super().lower()
+        self.context.nrt = _Counts(self.context, self.context.enable_nrt)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):
+    _name = "pymc_flymc_lowering"
+
+    @property
+    def lowering_class(self):
+        return _Lower
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(_Lowering):
+    _name = "pymc_flymc_part_lowering"
 
     def run_pass(self, state):
         state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        return True
+        return super().run_pass(state)
 
 
-class PartCompiler(Compiler):
-    """Compiles functions that only compiled code calls: their callers' compilation optimises them.
+class KernelCompiler(Compiler):
+    """Compiles functions whose callers hold all records that they are handed."""
+
+    #: What takes the place of numba's own pass that writes LLVM's code.
+    lowering: type[NativeLowering] = _Lowering
+
+    def define_pipelines(self) -> list[PassManager]:
+        """Return numba's own passes but for one."""
+        (passes,) = super().define_pipelines()
+        own = PassManager(passes.pipeline_name)
+        for each, description in passes.passes:
+            own.add_pass(self.lowering if each is NativeLowering else each, description)
+        own.finalize()
+        return [own]
+
+
+class PartCompiler(KernelCompiler):
+    """Compiles functions that only kernels call: these are optimised with all that they call.
 
     Functions that are compiled so have no wrappers for calls from Python and C.
     """
 
-    def define_pipelines(self) -> list[PassManager]:
-        """Return the passes of numba's own, and one before LLVM's code is written."""
-        (passes,) = super().define_pipelines()
-        passes.add_pass_after(_AsPart, AnnotateTypes)
-        passes.finalize()
-        return [passes]
+    lowering = _PartLowering
 
 
 def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, types.Type | None]:

@@ -124,7 +124,8 @@ def update_theta(rng, kind, posterior, proposals, chain, bright, scratch):
     log_correction = propose(rng, kind, proposals.log_scale[kind], chain.v, chain.v_new)
     jump = 0.0
     for j in range(chain.v.shape[0]):
-        jump += (chain.v_new[j] - chain.v[j]) ** 2
+        change = chain.v_new[j] - chain.v[j]
+        jump += change * change
     accept = conditional_update(rng, log_correction, posterior, chain, bright, scratch)
     proposals.proposed[kind] += 1.0
     proposals.jumped[kind] += accept * jump

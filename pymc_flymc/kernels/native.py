@@ -17,6 +17,7 @@ from numba import types
 
 from pymc_flymc.compat.numba import (
     DISABLE_JIT,
+    KernelCompiler,
     PartCompiler,
     address_of,
     keep_on_disk,
@@ -90,6 +91,10 @@ call_log_factor = native_caller(LOG_FACTOR.args, LOG_FACTOR.return_type)
 call_log_factor_gradient = native_caller(LOG_FACTOR_GRADIENT.args, LOG_FACTOR_GRADIENT.return_type)
 
 
+#: Nobody calls kernels from C.
+_compiled = functools.partial(numba.njit, no_cfunc_wrapper=True, pipeline_class=KernelCompiler)
+
+
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function for a signature, once for each version of its sources; kept on disk.
 
@@ -102,7 +107,7 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def compile_for(function: Callable[..., Any]) -> Any:
         function.__qualname__ += f"_{version_of(function.__code__.co_filename):x}_{arguments[:16]}"
-        dispatcher = numba.njit(function)
+        dispatcher: Any = _compiled(function)
         if not DISABLE_JIT:
             keep_on_disk(dispatcher)
             dispatcher.compile(signature)

@@ -105,7 +105,7 @@ def update_theta(rng, posterior, slices, chain, bright, scratch):
         norm = 0.0
         for j in range(n_parameters):
             slices.direction[j] = rng.standard_normal()
-            norm += slices.direction[j] ** 2
+            norm += slices.direction[j] * slices.direction[j]
         for j in range(n_parameters):
             slices.direction[j] /= np.sqrt(norm)
     for i in range(slices.width.shape[0]):
