@@ -1,5 +1,6 @@
 """Fixtures of all tests."""
 
+import gc
 import logging
 
 import numpy as np
@@ -110,6 +111,7 @@ def compile_kernels_once(worker_id, tmp_path_factory):
         return
     kernels = [(spec, ()) for spec in KERNELS.values()]
     kernels += [(spec, (2,)) for spec in KERNELS.values() if spec.for_several]
+    gc.disable()  # what the compiler leaves behind would be looked through a thousand times
     for spec, several in kernels[:: -1 if worker_id == "gw1" else 1]:
         name = "-".join(map(str, ("compiled", spec.name, *several)))
         try:
@@ -117,6 +119,7 @@ def compile_kernels_once(worker_id, tmp_path_factory):
         except FileExistsError:
             continue
         spec.run_kernel(np.dtype(np.float64), *several)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

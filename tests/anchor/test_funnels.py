@@ -64,7 +64,7 @@ def warned_of(write, n_rows):
         (autoregression, "s"),
         pytest.param(walk_with_drift, "s", marks=pytest.mark.slow),  # as an autoregression is
         (prior_of_a_potential, "s"),
-        (frailties, "s"),
+        pytest.param(frailties, "s", marks=pytest.mark.slow),
         pytest.param(shares_of_a_variance, "phi", marks=pytest.mark.slow),
         (scale_itself, "bare"),
     ],

@@ -96,7 +96,11 @@ def assert_resumed(step, model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cls", "settings"), [(FireflyMH, {"bound": Taylor()}), (FireflySlice, {})]
+    ("cls", "settings"),
+    [
+        pytest.param(FireflyMH, {"bound": Taylor()}, marks=pytest.mark.slow),
+        (FireflySlice, {}),
+    ],
 )
 def test_anchors_that_have_moved(cls, settings, tmp_path, saved_each_time):
     model = logistic_model(*logistic_rows(3000, [-1.5, 0.5]), 2.0)

@@ -39,7 +39,7 @@ def test_rows_drawn_are_sorted(n):
 
 
 @pytest.mark.parametrize("power", [0.02, 3.0])
-@pytest.mark.parametrize("beyond", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("beyond", [0.0, pytest.param(0.5, marks=pytest.mark.slow), 2.0])
 def test_rows_are_bright_with_the_right_probability(power, beyond):
     """Heavy rows, rows drawn by Poisson counts, and (power 3) the visit to all rows.
 

@@ -180,7 +180,8 @@ def test_bound():
 # --- exactness ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [60, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [60, 400])
 def test_posterior_by_quadrature(n):
     """An intercept, and the logarithm of nu."""
     rng = np.random.default_rng(n)

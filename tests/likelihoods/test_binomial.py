@@ -139,7 +139,7 @@ def binomial_posterior(X, y, trials, prior_sd):
     "bound",
     [
         pytest.param(JaakkolaJordan(), id="jj"),
-        pytest.param(Taylor(2), id="taylor2"),
+        pytest.param(Taylor(2), id="taylor2", marks=pytest.mark.slow),
         pytest.param(Taylor(3), id="taylor3", marks=pytest.mark.slow),
         pytest.param(None, id="none", marks=pytest.mark.slow),
     ],

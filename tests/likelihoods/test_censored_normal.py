@@ -159,7 +159,7 @@ def of_two(n, lower=-0.3, upper=0.8):
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
-        (FireflyMH, {"kernel": "joint"}),
+        pytest.param(FireflyMH, {"kernel": "joint"}, marks=pytest.mark.slow),
         pytest.param(FireflyMH, {"kernel": "surrogate"}, marks=pytest.mark.slow),
         pytest.param(
             FireflyMH, {"kernel": "metropolis", "transitions": 300}, marks=pytest.mark.slow

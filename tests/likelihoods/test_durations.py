@@ -86,7 +86,7 @@ def test_reading(name):
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        (FireflyMH, "gamma mean"),
+        pytest.param(FireflyMH, "gamma mean", marks=pytest.mark.slow),
         (FireflyMH, "censored"),
         pytest.param(FireflyHMC, "censored", marks=pytest.mark.slow),
         pytest.param(FireflyMH, "censored twice", marks=pytest.mark.slow),

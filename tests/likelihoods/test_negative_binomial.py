@@ -166,8 +166,8 @@ def posterior(y, alpha):
 @pytest.mark.parametrize(
     ("alpha", "bound"),
     [
-        pytest.param(1.5, JaakkolaJordan(), id="jj"),
-        pytest.param(1.5, Taylor(), id="taylor"),
+        pytest.param(1.5, JaakkolaJordan(), id="jj", marks=pytest.mark.slow),
+        pytest.param(1.5, Taylor(), id="taylor", marks=pytest.mark.slow),
         pytest.param(None, "auto", id="free"),
         pytest.param(None, None, id="free, no bound", marks=pytest.mark.slow),
         pytest.param(

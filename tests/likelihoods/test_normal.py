@@ -60,7 +60,10 @@ def posterior(y):
     return log_posterior
 
 
-@pytest.mark.parametrize(("kind", "logarithms"), [(FireflyMH, False), (FireflySlice, True)])
+@pytest.mark.parametrize(
+    ("kind", "logarithms"),
+    [(FireflyMH, False), pytest.param(FireflySlice, True, marks=pytest.mark.slow)],
+)
 def test_posterior_by_quadrature(kind, logarithms):
     y = np.random.default_rng(3).normal(0.5, 1.0, size=25)
     observed, distribution = (np.exp(y), pm.LogNormal) if logarithms else (y, pm.Normal)

@@ -128,7 +128,7 @@ def poisson_posterior(X, y, exposure, prior_sd):
     ("n", "settings"),
     [
         (30, {}),
-        (30, {"bound": Taylor(3)}),
+        pytest.param(30, {"bound": Taylor(3)}, marks=pytest.mark.slow),
         pytest.param(30, {"bound": None}, marks=pytest.mark.slow),
         pytest.param(1000, {}, marks=pytest.mark.slow),
     ],

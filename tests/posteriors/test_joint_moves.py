@@ -30,9 +30,11 @@ def problems():
 # Independent proposals alone are spared the skewed problem: its tails are heavier than theirs.
 CASES = [("skewed", p) for p in ("auto", "pcn", "random_walk")]
 CASES += [("regular", p) for p in ("auto", "independent", "pcn", "random_walk")]
-# Walks and pCN mix slowly in the skewed problem; "auto" has both of them.
+# Walks and pCN mix slowly in the skewed problem; "auto" has both of them. The quick suite has three
+# cases of the seven.
 CASES = [
-    pytest.param(*case, marks=pytest.mark.slow if case in CASES[1:3] else ()) for case in CASES
+    pytest.param(*case, marks=pytest.mark.slow if case in (*CASES[1:3], *CASES[4:6]) else ())
+    for case in CASES
 ]
 
 

@@ -67,7 +67,7 @@ def problems():
     [
         pytest.param(FireflyMH, {}, 20, marks=pytest.mark.slow),
         (FireflyMH, {"bound": Taylor()}, 20),
-        (FireflyMH, {"bound": JaakkolaJordan()}, 20),
+        pytest.param(FireflyMH, {"bound": JaakkolaJordan()}, 20, marks=pytest.mark.slow),
         pytest.param(FireflyHMC, {}, 6, marks=pytest.mark.slow),
         pytest.param(FireflyHMC, {"bound": Taylor(order=3)}, 6, marks=pytest.mark.slow),
         pytest.param(FireflySlice, {}, 8, marks=pytest.mark.slow),
