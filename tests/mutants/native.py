@@ -3,6 +3,14 @@
 from tests.mutants.mutant import Rows
 
 MUTANTS: Rows = {
+    "compat/numba.py": [
+        (
+            "what a kernel is handed is never let go",
+            "        self.context.nrt = _Counts(self.context, self.context.enable_nrt)",
+            "        pass",
+            "tests/kernels/test_allocations.py::test_all_that_is_allocated_is_freed[slice]",
+        ),
+    ],
     "kernels/caching.py": [
         (
             "sources left out of the key",

@@ -19,6 +19,7 @@ _TABLES = (
     "quadratic_bounds",
     "rows",
     "stated",
+    "taken_rows",
     "trajectories",
 )
 MUTANTS = {

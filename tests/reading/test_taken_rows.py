@@ -59,6 +59,10 @@ TAKEN = {
         8,
     ),
     "rows of blocks": (lambda: pt.concatenate([X[:20] @ b + c, X[20:] @ b])[keep], 4),
+    "rows of blocks, from the end": (
+        lambda: pt.concatenate([X[:20] @ b + c, X[20:] @ b])[-1 - some],
+        4,
+    ),
     "blocks of blocks": (
         lambda: pt.concatenate([pt.concatenate([c * x[:5], x[5:7] * a[0]])[1:], X[:20] @ b]),
         5,
