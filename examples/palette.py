@@ -42,6 +42,7 @@ LOOKS = {
     "Untuned FlyMC": Look("#AA4499", "p"),
     "Regular MCMC": Look("0.35", "*"),
     "Taylor": Look("#D55E00", "o"),
+    "Pólya-Gamma Gibbs": Look("#999933", "h"),
     "Jebara-Choromanska": Look("#009E73", "s"),
     "Böhning": Look("#0072B2", "^"),
 }

@@ -148,7 +148,7 @@ MODELS = {
 }
 
 
-def measure(name: str, method: str, seed: int, tune: int, draws: int) -> dict[str, Any]:
+def measure(hierarchy: Hierarchy, method: str, seed: int, tune: int, draws: int) -> dict[str, Any]:
     """Sample a model in this process."""
     import pymc as pm
 
@@ -159,7 +159,6 @@ def measure(name: str, method: str, seed: int, tune: int, draws: int) -> dict[st
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("pymc.flymc").addHandler(handler)
     kind, settings = METHODS[method]
-    hierarchy = MODELS[name]
     with hierarchy.build(**hierarchy.simulate()):
         data = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         began = time.process_time()
@@ -246,7 +245,7 @@ def main() -> None:
     if sys.argv[1:2] == ["--worker"]:
         name, method, *numbers = sys.argv[2:]
         warnings.simplefilter("ignore")
-        print(json.dumps(measure(name, method, *map(int, numbers))))
+        print(json.dumps(measure(MODELS[name], method, *map(int, numbers))))
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -26,7 +25,7 @@ import pandas as pd
 
 from examples.benchmarks import nuts
 from examples.benchmarks.__main__ import three_digits
-from examples.benchmarks.figures import style_against_rows
+from examples.benchmarks.figures import name_curves, style_against_rows
 from examples.benchmarks.measurement import count_rows
 from examples.benchmarks.problem import Problem, synthetic
 from examples.palette import look
@@ -174,19 +173,7 @@ def draw_figure(measured: dict[str, dict[int, float]], n_columns: int, path: Pat
         ylabel="rows per effective draw",
         title=f"Logistic regression with {n_columns} coefficients",
     )
-    low, high = np.log10(axes.get_ylim())
-    place, gap = -np.inf, 0.08 * (high - low)
-    for value, text, colour in sorted(labels):
-        place = max(np.log10(value), place + gap)  # labels of close curves make room
-        axes.annotate(
-            fill(text, 18),
-            (MOST, 10**place),
-            xytext=(12, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour,
-            annotation_clip=False,
-        )
+    name_curves(axes, labels, MOST)
     figure.savefig(path, dpi=150)
 
 

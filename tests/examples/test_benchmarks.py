@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
-from examples.benchmarks import hierarchies, numpyro_nuts
-from examples.benchmarks.measurement import ess_of_slowest
+from examples.benchmarks import hierarchies, numpyro_nuts, polya_gamma
+from examples.benchmarks.measurement import draws_of, ess_of_slowest
 from examples.benchmarks.setup import PARTS, owner_of
+from tests.support.comparison import assert_matches, reference_from_draws
+from tests.support.patches import any_size
+from tests.support.steps import sample, step_of
 
 
 @pytest.mark.parametrize("where", [where for places in PARTS.values() for where in places])
@@ -34,6 +37,22 @@ def test_hierarchies(model, data, n_parameters):
 def test_numpyro_has_the_same_models():
     builders = {each.build.__name__ for each in hierarchies.MODELS.values()}
     assert builders == set(numpyro_nuts.STATED)
+
+
+def test_gibbs_sampling_with_polya_gamma_variables():
+    """The posterior is that of the model which other methods sample."""
+    pytest.importorskip("polyagamma")
+    data = hierarchies.grouped(300, 6, slopes=1)
+    with any_size():
+        model = hierarchies.intercepts(**data)
+        idata = sample(model, step_of(model), draws=4000, tune=500)
+    rng = np.random.default_rng(2)
+    found = polya_gamma.sample(**data, rng=rng, tune=200, draws=8000)
+
+    def flat(draws):
+        return np.concatenate([np.atleast_3d(draws[name]) for name in found], axis=2)
+
+    assert_matches(flat(found), reference_from_draws(flat(draws_of(idata))))
 
 
 def test_slowest_of_many_parameters():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from examples.benchmarks import real, rows_against_n
+from examples.benchmarks import groups, real, rows_against_n
 from examples.benchmarks.real_models import MODELS
 from examples.paper.__main__ import main as paper
 
@@ -39,6 +39,15 @@ def test_rows_against_n_are_those_of_the_pages(tmp_path, monkeypatch, capsys):
     for page in ("README.md", "docs/index.md", "docs/benchmarks.md"):
         described = re.search(r"!\[(.*)\]\(.*rows_against_n.png\)", (ROOT / page).read_text())[1]
         assert most in described and fewest in described, page
+
+
+def test_groups_are_those_of_the_page(tmp_path, monkeypatch, capsys):
+    shutil.copy(ROOT / "docs/figures/groups.csv", tmp_path)
+    figure = tmp_path / "groups.png"
+    monkeypatch.setattr("sys.argv", ["", "--redraw", "--output", str(figure)])
+    groups.main()
+    assert figure.stat().st_size > 0
+    assert capsys.readouterr().out in (ROOT / "docs/benchmarks.md").read_text()
 
 
 @pytest.mark.parametrize("name", ["cifar", "mnist", "molecules"])
