@@ -17,12 +17,11 @@ from numba import types
 
 from pymc_flymc.compat.numba import (
     DISABLE_JIT,
-    KernelCompiler,
-    PartCompiler,
     address_of,
     keep_on_disk,
     native_caller,
 )
+from pymc_flymc.compat.numba_compilers import KernelCompiler, PartCompiler
 from pymc_flymc.kernels.caching import version_of
 from pymc_flymc.kernels.records import matrix, vector
 

@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Rows
 
 MUTANTS: Rows = {
-    "compat/numba.py": [
+    "compat/numba_compilers.py": [
         (
             "what a kernel is handed is never let go",
             "        self.context.nrt = _Counts(self.context, self.context.enable_nrt)",
