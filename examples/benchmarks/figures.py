@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-__all__ = ["name_curves", "style_against_rows"]
+__all__ = ["name_curves", "style_log_log"]
 
 
-def style_against_rows(axes: Axes, **settings: Any) -> None:
-    """Style a plot against the rows of data, both axes logarithmic; settings are those of `set`."""
-    axes.set(xscale="log", yscale="log", xlabel="rows of data, N", **settings)
+def style_log_log(axes: Axes, xlabel: str = "rows of data, N", **settings: Any) -> None:
+    """Style a plot whose axes are both logarithmic; settings are those of `set`."""
+    axes.set(xscale="log", yscale="log", xlabel=xlabel, **settings)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(which="major", color="0.9", lw=0.7)
     axes.set_axisbelow(True)

@@ -28,7 +28,7 @@ import pandas as pd
 
 from examples.benchmarks import nuts, polya_gamma
 from examples.benchmarks.__main__ import three_digits
-from examples.benchmarks.figures import name_curves, style_against_rows
+from examples.benchmarks.figures import name_curves, style_log_log
 from examples.benchmarks.hierarchies import Hierarchy, grouped, intercepts, measure
 from examples.benchmarks.measurement import draws_of, ess_of_slowest
 from examples.benchmarks.subprocesses import ONE_THREAD, ROOT
@@ -52,8 +52,9 @@ def no_u_turn(groups: int, seed: int, tune: int, draws: int, **settings: str) ->
     with intercepts(**grouped(ROWS, groups)):
         idata = pm.sample(tune=tune, draws=draws, compute_convergence_checks=False, **options)
     before, after = nuts.gradients(idata)
-    sampling = float(idata.posterior.attrs["sampling_time"]) * after[0] / (before + after)[0]
-    return 1e3 * float(sampling) / ess_of_slowest(draws_of(idata))
+    share = float(after[0] / (before + after)[0])
+    sampling = float(idata.posterior.attrs["sampling_time"]) * share
+    return 1e3 * sampling / ess_of_slowest(draws_of(idata))
 
 
 def gibbs(groups: int, seed: int, tune: int, draws: int) -> float:
@@ -144,10 +145,12 @@ def draw_figure(table: pd.DataFrame, path: Path) -> None:
         marker = own.marker or "s"
         axes.plot(table.columns, values, color=own.colour, marker=marker, lw=2, ls=dashes)
         labels.append((float(values.iloc[-1]), str(label), own.colour))
-    style_against_rows(
-        axes, ylabel="ms per effective draw", title=f"Random intercepts, {ROWS:,} rows"
+    style_log_log(
+        axes,
+        xlabel="groups",
+        ylabel="ms per effective draw",
+        title=f"Random intercepts, {ROWS:,} rows",
     )
-    axes.set_xlabel("groups")
     name_curves(axes, labels, table.columns[-1])
     figure.savefig(path, dpi=150)
 

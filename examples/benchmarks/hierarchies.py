@@ -142,6 +142,7 @@ MODELS = {
     "Bradley-Terry": Hierarchy(bradley_terry, games),
     "Rasch": Hierarchy(rasch, answers),
     "crossed": Hierarchy(crossed, ratings),
+    "intercepts 1e5 x 1e2": Hierarchy(intercepts, partial(grouped, 100_000, 100)),
     "intercepts 1e5 x 1e3": Hierarchy(intercepts, partial(grouped, 100_000, 1_000)),
     "intercepts 1e6 x 1e4": Hierarchy(intercepts, partial(grouped, 1_000_000, 10_000)),
     "intercepts 1e6 x 1e5": Hierarchy(intercepts, partial(grouped, 1_000_000, 100_000)),

