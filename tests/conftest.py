@@ -38,10 +38,19 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Let tests of properties belong to the slow suite as well."""
+    """Mark cases that are slow, and let tests of properties belong to the slow suite as well."""
+    named, cases = set(), set()
     for item in items:
+        for mark in item.iter_markers("slow_cases"):
+            test = item.nodeid.removesuffix(f"[{item.callspec.id}]")
+            named |= {(test, name) for name in mark.args}
+            cases.add((test, item.callspec.id))
+            if item.callspec.id in mark.args:
+                item.add_marker("slow")
         if seeks_examples(config) and is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("slow")
+    if not any("::" in each for each in config.args):  # cases that are asked for may be all
+        assert named <= cases, f"no such cases: {named - cases}"
 
 
 def pytest_sessionstart(session):

@@ -186,6 +186,7 @@ def test_factors_with_gradients():
 
 
 @pytest.mark.parametrize("name", STEPS)
+@pytest.mark.slow_cases("slices, several", "in parts")
 def test_as_built(name):
     check_compiled(*built(name))
 

@@ -328,11 +328,27 @@ def evaluated_once():
 
 
 @pytest.mark.parametrize("observe", dict.fromkeys(each[0] for each in MUTANTS.values()))
+@pytest.mark.slow_cases("counted_classes")
 def test_as_read(observe, any_size, caplog):
     compare(*model_of(observe))
     assert "could not be compared" not in caplog.text
 
 
+#: With others of the same model that are quick.
+ALIKE = (
+    "sign of a potential",
+    "small observed left out",
+    "prior twice",
+    "no intercept",
+    "sign of a coefficient",
+    "a limit for the other",
+    "between cutpoints",
+    "swapped nuisances",
+    "rest of rows left out",
+)
+
+
+@pytest.mark.slow_cases(*ALIKE)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant(name, any_size):
     observe, mutant = MUTANTS[name]

@@ -92,6 +92,7 @@ def test_geometry_in_kernels(form):
     np.testing.assert_allclose(out, geometry.whiten_gradient(gradient), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_effects_of_a_group_are_told_apart(structured):
     """Correlated intercepts and slopes, non-centred: the Hessian at the anchor, to the last."""
     rng = np.random.default_rng(3)
@@ -120,6 +121,7 @@ def test_effects_of_a_group_are_told_apart(structured):
     np.testing.assert_allclose(s @ s.T, np.linalg.inv(precision), rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_chains_start_twice_as_wide_but_for_effects(structured):
     """Of many effects the posterior knows nothing two standard deviations out in all of them."""
     rng = np.random.default_rng(4)

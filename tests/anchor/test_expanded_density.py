@@ -111,6 +111,7 @@ def test_no_gradient_is_explained():
 
 @pytest.mark.filterwarnings("ignore:the Deterministic variables")
 @pytest.mark.parametrize("parametrization", ["centered", "noncentered"])
+@pytest.mark.slow_cases("noncentered")
 def test_gaussian_process_is_found(searches, parametrization):
     x, y = smooth_rows(2000)
     anchor = searches(smooth(x, y, 12, parametrization=parametrization))

@@ -69,6 +69,7 @@ def warned_of(write, n_rows):
         (scale_itself, "bare"),
     ],
 )
+@pytest.mark.slow_cases("autoregression-s")
 def test_few_rows_are_warned_of(write, name):
     (message,) = warned_of(write, 48)
     assert re.search(rf"values of '{name}[_'].* a(_log__)?\[\d\] has", message)

@@ -177,6 +177,7 @@ def funnel(prior, size, n_groups=0):
 
 
 @pytest.mark.parametrize("size", [(), 200])
+@pytest.mark.slow_cases("200")
 def test_funnel_outside_the_rows(searches, size):
     """The joint density of a and log s grows without limit: a is integrated out."""
     anchor = searches(funnel(pm.Normal, size))

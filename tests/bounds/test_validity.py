@@ -88,6 +88,15 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0].name}-{c[1].name}")
+@pytest.mark.slow_cases(
+    "Taylor-bernoulli-probit",
+    "Taylor-bernoulli-cloglog",
+    "Taylor-durations1",
+    "third-order Taylor-weibull-free",
+    "third-order Taylor-poisson-log",
+    "tangent-logistic",
+    "third-order Taylor-bernoulli-logit",
+)
 def test_bounds_of_the_package_pass(case, monkeypatch):
     monkeypatch.setattr(passes, "BLOCK", 128)  # statistics are sums over several
     bound, likelihood, y, nuisances = case

@@ -76,12 +76,14 @@ def forget_chains(folder):
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in SLOW else ()) for kind in STEPS]
 )
+@pytest.mark.slow_cases("surrogate", "hamiltonian", "slice")
 def test_state_is_all_that_the_next_draw_depends_on(kind, model, tmp_path, saved_each_time):
     """Abandoned at a draw of tuning, at its last, and after it: each time from the disk."""
     cls, settings = STEPS[kind]
     assert_resumed(step_of(model, cls, checkpoint=tmp_path, **settings), model, tmp_path)
 
 
+@pytest.mark.slow
 def test_state_of_local_sweeps(any_size, tmp_path, saved_each_time):
     model = intercepts_model()
     assert_resumed(step_of(model, kernel="local", checkpoint=tmp_path), model, tmp_path)
@@ -149,6 +151,7 @@ def test_time_goes_on(model, tmp_path, monkeypatch, saved_each_time):
     assert list(times([0.0, 0.0, 5.0])) == [100.0, 200.0, 205.0]
 
 
+@pytest.mark.slow
 def test_nothing_changes_without_a_kill(model, tmp_path):
     """Draws are those without a checkpoint; a second run returns them, a third more or fewer."""
     plain = step_of(model)

@@ -49,6 +49,7 @@ def blocks(page):
     return BLOCK.findall(page.read_text())
 
 
+@pytest.mark.slow
 def test_table_of_support_is_up_to_date():
     """If it is not: `python -m examples.support_table`."""
     assert README.read_text() == with_table(README.read_text())

@@ -40,6 +40,7 @@ def test_a_record_has_the_types_that_its_fields_are_annotated_with():
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, "of several likelihoods"])
+@pytest.mark.slow_cases("local")
 def test_chains_hand_over_what_their_kernel_was_compiled_for(any_size, kernel):
     if kernel == "of several likelihoods":
         step = step_of(shop(), kernel="metropolis")

@@ -83,6 +83,7 @@ def test_log_likelihood(graphs, i, eta, y):
 @pytest.mark.parametrize("order", [3, 4])
 @pytest.mark.parametrize("y", [0.0, 1.0])
 @pytest.mark.parametrize("i", [0, 1], ids=["probit", "cloglog"])
+@pytest.mark.slow_cases("cloglog-1.0-4", "cloglog-1.0-3", "probit-0.0-3", "probit-0.0-4")
 def test_limits_on_the_derivatives(graphs, i, y, order):
     """The least upper limit everywhere, and no less than what there is between two places."""
     grid = np.linspace(-9.0, 9.0, 200_001)

@@ -175,6 +175,7 @@ def test_posterior_by_quadrature(kind, settings):
     assert_matches(draws, quadrature(log_density, [-2.0, -2.5], [3.0, 2.0]))
 
 
+@pytest.mark.slow
 def test_few_rows_are_read():
     rng = np.random.default_rng(2)
     rows = np.column_stack([np.ones(50_000), rng.normal(size=(50_000, 4))])

@@ -64,6 +64,7 @@ WRITTEN = {
         pytest.param(0, "n and p", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow_cases("1-one alpha")
 def test_reading(i, name):
     with pm.Model() as model:
         KINDS[i]("y", **WRITTEN[name](), observed=Y)
@@ -128,6 +129,7 @@ def exact(eta, tau, y):
 
 
 @pytest.mark.parametrize("i", [0, 1], ids=NAMES)
+@pytest.mark.slow_cases("zero-truncated-negative-binomial-free")
 def test_log_likelihood(graphs, i):
     """Finite far out, with its derivatives, and as the definition has it."""
     rng, n = np.random.default_rng(i), 20_000

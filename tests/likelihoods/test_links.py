@@ -92,6 +92,7 @@ LOOKED_UP = {
 
 
 @pytest.mark.parametrize("name", LOOKED_UP)
+@pytest.mark.slow_cases("categorical, of two factors")
 def test_link_of_what_is_looked_up(name):
     with pm.Model() as model:
         a, b = pm.Normal("a", shape=4), pm.Normal("b", shape=3)

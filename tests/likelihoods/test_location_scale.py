@@ -102,6 +102,7 @@ def test_bound_is_below_the_likelihood(graphs, name, residual, at, scales, skew)
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("free", [True, False])
+@pytest.mark.slow_cases("True-quantile", "False-logistic", "True-laplace")
 def test_reading(name, free):
     with pm.Model():
         beta = pm.Normal("beta", 0.0, 2.0, shape=2)
@@ -119,6 +120,7 @@ def test_reading(name, free):
     np.testing.assert_allclose(w, [0.1, 0.2, *fixed, np.log(0.7)], rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_free_quantile():
     with pm.Model() as model:
         beta = pm.Normal("beta", 0.0, 2.0, shape=2)

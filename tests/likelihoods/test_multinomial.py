@@ -84,6 +84,7 @@ def model_of(write):
 
 
 @pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.slow_cases("weights", "two classes")
 def test_reading(name, any_size):
     """A row for each row of counts, with the model's own density, but for a constant."""
     model = model_of(WRITTEN[name])
@@ -174,6 +175,7 @@ def few():
         pytest.param(FireflyHMC, {}, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow_cases("FireflyMH-settings0")
 def test_posterior_by_quadrature(few, kind, settings):
     model, posterior = few
     step = step_of(model, kind, **{"transitions": 20, **settings})

@@ -35,6 +35,7 @@ def page():
     LIKELIHOODS[:] = before
 
 
+@pytest.mark.slow
 def test_durations_of_the_documentation(page):
     rng = np.random.default_rng(5)
     X = np.column_stack([np.ones(40), rng.normal(size=40)])

@@ -117,6 +117,7 @@ def test_bad_models():
             kind(slack=np.nan)
 
 
+@pytest.mark.slow
 def test_many_coefficients_are_pointed_out(monkeypatch, caplog):
     monkeypatch.setattr("pymc_flymc.anchor.mode_finding.MANY_COEFFICIENTS", 5)
     step_of(softmax_model(X, Y, 3), bound=Bohning())
@@ -159,6 +160,7 @@ BOUNDS = [
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.slow_cases("auto")
 def test_posterior_by_quadrature(problem, bound):
     model, reference = problem
     step = step_of(model, bound=bound, transitions=150)
@@ -191,6 +193,7 @@ def test_identified_by_the_prior_alone():
 # --- choice -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_choice_of_the_bound():
     model = softmax_model(*softmax_rows(20_000, 4, 3), 3, reference=True)
     step = step_of(model)

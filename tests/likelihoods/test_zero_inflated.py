@@ -222,6 +222,7 @@ def test_limits_far_away(graphs, zero):
 
 
 @pytest.mark.parametrize("alpha", [pytest.param(None, marks=pytest.mark.slow), 0.01, 2.0, 1e3])
+@pytest.mark.slow_cases("0.01", "1000.0")
 def test_bound(alpha):
     """Below the likelihood, and collapsing, as far out as 100 posterior sds."""
     rng = np.random.default_rng(0)
@@ -275,6 +276,7 @@ def problem(i, n, scalar):
 @pytest.mark.parametrize(
     ("i", "scalar"), [(0, False), *[pytest.param(i, True, marks=pytest.mark.slow) for i in (0, 1)]]
 )
+@pytest.mark.slow_cases("0-False-400")
 def test_posterior_by_quadrature(i, scalar, n):
     model, reference = problem(i, n, scalar)
     # The tails of a posterior of few rows are left after hundreds of updates only.

@@ -188,6 +188,7 @@ def test_bound(i, order):
 @pytest.mark.parametrize(
     "i", [pytest.param(0, id=NAMES[0]), pytest.param(1, id=NAMES[1], marks=pytest.mark.slow)]
 )
+@pytest.mark.slow_cases("zero-truncated-poisson-25-2")
 def test_posterior_by_quadrature(i, n, order):
     x, exposure, y = simulated(n, 2, 3, (None, 1.5)[i])
     with pm.Model() as model:

@@ -156,6 +156,7 @@ def in_memory(build, data):
 
 
 @pytest.mark.parametrize("build", MODELS, ids=lambda build: build.__name__)
+@pytest.mark.slow_cases("hurdle", "levels", "truncated", "durations_with_weights")
 def test_what_is_read(build):
     """Of each row as the model has it; with all else, sums over rows too, the whole density."""
     data = data_of(build)
@@ -176,6 +177,7 @@ def test_what_is_read(build):
 
 
 @pytest.mark.parametrize("build", [normal, normal_in_units, normal_with_weights])
+@pytest.mark.slow_cases("normal_in_units")
 def test_normal_noise_is_weighed_without_a_row(build):
     """A proposal's weight is the posterior's density over its own."""
     data = data_of(build)

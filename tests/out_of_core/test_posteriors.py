@@ -141,6 +141,7 @@ def test_all_sources_agree_with_rows_in_memory(kind, in_memory, tmp_path, monkey
     assert_matches(draws, reference)
 
 
+@pytest.mark.slow
 def test_offsets_groups_and_row_data():
     rng = np.random.default_rng(5)
     n, groups = 4000, 5

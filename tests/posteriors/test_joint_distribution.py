@@ -107,6 +107,7 @@ def p_values_of(name, scheme, tilt=0.0):
     ("moves", "scheme"),
     [pytest.param(*each, marks=pytest.mark.slow if each in SELDOM else ()) for each in CASES],
 )
+@pytest.mark.slow_cases("random_walk-cycle", "pcn-implicit-single-q")
 def test_joint_distribution_is_kept(moves, scheme):
     p_values = p_values_of(moves, SCHEMES[scheme])
     assert min(p_values) > LEVEL / len(CASES) / len(p_values)

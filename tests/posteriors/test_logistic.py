@@ -127,6 +127,9 @@ COMBINATIONS = [
 
 
 @pytest.mark.parametrize(("name", "scheme", "bound", "proposal"), COMBINATIONS)
+@pytest.mark.slow_cases(
+    "separable-with-replacement-tuned-slack-auto", "regular-with-replacement-tuned-pcn"
+)
 def test_posterior_by_quadrature(problems, sampled, name, scheme, bound, proposal):
     transitions = 40 if name == "regular" else 100  # a bound that touches is a wall to few rows
     draws = sampled(name, bound, scheme, proposal, seed=1, transitions=transitions)
@@ -134,6 +137,7 @@ def test_posterior_by_quadrature(problems, sampled, name, scheme, bound, proposa
 
 
 @pytest.mark.parametrize(("name", "proposal"), list(zip(PROBLEMS, PROPOSALS, strict=True)))
+@pytest.mark.slow_cases("regular-pcn")
 def test_posterior_by_quadrature_without_bound(problems, sampled, name, proposal):
     draws = sampled(name, None, "implicit-by-row", proposal, seed=2, transitions=20)
     assert_matches(draws, problems[name][1])

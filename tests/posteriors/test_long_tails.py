@@ -48,6 +48,7 @@ def odds_of_psi(draws, **settings):
     return step, logit(idata["posterior"]["psi"].to_numpy())
 
 
+@pytest.mark.slow
 def test_the_default_has_all_of_the_tail():
     """It reads all rows: conditional and surrogate moves seldom come there."""
     step, odds = odds_of_psi(2000)

@@ -74,6 +74,7 @@ def problems():
     ],
 )
 @pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.slow_cases("free-FireflyMH-settings1-20")
 def test_posterior_by_quadrature(problems, name, kind, settings, transitions):
     model, reference = problems[name]
     step = step_of(model, kind, transitions=transitions, **settings)

@@ -100,6 +100,7 @@ def test_start_comes_in():
     assert not chain.is_far_out
 
 
+@pytest.mark.slow
 def test_start_comes_in_with_moves_of_scales():
     """These are conditional, and give a chain a weight: not before it has come in."""
     X, y = logistic_rows(300, [-1.0, 1.5], seed=20)

@@ -12,6 +12,7 @@ from tests.support.steps import drive, step_of
 
 
 @pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC])
+@pytest.mark.slow_cases("FireflyHMC")
 def test_units_of_predictors_do_not_matter(cls):
     """The anchor, the choice and all draws are the same: powers of two round nothing."""
     X, y = logistic_rows(500, [0.5, -1.0])
@@ -78,6 +79,7 @@ def far_model(outcomes_around):
         pytest.param(FireflyHMC, {}, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow_cases("FireflySlice-settings0")
 def test_outcomes_may_be_far_from_zero(cls, settings):
     """The sd of their mean was 10 % short."""
     y = DAY + NOISE * RESIDUALS

@@ -64,6 +64,7 @@ def built(formula, family, data, **options):
 
 
 @pytest.mark.parametrize(("formula", "family", "options", "name", "width"), MODELS)
+@pytest.mark.slow_cases("binary ~ a * b + offset(b)-bernoulli-options3-bernoulli-logit-4")
 def test_reading(formula, family, options, name, width):
     model = built(formula, family, frame(200), **options).backend.model
     reading = read_model(model)
@@ -148,6 +149,7 @@ def test_shares_and_amounts(formula, family, name):
     ("formula", "width"),
     [("rating ~ a + b + group", 7), ("rating ~ 1", 3), ("rating ~ hsgp(a, m=4, c=1.5)", 7)],
 )
+@pytest.mark.slow_cases("rating ~ hsgp(a, m=4, c=1.5)-7")
 def test_reading_of_ordered_levels(formula, width):
     """Comparisons with thresholds, and what is left of the density without them."""
     model = built(formula, "cumulative", frame(200)).backend.model
@@ -199,6 +201,7 @@ def test_other_links_are_refused(formula, family, link, message):
 
 
 @pytest.mark.filterwarnings("ignore:the Deterministic variables")
+@pytest.mark.slow
 def test_gaussian_process_is_found(searches):
     model = built("binary ~ hsgp(a, m=4, c=1.5)", "bernoulli", frame(500)).backend.model
     assert np.all(np.isfinite(searches(model).geometry.factor))

@@ -149,6 +149,7 @@ def test_a_scale_is_no_centre():
     assert len(found.scale) == 0
 
 
+@pytest.mark.slow
 def test_two_variables_with_one_covariance():
     def write(tau, mu):
         chol, *_ = pm.LKJCholeskyCov("c", n=2, eta=1.0, sd_dist=pm.HalfNormal.dist(1.0))

@@ -113,6 +113,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.slow_cases("cloglog")
 def test_reading(name):
     """The rows and what is left of the density are the model's own, but for a constant."""
     write, parts = WRITTEN[name]
@@ -207,6 +208,7 @@ def with_coefficients(n):
         pytest.param(with_coefficients, FireflySlice, {}, 10, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow_cases("with_coefficients-FireflyMH-settings2-30-25")
 def test_posterior_by_quadrature(problem, kind, settings, transitions, n):
     model, reference = problem(n)
     step = step_of(model, kind, transitions=transitions, **settings)

@@ -76,6 +76,7 @@ def test_hierarchical_model():
     np.testing.assert_allclose(value_of(reading.prior_logp, point), expected)
 
 
+@pytest.mark.slow
 def test_vector_transforms_with_dims():
     with pm.Model(coords=COORDS) as model:
         w = pm.Dirichlet("w", np.ones(3), dims="feature")

@@ -204,6 +204,7 @@ def test_coefficients_hold_no_data():
     assert max(sizes) <= 3
 
 
+@pytest.mark.slow
 def test_many_columns():
     eta = sum(X[:, j % 3] * (b[j % 3] * j) for j in range(600))
     value, _ = evaluate(read(eta))

@@ -210,6 +210,7 @@ def test_refusals():
             read_model(model)
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_the_long_format():
     table, rows = PREDICTORS["rasch"]
     draws = []

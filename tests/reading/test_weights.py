@@ -157,6 +157,7 @@ def points_of(model, n=4):
     "family",
     [pytest.param(family, marks=pytest.mark.slow if family in LONG else ()) for family in FAMILIES],
 )
+@pytest.mark.slow_cases("quantile", "ordered", "normal", "softmax")
 def test_density_is_that_of_repeated_rows(family):
     """In PyMC itself, in expansions of what is read, and in what bounds are prepared of."""
     ours, theirs = with_weights(family), repeated(family)
@@ -189,6 +190,12 @@ def test_density_is_that_of_repeated_rows(family):
         for family, (_, _, bounds) in FAMILIES.items()
         for bound in bounds
     ],
+)
+@pytest.mark.slow_cases(
+    "logistic-third-order Taylor",
+    "softmax-Jebara-Choromanska",
+    "softmax-Taylor",
+    "durations-Taylor",
 )
 def test_bounds(family, bound):
     """Below the likelihood everywhere, and collapsing to the sum over rows."""

@@ -42,6 +42,7 @@ JOINT = {"kernel": "joint"}
     ],
     ids=["right", "left", "both", "level"],
 )
+@pytest.mark.slow_cases("right")
 def test_columns_that_make_rows_bright_are_named(caplog, column, advice):
     (line,) = said(caplog, with_column(column.astype(float)), RARE, **JOINT)
     assert line.startswith("FireflyMH: about ") and " of 20,000 rows of 'y' are bright" in line

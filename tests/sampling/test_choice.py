@@ -36,6 +36,7 @@ def test_all_rows_where_no_subset_pays():
     assert target.kernel == "hamiltonian" and not target.subsamples
 
 
+@pytest.mark.slow
 def test_rare_categories():
     """Indicators of a few rows, all of one outcome: skewed tails, where joint moves stick."""
     X, y = logistic_rows(20_000, 4)

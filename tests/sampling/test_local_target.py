@@ -89,6 +89,7 @@ ONE_FACTOR, OWN, NORMAL = "one grouping factor", "of their own alone", "normal g
     ],
 )
 @pytest.mark.usefixtures("no_chains")
+@pytest.mark.slow_cases("heavy_tailed-logistic-normal given all other")
 def test_models_that_do_not_qualify_are_refused(effects, outcomes, message):
     with model_of(effects, outcomes), pytest.raises(UnsupportedModelError, match=message):
         FireflyMH(kernel="local")
@@ -123,6 +124,7 @@ def step():
         return FireflyMH(kernel="local")
 
 
+@pytest.mark.slow
 def test_effects_of_columns_in_any_order(step):
     """Elements of theta that are effects, whatever stands before them."""
     target, theta = step.target, np.arange(2.0 + G)
@@ -131,6 +133,7 @@ def test_effects_of_columns_in_any_order(step):
     assert not np.array_equal(target.effects, np.sort(target.effects))
 
 
+@pytest.mark.slow
 def test_groups_without_rows():
     """Of so many groups that effects are diagonal elements: those without rows are global.
 

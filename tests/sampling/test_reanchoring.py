@@ -75,6 +75,7 @@ SLOW = pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=SLOW if "-" in kind else ()) for kind in STEPS]
 )
+@pytest.mark.slow_cases("hmc", "slice")
 def test_poor_anchor_is_repaired(poor, reference, kind):
     """Far fewer rows are bright after tuning, and the posterior is that by quadrature."""
     model, step = poor(kind)
@@ -86,6 +87,7 @@ def test_poor_anchor_is_repaired(poor, reference, kind):
     assert_matches(draws, reference)
 
 
+@pytest.mark.slow
 def test_several_likelihoods(reference):
     """The anchors of all of them move together."""
     X, y = rows()
@@ -243,6 +245,7 @@ def weak_coefficients(n=6000, d=140):
     return model
 
 
+@pytest.mark.slow
 def test_mode_far_from_the_posterior():
     model = weak_coefficients()
     with model:

@@ -131,6 +131,22 @@ LONG = "tiny outcomes", "huge columns"
 @pytest.mark.parametrize(
     "what", [pytest.param(each, marks=pytest.mark.slow if each in LONG else ()) for each in SAMPLED]
 )
+@pytest.mark.slow_cases(
+    "half precision",
+    "single precision",
+    "levels as bytes",
+    "one level",
+    "two constant columns",
+    "unsigned numbers",
+    "more columns than rows",
+    "columns one after the other",
+    "arrays of another class",
+    "outcomes as bytes",
+    "outcomes as truth values",
+    "rows backwards in memory",
+    "tiny columns",
+    "tiny and huge columns",
+)
 def test_sampled_as_it_is(what):
     """The step compares what it has read with the model itself: what is built is the model's."""
     with pm.Model() as model:

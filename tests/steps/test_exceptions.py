@@ -36,9 +36,9 @@ SLOW = [
 ]
 
 
-def fragile_step(way):
+def fragile_step(way, kinds):
     cls, settings, _ = WAYS[way]
-    model = fragile_model()
+    model = fragile_model(kinds)
     with model:
         return model, cls([model["a"], model["b"], model["c"]], **settings)
 
@@ -61,14 +61,14 @@ def check_state(chain):
     np.testing.assert_allclose(bright.log_factor[:n], odds, rtol=1e-8, atol=1e-8)
 
 
-def fuzz(way, n_models):
+def fuzz(way, n_models, kinds=tuple(RAISED)):
     """Make steps with random limits, some of which raise; return how often each kind did."""
-    model, step = fragile_step(way)
+    model, step = fragile_step(way, kinds)
     raised, start = dict.fromkeys(RAISED, 0), model.initial_point()
     for i in range(n_models):
         rng = np.random.default_rng([20141104, i])
-        kinds = rng.choice(list(RAISED), rng.integers(1, 3), replace=False)
-        places = {kind: rng.normal(1.0, 1.0) for kind in kinds}
+        some = rng.choice(kinds, rng.integers(1, 3), replace=False)
+        places = {kind: rng.normal(1.0, 1.0) for kind in some}
         point = start | {"limits": limits_at(places)}
         if rng.random() < 0.5:
             values = {name: np.array(x) for name, x in zip("abc", rng.normal(size=3), strict=True)}
@@ -81,10 +81,10 @@ def fuzz(way, n_models):
                 point, _ = step.step(point)
                 assert all(point["b"] < place for place in places.values())
         except Exception as error:
-            known = [kind for kind in kinds if _is_of(error, kind)]
+            known = [kind for kind in some if _is_of(error, kind)]
             if not known:  # a start given by the user at which the density is zero
                 assert re.search("finite", str(error)), error
-                assert any(RAISED[kind] is None for kind in kinds)
+                assert any(RAISED[kind] is None for kind in some)
             for kind in known:
                 raised[kind] += 1
             assert np.array_equal(step.chain.others, point["limits"]) or not step.chain.started
@@ -105,7 +105,8 @@ def _is_of(error, kind):
 
 @pytest.mark.parametrize("way", SLOW)
 def test_a_handful_of_models_that_raise(way):
-    assert sum(fuzz(way, 6).values()) > 0
+    """Each kind is compiled for some seconds: two of them, one with an exception of numba's own."""
+    assert sum(fuzz(way, 6, ("assert in a potential", "index")).values()) > 0
 
 
 @pytest.mark.slow
@@ -143,6 +144,7 @@ def test_a_start_that_raises_is_named_by_its_exception():
     step_of(model, FireflyHMC, anchor={"b": -1.5})
 
 
+@pytest.mark.slow
 def test_searches_and_starts_keep_away_from_where_the_graph_raises():
     """PyMC does not look there either: where a search steps, and chains start, is a choice."""
     X, y = logistic_rows(60, [-0.5])

@@ -24,6 +24,7 @@ def built(small):
 @pytest.mark.parametrize(
     "kind", ["hmc", *(pytest.param(k, marks=pytest.mark.slow) for k in STEPS if k != "hmc")]
 )
+@pytest.mark.slow_cases("hmc")
 def test_same_draws_whatever_the_cores(built, kind):
     model, steps = built
     one = sample(model, steps[kind], cores=1)

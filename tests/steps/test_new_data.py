@@ -66,6 +66,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("what", "cores"), CASES)
+@pytest.mark.slow_cases("all, of other lengths-1")
 def test_the_draws_are_those_of_a_new_step(model, what, cores):
     with model:
         step = FireflyMH()

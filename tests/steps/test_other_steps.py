@@ -44,6 +44,7 @@ def test_prior_only_variable_of_another_step(bound):
     assert_matches(draws, reference)
 
 
+@pytest.mark.slow
 def test_a_step_for_each_of_two_likelihoods():
     """Each subsamples the rows of its own, the larger and the smaller."""
     rng = np.random.default_rng(0)

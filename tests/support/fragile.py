@@ -21,22 +21,33 @@ RAISED = {
 FAR = 200.0
 
 
-def fragile_model():
-    """Logistic regression with parameters a and b, and limits of b, parameters of other steps."""
+def _cholesky(b, limit):
+    matrix = pt.stack([pt.stack([2.0, 1.0]), pt.stack([1.0, limit - b + 0.5])])
+    return pt.sum(pt.log(pt.diagonal(pt.linalg.cholesky(matrix))))
+
+
+#: Potentials, by b and its limit.
+POTENTIALS = {
+    "assert in a potential": lambda b, limit: Assert("potential")(0.1 * b, b < limit),
+    "check of a parameter": lambda b, limit: CheckParameterValue("parameter")(0.1 * b, b < limit),
+    "index": lambda b, limit: pt.as_tensor([0.1, 0.2, 0.3])[pt.switch(b < limit, 1, 7)],
+    "check that is replaced": lambda b, limit: CheckParameterValue("", True)(0.1 * b, b < limit),
+    "cholesky": _cholesky,
+}
+
+
+def fragile_model(kinds=tuple(RAISED)):
+    """Logistic regression of a and b, with c, and limits of b, the parameters of other steps."""
     X, y = logistic_rows(40, [-0.5])
     with pm.Model() as model:
         limits = pm.Normal("limits", 0.0, 100.0, shape=len(RAISED))
         a, b = pm.Normal("a", 0.0, 1.0), pm.Normal("b", 0.0, 1.0)
-        below = [pt.lt(b, FAR + limits[i]) for i in range(len(RAISED))]
-        pm.Potential("potential", Assert("potential")(0.1 * b, below[0]))
-        pm.Potential("parameter", CheckParameterValue("parameter")(0.1 * b, below[1]))
-        pm.Normal("c", Assert("prior")(b, below[2]), 1.0)
-        table = pt.as_tensor(np.array([0.1, 0.2, 0.3]))
-        pm.Potential("index", table[pt.switch(below[3], 1, 7)])
-        pm.Potential("replaced", CheckParameterValue("replaced", True)(0.1 * b, below[4]))
-        matrix = pt.stack([pt.stack([2.0, 1.0]), pt.stack([1.0, FAR + limits[5] - b + 0.5])])
-        factor = pt.linalg.cholesky(matrix)
-        pm.Potential("cholesky", pt.sum(pt.log(pt.diagonal(factor))))
+        limit = dict(zip(RAISED, (FAR + limits[i] for i in range(len(RAISED))), strict=True))
+        for kind, potential in POTENTIALS.items():
+            if kind in kinds:
+                pm.Potential(kind, potential(b, limit[kind]))
+        raises = "assert in a prior" in kinds
+        pm.Normal("c", Assert("prior")(b, b < limit["assert in a prior"]) if raises else b, 1.0)
         pm.Bernoulli("y", logit_p=a + X[:, 0] * b, observed=y)
     return model
 

@@ -24,14 +24,13 @@ from tests.sweep.table import failures, overview, summary, table
 QUICK = {
     "bernoulli-logit/groups": "none/slice-random",
     "binomial-logit/elsewhere": "Taylor/joint",
-    "poisson/weights": "Taylor/surrogate",
     "student-t/nuisance": "Tangent/mala-single-q",
+}
+#: And others, which take as long to compile as to sample.
+LONG = {
+    "poisson/weights": "Taylor/surrogate",
     "laplace/plain": "Tangent/slice-random",
     "gamma-free/plain": "ScaledTaylor/surrogate",
-}
-#: And those that take long to compile or to integrate. The quick suite has quadrature for each of
-#: these families and for local sweeps.
-LONG = {
     "bernoulli-logit/plain": "JaakkolaJordan(slack=0)/hmc-diagonal",
     "softmax/predictors": "Bohning/hmc",
     "negative-binomial-free/several": "FreeJaakkolaJordan/metropolis",

@@ -61,6 +61,7 @@ AT = {"mu": 0.2, "beta": np.array([0.5, -0.2]), "z": np.linspace(-1, 1, 6), "slo
         pytest.param("student-t", Tangent(slack=0.0), marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow_cases("logistic-bound0")
 def test_all_ways_to_write_a_model_are_one(family, bound, request):
     """Predictors and posterior density agree, in the format of few coefficients and of many."""
     anchor = AT | ({"sigma": 0.8} if family == "student-t" else {})
@@ -119,6 +120,7 @@ def test_collapsed_sum_is_the_sum_over_rows(structured):
     assert len(step.target.geometry.diagonal) == 18  # z and slopes
 
 
+@pytest.mark.slow
 def test_many_groups():
     """A thousand groups and slopes, free scales: no matrix of their size, and a sane anchor."""
     group, x, y = simulated(20_000, 1000, seed=2)

@@ -26,6 +26,7 @@ def grouped():
 
 
 @pytest.mark.parametrize("make", [shop, counts, grouped])
+@pytest.mark.slow_cases("counts")
 def test_rows_and_collapsed_sums_add_up_to_the_model(any_size, make):
     """log p(theta) + sum log B + sum log(1 + (L/B - 1)) is the model's log density."""
     model, rng = make(), np.random.default_rng(4)
