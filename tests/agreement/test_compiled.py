@@ -185,14 +185,20 @@ def test_factors_with_gradients():
         check_compiled(changed, *known)
 
 
-@pytest.mark.parametrize("name", STEPS)
-@pytest.mark.slow_cases("slices, several", "in parts")
+#: Each step of the quick suite is compiled for a second; these take ten.
+CASES = [
+    pytest.param(name, marks=pytest.mark.slow if name in ("slices, several", "in parts") else ())
+    for name in STEPS
+]
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_as_built(name):
     check_compiled(*built(name))
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", CASES)
 def test_mutants(name, mutant):
     target, *known = built(name)
     changed = MUTANTS[mutant](target)

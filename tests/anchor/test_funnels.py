@@ -78,11 +78,16 @@ def test_few_rows_are_warned_of(write, name):
 @pytest.mark.parametrize(
     "write",
     [
-        autoregression,
         scale_itself,
         *(
             pytest.param(each, marks=pytest.mark.slow)
-            for each in (walk_with_drift, prior_of_a_potential, frailties, shares_of_a_variance)
+            for each in (
+                autoregression,
+                walk_with_drift,
+                prior_of_a_potential,
+                frailties,
+                shares_of_a_variance,
+            )
         ),
     ],
 )

@@ -222,6 +222,7 @@ def test_other_families_and_priors(build):
     assert_as_in_memory(data, build, draws=24_000)
 
 
+@pytest.mark.slow
 def test_zero_inflated_counts_are_read():
     """PyMC numbers the rows of a mixture: nothing that the model makes of them."""
     data = rows(200, 3)

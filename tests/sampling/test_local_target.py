@@ -158,6 +158,7 @@ def test_groups_without_rows():
     np.testing.assert_allclose(factor @ factor.T, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_chain_goes_on_from_its_state(step):
     """And in another process, from a pickled step."""
     other = pickle.loads(pickle.dumps(step))
@@ -172,6 +173,7 @@ def test_a_chain_goes_on_from_its_state(step):
     assert all(np.array_equal(found[name], end[name]) for name in end)
 
 
+@pytest.mark.slow
 def test_no_sweep_of_effects_is_rejected(step):
     """The conditional distributions are the density's to rounding: nothing is left to accept."""
     chain = step.chain

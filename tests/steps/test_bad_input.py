@@ -133,6 +133,8 @@ LONG = "tiny outcomes", "huge columns"
 )
 @pytest.mark.slow_cases(
     "half precision",
+    "numbers that are true or false",
+    "bytes",
     "single precision",
     "levels as bytes",
     "one level",

@@ -59,6 +59,7 @@ def test_rows_and_collapsed_sums_add_up_to_the_model(any_size, make):
 
 
 @pytest.mark.parametrize("make", [shop, counts, grouped])
+@pytest.mark.slow_cases("counts")
 def test_bright_rows_have_their_own_odds(any_size, make):
     """What kernels keep of the bright rows is what the likelihoods' own factors say."""
     model, rng = make(), np.random.default_rng(7)
