@@ -26,7 +26,7 @@ from numba.extending import overload
 
 from pymc_flymc.compat.numba import borrow
 from pymc_flymc.kernels.layout import PARTS_ROW, PARTS_SHARED, POWERS, ROW
-from pymc_flymc.kernels.native import kernel, kernel_part
+from pymc_flymc.kernels.native import kernel, kernel_part, row_part
 from pymc_flymc.kernels.records import record_type, vector
 from pymc_flymc.kernels.rows import (
     Rows,
@@ -86,12 +86,12 @@ def rate_of(rows, w, n):
     return _choose_rate_of(rows, w, n)(rows, w, n)
 
 
-@overload(rate_of)
+@overload(rate_of, jit_options={"forceinline": True})  # as `row_part`
 def _choose_rate_of(rows, w, n):
     return _rate_of_several if are_several(rows) else _rate_of
 
 
-@kernel_part
+@row_part
 def _subtract(sums, low, j, number):
     """Subtract a number from a sum, and collect the rounding error in `low`.
 
@@ -106,7 +106,7 @@ def _subtract(sums, low, j, number):
     sums[j] = after
 
 
-@kernel_part
+@row_part
 def _subtract_row(rows, i, sums, low):
     """Subtract the multiplier of each power in the rate of the i-th of these rows.
 

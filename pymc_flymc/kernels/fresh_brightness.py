@@ -19,7 +19,7 @@ from numba import types
 from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.layout import POWERS, ROW
-from pymc_flymc.kernels.native import kernel, kernel_part
+from pymc_flymc.kernels.native import kernel, kernel_part, row_part
 from pymc_flymc.kernels.records import Int32Vector, Vector, unwritten, vector
 from pymc_flymc.kernels.rows import bound_part
 
@@ -126,7 +126,7 @@ def sort(values, start, stop):
         gap //= 3
 
 
-@kernel_part
+@row_part
 def is_drawn(rng, rows, w, n, times):
     """Draw whether row n is bright, at its rate times `times`."""
     return rng.random() < -np.expm1(-times * rate_of(rows, w, n))

@@ -20,7 +20,7 @@ from pymc_flymc.kernels.posterior import (
     finite_or_minus_inf,
     run_type,
 )
-from pymc_flymc.kernels.rescaling import rescale
+from pymc_flymc.kernels.rescaling import REPEATS, rescale
 from pymc_flymc.kernels.sweeps import NONE, Plan, begin, update_z
 from pymc_flymc.kernels.trajectory import (
     LARGEST_KICK,
@@ -120,7 +120,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
         if n == 0:
             begin(rng, posterior, plan, chain, bright, scratch)
             return 0.0
-        rescale(rng, posterior, chain, bright, scratch)
+        rescale(rng, REPEATS, posterior, chain, bright, scratch)
         total = 0.0
         # The caller may have changed parameters or statistics since the last run.
         density_and_gradient(posterior, chain.theta, chain.w, dynamics.gradient)

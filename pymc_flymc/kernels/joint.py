@@ -38,7 +38,7 @@ from pymc_flymc.kernels.posterior import (
     log_density_at,
     run_type,
 )
-from pymc_flymc.kernels.rescaling import rescale
+from pymc_flymc.kernels.rescaling import REPEATS, rescale
 
 #: Kind of a transition that draws z afresh and leaves theta alone, for the start of a chain.
 REFRESHMENT = -1
@@ -131,7 +131,8 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             bright.count[0] = 0
             chain.log_density[0] = chain.log_weight[0] = -np.inf
         elif posterior.scales.scale.shape[0] > 0:
-            rescale(rng, posterior, chain, bright, scratch)
+            # One reads as many rows as a transition does, and proposals seldom miss a small scale.
+            rescale(rng, min(REPEATS, n), posterior, chain, bright, scratch)
             weigh(posterior, chain, bright)
         total = 0.0
         for _i in range(ATTEMPTS if begin else n):

@@ -16,7 +16,7 @@ from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import conditional_update, run_type
 from pymc_flymc.kernels.records import Vector
-from pymc_flymc.kernels.rescaling import rescale
+from pymc_flymc.kernels.rescaling import REPEATS, rescale
 from pymc_flymc.kernels.sweeps import Plan, begin, update_z
 
 RANDOM_WALK, PCN, INDEPENDENT = 0, 1, 2
@@ -152,7 +152,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
         if n == 0:
             begin(rng, posterior, plan, chain, bright, scratch)
             return 0.0
-        rescale(rng, posterior, chain, bright, scratch)
+        rescale(rng, REPEATS, posterior, chain, bright, scratch)
         total = 0.0
         for _i in range(n):
             kind = pick(rng, proposals.weight)

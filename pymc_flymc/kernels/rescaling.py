@@ -67,19 +67,22 @@ def propose_rescaling(rng, posterior, k, chain):
 
 
 @kernel_part(inline="always")
-def rescale(rng, posterior, chain, bright, scratch):
+def rescale(rng, repeats, posterior, chain, bright, scratch):
     """Update each scale in turn, conditionally on z. Writes the mean acceptance probability."""
     if posterior.scales.scale.shape[0] > 0:
         take_dark(posterior.rows, bright, chain)
-        rescale_by(rng, conditional_update, (posterior, chain, bright, scratch), posterior, chain)
+        arguments = (posterior, chain, bright, scratch)
+        rescale_by(rng, repeats, conditional_update, arguments, posterior, chain)
 
 
 @kernel_part(inline="always")
-def rescale_by(rng, move, arguments, posterior, chain):
+def rescale_by(rng, repeats, move, arguments, posterior, chain):
     """As `rescale`, by a kernel's own Metropolis-Hastings test.
 
     Parameters
     ----------
+    repeats : int
+        Moves of each scale at most, see `MANY`. It must not depend on the state.
     move : function
         ``move(rng, log_correction, *arguments)`` accepts or rejects chain.v_new, and returns the
         acceptance probability.
@@ -88,7 +91,7 @@ def rescale_by(rng, move, arguments, posterior, chain):
     n_scales = scales.scale.shape[0]
     # If only some of many scales move, which ones must not depend on the state.
     start = rng.integers(0, n_scales) if n_scales > MOST_MOVES else 0
-    for i in range(min(REPEATS * n_scales, MOST_MOVES)):
+    for i in range(min(repeats * n_scales, MOST_MOVES)):
         k = (start + i) % n_scales
         if i >= n_scales and scales.first[k + 1] - scales.first[k] > MANY:
             continue

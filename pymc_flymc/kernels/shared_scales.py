@@ -67,6 +67,12 @@ class SharedScales(NamedTuple):
         """
         return np.concatenate([self.scale, self.effects[self.power == NON_CENTRED]])
 
+    @property
+    def n_reading(self) -> int:
+        """Number of scales whose moves change coefficients, so that rows are read."""
+        sets = zip(self.first[:-1], self.first[1:], strict=True)
+        return sum(bool(np.any(self.power[i:j] != NON_CENTRED)) for i, j in sets)
+
     @classmethod
     def joined(cls, sets: Sequence[SharedScales]) -> SharedScales:
         """Return the scales of all sets, one after the other."""

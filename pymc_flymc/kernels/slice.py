@@ -18,7 +18,7 @@ from pymc_flymc.kernels.posterior import (
     run_type,
 )
 from pymc_flymc.kernels.records import Vector
-from pymc_flymc.kernels.rescaling import rescale
+from pymc_flymc.kernels.rescaling import REPEATS, rescale
 from pymc_flymc.kernels.sweeps import Plan, begin, update_z
 
 #: Steps by which an interval may be extended in one update.
@@ -132,7 +132,7 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
         if n == 0:
             begin(rng, posterior, plan, chain, bright, scratch)
             return 0.0
-        rescale(rng, posterior, chain, bright, scratch)
+        rescale(rng, REPEATS, posterior, chain, bright, scratch)
         for _i in range(n):
             update_theta(rng, posterior, slices, chain, bright, scratch)
             update_z(rng, posterior, plan, chain.w, bright, scratch)

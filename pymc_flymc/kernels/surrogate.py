@@ -34,7 +34,7 @@ from pymc_flymc.kernels.posterior import (
     run_type,
 )
 from pymc_flymc.kernels.records import Vector
-from pymc_flymc.kernels.rescaling import rescale_by
+from pymc_flymc.kernels.rescaling import REPEATS, rescale_by
 from pymc_flymc.kernels.surrogate_density import Surrogate, log_surrogate, log_surrogate_along
 from pymc_flymc.kernels.trajectory import (
     LARGEST_KICK,
@@ -169,7 +169,7 @@ def rescale(rng, posterior, surrogate, proposals, chain, bright, scratch):
     copy(chain.v, chain.v_new)
     proposals.without_rows[0] = density_and_gradient_at(posterior, dynamics, chain)
     arguments = (posterior, surrogate, proposals, chain, bright, scratch)
-    rescale_by(rng, move_scale, arguments, posterior, chain)
+    rescale_by(rng, REPEATS, move_scale, arguments, posterior, chain)
     weigh(posterior, chain, bright)
     # Once after all moves, because it reads the rows of S.
     copy(chain.v, chain.v_new)

@@ -12,6 +12,7 @@ from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.bounds import Problem
 from pymc_flymc.compat.arviz import pareto_index
 from pymc_flymc.kernels.metropolis import INDEPENDENT, new_proposal_mixture
+from pymc_flymc.kernels.rescaling import MOST_MOVES
 from pymc_flymc.reporting import doing
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import GRADIENT, row_seconds
@@ -128,7 +129,8 @@ class JointPilot:
     rows : float
         That one reads.
     seconds : float
-        Of processor time that one took: for the log, never for a choice.
+        Of processor time that a transition takes, with moves of scales beside it: for the log,
+        never for a choice.
     """
 
     weighed: Independence
@@ -170,7 +172,9 @@ def pilot_joint_moves(
             found, each = Independence.of(log_weights[:n]), rows / n
             if weighed or found.autocorrelation_time * each > hopeless:
                 break
-    return JointPilot(found, each, seconds / n)
+    # A move of a scale takes about as long as a proposal.
+    moves = min(target.graph.scales.n_reading, MOST_MOVES)
+    return JointPilot(found, each, (1 + moves) * seconds / n)
 
 
 @dataclass(frozen=True)

@@ -295,8 +295,10 @@ def compare(kernel, seed):
             slice.update_theta(ours, target, slices, chain, bright, scratch)
             v, expected = slice_reference(theirs, log_p, v, slices.width, random)
         elif kernel.startswith("rescaling"):
-            rescale = rescale_by_surrogate if RIDGE else rescaling.rescale
-            rescale(ours, target, chain, bright, scratch)
+            if RIDGE:
+                rescale_by_surrogate(ours, target, chain, bright, scratch)
+            else:
+                rescaling.rescale(ours, rescaling.REPEATS, target, chain, bright, scratch)
             accept = chain.rescaled[0]
             v, expected = rescaling_reference(theirs, log_p, v)
         else:

@@ -50,6 +50,11 @@ def interrupted(model, build, delay, cores):
         return "some draws" if idata.posterior.sizes["draw"] else "no draws"
     except KeyboardInterrupt:
         return "KeyboardInterrupt"
+    except (SystemError, BrokenPipeError) as error:
+        # Of PyMC, which records draws of other processes by a compiled function, or writes to one.
+        if cores == 1 or not isinstance(error.__cause__ or error, (KeyboardInterrupt, OSError)):
+            raise
+        return "PyMC's own"
     except TimeoutError:
         return "ignored"
     except ValueError as error:  # PyMC's own, of an interrupt while it tunes
