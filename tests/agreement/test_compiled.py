@@ -174,6 +174,7 @@ def test_exact_rows_of_a_surrogate():
         check_compiled(changed, *known)
 
 
+@pytest.mark.slow
 def test_factors_with_gradients():
     """They are other functions than those without, and are compared, too."""
     target, *known = built("Hamiltonian")

@@ -61,6 +61,7 @@ def reference_of(log_density):
 @pytest.mark.parametrize(
     "kernel", [pytest.param(k, marks=pytest.mark.slow if k == "mala" else ()) for k in KERNELS]
 )
+@pytest.mark.slow_cases("hmc-funnel")
 def test_known_distributions(kernel, log_density):
     kind, new = KERNELS[kernel]
     # Coordinates that are off: what they whiten is another distribution.

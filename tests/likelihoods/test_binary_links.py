@@ -103,6 +103,7 @@ def test_limits_on_the_derivatives(graphs, i, y, order):
 
 @pytest.mark.parametrize("order", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", FAMILIES, ids=["probit", "cloglog"])
+@pytest.mark.slow_cases("probit-2")
 def test_posterior_by_quadrature(family, order):
     rng = np.random.default_rng(5)
     x = np.column_stack([np.ones(40), rng.normal(size=40)])

@@ -200,7 +200,7 @@ def test_conditional_autoregressions():
 
 
 @pytest.mark.parametrize("around", [False, True, None])
-@pytest.mark.slow_cases("False", "None")
+@pytest.mark.slow
 def test_correlated_effects(around):
     """A scale for each column: a row of the packed Cholesky factor, which its logarithm ends."""
 

@@ -64,6 +64,7 @@ def test_rare_events_with_skewed_predictors():
     assert target.kernel == "surrogate" and len(target.data.exact.X) > 0
 
 
+@pytest.mark.slow
 def test_no_independent_proposals_for_a_funnel():
     X, y = logistic_rows(20_000, 6)
     with pm.Model() as model:

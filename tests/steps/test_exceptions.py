@@ -158,6 +158,7 @@ def test_searches_and_starts_keep_away_from_where_the_graph_raises():
     assert step.chain.start_dispersed(np.random.default_rng(1), 50.0)
 
 
+@pytest.mark.slow
 def test_densities_that_grow_without_limit_are_refused():
     X, y = logistic_rows(60, [-0.5])
     with pm.Model():
