@@ -39,7 +39,7 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Mark cases that are slow, and let tests of properties belong to the slow suite as well."""
-    named, cases = set(), set()
+    named, cases, quick = set(), set(), set()
     for item in items:
         for mark in item.iter_markers("slow_cases"):
             test = item.nodeid.removesuffix(f"[{item.callspec.id}]")
@@ -47,10 +47,13 @@ def pytest_collection_modifyitems(config, items):
             cases.add((test, item.callspec.id))
             if item.callspec.id in mark.args:
                 item.add_marker("slow")
+            if not item.get_closest_marker("slow"):
+                quick.add(test)
         if seeks_examples(config) and is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("slow")
     if not any("::" in each for each in config.args):  # cases that are asked for may be all
         assert named <= cases, f"no such cases: {named - cases}"
+        assert quick == {test for test, _ in named}, "mark tests of which all cases are slow"
 
 
 def pytest_sessionstart(session):

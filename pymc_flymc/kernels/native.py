@@ -124,5 +124,5 @@ kernel_part = functools.partial(
     numba.njit, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler
 )
 #: What is called for each row is never a call: it would be handed each field of the rows' record,
-#: some sixty numbers, for which it takes a hundred times as long as for a row's rate.
+#: some sixty numbers, which takes a hundred times as long as a row's rate.
 row_part = functools.partial(kernel_part, forceinline=True)

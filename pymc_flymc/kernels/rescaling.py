@@ -68,7 +68,10 @@ def propose_rescaling(rng, posterior, k, chain):
 
 @kernel_part(inline="always")
 def rescale(rng, repeats, posterior, chain, bright, scratch):
-    """Update each scale in turn, conditionally on z. Writes the mean acceptance probability."""
+    """Update each scale in turn, conditionally on z. Writes the mean acceptance probability.
+
+    Each moves up to `repeats` times, see `rescale_by`.
+    """
     if posterior.scales.scale.shape[0] > 0:
         take_dark(posterior.rows, bright, chain)
         arguments = (posterior, chain, bright, scratch)

@@ -13,8 +13,8 @@ X = np.random.default_rng(3).normal(size=300)
 Y = np.random.default_rng(4).integers(0, 2, 300)
 
 
-@pytest.mark.parametrize("kernel", [pytest.param("auto", marks=pytest.mark.slow), "joint"])
-@pytest.mark.slow_cases("joint")
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["auto", "joint"])
 def test_a_product_of_two_parameters(kernel):
     """Its mode is at zero, where the product has no gradient; moments of it by quadrature."""
     with pm.Model() as model:

@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyHMC, JaakkolaJordan
-from pymc_flymc.kernels.shared_scales import Locations
+from pymc_flymc.kernels.shared_scales import CENTRED, NON_CENTRED, Locations, SharedScales
 from tests.support.data import logistic_rows
 from tests.support.native import (
     accept_conditional_update,
@@ -77,3 +77,9 @@ def test_locations_are_sums():
     locations, theta = Locations(offset, first, place, weights[rows, place]), rng.normal(size=3)
     found = [location_of(locations, i, theta) for i in range(3)]
     np.testing.assert_allclose(found, offset + weights @ theta, rtol=1e-14)
+
+
+def test_moves_of_scales_that_multiply_their_effects_read_no_row():
+    places, power = np.arange(4), np.array([CENTRED, CENTRED, NON_CENTRED, NON_CENTRED])
+    scales = SharedScales(np.array([5, 6]), np.array([0, 2, 4]), places, Locations.zero(4), power)
+    assert scales.n_reading == 1

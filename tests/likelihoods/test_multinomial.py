@@ -166,16 +166,16 @@ def few():
     return model, quadrature(log_density, [-8.0, -8.0], [8.0, 8.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
         (FireflyMH, {"kernel": "joint"}),
-        pytest.param(FireflyMH, {"kernel": "metropolis"}, marks=pytest.mark.slow),
-        pytest.param(FireflyMH, {"kernel": "surrogate"}, marks=pytest.mark.slow),
-        pytest.param(FireflyHMC, {}, marks=pytest.mark.slow),
+        (FireflyMH, {"kernel": "metropolis"}),
+        (FireflyMH, {"kernel": "surrogate"}),
+        (FireflyHMC, {}),
     ],
 )
-@pytest.mark.slow_cases("FireflyMH-settings0")
 def test_posterior_by_quadrature(few, kind, settings):
     model, posterior = few
     step = step_of(model, kind, **{"transitions": 20, **settings})

@@ -76,11 +76,8 @@ def test_posterior_by_quadrature(kind, logarithms):
     assert np.all(drawn["n_bright"] == 0)
 
 
-@pytest.mark.parametrize(
-    "sigma",
-    [pytest.param(0.7, id="one", marks=pytest.mark.slow), pytest.param(0.7 * UNITS, id="of rows")],
-)
-@pytest.mark.slow_cases("of rows")
+@pytest.mark.slow
+@pytest.mark.parametrize("sigma", [0.7, 0.7 * UNITS], ids=["one", "of rows"])
 def test_known_sigma_is_conjugate(sigma):
     """N(0, 4) coefficients: the posterior is normal, and known."""
     with pm.Model() as model:

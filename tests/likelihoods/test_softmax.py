@@ -149,18 +149,18 @@ def problem():
 
 BOUNDS = [
     "auto",
-    pytest.param(Bohning(slack=0.0), marks=pytest.mark.slow),
-    pytest.param(Bohning(tuned=False), marks=pytest.mark.slow),
-    pytest.param(JebaraChoromanska(), marks=pytest.mark.slow),
-    pytest.param(JebaraChoromanska(slack=0.0), marks=pytest.mark.slow),
-    pytest.param(JebaraChoromanska(tuned=False), marks=pytest.mark.slow),
-    pytest.param(Taylor(), marks=pytest.mark.slow),
-    pytest.param(None, marks=pytest.mark.slow),
+    Bohning(slack=0.0),
+    Bohning(tuned=False),
+    JebaraChoromanska(),
+    JebaraChoromanska(slack=0.0),
+    JebaraChoromanska(tuned=False),
+    Taylor(),
+    None,
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.slow_cases("auto")
 def test_posterior_by_quadrature(problem, bound):
     model, reference = problem
     step = step_of(model, bound=bound, transitions=150)

@@ -272,11 +272,9 @@ def problem(i, n, scalar):
     return model, quadrature(log_density, [-8.0, -6.0], [8.0, 6.0])
 
 
-@pytest.mark.parametrize("n", [400, pytest.param(60, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    ("i", "scalar"), [(0, False), *[pytest.param(i, True, marks=pytest.mark.slow) for i in (0, 1)]]
-)
-@pytest.mark.slow_cases("0-False-400")
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [400, 60])
+@pytest.mark.parametrize(("i", "scalar"), [(0, False), (0, True), (1, True)])
 def test_posterior_by_quadrature(i, scalar, n):
     model, reference = problem(i, n, scalar)
     # The tails of a posterior of few rows are left after hundreds of updates only.

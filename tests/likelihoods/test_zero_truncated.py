@@ -177,18 +177,9 @@ def test_bound(i, order):
         check_bound(Taylor(order), FAMILIES[i], values)
 
 
-@pytest.mark.parametrize(
-    ("n", "order"),
-    [
-        (25, 2),
-        pytest.param(25, 3, marks=pytest.mark.slow),
-        pytest.param(400, 2, marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize(
-    "i", [pytest.param(0, id=NAMES[0]), pytest.param(1, id=NAMES[1], marks=pytest.mark.slow)]
-)
-@pytest.mark.slow_cases("zero-truncated-poisson-25-2")
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "order"), [(25, 2), (25, 3), (400, 2)])
+@pytest.mark.parametrize("i", [0, 1], ids=NAMES)
 def test_posterior_by_quadrature(i, n, order):
     x, exposure, y = simulated(n, 2, 3, (None, 1.5)[i])
     with pm.Model() as model:

@@ -187,28 +187,20 @@ def with_coefficients(n):
     return model, quadrature(log_density, [-6.0, -6.0], [6.0, 6.0])
 
 
-@pytest.mark.parametrize("n", [25, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [25, 400])
 @pytest.mark.parametrize(
     ("problem", "kind", "settings", "transitions"),
     [
-        pytest.param(with_a_scalar, FireflyMH, {}, 30, marks=pytest.mark.slow),
-        pytest.param(
-            with_a_scalar, FireflyMH, {"bound": Taylor(order=3)}, 30, marks=pytest.mark.slow
-        ),
+        (with_a_scalar, FireflyMH, {}, 30),
+        (with_a_scalar, FireflyMH, {"bound": Taylor(order=3)}, 30),
         (with_coefficients, FireflyMH, {}, 30),
-        pytest.param(with_coefficients, FireflyMH, {"bound": Taylor()}, 30, marks=pytest.mark.slow),
-        pytest.param(
-            with_coefficients,
-            FireflyMH,
-            {"bound": {"y > 0": JaakkolaJordan(slack=4)}},
-            30,
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(with_coefficients, FireflyHMC, {}, 8, marks=pytest.mark.slow),
-        pytest.param(with_coefficients, FireflySlice, {}, 10, marks=pytest.mark.slow),
+        (with_coefficients, FireflyMH, {"bound": Taylor()}, 30),
+        (with_coefficients, FireflyMH, {"bound": {"y > 0": JaakkolaJordan(slack=4)}}, 30),
+        (with_coefficients, FireflyHMC, {}, 8),
+        (with_coefficients, FireflySlice, {}, 10),
     ],
 )
-@pytest.mark.slow_cases("with_coefficients-FireflyMH-settings2-30-25")
 def test_posterior_by_quadrature(problem, kind, settings, transitions, n):
     model, reference = problem(n)
     step = step_of(model, kind, transitions=transitions, **settings)

@@ -21,10 +21,8 @@ def built(small):
     return small, {kind: step_of_kind(kind, small) for kind in STEPS}
 
 
-@pytest.mark.parametrize(
-    "kind", ["hmc", *(pytest.param(k, marks=pytest.mark.slow) for k in STEPS if k != "hmc")]
-)
-@pytest.mark.slow_cases("hmc")
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", STEPS)
 def test_same_draws_whatever_the_cores(built, kind):
     model, steps = built
     one = sample(model, steps[kind], cores=1)

@@ -54,14 +54,11 @@ def slopes_model(way, family="logistic"):
 AT = {"mu": 0.2, "beta": np.array([0.5, -0.2]), "z": np.linspace(-1, 1, 6), "slopes": 0.1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "bound"),
-    [
-        ("logistic", JaakkolaJordan(slack=0.0)),
-        pytest.param("student-t", Tangent(slack=0.0), marks=pytest.mark.slow),
-    ],
+    [("logistic", JaakkolaJordan(slack=0.0)), ("student-t", Tangent(slack=0.0))],
 )
-@pytest.mark.slow_cases("logistic-bound0")
 def test_all_ways_to_write_a_model_are_one(family, bound, request):
     """Predictors and posterior density agree, in the format of few coefficients and of many."""
     anchor = AT | ({"sigma": 0.8} if family == "student-t" else {})

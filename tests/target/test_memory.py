@@ -51,8 +51,8 @@ def random_intercepts(n_groups: int, n: int) -> pm.Model:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
-@pytest.mark.parametrize("kind", [pytest.param(FireflyHMC, marks=pytest.mark.slow), FireflyMH])
-@pytest.mark.slow_cases("FireflyMH")
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [FireflyHMC, FireflyMH])
 def test_no_matrix_of_all_effects(kind):
     """A dense one of 20,000 has 3.2 GB: in set-up, while tuning and after."""
     model = random_intercepts(20_000, 60_000)
