@@ -21,6 +21,7 @@ from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.geometry import whiten
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import conditional_update, copy
+from pymc_flymc.kernels.shared_scales import SharedScales
 
 #: Smallest and largest standard deviation of a change of log tau. It is uniform in its logarithm:
 #: with few rows the posterior is some units wide, with many a few hundredths.
@@ -33,6 +34,11 @@ REPEATS = 4
 MANY = 100
 #: Most moves per draw. With more scales than that, some move in one draw, others in another.
 MOST_MOVES = 64
+
+
+def reading_moves(scales: SharedScales) -> int:
+    """Return the moves of scales, once each, that read rows."""
+    return min(scales.n_reading, MOST_MOVES)
 
 
 @kernel_part

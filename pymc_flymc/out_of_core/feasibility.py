@@ -20,7 +20,7 @@ from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import count, doing, log
 from pymc_flymc.sampling.adaptation import Adaptation
-from pymc_flymc.sampling.pilot_runs import SEED, Independence, weigh_approximation
+from pymc_flymc.sampling.proposal_weights import SEED, Independence, weigh_approximation
 from pymc_flymc.sampling.sampler import Sampler
 
 #: Largest autocorrelation time, in draws: posteriors for which it is longer are refused.

@@ -10,11 +10,11 @@ import numpy as np
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.bounds import Bound, ExpansionBound
 from pymc_flymc.bounds.bound import is_expansion
+from pymc_flymc.kernels.rescaling import reading_moves
 from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE
-from pymc_flymc.sampling.adaptation.surrogate import REPEATS
 from pymc_flymc.sampling.bound_choice import estimate_rows, tightest, valid_bounds
-from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost
-from pymc_flymc.sampling.pilot_runs import pilot_approximation
+from pymc_flymc.sampling.costs import GRADIENT, Costs
+from pymc_flymc.sampling.proposal_weights import pilot_approximation
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.time_estimates import PilotTime
@@ -23,8 +23,10 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 
 #: Conditional Metropolis updates per effective draw, per parameter: the least that pilots showed.
 CONDITIONAL_TRANSITIONS = 1.5
-#: Gradients per effective draw at the fewest: of conditional updates, and of surrogate moves.
-CONDITIONAL_GRADIENTS, SURROGATE_GRADIENTS = 5.0, 1.0
+#: Gradients per effective draw at the fewest.
+GRADIENTS = 5.0
+#: Cost in pilot runs over the least cost, as usual: medians of ten sets of the real-data benchmark.
+USUAL = {"joint": 2.0, "surrogate": 2.5, "metropolis": 3.0, "hamiltonian": 1.0}
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
 
@@ -40,7 +42,7 @@ class Candidate:
     build : callable
         Returns its `Sampler`, with default settings.
     rows : float
-        Cost of an effective draw without gradients, in rows, if all goes well.
+        Cost of an effective draw without gradients, in rows read in turn, if all goes well.
     by_expansion : bool
         Whether its bounds are expansions.
     gradient, gradients : float
@@ -62,8 +64,13 @@ class Candidate:
 
     @property
     def least(self) -> float:
-        """Cost of an effective draw, in rows, if all goes well."""
+        """Cost of an effective draw, in rows read in turn, if all goes well."""
         return self.rows + self.gradients * self.gradient
+
+    @property
+    def usual(self) -> float:
+        """Cost of an effective draw, in rows read in turn, as it usually goes."""
+        return USUAL[self.spec.name] * self.least
 
     def built(self) -> Sampler:
         """Return the sampler, built once."""
@@ -84,14 +91,13 @@ class Candidates:
     ----------
     n_rows : int
         Of all likelihoods.
-    each : float
-        Cost of one evaluation of all that is not a row, in rows.
+    costs : Costs
     """
 
     def __init__(self, task: SamplingTask) -> None:
         self.task, self.problems = task, task.problems
         self.n_rows = sum(problem.design.n_rows for problem in self.problems)
-        self.each = evaluation_cost(self.problems)
+        self.costs = Costs.of(self.problems)
 
     def conditional(self) -> list[Candidate]:
         """Return conditional updates of the parameters, under the tightest bounds for these."""
@@ -103,7 +109,8 @@ class Candidates:
         # Each bright row holds the parameters where they are, with about twice the posterior's
         # precision in the row's direction: many bright rows hold back any conditional update.
         held_back = max(1.0, bright / n_parameters)
-        walk = CONDITIONAL_TRANSITIONS * n_parameters * (self.each + 2.0 * bright) * held_back
+        each, read = self.costs.evaluation, 2.0 * self.costs.bright * bright
+        walk = CONDITIONAL_TRANSITIONS * n_parameters * (each + read) * held_back
         return [
             Candidate(
                 METROPOLIS,
@@ -117,8 +124,8 @@ class Candidates:
                 "conditional Hamiltonian moves",
                 lambda: self.build(bounds, HAMILTONIAN),
                 by_expansion=by_expansion,
-                gradient=GRADIENT * self.each + 2.0 * bright,
-                gradients=CONDITIONAL_GRADIENTS * held_back,
+                gradient=GRADIENT * each + read,
+                gradients=GRADIENTS * held_back,
             ),
         ]
 
@@ -127,7 +134,10 @@ class Candidates:
         # Their weights vary at least as much as those of the Laplace approximation alone.
         density = expanded_density(self.task.graph, self.task.others)
         weighed = pilot_approximation(density, self.problems[0])
-        cost = weighed.autocorrelation_time * (self.each + rows)
+        # A move of a scale takes about as long as a transition, and each has as many.
+        moves = 1 + reading_moves(self.task.graph.scales)
+        each = self.costs.evaluation + self.costs.drawn * rows
+        cost = weighed.autocorrelation_time * moves * each
         return Candidate(JOINT, "joint moves", lambda: self.build([taylor], JOINT), cost)
 
     def surrogates(self, rows: float, kept: int, taylor: ExpansionBound) -> list[Candidate]:
@@ -149,9 +159,9 @@ class Candidates:
                     f"surrogate moves with {n_exact:,} exact rows",
                     lambda n=n_exact: self.build([taylor], SURROGATE, n),  # type: ignore[misc]
                     # As if the exact rows were always bright otherwise, which is the best case.
-                    max(rows - n_exact, 0.0),
-                    gradient=GRADIENT * self.each + n_exact,
-                    gradients=REPEATS * SURROGATE_GRADIENTS,
+                    self.costs.drawn * max(rows - n_exact, 0.0),
+                    gradient=GRADIENT * self.costs.evaluation + n_exact,
+                    gradients=GRADIENTS,
                 )
             )
         return found

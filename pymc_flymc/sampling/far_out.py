@@ -13,15 +13,15 @@ from contextlib import suppress
 import numpy as np
 
 from pymc_flymc.reporting import doing, log
-from pymc_flymc.sampling.costs import row_seconds
-from pymc_flymc.sampling.pilot_runs import PILOT_TAIL_INDEX, SEED
+from pymc_flymc.sampling.costs import Costs
+from pymc_flymc.sampling.proposal_weights import PILOT_TAIL_INDEX, SEED
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 
 #: What is said where tails are heavy.
 HEAVY = "far out in a parameter the posterior is much heavier than the expansion of its rows"
-#: Looking at tails may read as many rows as can be read in so many seconds.
-LOOKS = 0.3
+#: Looking at tails may take so many seconds.
+LOOKS = 2.0
 
 #: How far out, in standard deviations d. Weights of size exp(k d^2 / 2), by which the proposals'
 #: density falls to the power k, have the Pareto index k.
@@ -33,7 +33,8 @@ REPLICATES = 16
 
 def look_at_tails(task: SamplingTask, sampler: Sampler) -> float | None:
     """As `rows_in_heavy_tails`, with a limit of `LOOKS` seconds."""
-    return rows_in_heavy_tails(sampler, task.others, LOOKS / row_seconds(task.problems))
+    costs = Costs.of(task.problems)
+    return rows_in_heavy_tails(sampler, task.others, LOOKS / (costs.drawn * costs.seconds))
 
 
 def warn_of_heavy_tails(task: SamplingTask, sampler: Sampler) -> None:

@@ -17,7 +17,7 @@ from pymc_flymc.sampling.bound_choice import (
     joint_moves_read,
 )
 from pymc_flymc.sampling.candidates import SHARES, Candidate, Candidates
-from pymc_flymc.sampling.costs import GRADIENT, row_seconds
+from pymc_flymc.sampling.costs import GRADIENT
 from pymc_flymc.sampling.far_out import HEAVY, look_at_tails
 from pymc_flymc.sampling.pilot_runs import most_rows, pilot_chain, pilot_joint_moves
 from pymc_flymc.sampling.sampler import Sampler
@@ -28,15 +28,16 @@ from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_time,
 #: trajectories says better.
 ALL_ROWS = 5.0
 #: Trajectories of one kind take at least this share of the gradients that those of another take:
-#: some are held back by z, which is given, and others by weights.
+#: some are held back by z, which is given, and others by weights. Surrogates with fewer exact rows
+#: take at least this share of the transitions.
 FEWER = 0.5
 #: Seconds that an effective draw must be expected to save before another kernel is compiled and
 #: tried: over 4,000 draws, the time that this takes.
 WORTHWHILE = 1e-3
 #: If a surrogate must treat more than this share of the rows exactly, it is no candidate.
 MOST = 0.5
-#: A pilot run may read as many rows as this many effective draws of the best kernel so far.
-DRAWS = 50.0
+#: A pilot run may cost as much as this many effective draws of the best kernel so far.
+DRAWS = 100.0
 #: If joint moves cost this many times as much as for their parameters alone, rows hold them back.
 ROWS_AT_FAULT = 10.0
 #: Factor on costs of which a short chain hardly shows the reason: slow directions of random walks,
@@ -52,8 +53,8 @@ class KernelSelection:
     Joint updates of (theta, z) under a Taylor bound give nearly independent draws where the
     posterior is concentrated. Surrogate trajectories follow posteriors of any shape, at the price
     of gradients. Conditional updates read fewer rows where remainders are large. All rows are read
-    where nothing else pays. Candidates have pilot runs in the order of the least that they can
-    cost, until none is left that could beat the best. Costs are counted, never timed, and pilot
+    where nothing else pays. Candidates have pilot runs in the order of what they usually cost,
+    until none is left that could beat the best. Costs are counted, never timed, and pilot
     runs have random numbers of their own.
 
     Parameters
@@ -64,17 +65,17 @@ class KernelSelection:
     def __init__(self, task: SamplingTask) -> None:
         self.task, self.problems, self.others = task, task.problems, task.others
         self.candidates = Candidates(task)
-        self.n_rows, self.each = self.candidates.n_rows, self.candidates.each
+        self.n_rows, self.costs = self.candidates.n_rows, self.candidates.costs
         self.least_gradients, self.found_gradients = ALL_ROWS, np.inf
         self.heavy_tails = False
-        self.worthwhile = WORTHWHILE / row_seconds(self.problems)
+        self.worthwhile = WORTHWHILE / self.costs.seconds
 
     @property
     def all_rows(self) -> float:
         """Cost of an effective draw of Hamiltonian Monte Carlo on all rows."""
         found = np.isfinite(self.found_gradients)
         gradients = self.found_gradients if found else self.least_gradients
-        return gradients * (self.n_rows + GRADIENT * self.each)
+        return gradients * (self.n_rows + GRADIENT * self.costs.evaluation)
 
     def best(self) -> Sampler:
         """Return what samples by the best kernel."""
@@ -88,13 +89,9 @@ class KernelSelection:
                 candidates += self.candidates.surrogates(rows, kept, taylor)
         best: Candidate | None = None
         left = candidates
-        while left:
-            candidate = min(left, key=lambda each: each.least)
+        while left := [each for each in left if self._may_pay(each, best)]:
+            candidate = min(left, key=lambda each: each.usual)
             left = [each for each in left if each is not candidate]
-            if best is not None and best.cost - candidate.least < self.worthwhile:
-                break
-            if candidate.least > self.all_rows:
-                break
             self._try(candidate, best, left)
             better = best is None or candidate.cost < best.cost
             far = self._rows_in_tails(candidate, taylor) if better and taylor is not None else None
@@ -112,9 +109,16 @@ class KernelSelection:
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
         times = ", ".join(others)
-        took = "cost per effective draw in pilot runs, in units of one row read"
+        took = "cost per effective draw in pilot runs, in units of one row read in turn"
         self._say(best, f"{took}: {times}")
         return best.built()
+
+    def _may_pay(self, candidate: Candidate, best: Candidate | None) -> bool:
+        """Whether a candidate could save enough: as usual, or of the best if all goes well."""
+        # All rows may need as few gradients as that: they are held back by nothing.
+        if candidate.usual > FEWER * self.all_rows:
+            return False
+        return best is None or best.cost - candidate.least >= self.worthwhile
 
     def _rows_in_tails(self, candidate: Candidate, taylor: ExpansionBound) -> float | None:
         """Return how many rows are bright in tails that a candidate would miss, or None.
@@ -152,7 +156,7 @@ class KernelSelection:
         """Estimate a candidate's cost, given that of the best so far, and learn of those left."""
         best_cost = np.inf if best is None else best.cost
         to_beat = min(best_cost, self.all_rows)
-        limit = most_rows(self.problems, DRAWS * to_beat)
+        limit = most_rows(self.costs, self.n_rows, DRAWS * to_beat)
         if candidate.spec is JOINT:
             self._weigh_proposals(candidate, limit, left)
             return
@@ -167,16 +171,17 @@ class KernelSelection:
     ) -> None:
         """Estimate the cost of joint moves from the weights of independent proposals."""
         sampler, hopeless = candidate.built(), max(self.all_rows, ROWS_AT_FAULT * candidate.least)
-        pilot = pilot_joint_moves(sampler.target, sampler.brightness, self.others, limit, hopeless)
-        weighed, rows = pilot.weighed, pilot.rows
-        candidate.cost = weighed.autocorrelation_time * (self.each + rows)
+        pilot = pilot_joint_moves(
+            sampler.target, sampler.brightness, self.others, self.costs, limit, hopeless
+        )
+        candidate.cost = pilot.cost(self.costs)
         candidate.time = joint_time(pilot)
         if candidate.cost > hopeless:
             # Rows, not parameters, make the weights vary: most of these rows must be exact.
             for other in left:
-                if other.spec.exact and other.rows > 0.5 * rows:
+                if other.spec.exact and other.rows > 0.5 * self.costs.drawn * pilot.rows:
                     other.rows = np.inf
-        if weighed.heavy_tails:
+        if pilot.weighed.heavy_tails:
             # Chains stay for long where proposals seldom come. Weights understate that, and no
             # number of draws is enough.
             candidate.cost = np.inf
@@ -185,7 +190,7 @@ class KernelSelection:
         self, candidate: Candidate, to_beat: float, limit: float, left: Sequence[Candidate]
     ) -> None:
         """Estimate a candidate's cost by a short chain, and what gradients cost those left."""
-        trial = pilot_chain(candidate.built(), self.others, self.each, to_beat, limit)
+        trial = pilot_chain(candidate.built(), self.others, self.costs, to_beat, limit)
         unseen = not candidate.spec.gradients or (candidate.spec.exact and not trial.ended)
         candidate.cost = UNSEEN * trial.cost if unseen else trial.cost
         candidate.time = chain_time(trial)
@@ -199,12 +204,18 @@ class KernelSelection:
             # A stuck chain does not show how many gradients are needed: there is a least number.
             gradients = max(self.least_gradients, gradients)
             self.found_gradients = min(self.found_gradients, gradients)
-        elif trial.ended:
-            self.least_gradients = max(self.least_gradients, FEWER * gradients)
-        if trial.ended and candidate.spec.gradients:
+            # With fewer exact rows weights vary more.
+            for other in left:
+                if trial.ended and other.spec.exact and other.gradient < candidate.gradient:
+                    other.rows *= max(1.0, FEWER * trial.transitions)
+        if candidate.spec.gradients:
+            # Of a chain that was cut off one transition may have been enough.
+            least = FEWER * gradients / (1.0 if trial.ended else trial.transitions)
             for other in left:
                 if other.gradients > 0.0:
-                    other.gradients = max(other.gradients, FEWER * gradients)
+                    other.gradients = max(other.gradients, least)
+            if not candidate.spec.exact:
+                self.least_gradients = max(self.least_gradients, least)
 
     def _with_all_rows(self) -> Sampler:
         sampler = self.candidates.build([AllRows()] * len(self.problems), HAMILTONIAN)

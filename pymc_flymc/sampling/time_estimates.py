@@ -12,7 +12,7 @@ from pymc_flymc.bounds import Problem
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.passes import blocks_of
 from pymc_flymc.reporting import log
-from pymc_flymc.sampling.costs import GRADIENT, evaluation_cost
+from pymc_flymc.sampling.costs import GRADIENT, Costs
 from pymc_flymc.sampling.effective_draws import evenly
 from pymc_flymc.sampling.nuts_gradients import gradients_given
 from pymc_flymc.sampling.pilot_runs import (
@@ -229,13 +229,14 @@ def say_time(task: SamplingTask, sampler: Sampler) -> None:
 
     It does not select: chains are what they are without it.
     """
-    target, others, limit = sampler.target, task.others, most_rows(task.problems)
+    target, others, costs = sampler.target, task.others, Costs.of(task.problems)
+    limit = most_rows(costs, sum(problem.design.n_rows for problem in task.problems))
     try:
         if target.spec.fresh and not target.spec.exact:
-            pilot = pilot_joint_moves(target, sampler.brightness, others, limit, np.inf)
+            pilot = pilot_joint_moves(target, sampler.brightness, others, costs, limit, np.inf)
             time_each = joint_time(pilot)
         else:
-            trial = pilot_chain(sampler, others, evaluation_cost(task.problems), np.inf, limit)
+            trial = pilot_chain(sampler, others, costs, np.inf, limit)
             time_each = chain_time(trial)
     except Exception as error:
         _say_unknown(error)

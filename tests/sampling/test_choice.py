@@ -13,7 +13,8 @@ from pymc_flymc.sampling import kernel_selection as selections
 from pymc_flymc.sampling.adaptation import HAMILTONIAN, METROPOLIS, SURROGATE
 from pymc_flymc.sampling.candidates import Candidate
 from pymc_flymc.sampling.kernel_selection import KernelSelection
-from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun
+from pymc_flymc.sampling.pilot_runs import JointPilot, PilotRun
+from pymc_flymc.sampling.proposal_weights import Independence
 from pymc_flymc.sampling.sampler import Sampler
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
@@ -95,12 +96,12 @@ def selection(monkeypatch):
 
 
 def test_many_bright_rows_hold_back_conditional_updates(selection, monkeypatch):
-    gradients, walks = [], []
+    gradients, walks, costs = [], [], selection.costs
     for bright in (3.0, 30.0, 300.0):
         monkeypatch.setattr(candidates, "estimate_rows", lambda *_, bright=bright: bright)
         walk, trajectories = selection.candidates.conditional()
         gradients.append(trajectories.gradients)
-        walks.append(walk.rows / (selection.each + 2.0 * bright))
+        walks.append(walk.rows / (costs.evaluation + 2.0 * costs.bright * bright))
     for found in (gradients, walks):  # by as much as there are more bright rows than parameters
         np.testing.assert_allclose(np.array(found) / found[0], [1.0, 10.0, 100.0])
 
@@ -120,10 +121,11 @@ def test_surrogates_are_tried_where_they_can_help(selection, monkeypatch, fault)
     joint.sampler = Sampler(object(), None, None)
     left = selection.candidates.surrogates(rows, 0, Taylor())
     before = [each.rows for each in left]
-    assert before[0] == rows and before[-1] == 0.0
+    drawn = selection.costs.drawn * rows
+    assert before[0] == drawn and before[-1] == 0.0
     selection._try(joint, None, left)
     assert joint.cost > selection.all_rows
-    expected = [np.inf if fault == "rows" and each > 0.5 * rows else each for each in before]
+    expected = [np.inf if fault == "rows" and each > 0.5 * drawn else each for each in before]
     assert [each.rows for each in left] == expected
 
 
@@ -192,3 +194,33 @@ def test_moves_whose_price_a_short_chain_hardly_shows(selection, ended, monkeypa
         candidate = Candidate(spec, spec.name, lambda: None)
         selection._run_chain(candidate, np.inf, np.inf, [])
         assert candidate.cost == (selections.UNSEEN if dearer else 1.0) * trial.cost
+
+
+def test_a_chain_that_was_cut_off_tells_the_fewest_gradients(selection, monkeypatch):
+    """One transition may have been enough for an effective draw, and no fewer are."""
+    trial = PilotRun(1e9, 600.0, 0.8, False, transitions=15.0)
+    monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: trial)
+    left = selection.candidates.surrogates(50.0, 0, Taylor())
+    selection._run_chain(Candidate(HAMILTONIAN, "", lambda: None), np.inf, np.inf, left)
+    assert selection.least_gradients == selections.FEWER * 40.0
+    assert {each.gradients for each in left} == {selections.FEWER * 40.0}
+
+
+def test_fewer_exact_rows_take_no_fewer_transitions(selection, monkeypatch):
+    trial = PilotRun(1e9, 10.0, 0.8, True, transitions=8.0)
+    monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: trial)
+    few, some, many = selection.candidates.surrogates(50.0, 0, Taylor())[:3]
+    before = few.rows, many.rows
+    selection._run_chain(some, np.inf, np.inf, [few, many])
+    assert (few.rows, many.rows) == (selections.FEWER * 8.0 * before[0], before[1])
+
+
+def test_what_could_not_save_enough_is_not_tried(selection):
+    selection.least_gradients = 1.0
+    half = 0.5 * selection.all_rows
+    dear, cheap = (Candidate(HAMILTONIAN, "", lambda: None, rows) for rows in (half + 1.0, half))
+    assert not selection._may_pay(dear, None) and selection._may_pay(cheap, None)
+    cheap.rows, best = 10.0, Candidate(HAMILTONIAN, "", lambda: None)
+    for saved, pays in (selection.worthwhile + 1.0, True), (selection.worthwhile - 1.0, False):
+        best.cost = cheap.rows + saved
+        assert selection._may_pay(cheap, best) == pays

@@ -9,7 +9,7 @@ import pytest
 from pymc_flymc import Taylor
 from pymc_flymc.compat.arviz import pareto_index
 from pymc_flymc.sampling.diagnostics import ChainDiagnostics, Drawn
-from pymc_flymc.sampling.pilot_runs import Independence
+from pymc_flymc.sampling.proposal_weights import Independence
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.steps import sample, step_of

@@ -8,7 +8,9 @@ from scipy import integrate, stats
 from pymc_flymc import JaakkolaJordan
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.pilot_runs import Independence, pilot_approximation, pilot_chain
+from pymc_flymc.sampling.costs import Costs
+from pymc_flymc.sampling.pilot_runs import pilot_chain
+from pymc_flymc.sampling.proposal_weights import Independence, pilot_approximation
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.steps.setup import read
 from tests.support.data import logistic_rows
@@ -55,13 +57,17 @@ def test_the_approximation_is_weighed_without_rows(scale_is_free):
     assert (weighed.autocorrelation_time > 1.01) == scale_is_free
 
 
+#: Rows cost the same wherever they are.
+ONE_EACH = Costs(seconds=1e-7, bright=1.0, drawn=1.0, evaluation=1.0)
+
+
 @pytest.mark.parametrize("limit", [np.inf, 0.0], ids=["whole", "dear"])
 def test_a_chain_that_never_moves_scores_nothing(monkeypatch, limit):
     _, step = logistic_step(*logistic_rows(400), bound=JaakkolaJordan(xi=1.5, slack=0.0))
 
     def trial():
         sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
-        return pilot_chain(sampler, np.empty(0), 1.0, np.inf, limit)
+        return pilot_chain(sampler, np.empty(0), ONE_EACH, np.inf, limit)
 
     assert np.isfinite(trial().cost) or limit == 0.0  # a first draw may have stayed
     monkeypatch.setattr(FireflyChain, "advance", lambda *_: 0.0)

@@ -15,7 +15,8 @@ from pymc_flymc.sampling import rehearsal, time_estimates
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.effective_draws import effective_draws
 from pymc_flymc.sampling.nuts_gradients import PER_ROOT
-from pymc_flymc.sampling.pilot_runs import Independence, JointPilot, PilotRun, most_rows
+from pymc_flymc.sampling.pilot_runs import JointPilot, PilotRun, most_rows
+from pymc_flymc.sampling.proposal_weights import Independence
 from pymc_flymc.sampling.rehearsal import TELLING, EstimatedTime, rehearse
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.time_estimates import (
@@ -82,12 +83,12 @@ def test_correlations_hold_nuts_back(correlation):
 
 def test_a_rehearsal_tells_where_one_weight_stands_out():
     weights = np.zeros(1000)
-    found = joint_time(JointPilot(Independence.of(weights), 0.0, 1.0))
+    found = joint_time(JointPilot(Independence.of(weights), 0.0, seconds=1.0))
     assert found.seconds == pytest.approx(1.0) and not found.rough
     weights[0] = np.log(20.0)
-    assert joint_time(JointPilot(Independence.of(weights), 0.0, 1.0)).rough
+    assert joint_time(JointPilot(Independence.of(weights), 0.0, seconds=1.0)).rough
     weights[:600] = -np.inf
-    assert joint_time(JointPilot(Independence.of(weights), 0.0, 1.0)) is None
+    assert joint_time(JointPilot(Independence.of(weights), 0.0, seconds=1.0)) is None
     _, step = logistic_step(*logistic_rows(400), kernel="joint")
     sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
     # Of an hour each, too few draws fit into a rehearsal.
@@ -129,7 +130,7 @@ def test_moves_that_were_asked_for_are_timed(kind, caplog, monkeypatch):
 
 
 def test_a_pilot_run_that_is_too_dear_has_a_time_yet(monkeypatch, caplog):
-    monkeypatch.setattr(time_estimates, "most_rows", lambda problems: 0.0)
+    monkeypatch.setattr(time_estimates, "most_rows", lambda *_: 0.0)
     with caplog.at_level("INFO", logger="pymc.flymc"):
         step_of(logistic_model(*logistic_rows(2_000, 3)), FireflyHMC)
     assert len([each for each in caplog.messages if "of one core" in each]) == 1

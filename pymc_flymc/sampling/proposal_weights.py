@@ -1,0 +1,91 @@
+"""Weights of independent proposals, and what they say of a chain that accepts by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pymc_flymc.anchor.expanded_density import ExpandedDensity
+from pymc_flymc.bounds import Problem
+from pymc_flymc.compat.arviz import pareto_index
+
+#: Seed of pilot runs: a kernel is selected in the same way in each run.
+SEED = 20141104
+#: Draws of the Laplace approximation alone.
+APPROXIMATE = 200
+#: Weights with an index of 1/2 or more have no finite variance. A thousand proposals give the index
+#: to some 0.1: an estimate above this may stand for 1/2. It matters only if the largest weight is
+#: this many times the average.
+PILOT_TAIL_INDEX = 0.4
+LARGEST_WEIGHT = 10.0
+
+
+@dataclass(frozen=True)
+class Independence:
+    """How well an independence sampler would do, judged by the weights of its proposals.
+
+    Attributes
+    ----------
+    autocorrelation_time : float
+        Draws of the chain that are worth one independent draw.
+    heavy_tails : bool
+        Whether the posterior is too far from the proposal distribution: some weights stand out,
+        and their Pareto index (Vehtari et al. 2024) says that they have no finite variance.
+    outstanding : bool
+        Whether one of the weights stands out, so that the time is a rough estimate.
+    """
+
+    autocorrelation_time: float
+    heavy_tails: bool
+    outstanding: bool = False
+
+    @classmethod
+    def of(cls, log_weights: np.ndarray) -> Independence:
+        """Judge proposals by their log weights, shape (n,), -inf where there is no density.
+
+        A state of weight w is left with probability E min(1, W / w), W being the weight of a
+        proposal. It lasts for a geometric number of moves, which makes the draws dependent.
+        """
+        n = len(log_weights)
+        finite = log_weights[np.isfinite(log_weights)]
+        if len(finite) < n // 2:
+            return cls(np.inf, True, True)
+        weights = np.exp(log_weights - finite.max())
+        probability = weights / weights.sum()
+        positive = weights > 0.0
+        leave = np.zeros(n)
+        with np.errstate(over="ignore"):
+            leave[positive] = [np.mean(np.minimum(1.0, weights / w)) for w in weights[positive]]
+        each = float(np.sum(probability[positive] * (2.0 - leave[positive]) / leave[positive]))
+        # Where no weight stands out, a large index means nothing. It may be NaN.
+        outstanding = bool(probability.max() > LARGEST_WEIGHT / n)
+        heavy = outstanding and not pareto_index(finite) <= PILOT_TAIL_INDEX
+        return cls(each, heavy, outstanding)
+
+
+def pilot_approximation(density: ExpandedDensity, problem: Problem) -> Independence:
+    """Weigh draws of the Laplace approximation by the model with its rows expanded.
+
+    Nothing is compiled, and no row is read. Joint moves cannot do better than this.
+    """
+    d = len(problem.anchor.geometry.centre)
+    v = np.random.default_rng(SEED).standard_normal((APPROXIMATE, d))
+    return weigh_approximation(density, [problem], v, -0.5 * np.sum(v**2, axis=1))
+
+
+def weigh_approximation(
+    density: ExpandedDensity, problems: Sequence[Problem], v: np.ndarray, log_density: np.ndarray
+) -> Independence:
+    """Weigh standardised coordinates, shape (K, D), by the model with its rows expanded.
+
+    Parameters
+    ----------
+    log_density : ndarray, shape (K,)
+        Of the distribution that they were drawn from.
+    """
+    geometry = problems[0].anchor.geometry
+    statistics = np.concatenate([problem.own.expansion.pack() for problem in problems])
+    of_model = [density(geometry.unwhiten(each), statistics)[0] for each in v]
+    return Independence.of(np.array(of_model) - log_density)
