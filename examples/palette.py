@@ -42,6 +42,8 @@ LOOKS = {
     "Untuned FlyMC": Look("#AA4499", "p"),
     "Regular MCMC": Look("0.35", "*"),
     "Taylor": Look("#D55E00", "o"),
+    "NumPyro, GPU": Look("#DDCC77", "P"),
+    "NumPyro": Look("#332288", ">"),
     "Pólya-Gamma Gibbs": Look("#999933", "h"),
     "Jebara-Choromanska": Look("#009E73", "s"),
     "Böhning": Look("#0072B2", "^"),

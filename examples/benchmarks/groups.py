@@ -3,7 +3,8 @@
 Logistic regressions of 100,000 rows with ten slopes and random intercepts, of ten groups to ten
 thousand. Prints a Markdown table of milliseconds for an effective draw of the slowest parameters
 (see `ess_of_slowest`) by one core, after tuning, and draws a figure; from the CSV file beside it
-with `--redraw`. Each run is in a process of its own.
+with `--redraw`. Each run is in a process of its own. What is measured is added to that file.
+NumPyro, which the package does not install, is measured if it is named (`--methods`).
 """
 
 from __future__ import annotations
@@ -66,13 +67,30 @@ def gibbs(groups: int, seed: int, tune: int, draws: int) -> float:
     return 1e3 * each * draws / ess_of_slowest(found)
 
 
+def numpyro(groups: int, seed: int, tune: int, draws: int, platform: str) -> float:
+    """Milliseconds for an effective draw of NumPyro's NUTS, in single precision: by the clock."""
+    # Before JAX is imported. A processor's threads would share the work.
+    os.environ["JAX_PLATFORMS"] = platform
+    if platform == "cpu" and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    from examples.benchmarks import numpyro_nuts
+
+    stated = numpyro_nuts.state(Hierarchy(intercepts, partial(grouped, ROWS, groups)))
+    ess_of = numpyro_nuts.ess_of_chains
+    found = numpyro_nuts.measure(*stated, ess_of, 1, tune, draws, seed=seed)
+    return float(found["ms per effective draw"])
+
+
 #: Label, what measures, and its numbers of draws for tuning and after it.
 METHODS: dict[str, tuple[Callable[..., float], int, int]] = {
     "FireflyMH()": (firefly, 200, 1000),
     "NUTS": (no_u_turn, 400, 400),
     "NUTS, low rank": (partial(no_u_turn, adaptation="low_rank"), 400, 400),
     "Pólya-Gamma Gibbs": (gibbs, 200, 1000),
+    "NumPyro, one core": (partial(numpyro, platform="cpu"), 400, 133),
+    "NumPyro, GPU": (partial(numpyro, platform="cuda"), 400, 133),
 }
+DEFAULT = [label for label in METHODS if "NumPyro" not in label]
 
 
 def main() -> None:
@@ -85,7 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m examples.benchmarks.groups", description=__doc__
     )
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=DEFAULT)
     parser.add_argument("--groups", nargs="+", type=int, default=list(GROUPS))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, default=Path("docs/figures/groups.png"))
@@ -93,14 +111,18 @@ def main() -> None:
     arguments = parser.parse_args()
     points = arguments.output.with_suffix(".csv")
     if not arguments.redraw:
-        found = []
+        key = ["method", "groups"]
         for label in arguments.methods:
             for groups in arguments.groups:
-                found.append((label, groups, run(label, groups, arguments.seed)))
-                columns = ["method", "groups", "ms per effective draw"]
-                pd.DataFrame(found, columns=columns).to_csv(
-                    points, index=False, float_format="%.4g"
+                found = pd.DataFrame(
+                    [(label, groups, run(label, groups, arguments.seed))],
+                    columns=[*key, "ms per effective draw"],
                 )
+                if points.exists():
+                    found = pd.concat([pd.read_csv(points), found]).drop_duplicates(
+                        key, keep="last"
+                    )
+                found.to_csv(points, index=False, float_format="%.4g")
     table = pd.read_csv(points).pivot(index="method", columns="groups").droplevel(0, axis=1)
     table = table.reindex([label for label in METHODS if label in table.index])
     print_table(table)

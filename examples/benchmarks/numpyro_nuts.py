@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from examples.benchmarks.hierarchies import MODELS as HIERARCHIES
-from examples.benchmarks.hierarchies import levels
+from examples.benchmarks.hierarchies import Hierarchy, levels
 from examples.benchmarks.measurement import ess_of_slowest, smallest_ess
 from examples.benchmarks.problem import synthetic
 
@@ -98,13 +98,26 @@ def model_of(name: str) -> tuple[Callable[..., None], dict[str, np.ndarray]]:
     if name in REGRESSIONS:
         problem = synthetic(*REGRESSIONS[name], seed=1)
         return logistic, {"X": problem.X, "y": problem.y}
-    hierarchy = HIERARCHIES[name]
+    return state(HIERARCHIES[name])
+
+
+def state(hierarchy: Hierarchy) -> tuple[Callable[..., None], dict[str, np.ndarray]]:
+    """Return a hierarchy, stated for NumPyro, and its data."""
     data = hierarchy.simulate()
     sizes = tuple(levels(codes) for key, codes in data.items() if key not in ("X", "y"))
     return partial(STATED[hierarchy.build.__name__], sizes), data
 
 
-def measure(name: str, chains: int, tune: int, draws: int, double: bool) -> dict[str, Any]:
+def measure(
+    model: Callable[..., None],
+    data: dict[str, np.ndarray],
+    ess_of: Callable[[dict[str, np.ndarray]], float],
+    chains: int,
+    tune: int,
+    draws: int,
+    double: bool = False,
+    seed: int = 1,
+) -> dict[str, Any]:
     """Tune, then draw, and go on three times as long.
 
     NumPyro compiles in each run. So a draw's time is that by which the longer run takes longer.
@@ -114,7 +127,6 @@ def measure(name: str, chains: int, tune: int, draws: int, double: bool) -> dict
     from numpyro.infer import MCMC, NUTS
 
     numpyro.enable_x64(double)
-    model, data = model_of(name)
     on_device = {key: jax.device_put(values) for key, values in data.items()}
     options = {"num_chains": chains, "chain_method": "vectorized", "progress_bar": False}
     mcmc = MCMC(NUTS(model), num_warmup=tune, num_samples=draws, **options)
@@ -126,17 +138,13 @@ def measure(name: str, chains: int, tune: int, draws: int, double: bool) -> dict
         mcmc.post_warmup_state = mcmc.last_state  # the next run goes on from here
         return time.perf_counter() - began
 
-    first = seconds(jax.random.key(1))
+    first = seconds(jax.random.key(seed))
     short = seconds(mcmc.last_state.rng_key)
     mcmc.num_samples = LONGER * draws
     long = seconds(mcmc.last_state.rng_key)
     each = (long - short) / ((LONGER - 1) * draws)
     found = mcmc.get_samples(group_by_chain=True)
-    values = {variable: np.asarray(values) for variable, values in found.items()}
-    if name in REGRESSIONS:
-        ess = smallest_ess(values)
-    else:
-        ess = sum(ess_of_slowest({k: v[[i]] for k, v in values.items()}) for i in range(chains))
+    ess = ess_of({variable: np.asarray(values) for variable, values in found.items()})
     return {
         "device": str(jax.devices()[0].device_kind),
         "tuning": first - each * draws,
@@ -145,6 +153,12 @@ def measure(name: str, chains: int, tune: int, draws: int, double: bool) -> dict
         "ess": ess,
         "ms per effective draw": 1e3 * each * LONGER * draws / ess,
     }
+
+
+def ess_of_chains(draws: dict[str, np.ndarray]) -> float:
+    """Add up the effective draws of the slowest parameters of each chain."""
+    (chains, *_), *_ = (values.shape for values in draws.values())
+    return sum(ess_of_slowest({k: v[[i]] for k, v in draws.items()}) for i in range(chains))
 
 
 def line(name: str, chains: int, found: dict[str, Any]) -> str:
@@ -171,7 +185,9 @@ def main() -> None:
     table: list[dict[str, Any]] = []
     for name in options.models:
         for chains in options.chains:
-            found = measure(name, chains, options.tune, options.draws, options.double)
+            ess_of = smallest_ess if name in REGRESSIONS else ess_of_chains
+            lengths = chains, options.tune, options.draws
+            found = measure(*model_of(name), ess_of, *lengths, options.double)
             table.append({"model": name, "chains": chains} | found)
             print(line(name, chains, found), flush=True)
             if options.out:
