@@ -28,6 +28,8 @@ from pymc_flymc.regression.quadratic_statistics import (
 )
 from pymc_flymc.reporting import doing
 
+#: NumPy knows operations of at most 32 operands: longer ones are not made of shorter ones.
+LONG_SUMS = rewrites("local_add_canonizer", "local_mul_canonizer", "local_sum_make_vector")
 #: Rewrites that save more time than they take, even if a graph is evaluated only a dozen times.
 MERGE = RewriteDatabaseQuery(include=rewrites("merge"))
 #: Coefficients from which on it pays to treat them as long vectors.
@@ -109,7 +111,7 @@ class ExpandedDensity:
         if few_calls:
             mode = mode.register((REPLACE_CHECKS, 0))
         else:
-            mode = mode.including(*rewrites(CHECKS))
+            mode = mode.including(*rewrites(CHECKS)).excluding(*LONG_SUMS)
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
 
     @cached_property
