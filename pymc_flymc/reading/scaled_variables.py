@@ -113,7 +113,10 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
         both: list[Any] = list(node.op.dist_params(node))
         location, covariance = cast(list[Any], rewrite_graph(both, include=SIMPLER))
         known: Any = {v: pt.zeros(v.type.shape) for v in random_variables(covariance, model)}
-        (location,) = graph_replace([location], known, strict=False)
+        # A variable of the location may have the same covariance: it stays as it is.
+        own = {v: v.type() for v in random_variables(location, model) if v not in known}
+        (location,) = graph_replace([location], known | own, strict=False)
+        (location,) = graph_replace([location], {v: k for k, v in own.items()}, strict=False)
         zero = _is_zero(location, model)
         return LocationScale(None if zero else location, covariance, places, correlated=True)
     if isinstance(node.op, RandomWalkRV) and shape:

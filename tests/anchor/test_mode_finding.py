@@ -8,6 +8,7 @@ from pymc_flymc import FireflyMH
 from pymc_flymc.anchor.maximum import TOLERANCE
 from pymc_flymc.anchor.mode_finding import LARGEST_TOLERANCE, TALL_TOLERANCE
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.steps.setup import read
 from tests.support.data import log_sigmoid, logistic_rows, standardised
 from tests.support.models import logistic_model
 
@@ -238,3 +239,15 @@ def test_search_converges_on_real_data(searches, data, name):
     assert distance < np.sqrt(2 * gain) * 1.05
     assert anchor.passes < 40
     print(f"{name}: {anchor.passes:.1f} passes over {len(y):,} rows")
+
+
+def test_models_of_many_variables():
+    """Sums have two terms each: NumPy knows no operation of more than 32 operands."""
+    X, y = logistic_rows(200, 36)
+    with pm.Model() as model:
+        beta = [pm.Normal(f"b{i}", 0.0, 1.0) for i in range(36)]
+        eta = sum(b * x for b, x in zip(beta, X.T, strict=True))
+        pm.Bernoulli("y", logit_p=eta, observed=y)
+    found = read(model, None, None, None, "auto")
+    theta = found.problems[0].anchor.theta
+    assert distance_to_mode(X, y, theta)[0] < NEAR

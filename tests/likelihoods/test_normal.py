@@ -61,14 +61,17 @@ def posterior(y):
 
 
 @pytest.mark.parametrize(
-    ("kind", "logarithms"),
-    [(FireflyMH, False), pytest.param(FireflySlice, True, marks=pytest.mark.slow)],
+    ("kind", "settings", "logarithms"),
+    [
+        (FireflyMH, {"kernel": "metropolis"}, False),
+        pytest.param(FireflySlice, {}, True, marks=pytest.mark.slow),
+    ],
 )
-def test_posterior_by_quadrature(kind, logarithms):
+def test_posterior_by_quadrature(kind, settings, logarithms):
     y = np.random.default_rng(3).normal(0.5, 1.0, size=25)
     observed, distribution = (np.exp(y), pm.LogNormal) if logarithms else (y, pm.Normal)
     with model_of(observed, np.ones((25, 1)), distribution) as model:
-        step = kind(transitions=10)
+        step = kind(transitions=10, **settings)
     assert isinstance(step.bounds[0], Tangent)
     assert step.target.parts[0].likelihood == Normal(of_logarithms=logarithms)
     draws, drawn = drive(step, model.initial_point(), tune=300, draws=4000, chains=2)

@@ -241,6 +241,18 @@ def test_covariances_that_are_computed():
     assert found.effects.tolist() == [5, 8, 6, 9, 7, 10]
 
 
+def test_a_walk_of_vectors():
+    """The second is around one of the same covariance, and so no effect of its scale alone."""
+
+    def write(tau, mu):
+        covariance = pm.math.stack([[tau**2, 0.0], [0.0, tau**2]])
+        first = pm.MvNormal("a", np.zeros(2), covariance)
+        pm.MvNormal("b", first, covariance)
+
+    found = scales_of(write)
+    assert found.scale.tolist() == [0] and found.effects.tolist() == [2, 3]
+
+
 def test_precisions():
     found = scales_of(lambda tau, mu: pm.Normal("a", 0.0, tau=tau, shape=5))
     assert found.scale.tolist() == [0]

@@ -128,12 +128,13 @@ def test_reading(name):
 
 
 def test_no_zeros():
-    """psi may be one then, where its density has no logarithm of nothing."""
+    """psi may be one then, where its density has no logarithm of nothing, and not more."""
     with pm.Model() as model:
-        psi = pm.Uniform("psi", 0.0, 1.0, transform=None)
+        psi = pm.Gamma("psi", 400.0, 400.0, default_transform=None)
         pm.HurdlePoisson("y", psi, exp(coefficients()), observed=Y + 1)
-    reading = read_model(model)
-    assert np.isfinite(value_of(reading.prior_logp, {"psi": 1.0, "b": np.zeros(3)}))
+    logp = read_model(model).prior_logp
+    assert np.isfinite(value_of(logp, {"psi": 1.0, "b": np.zeros(3)}))
+    assert value_of(logp, {"psi": 1.0 + 1e-9, "b": np.zeros(3)}) == -np.inf
 
 
 # --- exactness ----------------------------------------------------------------------------------
