@@ -8,7 +8,7 @@ from scipy import stats
 from pymc_flymc import FireflyHMC, FireflyMH, Taylor, UnsupportedModelError, weighted
 from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
-from tests.support.readings import compare
+from tests.support.readings import compare, value_of
 from tests.support.steps import drive, step_of
 
 N = 40
@@ -176,6 +176,17 @@ def test_posterior_by_quadrature(kind, settings):
 
 
 @pytest.mark.slow
+def test_a_scale_is_positive_if_all_values_are_censored():
+    """No row has the logarithm of it then."""
+    with pm.Model() as model:
+        sigma = pm.Normal("sigma", 1.0, 1.0)
+        normal = pm.Normal.dist(pm.Normal("b") * np.arange(5.0), sigma)
+        pm.Censored("y", normal, lower=None, upper=0.0, observed=np.zeros(5))
+    logp = read_model(model).prior_logp
+    assert np.isfinite(value_of(logp, {"sigma": 0.5, "b": 0.3}))
+    assert value_of(logp, {"sigma": -0.5, "b": 0.3}) == -np.inf
+
+
 def test_few_rows_are_read():
     rng = np.random.default_rng(2)
     rows = np.column_stack([np.ones(50_000), rng.normal(size=(50_000, 4))])
