@@ -165,4 +165,21 @@ MUTANTS: Rows = {
             "surrogate-walk",
         ),
     ],
+    "reading/hurdles.py": [
+        (
+            "the probability of a value above zero beyond one",
+            "pt.switch(psi <= 1.0, of_kinds, -np.inf)",
+            "of_kinds",
+            "tests/reading/test_hurdles.py::test_no_zeros",
+        ),
+    ],
+    "reading/observed_rows.py": [
+        (
+            "a negative scale that no row needs",
+            "switch(isnan(coefficients[unused]).any(), -np.inf, total)",
+            "total",
+            "tests/likelihoods/test_censored_normal.py"
+            "::test_a_scale_is_positive_if_all_values_are_censored",
+        ),
+    ],
 }
