@@ -73,6 +73,19 @@ def sum_of(terms: Sequence[TensorVariable]) -> TensorVariable:
     return functools.reduce(operator.add, terms) if terms else pt.constant(0.0)
 
 
+def weighted_sum(weights: np.ndarray, terms: TensorVariable) -> TensorVariable:
+    """Return the sum of terms, shape (n,), by their weights, shape (n,): -inf if one has no value.
+
+    Where the logarithm of a scale is not a number there is no density, though no row needs it:
+    terms of no weight bound what they are made of, too.
+    """
+    used = weights != 0.0
+    if used.all():
+        return (weights * terms).sum()
+    total = (weights[used] * terms[np.flatnonzero(used)]).sum()
+    return pt.switch(pt.isnan(terms[np.flatnonzero(~used)]).any(), -np.inf, total)
+
+
 def free_inputs(variables: Iterable[Variable]) -> list[Variable]:
     """Return the inputs that are neither constants nor shared variables, each once."""
     return [

@@ -12,7 +12,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_flymc.graphs.tools import sum_of
+from pymc_flymc.graphs.tools import weighted_sum
 from pymc_flymc.likelihoods.value_checks import check_values
 from pymc_flymc.reading.observed_rows import Observation, ObservedRows, check_variables
 
@@ -52,8 +52,7 @@ def read_hurdle(observation: Observation) -> ObservedRows:
     of_values = pt.switch(above, *logs)
     # All zeros have the same term, and so have all other values: weights are added up.
     weights = np.ones(len(above)) if observation.weights is None else observation.weights
-    counts = float(weights[above].sum()), float(weights[~above].sum())
-    of_kinds = sum_of([n * log for n, log in zip(counts, logs, strict=True) if n > 0.0])
-    # Without zeros nothing else would say that psi is a probability.
-    rest = rest + pt.switch(psi <= 1.0, of_kinds, -np.inf)
+    counts = np.array([weights[above].sum(), weights[~above].sum()])
+    # Without zeros psi may be one, but not more.
+    rest = rest + weighted_sum(counts, pt.stack(logs))
     return observation.result([part], rest, of_values + (0.0 if terms is None else terms))

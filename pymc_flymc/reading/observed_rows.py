@@ -12,13 +12,13 @@ import numpy as np
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import graph_replace
-from pytensor.tensor import as_tensor, isnan, switch
+from pytensor.tensor import as_tensor
 from pytensor.tensor.random.basic import CategoricalRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
-from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
+from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze, weighted_sum
 from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.observed import (
@@ -182,14 +182,7 @@ class Observation:
         predictor = read_predictor(terms, n_rows, self.name, self.shapes)
         design = predictor.design
         offset = float(weights @ design.offset[:, 0]) if design.offset.size else 0.0
-        sums, coefficients = design.sum_rows(weights), predictor.coefficients
-        total = (sums * coefficients).sum() + offset
-        unused = np.flatnonzero(sums == 0.0)
-        if not unused.size:
-            return total
-        # PyTensor leaves out what is multiplied by zero, such as the logarithm of a scale that no
-        # row needs. Where it is not a number the model has no density nevertheless.
-        return switch(isnan(coefficients[unused]).any(), -np.inf, total)
+        return weighted_sum(design.sum_rows(weights), predictor.coefficients) + offset
 
     def part(self, regression: Regression, coefficients: TensorVariable, rows: np.ndarray) -> Part:
         """Return a regression on rows of given observed values, without those of weight zero."""

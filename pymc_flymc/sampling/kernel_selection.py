@@ -16,10 +16,10 @@ from pymc_flymc.sampling.bound_choice import (
     joint_bound,
     joint_moves_read,
 )
-from pymc_flymc.sampling.candidates import SHARES, Candidate, Candidates
+from pymc_flymc.sampling.candidates import SHARES, UNSEEN, Candidate, Candidates
 from pymc_flymc.sampling.costs import GRADIENT
 from pymc_flymc.sampling.far_out import HEAVY, look_at_tails
-from pymc_flymc.sampling.pilot_runs import most_rows, pilot_chain, pilot_joint_moves
+from pymc_flymc.sampling.pilot_runs import largest_cost, pilot_chain, pilot_joint_moves
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_time, say_verdict
@@ -40,11 +40,6 @@ MOST = 0.5
 DRAWS = 100.0
 #: If joint moves cost this many times as much as for their parameters alone, rows hold them back.
 ROWS_AT_FAULT = 10.0
-#: Factor on costs of which a short chain hardly shows the reason: slow directions of random walks,
-#: and weights of surrogate moves whose pilot run was ended. Of a centred horseshoe, which
-#: `examples.benchmarks.real` has, pilot runs find surrogate and conditional Hamiltonian moves about
-#: as dear; effective draws by surrogate moves took 1.8 times as long, with another seed over 5.
-UNSEEN = 3.0
 
 
 class KernelSelection:
@@ -114,8 +109,8 @@ class KernelSelection:
         return best.built()
 
     def _may_pay(self, candidate: Candidate, best: Candidate | None) -> bool:
-        """Whether a candidate could save enough: as usual, or of the best if all goes well."""
-        # All rows may need as few gradients as that: they are held back by nothing.
+        """Whether to try a candidate: for what it usually costs, and what it could save at best."""
+        # Trajectories on all rows may need as few gradients as that: nothing holds them back.
         if candidate.usual > FEWER * self.all_rows:
             return False
         return best is None or best.cost - candidate.least >= self.worthwhile
@@ -156,7 +151,7 @@ class KernelSelection:
         """Estimate a candidate's cost, given that of the best so far, and learn of those left."""
         best_cost = np.inf if best is None else best.cost
         to_beat = min(best_cost, self.all_rows)
-        limit = most_rows(self.costs, self.n_rows, DRAWS * to_beat)
+        limit = largest_cost(self.costs, self.problems, DRAWS * to_beat)
         if candidate.spec is JOINT:
             self._weigh_proposals(candidate, limit, left)
             return

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from pymc_flymc.bounds import Problem
 from pymc_flymc.kernels.metropolis import INDEPENDENT, new_proposal_mixture
 from pymc_flymc.kernels.rescaling import reading_moves
 from pymc_flymc.reporting import doing
@@ -14,15 +16,16 @@ from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import GRADIENT, Costs
 from pymc_flymc.sampling.proposal_weights import SEED, Independence
 from pymc_flymc.sampling.sampler import Sampler
-from pymc_flymc.sampling.tuning import slowest_autocorrelation
+from pymc_flymc.sampling.tuning import WINDOWS, slowest_autocorrelation
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
 #: Draws of a pilot chain in tuning, and after it.
 TUNING, DRAWS = 120, 120
-#: It may end after this many draws, judged by this many of the latest: by then `Tuning` has adapted
-#: the number of transitions in a draw.
-EARLIEST, LATEST = 92, 20
+#: If it ends early it is judged by this many of the latest draws, once `Tuning` has adapted the
+#: number of transitions in a draw.
+LATEST = 20
+EARLIEST = round(WINDOWS[-2] * TUNING) + LATEST
 #: Draws that count as one effective draw, if it has ended so.
 CUT_OFF = 3.0
 
@@ -36,8 +39,9 @@ PROPOSALS, FEWEST = 1000, 200
 EACH = 50
 
 
-def most_rows(costs: Costs, n_rows: int, others: float = 0.0) -> float:
+def largest_cost(costs: Costs, problems: Sequence[Problem], others: float = 0.0) -> float:
     """Return what a pilot run may cost: passes, and `SECONDS` or `others` if more."""
+    n_rows = sum(problem.design.n_rows for problem in problems)
     return PASSES * n_rows + max(SECONDS / costs.seconds, others)
 
 

@@ -87,5 +87,5 @@ def weigh_approximation(
     """
     geometry = problems[0].anchor.geometry
     statistics = np.concatenate([problem.own.expansion.pack() for problem in problems])
-    of_model = [density(geometry.unwhiten(each), statistics)[0] for each in v]
-    return Independence.of(np.array(of_model) - log_density)
+    evaluated = (density(geometry.unwhiten(each), statistics) for each in v)
+    return Independence.of(np.array([value for value, _ in evaluated]) - log_density)

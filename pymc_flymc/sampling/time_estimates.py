@@ -18,7 +18,7 @@ from pymc_flymc.sampling.nuts_gradients import gradients_given
 from pymc_flymc.sampling.pilot_runs import (
     JointPilot,
     PilotRun,
-    most_rows,
+    largest_cost,
     pilot_chain,
     pilot_joint_moves,
 )
@@ -230,7 +230,7 @@ def say_time(task: SamplingTask, sampler: Sampler) -> None:
     It does not select: chains are what they are without it.
     """
     target, others, costs = sampler.target, task.others, Costs.of(task.problems)
-    limit = most_rows(costs, sum(problem.design.n_rows for problem in task.problems))
+    limit = largest_cost(costs, task.problems)
     try:
         if target.spec.fresh and not target.spec.exact:
             pilot = pilot_joint_moves(target, sampler.brightness, others, costs, limit, np.inf)

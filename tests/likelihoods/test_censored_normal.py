@@ -175,7 +175,6 @@ def test_posterior_by_quadrature(kind, settings):
     assert_matches(draws, quadrature(log_density, [-2.0, -2.5], [3.0, 2.0]))
 
 
-@pytest.mark.slow
 def test_a_scale_is_positive_if_all_values_are_censored():
     """No row has the logarithm of it then."""
     with pm.Model() as model:
@@ -187,6 +186,7 @@ def test_a_scale_is_positive_if_all_values_are_censored():
     assert value_of(logp, {"sigma": -0.5, "b": 0.3}) == -np.inf
 
 
+@pytest.mark.slow
 def test_few_rows_are_read():
     rng = np.random.default_rng(2)
     rows = np.column_stack([np.ones(50_000), rng.normal(size=(50_000, 4))])

@@ -165,21 +165,18 @@ MUTANTS: Rows = {
             "surrogate-walk",
         ),
     ],
-    "reading/hurdles.py": [
+    "graphs/tools.py": [
         (
-            "the probability of a value above zero beyond one",
-            "pt.switch(psi <= 1.0, of_kinds, -np.inf)",
-            "of_kinds",
+            "a probability beyond one that no row rules out",
+            "pt.switch(pt.isnan(terms[np.flatnonzero(~used)]).any(), -np.inf, total)",
+            "total",
             "tests/reading/test_hurdles.py::test_no_zeros",
         ),
-    ],
-    "reading/observed_rows.py": [
         (
-            "a negative scale that no row needs",
-            "switch(isnan(coefficients[unused]).any(), -np.inf, total)",
-            "total",
-            "tests/likelihoods/test_censored_normal.py"
-            "::test_a_scale_is_positive_if_all_values_are_censored",
+            "terms of no weight without a value",
+            "weights[used] * terms[np.flatnonzero(used)]",
+            "weights * terms",
+            "tests/reading/test_hurdles.py::test_no_zeros",
         ),
     ],
 }

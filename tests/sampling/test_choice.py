@@ -217,8 +217,8 @@ def test_fewer_exact_rows_take_no_fewer_transitions(selection, monkeypatch):
 
 def test_what_could_not_save_enough_is_not_tried(selection):
     selection.least_gradients = 1.0
-    half = 0.5 * selection.all_rows
-    dear, cheap = (Candidate(HAMILTONIAN, "", lambda: None, rows) for rows in (half + 1.0, half))
+    most = selections.FEWER * selection.all_rows
+    dear, cheap = (Candidate(HAMILTONIAN, "", lambda: None, rows) for rows in (most + 1.0, most))
     assert not selection._may_pay(dear, None) and selection._may_pay(cheap, None)
     cheap.rows, best = 10.0, Candidate(HAMILTONIAN, "", lambda: None)
     for saved, pays in (selection.worthwhile + 1.0, True), (selection.worthwhile - 1.0, False):

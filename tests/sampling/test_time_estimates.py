@@ -15,7 +15,7 @@ from pymc_flymc.sampling import rehearsal, time_estimates
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.effective_draws import effective_draws
 from pymc_flymc.sampling.nuts_gradients import PER_ROOT
-from pymc_flymc.sampling.pilot_runs import JointPilot, PilotRun, most_rows
+from pymc_flymc.sampling.pilot_runs import JointPilot, PilotRun, largest_cost
 from pymc_flymc.sampling.proposal_weights import Independence
 from pymc_flymc.sampling.rehearsal import TELLING, EstimatedTime, rehearse
 from pymc_flymc.sampling.sampler import Sampler
@@ -120,7 +120,7 @@ FORCED = {
 @pytest.mark.parametrize("kind", FORCED)
 def test_moves_that_were_asked_for_are_timed(kind, caplog, monkeypatch):
     """By a pilot run and a rehearsal."""
-    monkeypatch.setattr(time_estimates, "most_rows", most_rows)
+    monkeypatch.setattr(time_estimates, "largest_cost", largest_cost)
     monkeypatch.setattr(time_estimates, "BRIEF", 0.0)
     cls, settings = FORCED[kind]
     with caplog.at_level("INFO", logger="pymc.flymc"):
@@ -130,7 +130,7 @@ def test_moves_that_were_asked_for_are_timed(kind, caplog, monkeypatch):
 
 
 def test_a_pilot_run_that_is_too_dear_has_a_time_yet(monkeypatch, caplog):
-    monkeypatch.setattr(time_estimates, "most_rows", lambda *_: 0.0)
+    monkeypatch.setattr(time_estimates, "largest_cost", lambda *_: 0.0)
     with caplog.at_level("INFO", logger="pymc.flymc"):
         step_of(logistic_model(*logistic_rows(2_000, 3)), FireflyHMC)
     assert len([each for each in caplog.messages if "of one core" in each]) == 1
