@@ -33,6 +33,7 @@ from pymc_flymc.agreement.values import Rounded
 from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.graphs.compilation import FLATTENING
+from pymc_flymc.graphs.long_operations import SPLIT
 from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.graphs.tools import PLAIN_PYTHON, fold_constants
 
@@ -123,6 +124,7 @@ class RoundedFunction:
             outputs = graph_replace(list(outputs), replaced, strict=False)
         graph = FunctionGraph([*inputs, *replaced.values()], list(outputs), clone=True)
         optdb.query(_REWRITES).rewrite(graph)
+        SPLIT.rewrite(graph)
         self._cut = [np.asarray(v.data) for v in replaced]
         seed = pt.lscalar("seed")
         memo: dict[Variable, Any] = {}

@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 from pymc_flymc.compat.pymc import CHECKS, REPLACE_CHECKS
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.long_operations import SPLIT
 from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.quadratic_statistics import (
@@ -28,8 +29,6 @@ from pymc_flymc.regression.quadratic_statistics import (
 )
 from pymc_flymc.reporting import doing
 
-#: NumPy knows operations of at most 32 operands: longer ones are not made of shorter ones.
-LONG_SUMS = rewrites("local_add_canonizer", "local_mul_canonizer", "local_sum_make_vector")
 #: Rewrites that save more time than they take, even if a graph is evaluated only a dozen times.
 MERGE = RewriteDatabaseQuery(include=rewrites("merge"))
 #: Coefficients from which on it pays to treat them as long vectors.
@@ -106,12 +105,13 @@ class ExpandedDensity:
             optimizer = OPT_FAST_RUN.excluding(*rewrites("fusion", "inplace"))
         elif few_calls:
             optimizer = MERGE
-        mode = Mode(linker="py", optimizer=optimizer)
+        # After all others, which may put terms of nested sums side by side.
+        mode = Mode(linker="py", optimizer=optimizer).register((SPLIT, 1000))
         # Among others that are made the rewrite has its place; alone it would not be found.
         if few_calls:
             mode = mode.register((REPLACE_CHECKS, 0))
         else:
-            mode = mode.including(*rewrites(CHECKS)).excluding(*LONG_SUMS)
+            mode = mode.including(*rewrites(CHECKS))
         return pytensor.function(inputs, outputs, mode=mode, on_unused_input="ignore")
 
     @cached_property

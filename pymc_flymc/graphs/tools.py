@@ -5,9 +5,7 @@ Nothing here runs PyTensor's rewrites on a whole graph: they would hash, fold an
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -63,14 +61,6 @@ def evaluate_sparse(variable: Variable) -> spmatrix:
     if isinstance(variable, Constant):
         return variable.data
     return plain_function([], variable)()
-
-
-def sum_of(terms: Sequence[TensorVariable]) -> TensorVariable:
-    """Return the sum of scalars, two at a time.
-
-    One operation for all would have more operands than NumPy knows, which are 32.
-    """
-    return functools.reduce(operator.add, terms) if terms else pt.constant(0.0)
 
 
 def weighted_sum(weights: np.ndarray, terms: TensorVariable) -> TensorVariable:

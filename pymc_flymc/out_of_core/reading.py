@@ -13,10 +13,10 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import graph_inputs, toposort
 from pytensor.tensor import as_tensor
+from pytensor.tensor.math import variadic_add
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import sum_of
 from pymc_flymc.out_of_core.design_builder import Containers, DesignBuilder, columns_of
 from pymc_flymc.out_of_core.row_graphs import RowGraphs, row_graphs_of
 from pymc_flymc.out_of_core.source import RowSource, Values
@@ -150,7 +150,7 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
             rests.append(rest)
             if graphs.terms is not None:
                 terms = graphs.terms if terms is None else terms + graphs.terms
-        taken[rv] = ObservedRows(parts, sum_of(rests), terms)
+        taken[rv] = ObservedRows(parts, variadic_add(*rests), terms)
         regressions += [part.regression for part in parts]
         coefficients += [part.coefficients for part in parts]
     n_written = len(next(iter(containers.values())).get_value(borrow=True))
@@ -162,7 +162,7 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
     of_all_else = rest_terms(model, taken, owned)
     _check_rest([*of_all_else.values()], containers)
     _check_deterministics(model, containers)
-    prior = sum_of([*of_all_else.values(), *(each.rest for each in taken.values())])
+    prior = variadic_add(*of_all_else.values(), *(each.rest for each in taken.values()))
     return ModelReading(tuple(regressions), tuple(coefficients), prior, owned, (), {}, taken)
 
 

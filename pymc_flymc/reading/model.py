@@ -9,10 +9,10 @@ import numpy as np
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor import as_tensor, join
+from pytensor.tensor.math import variadic_add
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import sum_of
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.likelihoods.refusals import nothing_supported
 from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
@@ -128,7 +128,7 @@ def read_model(
     return ModelReading(
         _of_one_dtype([part.regression for part in parts]),
         tuple(part.coefficients for part in parts),
-        sum_of([*terms.values(), *(each.rest for each in taken.values())]),
+        variadic_add(*terms.values(), *(each.rest for each in taken.values())),
         owned,
         find_full_passes(model, coefficients, terms, shapes, refused),
         per_row(model, rows, shapes),

@@ -242,7 +242,7 @@ def test_search_converges_on_real_data(searches, data, name):
 
 
 def test_models_of_many_terms():
-    """Sums have two terms each: NumPy knows no operation of more than 32 operands."""
+    """NumPy knows no function of more than 32 operands."""
     X, y = logistic_rows(200, 2)
     with pm.Model() as model:
         beta = pm.Normal("beta", 0.0, 2.0, shape=2)
