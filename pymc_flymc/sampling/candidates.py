@@ -31,7 +31,12 @@ GRADIENTS = 5.0
 #: as dear; effective draws by surrogate moves took 1.8 times as long, with another seed over 5.
 UNSEEN = 3.0
 #: Cost that pilot runs usually find, over the least: about the medians of nine sets of real data.
-USUAL = {JOINT: 2.0, SURROGATE: 2.5, METROPOLIS: UNSEEN, HAMILTONIAN: 1.0}
+USUAL = {
+    JOINT.name: 2.0,
+    SURROGATE.name: 2.5,
+    METROPOLIS.name: UNSEEN,
+    HAMILTONIAN.name: 1.0,
+}
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
 
@@ -75,7 +80,7 @@ class Candidate:
     @property
     def usual(self) -> float:
         """Cost of an effective draw, in rows read in turn, as it usually goes."""
-        return USUAL[self.spec] * self.least
+        return USUAL[self.spec.name] * self.least
 
     def built(self) -> Sampler:
         """Return the sampler, built once."""
