@@ -9,10 +9,10 @@ is an error.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial, reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -22,14 +22,19 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.agreement.all_of_graph import AllOfGraph
 from pymc_flymc.agreement.chosen_rows import ROWS, choose_rows
 from pymc_flymc.agreement.compared_points import Points
+from pymc_flymc.agreement.compared_rows import ComparedRows
 from pymc_flymc.agreement.evaluation import (
     of_graph,
     of_reading,
-    of_regression,
     of_rows,
 )
-from pymc_flymc.agreement.gathering import NotGatheredError, RowsOfGraph
-from pymc_flymc.agreement.undefined import Expected, check_defined
+from pymc_flymc.agreement.gathering import NotGatheredError
+from pymc_flymc.agreement.undefined import (
+    Expected,
+    check_defined,
+    check_possible,
+    points_around,
+)
 from pymc_flymc.agreement.values import (
     Evaluate,
     NotKnownError,
@@ -50,70 +55,28 @@ from pymc_flymc.reporting import doing, log
 SCALES = (0.0, 1.0, 1.0, 3.0, 10.0)
 #: Number of points at which terms of all rows are added up, each in a pass over the rows.
 OF_ALL_ROWS = 4
-#: If some rows cannot be evaluated alone, all are, unless there are more observed values than this.
-WHOLE = 20_000
 
 
-@dataclass(frozen=True)
-class ComparedRows:
-    """Some rows of an observed variable.
+class Comparison(NamedTuple):
+    """A part of the log density that is compared.
 
     Attributes
     ----------
-    chosen : ndarray of int
-        Places of these rows among all observed values.
-    n_values : int
-        Number of observed values.
-    regressions : sequence of Regression
-        As the step has them.
-    members : sequence of ndarray of int
-        For each regression, places of the observed values that its rows belong to.
-    first : int
-        Number of the first regression, in the order of the density's coefficients.
-    logp, terms : TensorVariable
-        From `freeze`: the model's own log-likelihoods, and the terms of them that regressions do
-        not have.
+    what : str
+    evaluate : callable
+    expected : callable
+        The model's own side.
+    rows : ComparedRows, optional
+        If the part is the log-likelihood of some rows.
+    numbers : ndarray of int, optional
+        Numbers of these rows, for messages.
     """
 
-    chosen: np.ndarray
-    n_values: int
-    regressions: Sequence[Regression]
-    members: Sequence[np.ndarray]
-    first: int
-    logp: TensorVariable
-    terms: TensorVariable | None
-
-    def evaluate(self, points: Points, draws: int) -> tuple[Values, Values]:
-        """Evaluate both sides, on all rows if some cannot be taken out of the model's graph."""
-        expected = self._of(self.logp, points, draws)
-        _, coefficients = points.read(draws)
-        m = len(self.chosen)
-        own = Values.stack([(np.zeros(m), np.zeros(m))] * len(points.flat), m)
-        place = np.full(self.n_values, -1)
-        place[self.chosen] = np.arange(m)
-        own_coefficients = coefficients[self.first : self.first + len(self.members)]
-        for part, members, w in zip(self.regressions, self.members, own_coefficients, strict=True):
-            kept = np.flatnonzero(place[members] >= 0)
-            design, y = part.design.rows(kept), part.y[kept]
-            found = of_regression(part.likelihood, design, y, w, draws)
-            own = own + found.spread(place[members[kept]], m)
-        if self.terms is not None:
-            own = own + self._of(self.terms, points, draws)
-        return own, expected
-
-    def expected(self, points: Points, with_checks: bool) -> Values:
-        """Evaluate the model's own log-likelihoods; checks of its parameters need all rows."""
-        if with_checks:
-            return of_rows(self.logp, AllOfGraph(self.chosen), points.named, 0)
-        return self._of(self.logp, points, 0)
-
-    def _of(self, graph: TensorVariable, points: Points, draws: int) -> Values:
-        try:
-            return of_rows(graph, RowsOfGraph(self.chosen), points.named, draws)
-        except NotGatheredError:
-            if self.n_values > WHOLE:
-                raise
-            return of_rows(graph, AllOfGraph(self.chosen), points.named, draws)
+    what: str
+    evaluate: Evaluate
+    expected: Expected
+    rows: ComparedRows | None = None
+    numbers: np.ndarray | None = None
 
 
 @doing("comparing what was read with the model itself")
@@ -151,16 +114,19 @@ def check_agreement(
     thetas += [start, start + rng.uniform(-1.0, 1.0, n)]
     flat = [(layout.round(theta), others) for theta in thetas]
     points = Points(*layouts, flat, cache(partial(of_reading, graph, flat)))
-    models_own = []
-    for what, evaluate, expected, numbers in _comparisons(model, reading, anchor, points, rng):
-        models_own.append(expected)
+    compared = []
+    for each in _comparisons(model, reading, anchor, points, rng):
+        compared.append(each)
         try:
-            _compare(what, evaluate, numbers, points)
+            _compare(each, points)
         except NotGatheredError as error:
-            log.info(f"{what} could not be compared with the model's own: {error}")
+            log.info(f"{each.what} could not be compared with the model's own: {error}")
         except NotKnownError as error:
-            log.warning(f"{what} could not be compared with the model's own: {error}")
-    check_defined(graph, anchor, points, models_own, rng)
+            log.warning(f"{each.what} could not be compared with the model's own: {error}")
+    flat = points_around(anchor, points, rng)
+    around = replace(points, flat=flat, read=cache(partial(of_reading, graph, flat)))
+    check_defined(around, [each.expected for each in compared])
+    check_possible(around, [each.rows for each in compared if each.rows is not None])
 
 
 def _comparisons(
@@ -169,8 +135,7 @@ def _comparisons(
     anchor: Anchor,
     points: Points,
     rng: np.random.Generator,
-) -> Iterator[tuple[str, Evaluate, Expected, np.ndarray | None]]:
-    """Yield a name, the comparison, the model's own side, and row numbers, for messages."""
+) -> Iterator[Comparison]:
     shapes, first, all_terms = value_shapes(model), 0, []
     all_sums: list[TensorVariable] = []
     logps = dict(zip([*model.basic_RVs, *model.potentials], model.logp(sum=False), strict=True))
@@ -201,8 +166,13 @@ def _comparisons(
             members = [np.arange(len(numbers))] * len(regressions)
         chosen = choose_rows(regressions, members, anchor.parts[part], len(numbers), rng)
         rows = ComparedRows(chosen, len(numbers), regressions, members, first, logp, terms)
-        evaluate = partial(rows.evaluate, points)
-        yield f"the log-likelihood of {rv.name!r}", evaluate, rows.expected, numbers[chosen]
+        yield Comparison(
+            f"the log-likelihood of {rv.name!r}",
+            partial(rows.evaluate, points),
+            rows.expected,
+            rows,
+            numbers[chosen],
+        )
         first = part.stop
     others: list[Any] = [pt.as_tensor(v, allow_xtensor_conversion=True) for v in logps.values()]
     total = reduce(add, (v.astype("float64").sum() for v in others), pt.constant(0.0))
@@ -224,18 +194,18 @@ def _comparisons(
         return of_graph(rest, points.named, 0)
 
     what = "the log density of priors, potentials and small observed variables"
-    yield what, of_all_else, expected, None
+    yield Comparison(what, of_all_else, expected)
 
 
-def _compare(what: str, evaluate: Evaluate, numbers: np.ndarray | None, points: Points) -> None:
-    found = confirmed_disagreement(evaluate)
+def _compare(part: Comparison, points: Points) -> None:
+    found = confirmed_disagreement(part.evaluate)
     if found is None:
         return
     own, expected, (t, base, i) = found
     at, base_at = points.describe(t), points.describe(base)
-    row = "" if numbers is None else f" in row {numbers[i]:,}"
+    row = "" if part.numbers is None else f" in row {part.numbers[i]:,}"
     raise UnsupportedModelError(
-        f"{what}, as Firefly reads it, is not the model's own{row}. At "
+        f"{part.what}, as Firefly reads it, is not the model's own{row}. At "
         f"({at}) the model's is {expected.values[t, i]:.12g}, and Firefly reads "
         f"{own.values[t, i]:.12g}; at ({base_at}) they are {expected.values[base, i]:.12g} and "
         f"{own.values[base, i]:.12g}, and both must change by the same. If the likelihood is close "

@@ -1,8 +1,9 @@
-"""Refuse a model that has a positive density where the density that was read is zero.
+"""Refuse a model that has a density where what was read of it has none, or the other way round.
 
 The density that is read has logarithms of scales, of variances and of factors of means. A chain
 never goes where their argument is not positive, but the model may allow that: ``sqrt(se**2 + v)``
-for ``v < 0``.
+for ``v < 0``. The model has a density nowhere beyond its own checks of parameters: a probability of
+zeros must not be above one, even if no row is zero.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 
 from pymc_flymc.agreement.compared_points import Points
-from pymc_flymc.agreement.evaluation import of_reading
+from pymc_flymc.agreement.compared_rows import ComparedRows
 from pymc_flymc.agreement.gathering import NotGatheredError
+from pymc_flymc.agreement.parameter_checks import ParameterChecks
 from pymc_flymc.agreement.values import Values
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
-from pymc_flymc.reading.flat import DensityGraph
 
 #: Evaluates a part of the model's own log density at points. With the checks of a distribution's
 #: parameters, which depend on all rows, it takes a pass over the rows.
@@ -32,22 +33,28 @@ DISTANCES = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
 SOME = 3
 
 
-def check_defined(
-    graph: DensityGraph,
-    anchor: Anchor,
-    points: Points,
-    expected: Sequence[Expected],
-    rng: np.random.Generator,
-) -> None:
+def points_around(
+    anchor: Anchor, points: Points, rng: np.random.Generator
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return points about the anchor; other steps' variables have the values of the first of some.
+
+    Parameters
+    ----------
+    points : Points
+        Some others.
+    """
+    others = points.flat[0][1]
+    steps = [s * rng.standard_normal(points.layout.size) for s in DISTANCES]
+    thetas = [anchor.geometry.unwhiten(sign * step) for step in steps for sign in (1.0, -1.0)]
+    return [(points.layout.round(theta), others) for theta in thetas]
+
+
+def check_defined(points: Points, expected: Sequence[Expected]) -> None:
     """Look for points at which the model has a density, and what was read of it has none.
 
     Parameters
     ----------
-    graph : DensityGraph
-        What was read.
-    anchor : Anchor
     points : Points
-        Variables of other steps have the values of the first point.
     expected : sequence of callable
         All parts of the model's own log density.
 
@@ -56,15 +63,7 @@ def check_defined(
     UnsupportedModelError
         If there are any.
     """
-    others = points.flat[0][1]
-    steps = [s * rng.standard_normal(points.layout.size) for s in DISTANCES]
-    thetas = [anchor.geometry.unwhiten(sign * step) for step in steps for sign in (1.0, -1.0)]
-    flat = [(points.layout.round(theta), others) for theta in thetas]
-    rest, coefficients = of_reading(graph, flat, 0)
-    finite = np.isfinite(rest.values[:, 0])
-    for of_part in coefficients:
-        finite &= [each is not None and bool(np.isfinite(each[0]).all()) for each in of_part]
-    lost = replace(points, flat=[at for at, good in zip(flat, finite, strict=True) if not good])
+    lost = _at(points, ~_is_read(points))
     if not lost.flat:
         return
     try:
@@ -72,9 +71,8 @@ def check_defined(
             known = np.ones(len(lost.flat), bool)
             for evaluate in expected:
                 known &= np.isfinite(evaluate(lost, with_checks).values).all(axis=1)
-            left = [at for at, good in zip(lost.flat, known, strict=True) if good]
-            lost = replace(lost, flat=left[:SOME])
-            if not left:
+            lost = _at(lost, known & (np.cumsum(known) <= SOME))
+            if not lost.flat:
                 return
     except NotGatheredError:
         return
@@ -85,3 +83,51 @@ def check_defined(
         "such as pm.HalfNormal, or write squares of them, as in pm.math.sqrt(se**2 + tau**2). "
         f"{LEAVE_OUT}"
     )
+
+
+def check_possible(points: Points, parts: Sequence[ComparedRows]) -> None:
+    """Look for points at which what was read has a density, and the model checks that it has none.
+
+    Parameters
+    ----------
+    points : Points
+    parts : sequence of ComparedRows
+
+    Raises
+    ------
+    UnsupportedModelError
+        If there are any.
+    """
+    for rows in parts:
+        violated = ParameterChecks(rows.logp, rows.chosen).violated(points.named)
+        beyond = _is_read(points) & np.array([message is not None for message in violated])
+        if not beyond.any():
+            continue
+        try:
+            own, _ = rows.evaluate(points, 0)
+            beyond &= np.isfinite(own.values).all(axis=1)
+            for t in np.flatnonzero(beyond)[:SOME]:
+                at = replace(points, flat=[points.flat[t]])
+                # A check of one component of a mixture leaves the others.
+                if np.isneginf(rows.expected(at, True).values).any():
+                    raise UnsupportedModelError(
+                        f"the model has no density at ({at.describe(0)}), where {violated[t]!r} "
+                        "does not hold, and what Firefly reads of it has one. Give the variable "
+                        "that goes beyond it a prior that does not, such as pm.Beta for a "
+                        f"probability. {LEAVE_OUT}"
+                    )
+        except NotGatheredError:
+            continue
+
+
+def _is_read(points: Points) -> np.ndarray:
+    """Return at which points what was read has a density, as far as that depends on no row."""
+    rest, coefficients = points.read(0)
+    finite = np.isfinite(rest.values[:, 0])
+    for of_part in coefficients:
+        finite &= [each is not None and bool(np.isfinite(each[0]).all()) for each in of_part]
+    return finite
+
+
+def _at(points: Points, some: np.ndarray) -> Points:
+    return replace(points, flat=[at for at, one in zip(points.flat, some, strict=True) if one])
