@@ -80,8 +80,8 @@ def check_defined(points: Points, expected: Sequence[Expected]) -> None:
         f"the model has a density at ({lost.describe(0)}), and what Firefly reads of it has none "
         "there, so that no chain would go there: it takes logarithms of scales, variances and "
         "factors of means. Give the variables that these are made of priors of positive values, "
-        "such as pm.HalfNormal, or write squares of them, as in pm.math.sqrt(se**2 + tau**2). "
-        f"{LEAVE_OUT}"
+        "such as pm.HalfNormal, or write squares of them, as in pm.math.sqrt(se**2 + tau**2), "
+        f"where the initial value of tau must not be zero. {LEAVE_OUT}"
     )
 
 
@@ -113,8 +113,8 @@ def check_possible(points: Points, parts: Sequence[ComparedRows]) -> None:
                     raise UnsupportedModelError(
                         f"the model has no density at ({at.describe(0)}), where {violated[t]!r} "
                         "does not hold, and what Firefly reads of it has one. Give the variable "
-                        "that goes beyond it a prior that does not, such as pm.Beta for a "
-                        f"probability. {LEAVE_OUT}"
+                        "a prior that does not go there, such as pm.Beta for a probability, "
+                        f"and please report this model. {LEAVE_OUT}"
                     )
         except NotGatheredError:
             continue
