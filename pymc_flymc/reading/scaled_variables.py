@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor
@@ -14,7 +14,6 @@ from pymc.logprob.transforms import LogTransform
 from pymc.model.core import Model
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import graph_replace
-from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.basic import (
     CauchyRV,
@@ -29,6 +28,7 @@ from pytensor.tensor.random.basic import (
 
 from pymc_flymc.compat.pymc import CARRV, RandomWalkRV, ZeroSumNormalRV
 from pymc_flymc.compat.pytensor import rewrites
+from pymc_flymc.graphs.simplifying import rewritten
 from pymc_flymc.reading.functions_of_variables import random_variables
 
 #: Distributions with a location, at this place among their parameters, and a scale after it.
@@ -110,8 +110,8 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
         return LocationScale(None if _is_zero(location, model) else location, scale, places)
     if isinstance(node.op, MvNormalRV):
         # PyMC broadcasts each to the other's shape. Neither depends on the other but for that.
-        both: list[Any] = list(node.op.dist_params(node))
-        location, covariance = cast(list[Any], rewrite_graph(both, include=SIMPLER))
+        both = node.op.dist_params(node)
+        location, covariance = rewritten(both, SIMPLER, kept=set(model.basic_RVs))
         known: Any = {v: pt.zeros(v.type.shape) for v in random_variables(covariance, model)}
         # A variable of the location may have the same covariance: it stays as it is.
         own = {v: v.type() for v in random_variables(location, model) if v not in known}

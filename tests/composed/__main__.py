@@ -10,6 +10,7 @@ import time
 from scipy import stats
 
 from tests.composed.comparison import Verdict, compare
+from tests.composed.predictors import RARE
 from tests.support.comparison import FALSE_ALARMS
 
 
@@ -24,12 +25,13 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first model")
     parser.add_argument("--models", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=60.0, help="begin none after this time")
+    parser.add_argument("--rare", choices=RARE, help="a term that models have beside others")
     options = parser.parse_args()
     end, wrong = time.monotonic() + 60.0 * options.minutes, 0
     for seed in range(options.first, options.first + options.models):
         if time.monotonic() > end:
             break
-        verdict = compare(seed)
+        verdict = compare(seed, options.rare)
         wrong += is_wrong(verdict, options.models)
         print(f"| {seed} {verdict}", flush=True)
     print(f"\nbeyond chance: {wrong}")

@@ -4,12 +4,19 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import arviz as az
 import numpy as np
 import pymc as pm
 
-from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice, UnsupportedModelError
+from pymc_flymc import (
+    FireflyHMC,
+    FireflyMALA,
+    FireflyMH,
+    FireflySlice,
+    UnsupportedModelError,
+)
 from tests.composed.models import composed
 from tests.support.comparison import reference_from_draws
 from tests.support.nuts import draws_of
@@ -19,6 +26,16 @@ __all__ = ["Verdict", "compare"]
 
 #: Each model has the next of these.
 STEPS = [(FireflyMH, {}), (FireflyHMC, {}), (FireflySlice, {"transitions": 10})]
+#: With rare terms all moves that may be asked for take turns.
+ALL_STEPS: list[tuple[type, dict[str, Any]]] = [
+    *STEPS,
+    (FireflyMALA, {"transitions": 10}),
+    (FireflyMH, {"kernel": "joint", "transitions": 10}),
+    (FireflyMH, {"kernel": "surrogate"}),
+    (FireflyMH, {"kernel": "metropolis"}),
+    (FireflyMH, {"kernel": "hamiltonian"}),
+    (FireflyMH, {"kernel": "local"}),
+]
 #: Chains that have not converged say nothing of a posterior; users see the same statistic.
 CONVERGED = 1.02
 DRAWS = 4000
@@ -51,11 +68,12 @@ class Verdict:
         return f"| {', '.join(self.pieces)} | {self.said} | {score} |"
 
 
-def compare(seed: int) -> Verdict:
+def compare(seed: int, rare: str | None = None) -> Verdict:
     """Sample a model by a step and by NUTS, and compare them."""
-    found = composed(seed)
-    kind, settings = STEPS[seed % len(STEPS)]
-    pieces = (*found.pieces, kind.__name__)
+    found = composed(seed, rare)
+    steps = ALL_STEPS if rare else STEPS
+    kind, settings = steps[seed % len(steps)]
+    pieces = (*found.pieces, kind.__name__, *map(str, settings.values()))
     try:
         step = step_of(found.model, kind, **settings)
     except UnsupportedModelError as error:

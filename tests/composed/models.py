@@ -8,7 +8,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from pymc_flymc import weighted
-from tests.composed.predictors import TERMS, Writer
+from tests.composed.predictors import RARE, TERMS, Writer
 from tests.sweep.families import FAMILIES, Written
 
 __all__ = ["Composed", "composed"]
@@ -26,11 +26,12 @@ class Composed:
     pieces: tuple[str, ...]
 
 
-def composed(seed: int) -> Composed:
-    """Compose a model; the same seed makes the same one."""
+def composed(seed: int, rare: str | None = None) -> Composed:
+    """Compose a model, with a rare term if one is named; the same seed makes the same one."""
     rng = np.random.default_rng([20141104, seed])
     family = str(rng.choice([name for name in ENTRIES if name not in OWN]))
     terms = [str(each) for each in rng.choice(list(TERMS), rng.integers(1, 4))]
+    terms += [rare] if rare else []
     extras = [str(each) for each in EXTRAS if rng.random() < 0.2]
     n = int(np.exp(rng.uniform(np.log(60), np.log(1500))))
     entry, data = ENTRIES[family], int(rng.integers(2**31))
@@ -57,7 +58,7 @@ def _write(
     rows = {name: np.resize(values, n) for name, values in entry.rows.items()}
     eta: Any = 0.1
     for i, term in enumerate(terms):
-        eta = eta + 0.6 * TERMS[term](Writer(rng, n, f"t{i}_"))
+        eta = eta + 0.6 * (TERMS | RARE)[term](Writer(rng, n, f"t{i}_"))
     if "offset" in extras:
         eta = eta + 0.3 * rng.normal(size=n)
     if "deterministic" in extras:

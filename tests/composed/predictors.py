@@ -10,7 +10,7 @@ import pytensor.sparse as ps
 import pytensor.tensor as pt
 import scipy.sparse as sp
 
-__all__ = ["TERMS", "Writer"]
+__all__ = ["RARE", "TERMS", "Writer"]
 
 
 @dataclass
@@ -210,4 +210,56 @@ TERMS: dict[str, Callable[[Writer], Any]] = {
     "correlated": _correlated,
     "blocks": _blocks_of_rows,
     "shrunken": _shrunken,
+}
+
+
+def _monotonic(w: Writer) -> Any:
+    """Levels in an order, each at least as high as the last (Bürkner and Charpentier 2020)."""
+    steps = pm.Dirichlet(w.name("steps"), np.ones(4))
+    total = w.coefficients("total")
+    ways = [
+        lambda: total * pt.concatenate([[0.0], pt.cumsum(steps)])[w.codes(5)],
+        lambda: total * (np.tri(5, 4, -1) @ steps)[w.codes(5)],
+    ]
+    return ways[w.rng.integers(len(ways))]()
+
+
+def _mixed_columns(w: Writer) -> Any:
+    """Shares of columns that add up to one."""
+    return w.matrix(3) @ pm.Dirichlet(w.name("shares"), [1.0, 2.0, 1.5])
+
+
+def _untransformed(w: Writer) -> Any:
+    """Variables with ends, sampled as they are."""
+    options: Any = {"default_transform": None}
+    b = pm.Uniform(w.name("b"), -0.4, 0.9, shape=2, **options)
+    c = pm.Exponential(w.name("c"), 2.0, **options)
+    ways = [
+        lambda: w.matrix(2) @ b + c * w.column(),
+        lambda: w.matrix(2) @ b - pt.sqrt(c + 0.1),
+        lambda: w.matrix(2) @ b + c * pm.Normal(w.name("a"), shape=4)[w.codes(4)],
+        lambda: b[0] + pm.Normal(w.name("a"), b[1], c, shape=4)[w.codes(4)],
+    ]
+    return ways[w.rng.integers(len(ways))]()
+
+
+def _autoregression(w: Writer) -> Any:
+    time, scale = w.codes(6), pm.LogNormal(w.name("ar_scale"), -1.0, 0.3)
+    rho = pm.Uniform(w.name("rho"), -0.9, 0.9)
+    start = pm.Normal.dist(0.0, 0.5)
+    return pm.AR(w.name("ar"), rho=[rho], sigma=scale, init_dist=start, steps=5)[time]
+
+
+def _ordered(w: Writer) -> Any:
+    ordered = pm.distributions.transforms.ordered
+    return pm.Normal(w.name("o"), [-0.5, 0.0, 0.5], 1.0, transform=ordered)[w.codes(3)]
+
+
+#: Terms that a model has only if they are asked for.
+RARE: dict[str, Callable[[Writer], Any]] = {
+    "monotonic": _monotonic,
+    "mixed columns": _mixed_columns,
+    "untransformed": _untransformed,
+    "autoregression": _autoregression,
+    "ordered": _ordered,
 }

@@ -5,6 +5,7 @@ import pytest
 from tests.composed.__main__ import is_wrong
 from tests.composed.comparison import compare
 from tests.composed.models import composed
+from tests.composed.predictors import RARE
 
 #: Of the quick suite: these are read within three seconds.
 QUICK = 11, 13, 24
@@ -17,6 +18,13 @@ SAMPLED = 200, 202, 203, 208, 209, 210
 def test_what_is_read_is_the_model(searches, seed):
     """A step compares all rows, and all else, with the model when it is built."""
     searches(composed(seed).model)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [24])
+@pytest.mark.parametrize("rare", RARE)
+def test_rare_terms_are_read(searches, seed, rare):
+    searches(composed(seed, rare).model)
 
 
 @pytest.mark.slow
