@@ -31,6 +31,7 @@ def simplex():
 
 
 @pytest.mark.parametrize("predictor", [correlated, walk, simplex])
+@pytest.mark.slow_cases("walk", "simplex")
 def test_nothing_is_rewritten_in_place(searches, predictor):
     with pm.Model() as model:
         pm.Bernoulli("y", logit_p=predictor(), observed=RNG.integers(0, 2, N))
