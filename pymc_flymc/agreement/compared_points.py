@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 
 import numpy as np
 
-from pymc_flymc.agreement.evaluation import Point
+from pymc_flymc.agreement.evaluation import Point, of_reading
 from pymc_flymc.agreement.values import Rounded, Values
-from pymc_flymc.reading.flat import Layout
+from pymc_flymc.reading.flat import DensityGraph, Layout
 
 
 @dataclass(frozen=True)
@@ -19,16 +20,25 @@ class Points:
     Attributes
     ----------
     layout, others_layout : Layout
+    graph : DensityGraph
+        What was read.
     flat : list of (ndarray, ndarray)
         Values of the step's variables, and of those of other steps.
-    read : callable
-        `of_reading` at these points, as a function of the number of draws of rounding errors.
     """
 
     layout: Layout
     others_layout: Layout
+    graph: DensityGraph
     flat: list[tuple[np.ndarray, np.ndarray]]
-    read: Callable[[int], tuple[Values, list[list[Rounded | None]]]]
+
+    @cached_property
+    def read(self) -> Callable[[int], tuple[Values, list[list[Rounded | None]]]]:
+        """`of_reading` at these points, as a function of the number of draws of rounding errors."""
+        return cache(partial(of_reading, self.graph, self.flat))
+
+    def at(self, some: np.ndarray) -> Points:
+        """Return some of the points, which a boolean vector selects."""
+        return replace(self, flat=[at for at, one in zip(self.flat, some, strict=True) if one])
 
     @property
     def named(self) -> list[Point]:

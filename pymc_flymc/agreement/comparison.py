@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple
 
@@ -23,11 +23,7 @@ from pymc_flymc.agreement.all_of_graph import AllOfGraph
 from pymc_flymc.agreement.chosen_rows import ROWS, choose_rows
 from pymc_flymc.agreement.compared_points import Points
 from pymc_flymc.agreement.compared_rows import ComparedRows
-from pymc_flymc.agreement.evaluation import (
-    of_graph,
-    of_reading,
-    of_rows,
-)
+from pymc_flymc.agreement.evaluation import of_graph, of_rows
 from pymc_flymc.agreement.gathering import NotGatheredError
 from pymc_flymc.agreement.undefined import (
     Expected,
@@ -113,7 +109,7 @@ def check_agreement(
     thetas = [anchor.geometry.unwhiten(s * rng.standard_normal(n)) for s in SCALES]
     thetas += [start, start + rng.uniform(-1.0, 1.0, n)]
     flat = [(layout.round(theta), others) for theta in thetas]
-    points = Points(*layouts, flat, cache(partial(of_reading, graph, flat)))
+    points = Points(*layouts, graph, flat)
     compared = []
     for each in _comparisons(model, reading, anchor, points, rng):
         compared.append(each)
@@ -123,8 +119,7 @@ def check_agreement(
             log.info(f"{each.what} could not be compared with the model's own: {error}")
         except NotKnownError as error:
             log.warning(f"{each.what} could not be compared with the model's own: {error}")
-    flat = points_around(anchor, points, rng)
-    around = replace(points, flat=flat, read=cache(partial(of_reading, graph, flat)))
+    around = points_around(anchor, points, rng)
     check_defined(around, [each.expected for each in compared])
     check_possible(around, [each.rows for each in compared if each.rows is not None])
 

@@ -33,9 +33,7 @@ DISTANCES = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
 SOME = 3
 
 
-def points_around(
-    anchor: Anchor, points: Points, rng: np.random.Generator
-) -> list[tuple[np.ndarray, np.ndarray]]:
+def points_around(anchor: Anchor, points: Points, rng: np.random.Generator) -> Points:
     """Return points about the anchor; other steps' variables have the values of the first of some.
 
     Parameters
@@ -46,7 +44,7 @@ def points_around(
     others = points.flat[0][1]
     steps = [s * rng.standard_normal(points.layout.size) for s in DISTANCES]
     thetas = [anchor.geometry.unwhiten(sign * step) for step in steps for sign in (1.0, -1.0)]
-    return [(points.layout.round(theta), others) for theta in thetas]
+    return replace(points, flat=[(points.layout.round(theta), others) for theta in thetas])
 
 
 def check_defined(points: Points, expected: Sequence[Expected]) -> None:
@@ -63,7 +61,7 @@ def check_defined(points: Points, expected: Sequence[Expected]) -> None:
     UnsupportedModelError
         If there are any.
     """
-    lost = _at(points, ~_is_read(points))
+    lost = points.at(~_is_read(points))
     if not lost.flat:
         return
     try:
@@ -71,7 +69,7 @@ def check_defined(points: Points, expected: Sequence[Expected]) -> None:
             known = np.ones(len(lost.flat), bool)
             for evaluate in expected:
                 known &= np.isfinite(evaluate(lost, with_checks).values).all(axis=1)
-            lost = _at(lost, known & (np.cumsum(known) <= SOME))
+            lost = lost.at(known & (np.cumsum(known) <= SOME))
             if not lost.flat:
                 return
     except NotGatheredError:
@@ -107,7 +105,7 @@ def check_possible(points: Points, parts: Sequence[ComparedRows]) -> None:
             own, _ = rows.evaluate(points, 0)
             beyond &= np.isfinite(own.values).all(axis=1)
             for t in np.flatnonzero(beyond)[:SOME]:
-                at = replace(points, flat=[points.flat[t]])
+                at = points.at(np.arange(len(points.flat)) == t)
                 # A check of one component of a mixture leaves the others.
                 if np.isneginf(rows.expected(at, True).values).any():
                     raise UnsupportedModelError(
@@ -127,7 +125,3 @@ def _is_read(points: Points) -> np.ndarray:
     for of_part in coefficients:
         finite &= [each is not None and bool(np.isfinite(each[0]).all()) for each in of_part]
     return finite
-
-
-def _at(points: Points, some: np.ndarray) -> Points:
-    return replace(points, flat=[at for at, one in zip(points.flat, some, strict=True) if one])

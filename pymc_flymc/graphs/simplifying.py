@@ -24,7 +24,7 @@ SOLVES = optdb["specialize"].query(
 def rewritten(
     graphs: Sequence[Variable], names: Sequence[str], kept: Collection[Variable] = ()
 ) -> list[Any]:
-    """Return copies of graphs, rewritten.
+    """Return copies of graphs, rewritten, also with `SOLVES`.
 
     Parameters
     ----------

@@ -209,3 +209,17 @@ def test_mutants(name, mutant):
         pytest.skip("what it changes is not there")
     with pytest.raises(UnsupportedModelError, match="is compiled for sampling"):
         check_compiled(changed, *known)
+
+
+@pytest.mark.slow
+def test_nearly_singular_covariances_are_compared():
+    """Few rows inform this one: at the points compared the log density is below -1e10."""
+    n, rng = 300, np.random.default_rng(0)
+    group, x = rng.integers(0, 20, n), rng.normal(size=n)
+    with pm.Model():
+        sds = pm.Exponential.dist(1.0)
+        chol, *_ = pm.LKJCholeskyCov("c", n=2, eta=2.0, sd_dist=sds)
+        a = pm.MvNormal("a", np.zeros(2), chol=chol, shape=(20, 2))
+        y = rng.integers(0, 2, n)
+        pm.Bernoulli("y", logit_p=a[group, 0] + a[group, 1] * x, observed=y)
+        FireflyHMC(bound=None)

@@ -89,7 +89,7 @@ def count(psi, y):
 
 
 def test_a_reading_that_goes_beyond_is_refused(monkeypatch):
-    """Without zeros no row needs a probability of zeros, which must be none above one."""
+    """Without zeros no row rules out a psi above one; the model's own check does."""
     monkeypatch.setattr(hurdles, "weighted_sum", lambda n, logs: (n[n > 0] * logs[n > 0]).sum())
     with pm.Model() as model:
         count(pm.Gamma("psi", 400.0, 400.0, default_transform=None), COUNTS)
