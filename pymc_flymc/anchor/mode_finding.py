@@ -13,7 +13,7 @@ from pymc_flymc.anchor.effects import collapsed, moving
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.anchor.maximum import NEAR, TOLERANCE, maximise
-from pymc_flymc.anchor.newton import ModeResult, find_mode
+from pymc_flymc.anchor.newton import ModeResult, find_mode, share_of
 from pymc_flymc.anchor.objective import Objective
 from pymc_flymc.anchor.propriety import check_bounded, check_proper
 from pymc_flymc.anchor.slow_directions import with_slow_directions
@@ -76,7 +76,8 @@ class ModeFinder:
         posterior = self._posterior
         _warn_of_many_coefficients(posterior.regressions)
         theta = start = np.asarray(start, dtype=np.float64)
-        passes, stages = 0.0, _strides(posterior.regressions)
+        stages = _strides(posterior.regressions)
+        posterior, passes = _with_modes(posterior, start, stages[0])
         for i, strides in enumerate(stages):
             tolerance = _tolerance(len(theta), i, max(strides) == 1)
             found = find_mode(posterior, theta, start, strides, tolerance, passes)
@@ -142,6 +143,25 @@ class ModeFinder:
         if not any_non_smooth(self._posterior.regressions):
             return anchor
         return made(_smoothed(self._posterior, anchor))
+
+
+def _with_modes(
+    posterior: LogPosterior, start: np.ndarray, strides: Sequence[int]
+) -> tuple[LogPosterior, float]:
+    """Keep variables in the search in which the density has no mode, given all others, at first.
+
+    So it is with some that are transformed, such as ordered ones: they have no sd there, and cannot
+    be integrated out. Also returned are the passes over the data that this takes.
+    """
+    effects = posterior.effects
+    if not len(effects.integrated_out) or len(effects.diagonal):
+        return posterior, 0.0
+    objective = Objective(posterior, posterior.expand(start, strides).concave().pack())
+    kept = np.zeros(len(start), bool)
+    for place in posterior.layout.places:
+        kept[place] = np.isin(np.arange(len(start))[place], objective.without_mode(start)).any()
+    integrated_out = effects.integrated_out[~kept[effects.integrated_out]]
+    return posterior.integrating_out(integrated_out), share_of(posterior.regressions, strides)
 
 
 def _integrated(

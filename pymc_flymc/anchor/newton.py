@@ -11,6 +11,7 @@ from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.anchor.maximum import NEAR, TOLERANCE, maximise
 from pymc_flymc.anchor.objective import Objective
 from pymc_flymc.regression.expansion import JointExpansion
+from pymc_flymc.regression.regression import Regression
 
 MAX_STEPS = 100
 #: A Newton step that does not raise the density is shortened to a part of its length between these
@@ -61,6 +62,12 @@ class ModeResult:
         return 0.5 * self.objective.newton_decrement(self.theta) ** 2
 
 
+def share_of(regressions: Sequence[Regression], strides: Sequence[int]) -> float:
+    """Return the share of all rows that every so-many-th of each regression make."""
+    n_rows = np.array([each.design.n_rows for each in regressions])
+    return float(np.sum(n_rows / strides) / np.sum(n_rows))
+
+
 def find_mode(
     posterior: LogPosterior,
     theta: np.ndarray,
@@ -96,8 +103,7 @@ def find_mode(
         If the log density is not finite at theta, or if no mode is found. What the model's own
         graph raises at theta is raised as it is.
     """
-    n_rows = np.array([each.design.n_rows for each in posterior.regressions])
-    share = float(np.sum(n_rows / strides) / np.sum(n_rows))
+    share = share_of(posterior.regressions, strides)
     expansion, previous = posterior.expand(theta, strides), None
     passes += share
     at_theta = posterior.value(theta, expansion)

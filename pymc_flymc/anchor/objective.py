@@ -103,16 +103,24 @@ class Objective:
         """
         at = theta.tobytes()
         if at not in self._found:
-            effects = self.effects
-            if len(effects.diagonal):
-                curvature = self._probe(theta)
-            else:
-                curvature = -np.diag(self._density.hessian(theta, self._statistics))
+            own = self._curvatures(theta)
             while len(self._found) >= KEPT:
                 del self._found[next(iter(self._found))]
-            own = curvature[effects.integrated_out]
             self._found[at] = np.maximum(own, _rounding(own))
         return self._found[at]
+
+    def _curvatures(self, theta: np.ndarray) -> np.ndarray:
+        """Minus the second derivative in each effect, all else being equal."""
+        if len(self.effects.diagonal):
+            curvature = self._probe(theta)
+        else:
+            curvature = -np.diag(self._density.hessian(theta, self._statistics))
+        return curvature[self.effects.integrated_out]
+
+    def without_mode(self, theta: np.ndarray) -> np.ndarray:
+        """Positions of effects in which the density curves upwards at theta, all else being equal."""
+        own = self._curvatures(theta)
+        return self.effects.integrated_out[own < -_rounding(own)]
 
     def _points(self, theta: np.ndarray, precision: np.ndarray | None = None) -> list[np.ndarray]:
         at = self.effects.integrated_out

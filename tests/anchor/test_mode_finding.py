@@ -195,6 +195,26 @@ def test_funnel_without_a_mode_is_explained(prior, size, n_groups):
         FireflyMH()
 
 
+def test_effects_without_a_mode_at_the_start(searches):
+    """What is ordered curves upwards there: it has no sd with which it can be integrated out."""
+    rng = np.random.default_rng(3)
+    group, level = rng.integers(0, 8, 400), rng.integers(0, 4, 400)
+    eta = rng.normal(size=8)[group] + np.array([-2.0, 0.0, 1.0, 3.0])[level]
+    y = (rng.random(400) < np.exp(log_sigmoid(eta))).astype(int)
+    ordered = pm.distributions.transforms.ordered
+    with pm.Model() as model:
+        s = pm.HalfNormal("s", 1.0)
+        a = pm.Normal("a", 0.0, s, shape=8)
+        levels = pm.Normal(
+            "levels", 0.0, 2.0, shape=4, transform=ordered, initval=[-4.0, -3.0, -2.0, -1.0]
+        )
+        pm.Bernoulli("y", logit_p=a[group] + levels[level], observed=y)
+    anchor = searches(model)
+    assert np.all(np.abs(anchor.theta) < 5.0)
+    # The effects are integrated out as ever: else their scale would have gone to zero.
+    assert anchor.theta[0] > np.log(0.1)
+
+
 @pytest.mark.slow
 def test_correlated_slopes(searches):
     """The search ends where the effects' curvature depends on all other parameters."""
