@@ -118,7 +118,7 @@ class Objective:
         return curvature[self.effects.integrated_out]
 
     def without_mode(self, theta: np.ndarray) -> np.ndarray:
-        """Positions of effects in which the density curves upwards at theta, all else being equal."""
+        """Positions of effects in which the density curves upwards at theta, all else equal."""
         own = self._curvatures(theta)
         return self.effects.integrated_out[own < -_rounding(own)]
 
