@@ -158,8 +158,9 @@ def _with_modes(
         return posterior, 0.0
     objective = Objective(posterior, posterior.expand(start, strides).concave().pack())
     kept = np.zeros(len(start), bool)
-    for place in posterior.layout.places:
-        kept[place] = np.isin(np.arange(len(start))[place], objective.without_mode(start)).any()
+    kept[objective.without_mode(start)] = True
+    for variable in posterior.layout.places:
+        kept[variable] = kept[variable].any()
     integrated_out = effects.integrated_out[~kept[effects.integrated_out]]
     return posterior.integrating_out(integrated_out), share_of(posterior.regressions, strides)
 
