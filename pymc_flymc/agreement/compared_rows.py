@@ -25,8 +25,12 @@ class ComparedRows:
 
     Attributes
     ----------
+    name : str
+        Of the variable.
     chosen : ndarray of int
         Places of these rows among all observed values.
+    numbers : ndarray of int
+        Their numbers, for messages: of values out of core a sample is at hand.
     n_values : int
         Number of observed values.
     regressions : sequence of Regression
@@ -40,13 +44,20 @@ class ComparedRows:
         not have.
     """
 
+    name: str
     chosen: np.ndarray
+    numbers: np.ndarray
     n_values: int
     regressions: Sequence[Regression]
     members: Sequence[np.ndarray]
     first: int
     logp: TensorVariable
     terms: TensorVariable | None
+
+    @property
+    def what(self) -> str:
+        """What it is, for messages."""
+        return f"the log-likelihood of {self.name!r}"
 
     def evaluate(self, points: Points, draws: int) -> tuple[Values, Values]:
         """Evaluate both sides, on all rows if some cannot be taken out of the model's graph."""
@@ -71,6 +82,10 @@ class ComparedRows:
         if with_checks:
             return of_rows(self.logp, AllOfGraph(self.chosen), points.named, 0)
         return self._of(self.logp, points, 0)
+
+    def place(self, i: int) -> str:
+        """Return the number of a row as text."""
+        return f" in row {self.numbers[i]:,}"
 
     def _of(self, graph: TensorVariable, points: Points, draws: int) -> Values:
         try:

@@ -8,23 +8,19 @@ zeros must not be above one, even if no row is zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from pymc_flymc.agreement.compared_part import ComparedPart
 from pymc_flymc.agreement.compared_points import Points
 from pymc_flymc.agreement.compared_rows import ComparedRows
 from pymc_flymc.agreement.gathering import NotGatheredError
 from pymc_flymc.agreement.parameter_checks import ParameterChecks
-from pymc_flymc.agreement.values import Values
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
-
-#: Evaluates a part of the model's own log density at points. With the checks of a distribution's
-#: parameters, which depend on all rows, it takes a pass over the rows.
-Expected = Callable[[Points, bool], Values]
 
 #: Distances from the anchor, in units of the Laplace approximation, in some direction and in the
 #: opposite one.
@@ -47,14 +43,14 @@ def points_around(anchor: Anchor, points: Points, rng: np.random.Generator) -> P
     return replace(points, flat=[(points.layout.round(theta), others) for theta in thetas])
 
 
-def check_defined(points: Points, expected: Sequence[Expected]) -> None:
+def check_defined(points: Points, parts: Sequence[ComparedPart]) -> None:
     """Look for points at which the model has a density, and what was read of it has none.
 
     Parameters
     ----------
     points : Points
-    expected : sequence of callable
-        All parts of the model's own log density.
+    parts : sequence of ComparedPart
+        All parts of the model's log density.
 
     Raises
     ------
@@ -67,8 +63,8 @@ def check_defined(points: Points, expected: Sequence[Expected]) -> None:
     try:
         for with_checks in (False, True):  # PyMC's own functions may have values beyond its checks
             known = np.ones(len(lost.flat), bool)
-            for evaluate in expected:
-                known &= np.isfinite(evaluate(lost, with_checks).values).all(axis=1)
+            for part in parts:
+                known &= np.isfinite(part.expected(lost, with_checks).values).all(axis=1)
             lost = lost.at(known & (np.cumsum(known) <= SOME))
             if not lost.flat:
                 return
