@@ -12,7 +12,13 @@ from pymc_flymc.bounds import Bound, ExpansionBound
 from pymc_flymc.bounds.bound import is_expansion
 from pymc_flymc.kernels.rescaling import reading_moves
 from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE
-from pymc_flymc.sampling.bound_choice import estimate_rows, tightest, valid_bounds
+from pymc_flymc.sampling.bound_choice import (
+    estimate_kept,
+    estimate_rows,
+    joint_bound,
+    tightest,
+    valid_bounds,
+)
 from pymc_flymc.sampling.costs import GRADIENT, Costs
 from pymc_flymc.sampling.proposal_weights import pilot_approximation
 from pymc_flymc.sampling.sampler import Sampler
@@ -30,7 +36,8 @@ GRADIENTS = 5.0
 #: `examples.benchmarks.real` has, pilot runs find surrogate and conditional Hamiltonian moves about
 #: as dear; effective draws by surrogate moves took 1.8 times as long, with another seed over 5.
 UNSEEN = 3.0
-#: Cost that pilot runs usually find, over the least: about the medians of nine sets of real data.
+#: Cost that pilot runs usually find, over the least: about the medians of nine sets of real data
+#: (`examples.benchmarks.pilots`).
 USUAL = {
     JOINT.name: 2.0,
     SURROGATE.name: 2.5,
@@ -39,6 +46,8 @@ USUAL = {
 }
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
+#: If a surrogate must treat more than this share of the rows exactly, it is no candidate.
+MOST = 0.5
 
 
 @dataclass
@@ -108,6 +117,17 @@ class Candidates:
         self.task, self.problems = task, task.problems
         self.n_rows = sum(problem.design.n_rows for problem in self.problems)
         self.costs = Costs.of(self.problems)
+
+    def all(self) -> list[Candidate]:
+        """Return all that may sample the model."""
+        found, taylor = self.conditional(), joint_bound(self.problems)
+        if taylor is not None:
+            rows = estimate_rows(taylor, self.problems[0])
+            kept = estimate_kept(taylor, self.problems[0])
+            found.append(self.joint(taylor, rows))
+            if kept <= MOST * self.n_rows:
+                found += self.surrogates(rows, kept, taylor)
+        return found
 
     def conditional(self) -> list[Candidate]:
         """Return conditional updates of the parameters, under the tightest bounds for these."""

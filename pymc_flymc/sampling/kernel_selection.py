@@ -16,7 +16,7 @@ from pymc_flymc.sampling.bound_choice import (
     joint_bound,
     joint_moves_read,
 )
-from pymc_flymc.sampling.candidates import SHARES, UNSEEN, Candidate, Candidates
+from pymc_flymc.sampling.candidates import MOST, SHARES, UNSEEN, Candidate, Candidates
 from pymc_flymc.sampling.costs import GRADIENT
 from pymc_flymc.sampling.far_out import HEAVY, look_at_tails
 from pymc_flymc.sampling.pilot_runs import largest_cost, pilot_chain, pilot_joint_moves
@@ -34,8 +34,6 @@ FEWER = 0.5
 #: Seconds that an effective draw must be expected to save before another kernel is compiled and
 #: tried: over 4,000 draws, the time that this takes.
 WORTHWHILE = 1e-3
-#: If a surrogate must treat more than this share of the rows exactly, it is no candidate.
-MOST = 0.5
 #: A pilot run may cost as much as this many effective draws of the best kernel so far.
 DRAWS = 100.0
 #: If joint moves cost this many times as much as for their parameters alone, rows hold them back.
@@ -74,14 +72,7 @@ class KernelSelection:
 
     def best(self) -> Sampler:
         """Return what samples by the best kernel."""
-        taylor = joint_bound(self.problems)
-        candidates = self.candidates.conditional()
-        if taylor is not None:
-            rows = estimate_rows(taylor, self.problems[0])
-            candidates.append(self.candidates.joint(taylor, rows))
-            kept = estimate_kept(taylor, self.problems[0])
-            if kept <= MOST * self.n_rows:
-                candidates += self.candidates.surrogates(rows, kept, taylor)
+        taylor, candidates = joint_bound(self.problems), self.candidates.all()
         best: Candidate | None = None
         left = candidates
         while left := [each for each in left if self._may_pay(each, best)]:

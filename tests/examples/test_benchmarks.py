@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
-from examples.benchmarks import hierarchies, numpyro_nuts, polya_gamma
+from examples.benchmarks import hierarchies, numpyro_nuts, pilots, polya_gamma
 from examples.benchmarks.measurement import draws_of, ess_of_slowest
 from examples.benchmarks.setup import PARTS, owner_of
+from pymc_flymc.sampling.candidates import USUAL
 from tests.support.comparison import assert_matches, reference_from_draws
+from tests.support.data import logistic_rows
+from tests.support.models import logistic_model
 from tests.support.patches import any_size
 from tests.support.steps import sample, step_of
 
@@ -37,6 +40,20 @@ def test_hierarchies(model, data, n_parameters):
 def test_numpyro_has_the_same_models():
     builders = {each.build.__name__ for each in hierarchies.MODELS.values()}
     assert builders == set(numpyro_nuts.STATED)
+
+
+def test_pilots(monkeypatch, capsys):
+    """Each kernel that may be chosen has a line, and a median of what was found."""
+    rows = logistic_rows(2000, 2)
+    monkeypatch.setattr(pilots, "MODELS", {"tiny": lambda folder: logistic_model(*rows)})
+    monkeypatch.setattr(pilots, "SIMULATED", ("tiny",))
+    monkeypatch.setattr("sys.argv", ["pilots"])
+    pilots.main()
+    each, medians = (part.splitlines()[2:] for part in capsys.readouterr().out.split("\n\n"))
+    assert len(each) > len(USUAL)  # surrogates with few exact rows and with more
+    found = {line.split("|")[1].strip(): line.split("|")[2:-1] for line in medians}
+    assert found.keys() == USUAL.keys()
+    assert all(0.0 < float(number) < np.inf for of_kernel in found.values() for number in of_kernel)
 
 
 def test_gibbs_sampling_with_polya_gamma_variables():
