@@ -25,6 +25,7 @@ from pymc_flymc.agreement.compared_points import Points
 from pymc_flymc.agreement.compared_rest import ComparedRest
 from pymc_flymc.agreement.compared_rows import ComparedRows
 from pymc_flymc.agreement.gathering import NotGatheredError
+from pymc_flymc.agreement.guarded_rows import check_guards
 from pymc_flymc.agreement.undefined import check_defined, check_possible, points_around
 from pymc_flymc.agreement.values import NotKnownError, confirmed_disagreement
 from pymc_flymc.anchor.anchor import Anchor
@@ -88,6 +89,11 @@ def check_agreement(
     around = points_around(anchor, points, rng)
     check_defined(around, parts)
     check_possible(around, rows)
+    first = 0
+    for rv, read in reading.taken.items():
+        own = slice(first, first + len(read.parts))
+        check_guards(rv, reading.regressions[own], anchor.parts[own])
+        first = own.stop
 
 
 def _compared_parts(

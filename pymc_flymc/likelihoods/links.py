@@ -19,6 +19,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import first_equals, free_inputs, plain_function
+from pymc_flymc.likelihoods.guards import TAILS, are_tails, without_guards
 from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_parameter
 
@@ -56,6 +57,7 @@ def find_predictor(
     TensorVariable or None
         Of the parameter's dimensions, or a scalar.
     """
+    parameter = without_guards(parameter)
     # exp(X @ b) / (1 + exp(X @ b)) holds its predictor twice.
     first = first_equals(parameter)
     for candidate, order in _elementwise_parts(parameter, first):
@@ -203,13 +205,16 @@ def _slope(
     if function is None or "float" not in function.type.dtype:
         return None
     with np.errstate(all="ignore"):
-        values = plain_function([probe], function)(_GRID.astype(v.type.dtype))
+        written = plain_function([probe], function)
+        values, far = (written(grid.astype(v.type.dtype)) for grid in (_GRID, TAILS))
         if values.shape != _GRID.shape:
             return None
+        rtol = max(rtol, 64 * np.finfo(values.dtype).eps)
         for slope in _SLOPES:
             expected = inverse_link(slope * _GRID)
             error = np.abs(values - expected) / np.maximum(1.0, expected)
-            if error.max() <= max(rtol, 64 * np.finfo(values.dtype).eps):
+            tails = inverse_link(slope * TAILS)
+            if error.max() <= rtol and are_tails(far, tails, rtol):
                 return slope
     return None
 

@@ -26,6 +26,7 @@ from scipy.special import expit, ndtr
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs, plain_function
 from pymc_flymc.likelihoods.bernoulli import BernoulliLogit
+from pymc_flymc.likelihoods.guards import TAILS, are_tails, without_guards
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.products import without
 from pymc_flymc.likelihoods.refusals import OTHERWISE, is_ordered
@@ -36,8 +37,8 @@ _LINKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "probit": ndtr,
     "cloglog": lambda v: -np.expm1(-np.exp(v)),
 }
-#: Rounding errors of probabilities, which Bambi keeps off 0 and 1. Those of its probit link are of
-#: single precision. They do not matter, as that link is only named in a refusal.
+#: Rounding errors of probabilities. Those of Bambi's probit link are of single precision. They do
+#: not matter, as that link is only named in a refusal.
 _ROUNDING = {"logit": 64 * float(np.finfo(np.float64).eps)}
 _ROUGHLY = 1e-6
 
@@ -98,7 +99,7 @@ def _find(rv: TensorVariable) -> tuple[str, TensorVariable, TensorVariable] | No
     it: this accepts every way to write p, and nothing else.
     """
     (p,) = rv.owner.op.dist_params(rv.owner)
-    p = without(p, ViewOp)  # of a Deterministic
+    p = without_guards(without(p, ViewOp))  # of a Deterministic
     if p.ndim != 2 or p.owner is None or not isinstance(p.owner.op, Elemwise | Join):
         return None
     for v, eta, cutpoints in _differences(p):
@@ -129,18 +130,27 @@ def _differences(p: TensorVariable) -> Iterator[tuple[Any, Any, Any]]:
 def _link(p: TensorVariable, v: Any, sign: float) -> str | None:
     """Return the link for which p, as a function of sign * v, are the probabilities of levels."""
     n_cutpoints = v.type.shape[1] or 3
-    start = np.linspace(-20.0, 20.0, 41)[:, None]
+    near = np.linspace(-20.0, 20.0, 41)
+    start = np.concatenate([near, TAILS])[:, None]
     grid = start + 1.5 * np.arange(n_cutpoints) ** 0.8
     probe = pt.matrix("probe", dtype=v.type.dtype)
     (function,) = clone_replace([p], {v: probe}, rebuild_strict=False)
     if free_inputs([function]) != [probe]:
         return None
-    with np.errstate(all="ignore"):
-        values = plain_function([probe], function)((sign * grid).astype(v.type.dtype))
+    try:
+        with np.errstate(all="ignore"):
+            values = plain_function([probe], function)((sign * grid).astype(v.type.dtype))
+    except ValueError:  # p has parts of a shape of their own
+        return None
     for name, link in _LINKS.items():
         rounding = max(_ROUNDING.get(name, _ROUGHLY), 64 * float(np.finfo(values.dtype).eps))
         ends = np.zeros_like(start), np.ones_like(start)
-        expected = np.diff(np.hstack([ends[0], link(grid), ends[1]]), axis=1)
-        if values.shape == expected.shape and np.abs(values - expected).max() <= rounding:
+        with np.errstate(all="ignore"):
+            expected = np.diff(np.hstack([ends[0], link(grid), ends[1]]), axis=1)
+        if values.shape != expected.shape:
+            continue
+        n = len(near)
+        is_close = np.abs(values[:n] - expected[:n]).max() <= rounding
+        if is_close and are_tails(values[n:], expected[n:], rounding):
             return name
     return None

@@ -13,9 +13,11 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.kernels.shared_scales import CENTRED, NO_SCALES, Locations, SharedScales
 from pymc_flymc.reading.covariances import rows_of_factor
 from pymc_flymc.reading.flat import Layout
+from pymc_flymc.reading.functions_of_variables import random_variables
 from pymc_flymc.reading.locations import Around, locations_of
 from pymc_flymc.reading.scaled_variables import location_scale
 from pymc_flymc.reading.scales import scales_of
+from pymc_flymc.reporting import log
 
 
 class _Effects(NamedTuple):
@@ -108,6 +110,14 @@ def _effects_of(
     else:
         around = Around.elements(start + term.origin.ravel(), size)
     if around is None:
+        parts = random_variables(term.location, model) if term.location is not None else []
+        elsewhere = [str(v.name) for v in parts if v not in places]
+        if elsewhere:
+            log.warning(
+                f"a scale of {rv.name!r} does not move together with these effects, because "
+                f"another step samples their location {', '.join(elsewhere)}: chains may miss "
+                "small scales. Let this step sample it, too"
+            )
         return
     if factor is not None:
         column = np.broadcast_to(np.arange(shape[-1]), shape).ravel()

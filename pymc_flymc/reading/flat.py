@@ -19,6 +19,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.affine import constant_jacobian
+from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import fold_constants
 from pymc_flymc.graphs.written_out import write_out_products
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
@@ -158,6 +159,7 @@ def flatten_model(
     flat: list[Any] = graph_replace([prior, *coefficients], replacements, strict=False)
     # Parameters that a distribution refuses are reported later, by the search for the anchor.
     with suppress(ParameterValueError):
+        check_integers(flat[0], "the log density of priors and potentials")
         flat[0] = fold_constants(flat[0], LONG)
     flat = write_out_products(flat)
     ws = tuple(w.astype("float64") for w in flat[1:])

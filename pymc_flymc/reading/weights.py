@@ -21,7 +21,8 @@ from pytensor.tensor.type_other import NoneTypeT
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import CustomSymbolicDistRV
-from pymc_flymc.graphs.tools import copy_graphs, evaluate, free_inputs
+from pymc_flymc.graphs.integers import check_integers
+from pymc_flymc.graphs.tools import copy_graphs, evaluate, free_inputs, freeze
 from pymc_flymc.likelihoods.value_checks import check_values
 from pymc_flymc.likelihoods.weighted import weighted_family
 from pymc_flymc.regression.regression import Regression
@@ -180,9 +181,12 @@ def read_weights(graph: TensorVariable, shape: tuple[int, ...], name: str) -> np
     Raises
     ------
     ValueError
-        If they are not finite numbers >= 0, or not one for each row.
+        If they are not finite numbers >= 0, not one for each row, or whole numbers that leave the
+        range of their type.
     """
-    weights = evaluate(graph).astype(np.float64)
+    frozen = freeze(graph, {})
+    check_integers(frozen, f"a weight of {name!r}")
+    weights = evaluate(frozen).astype(np.float64)
     try:
         weights = np.broadcast_to(weights, shape).reshape(-1)
     except ValueError:

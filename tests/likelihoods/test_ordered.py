@@ -37,8 +37,14 @@ def from_probabilities(cumulative):
     return together[:, 1:] - together[:, :-1]
 
 
+def as_bambi_writes_links(p):
+    eps = np.finfo(np.float64).eps
+    p = pt.switch(pt.eq(p, 0), eps, p)
+    return pt.switch(pt.eq(p, 1), 1 - eps, p)
+
+
 def as_bambi_does(p):
-    p = pt.clip(p, 1e-300, 1.0)
+    p = as_bambi_writes_links(p)
     return pt.concatenate([p[:, :1], p[:, 1:] - p[:, :-1], 1.0 - p[:, -1:]], axis=1)
 
 

@@ -318,3 +318,15 @@ def test_effects_that_share_a_scale_move_together():
 )
 def test_others_are_left_alone(write):
     assert len(scales_of(write).scale) == 0
+
+
+def test_a_location_that_another_step_samples(caplog):
+    """No move is made around it, and that is said."""
+    with pm.Model() as model:
+        tau, mu = pm.HalfNormal("tau", 1.0), pm.Normal("mu")
+        a = pm.Normal("a", mu, tau, shape=5)
+    values = [model.rvs_to_values[v] for v in (tau, a)]
+    layout = Layout.of(values, model.initial_point())
+    assert not len(find_shared_scales(model, values, layout).scale)
+    assert "scale of 'a' does not move together" in caplog.text
+    assert "another step samples their location mu" in caplog.text

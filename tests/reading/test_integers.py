@@ -116,3 +116,32 @@ def test_observed_values():
         pm.Poisson("y", mu=pm.math.exp(pm.Normal("a") * np.arange(N)), observed=total)
     with pytest.raises(ValueError, match="observed variable 'y' computes add of 200, 200 in uint8"):
         read_model(model)
+
+
+def test_weights():
+    """A product of counts that leaves their type, in memory and out of core."""
+    from pymc_flymc import weighted
+    from pymc_flymc.reading.model import read_model
+
+    k = np.full(N, 20, np.uint8)
+    with pm.Model() as model:
+        w = pm.Data("k", k)
+        dist = pm.Poisson.dist(mu=pm.math.exp(pm.Normal("a") * np.arange(N)))
+        weighted("y", dist, weights=w * w, observed=np.ones(N))
+    with pytest.raises(ValueError, match="a weight of 'y' computes multiply of 20, 20 in uint8"):
+        read_model(model)
+
+
+@pytest.mark.parametrize("n", [5, 1500])
+def test_potentials(n):
+    """However long: of numbers beyond a length, products are taken before all else."""
+    from pymc_flymc import UnsupportedModelError
+    from pymc_flymc.steps.setup import read
+
+    with pm.Model() as model:
+        a, w = pm.Normal("a"), pm.Data("k", np.full(n, 20, np.uint8))
+        pm.Potential("p", (-0.5 * (w * w) * pt.sqr(a - np.linspace(-1.0, 1.0, n))).sum())
+        pm.Poisson("y", mu=pm.math.exp(a * np.linspace(-1.0, 1.0, N)), observed=np.ones(N))
+    message = "priors and potentials computes multiply of 20, 20 in uint8"
+    with pytest.raises((ValueError, UnsupportedModelError), match=message):
+        read(model, None, None, None, "auto")

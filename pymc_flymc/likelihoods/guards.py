@@ -1,0 +1,81 @@
+"""Probabilities that a model keeps off 0 and 1, as Bambi does.
+
+Bambi's links are ``switch(eq(p, 1), 1 - eps, p)`` of the probability, and likewise for 0. That is
+the probability, but where it has been rounded to 0 or 1. There the log-likelihood is log(eps), -36,
+and not what the link says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import graph_replace
+from pytensor.graph.traversal import ancestors
+from pytensor.scalar import basic as ps
+from pytensor.tensor.basic import get_underlying_scalar_constant_value as number_of
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.variable import TensorVariable
+
+__all__ = ["TAILS", "are_tails", "guards_of", "without_guards"]
+
+#: Predictors at which probabilities are 0 or 1 but for rounding: numbers that a model adds to them,
+#: or keeps them off, are all that is left.
+TAILS = np.array([-800.0, -700.0, -350.0, -100.0, -60.0, 60.0, 100.0, 350.0, 700.0, 800.0])
+
+#: Largest distance of a number from the 0 or 1 in whose place it is put.
+_CLOSE = 1e-15
+
+
+def guards_of(variable: TensorVariable) -> dict[Variable, Variable]:
+    """Return the parts of a graph that keep a number off 0 or 1, and the numbers themselves."""
+    return {v: v.owner.inputs[2] for v in ancestors([variable]) if _is_guard(v)}
+
+
+def without_guards(variable: TensorVariable) -> TensorVariable:
+    """Return a graph with the numbers themselves, as they come from the link."""
+    guards: Any = guards_of(variable)
+    if not guards:
+        return variable
+    # One stands in another: from the innermost on, each is made again.
+    found: Any = variable
+    while guards:
+        innermost = next(iter(sorted(guards, key=lambda v: len(guards_of(v)))))
+        (found,) = graph_replace([found], {innermost: guards[innermost]}, strict=False)
+        guards = guards_of(found)
+    return found
+
+
+def are_tails(values: np.ndarray, expected: np.ndarray, rtol: float) -> bool:
+    """Return whether values at `TAILS` are those of a link, or what rounding leaves of them.
+
+    That is nothing where digits cancel, as in ``1 - 1 / (1 + exp(v))``, and not a number where
+    numbers overflow.
+    """
+    error = np.abs(values - expected)
+    same = (error <= rtol * expected) | (error <= np.finfo(values.dtype).tiny)
+    same |= (values == expected) | ((values == 0.0) & (expected < rtol))
+    # Nothing else may stand in the place of 1.
+    same &= (expected != 1.0) | (values == 1.0)
+    return bool(np.all(same | np.isnan(values)))
+
+
+def _is_guard(v: Any) -> bool:
+    if not _is_of(v, ps.Switch):
+        return False
+    condition, instead, number = v.owner.inputs
+    if not _is_of(condition, ps.EQ):
+        return False
+    compared = [u for u in condition.owner.inputs if u is not number]
+    if len(compared) != 1 or number not in condition.owner.inputs:
+        return False
+    end, close = (number_of(u, raise_not_constant=False) for u in (*compared, instead))
+    if isinstance(end, Variable) or isinstance(close, Variable):
+        return False
+    return float(end) in (0.0, 1.0) and 0.0 < float(abs(np.subtract(close, end))) <= _CLOSE
+
+
+def _is_of(v: Any, kind: type) -> bool:
+    op = None if v.owner is None else v.owner.op
+    return isinstance(op, Elemwise) and isinstance(op.scalar_op, kind)

@@ -1,0 +1,157 @@
+"""Probabilities that a model keeps off 0 and 1, as Bambi does: sampled where it cannot matter."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy.special import expit
+
+from pymc_flymc import UnsupportedModelError, weighted
+from pymc_flymc.graphs.tools import free_inputs
+from pymc_flymc.likelihoods.guards import guards_of, without_guards
+from pymc_flymc.steps.setup import read
+
+N = 2500
+RNG = np.random.default_rng(4)
+ROWS = RNG.normal(size=N)
+NOISE = RNG.logistic(size=N)
+BINARY = (ROWS + NOISE > 0.0).astype(int)
+LINKS = {
+    "logit": pm.math.sigmoid,
+    "probit": lambda eta: 0.5 + 0.5 * pt.erf(eta / np.sqrt(2.0)),
+    "cloglog": lambda eta: 1.0 - pt.exp(-pt.exp(eta)),
+}
+
+
+def guarded(p):
+    """As Bambi writes its links."""
+    eps = np.finfo(np.float64).eps
+    p = pt.switch(pt.eq(p, 0), eps, p)
+    return pt.switch(pt.eq(p, 1), 1 - eps, p)
+
+
+def binary(x, y, link="logit"):
+    p = guarded(LINKS[link](pm.Normal("a") + pm.Normal("b", 0.0, 5.0) * x))
+    pm.Bernoulli("y", p=p, observed=y)
+
+
+def with_weights(x, y):
+    p = guarded(pm.math.sigmoid(pm.Normal("b", 0.0, 5.0) * x))
+    weighted("y", pm.Bernoulli.dist(p=p), weights=np.full(len(x), 0.5), observed=y)
+
+
+def counts(x, y):
+    p = guarded(pm.math.sigmoid(pm.Normal("b", 0.0, 5.0) * x))
+    pm.Binomial("y", n=400, p=p, observed=400 * y // 2 + 100)
+
+
+def shares(x, y):
+    mean = guarded(pm.math.sigmoid(pm.Normal("b", 0.0, 5.0) * x))
+    pm.Beta("y", mu=mean, nu=3.0, observed=0.2 + 0.6 * y)
+
+
+def levels(x, y):
+    c = pm.Normal("c", [-1.0, 1.0], transform=pm.distributions.transforms.ordered)
+    p = guarded(pm.math.sigmoid(c - (pm.Normal("b", 0.0, 5.0) * x)[:, None]))
+    p = pt.concatenate([p[:, :1], p[:, 1:] - p[:, :-1], 1.0 - p[:, -1:]], axis=1)
+    pm.Categorical("y", p=p, observed=2 * y)
+
+
+def with_outliers(write, x, y, copies=1, **options):
+    """A model of rows of which some have the less likely outcome far out."""
+    with pm.Model() as model:
+        write(np.append(ROWS, [x] * copies), np.append(BINARY, [y] * copies), **options)
+    return read(model, None, None, None, "auto")
+
+
+def test_the_link_is_found_inside():
+    eta = pt.vector("eta")
+    p = guarded(pm.math.sigmoid(eta))
+    assert len(guards_of(p)) == 2
+    without = without_guards(p)
+    assert not guards_of(without)
+    assert free_inputs([without]) == [eta]
+    far = np.array([-900.0, 0.5, 900.0])
+    np.testing.assert_allclose(without.eval({eta: far}), expit(far), rtol=1e-14)
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_rows_that_stay_near(link):
+    """Wrong, and not so far out that it would be given up."""
+    found = with_outliers(binary, 2.0, 0, link=link)
+    assert found.problems[0].likelihood.name == f"bernoulli-{link}"
+
+
+@pytest.mark.parametrize("write", [with_weights, counts, shares, levels])
+def test_other_families(write):
+    with_outliers(write, 2.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "link", "copies"),
+    [
+        (60.0, 0, "logit", 1),
+        (-1000.0, 1, "logit", 1),
+        (1000.0, 0, "logit", 10),  # they hide one another
+        (20.0, 0, "probit", 1),
+        (60.0, 0, "cloglog", 1),
+    ],
+)
+def test_rows_that_may_be_given_up(x, y, link, copies):
+    message = rf"the probabilities of 'y' off 0 and 1.* row {N:,}, one of {copies}:"
+    with pytest.raises(UnsupportedModelError, match=message):
+        with_outliers(binary, x, y, copies, link=link)
+
+
+@pytest.mark.parametrize("write", [with_weights, counts, shares, levels])
+def test_rows_of_other_families_that_may_be_given_up(write):
+    with pytest.raises(UnsupportedModelError, match="keeps the probabilities of 'y' off 0 and 1"):
+        with_outliers(write, 1000.0, 0)
+
+
+def test_a_row_that_agrees_is_none():
+    """However far out."""
+    with_outliers(binary, 1000.0, 1)
+    with_outliers(levels, 1000.0, 1)
+
+
+@pytest.mark.parametrize(
+    "floor",
+    [
+        lambda p: pt.switch(p < 1e-15, 1e-15, p),
+        lambda p: pt.switch(p > 1.0 - 1e-15, 1.0 - 1e-15, p),
+        lambda p: 4e-16 + (1.0 - 8e-16) * p,
+    ],
+)
+def test_other_floors_are_refused(floor):
+    """What is left of them is less than rounding where predictors are of a usual size."""
+    with pm.Model() as model:
+        eta = pm.Normal("b", 0.0, 5.0) * ROWS
+        pm.Bernoulli("y", p=floor(pm.math.sigmoid(eta)), observed=BINARY)
+    with pytest.raises(UnsupportedModelError, match="its p is not the logistic function"):
+        read(model, None, None, None, "auto")
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        lambda v: pt.exp(v) / (1.0 + pt.exp(v)),
+        lambda v: 1.0 - 1.0 / (1.0 + pt.exp(v)),
+        lambda v: 0.5 * (1.0 + pt.tanh(0.5 * v)),
+        lambda v: pt.switch(v > 0.0, 1.0 / (1.0 + pt.exp(-v)), pt.exp(v) / (1.0 + pt.exp(v))),
+    ],
+)
+def test_what_rounding_does_is_no_floor(link):
+    with pm.Model() as model:
+        pm.Bernoulli("y", p=link(pm.Normal("b", 0.0, 5.0) * ROWS), observed=BINARY)
+    read(model, None, None, None, "auto")
+
+
+def test_floors_of_ordered_levels_are_refused():
+    with pm.Model() as model:
+        c = pm.Normal("c", [-1.0, 1.0], transform=pm.distributions.transforms.ordered)
+        p = pm.math.sigmoid(c - (pm.Normal("b", 0.0, 5.0) * ROWS)[:, None])
+        p = pt.concatenate([p[:, :1], p[:, 1:] - p[:, :-1], 1.0 - p[:, -1:]], axis=1)
+        pm.Categorical("y", p=pt.clip(p, 1e-14, 1.0), observed=2 * BINARY)
+    with pytest.raises(UnsupportedModelError):
+        read(model, None, None, None, "auto")
