@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from pymc.distributions.distribution import SymbolicRandomVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import graph_replace
-from pytensor.graph.traversal import ancestors
+from pytensor.graph.traversal import walk
 from pytensor.scalar import basic as ps
 from pytensor.tensor.basic import get_underlying_scalar_constant_value as number_of
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 __all__ = ["TAILS", "are_tails", "guards_of", "without_guards"]
@@ -23,27 +25,33 @@ __all__ = ["TAILS", "are_tails", "guards_of", "without_guards"]
 #: Predictors at which probabilities are 0 or 1 but for rounding: numbers that a model adds to them,
 #: or keeps them off, are all that is left.
 TAILS = np.array([-800.0, -700.0, -350.0, -100.0, -60.0, 60.0, 100.0, 350.0, 700.0, 800.0])
-
+#: What draws numbers.
+_RANDOM = (RandomVariable, SymbolicRandomVariable)
 #: Largest distance of a number from the 0 or 1 in whose place it is put.
 _CLOSE = 1e-15
 
 
-def guards_of(variable: TensorVariable) -> dict[Variable, Variable]:
-    """Return the parts of a graph that keep a number off 0 or 1, and the numbers themselves."""
-    return {v: v.owner.inputs[2] for v in ancestors([variable]) if _is_guard(v)}
+def guards_of(variable: TensorVariable) -> dict[Any, Any]:
+    """Return the parts of a graph that keep a number off 0 or 1, and the numbers themselves.
+
+    Graphs of other named random variables, on which it depends, are not part of it.
+    """
+
+    def inputs_of(v: Any) -> Any:
+        if v.owner is None or (v is not variable and v.name and isinstance(v.owner.op, _RANDOM)):
+            return None
+        return v.owner.inputs
+
+    return {v: v.owner.inputs[2] for v in walk([variable], inputs_of) if _is_guard(v)}
 
 
 def without_guards(variable: TensorVariable) -> TensorVariable:
     """Return a graph with the numbers themselves, as they come from the link."""
-    guards: Any = guards_of(variable)
-    if not guards:
-        return variable
-    # One stands in another: from the innermost on, each is made again.
     found: Any = variable
-    while guards:
-        innermost = next(iter(sorted(guards, key=lambda v: len(guards_of(v)))))
-        (found,) = graph_replace([found], {innermost: guards[innermost]}, strict=False)
-        guards = guards_of(found)
+    while guards := guards_of(found):
+        # One after the other, because the number of one may hold another.
+        guard, number = next(iter(guards.items()))
+        (found,) = graph_replace([found], {guard: number}, strict=False)
     return found
 
 

@@ -75,6 +75,15 @@ def test_the_link_is_found_inside():
     np.testing.assert_allclose(without.eval({eta: far}), expit(far), rtol=1e-14)
 
 
+def test_a_guard_of_a_prior():
+    """It is none of the rows'."""
+    with pm.Model():
+        b = pm.Normal("b", guarded(pm.math.sigmoid(pm.Normal("a"))), 1.0)
+        y = pm.Bernoulli("y", logit_p=b * ROWS, observed=BINARY)
+    assert not guards_of(y)
+    assert len(guards_of(b)) == 2
+
+
 @pytest.mark.parametrize("link", LINKS)
 def test_rows_that_stay_near(link):
     """Wrong, and not so far out that it would be given up."""

@@ -12,6 +12,7 @@ _TABLES = (
     "out_of_core",
     "expansions",
     "far_out",
+    "guards",
     "local_sweeps",
     "moves",
     "native",
