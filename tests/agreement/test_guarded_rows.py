@@ -57,6 +57,15 @@ def levels(x, y):
     pm.Categorical("y", p=p, observed=2 * y)
 
 
+def zeros_and_counts(x, y):
+    psi = guarded(pm.math.sigmoid(1.0 + 0.5 * pm.Normal("d") * x))
+    p = guarded(pm.math.sigmoid(pm.Normal("b", 0.0, 5.0) * x))
+    pm.ZeroInflatedBinomial("y", psi=psi, n=9, p=p, observed=1 + 7 * y)
+
+
+OTHERS = [with_weights, counts, shares, levels, zeros_and_counts]
+
+
 def with_outliers(write, x, y, copies=1, **options):
     """A model of rows of which some have the less likely outcome far out."""
     with pm.Model() as model:
@@ -91,7 +100,7 @@ def test_rows_that_stay_near(link):
     assert found.problems[0].likelihood.name == f"bernoulli-{link}"
 
 
-@pytest.mark.parametrize("write", [with_weights, counts, shares, levels])
+@pytest.mark.parametrize("write", OTHERS)
 def test_other_families(write):
     with_outliers(write, 2.0, 0)
 
@@ -112,7 +121,7 @@ def test_rows_that_may_be_given_up(x, y, link, copies):
         with_outliers(binary, x, y, copies, link=link)
 
 
-@pytest.mark.parametrize("write", [with_weights, counts, shares, levels])
+@pytest.mark.parametrize("write", OTHERS)
 def test_rows_of_other_families_that_may_be_given_up(write):
     with pytest.raises(UnsupportedModelError, match="keeps the probabilities of 'y' off 0 and 1"):
         with_outliers(write, 1000.0, 0)

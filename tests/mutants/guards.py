@@ -20,8 +20,8 @@ MUTANTS: Rows = {
         ),
         (
             "guards of other variables",
-            "if v.owner is None or (v is not variable and v.name and isinstance(v.owner.op, _RANDOM)):",
-            "if v.owner is None:",
+            "v is not variable and v.name and isinstance(v.owner.op, _RANDOM)",
+            "False",
             f"{GUARDED}::test_a_guard_of_a_prior",
         ),
     ],
