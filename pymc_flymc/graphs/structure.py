@@ -40,7 +40,9 @@ def _lines(graphs: Sequence[Variable]) -> list[str]:
 
     for node in toposort(graphs):
         lines.append(f"{[number(each) for each in node.inputs]}")
-        lines.append(without_addresses(f"{node.op} {[number(each) for each in node.outputs]}"))
+        # Where an index is put is not in the name of all operations that index.
+        op = f"{node.op} {getattr(node.op, 'idx_list', '')}"
+        lines.append(without_addresses(f"{op} {[number(each) for each in node.outputs]}"))
         inner = getattr(node.op, "inner_outputs", None)
         if inner is not None:
             lines += _lines(inner)

@@ -1,5 +1,7 @@
 """Probabilities that a model keeps off 0 and 1, as Bambi does: sampled where it cannot matter."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -7,6 +9,7 @@ import pytest
 from scipy.special import expit
 
 from pymc_flymc import UnsupportedModelError, weighted
+from pymc_flymc.agreement.guarded_rows import check_guards
 from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods.guards import guards_of, without_guards
 from pymc_flymc.steps.setup import read
@@ -131,6 +134,15 @@ def test_a_row_that_agrees_is_none():
     """However far out."""
     with_outliers(binary, 1000.0, 1)
     with_outliers(levels, 1000.0, 1)
+
+
+def test_rows_out_of_core():
+    """Nobody knows which of them may be given up."""
+    stored = SimpleNamespace(design=SimpleNamespace(stored=object()))
+    with pm.Model():
+        y = pm.Bernoulli("y", p=guarded(pm.math.sigmoid(pm.Normal("b") * ROWS)), observed=BINARY)
+    with pytest.raises(UnsupportedModelError, match=r"of 'y' are kept off 0 and 1.*out of core"):
+        check_guards(y, [stored], [None])
 
 
 @pytest.mark.parametrize(
