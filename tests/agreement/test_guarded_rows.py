@@ -97,6 +97,7 @@ def test_a_guard_of_a_prior():
 
 
 @pytest.mark.parametrize("link", LINKS)
+@pytest.mark.slow_cases("probit")
 def test_rows_that_stay_near(link):
     """Wrong, and not so far out that it would be given up."""
     found = with_outliers(binary, 2.0, 0, link=link)
@@ -104,6 +105,7 @@ def test_rows_that_stay_near(link):
 
 
 @pytest.mark.parametrize("write", OTHERS)
+@pytest.mark.slow_cases("shares", "with_weights")
 def test_other_families(write):
     with_outliers(write, 2.0, 0)
 

@@ -195,6 +195,7 @@ def test_free_asymmetry_by_quadrature(parameter):
     assert_matches(draws, quadrature(log_posterior, [-10.0, -8.0], [10.0, 8.0]))
 
 
+@pytest.mark.slow
 def test_first_anchor_and_its_promise():
     """The first anchor serves skewed residuals, and as many rows are bright as it promises."""
     rng = np.random.default_rng(8)

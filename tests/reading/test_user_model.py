@@ -5,6 +5,8 @@ import pymc as pm
 import pytensor
 import pytest
 
+from pymc_flymc.reading.centred_effects import find_shared_scales
+from pymc_flymc.reading.flat import Layout
 from tests.composed.models import composed
 
 RNG = np.random.default_rng(2)
@@ -31,11 +33,23 @@ def simplex():
 
 
 @pytest.mark.parametrize("predictor", [correlated, walk, simplex])
-@pytest.mark.slow_cases("walk", "simplex")
+@pytest.mark.slow_cases("correlated", "simplex")
 def test_nothing_is_rewritten_in_place(searches, predictor):
     with pm.Model() as model:
         pm.Bernoulli("y", logit_p=predictor(), observed=RNG.integers(0, 2, N))
     _check(searches, model)
+
+
+def test_nor_where_scales_are_looked_for():
+    """What simplifies covariances, by itself."""
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=correlated(), observed=RNG.integers(0, 2, N))
+
+    def look(model):
+        layout = Layout.of(model.value_vars, model.initial_point())
+        assert len(find_shared_scales(model, model.value_vars, layout).scale)
+
+    _check(look, model)
 
 
 @pytest.mark.slow

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 from pymc_flymc import FireflyMH, Taylor, UnsupportedModelError
 from tests.support.observing import MASKED, WITH_NAN, N, Y, Z, exp, model_of, sigmoid
 from tests.support.steps import sample, step_of
 
+SMALL = pt.constant(np.full(N, 20, np.uint8))
 TABLES = (Path(__file__).parents[2] / "docs" / "errors.md").read_text()
 
 
@@ -40,9 +42,11 @@ PROVOKED = {
     "the likelihood of … depends on …, which this step does not sample": {"vars": "a"},
     "must be …, not …": {"bound": Taylor},
     "the start has … for": {"initvals": np.nan},
+    "computes multiply of …, … in uint8": lambda e: bernoulli(e * (SMALL * SMALL)),
 }
-#: Provoked in test_propriety, test_mode_finding and test_comparison.
+#: Provoked in test_propriety, test_mode_finding, test_comparison and test_guarded_rows.
 SEARCHED = {
+    "the model keeps the probabilities of … off 0 and 1",
     "no posterior mode found: … rises for ever along …",
     "the posterior is improper",
     "the model has a density at …, and what Firefly reads of it has none there",

@@ -123,6 +123,7 @@ def test_points_keep_their_form():
     assert np.all(idata.posterior["tau"] > 0)
 
 
+@pytest.mark.slow
 def test_single_precision_variables():
     with pytensor.config.change_flags(floatX="float32", warn_float64="ignore"):
         X, y = logistic_rows(60, [-0.5])

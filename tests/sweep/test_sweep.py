@@ -22,12 +22,12 @@ from tests.sweep.table import failures, overview, summary, table
 
 #: Models that the quick suite samples, with a combination of each.
 QUICK = {
-    "bernoulli-logit/groups": "none/slice-random",
     "binomial-logit/elsewhere": "Taylor/joint",
     "student-t/nuisance": "Tangent/mala-single-q",
 }
 #: And others, which take as long to compile as to sample.
 LONG = {
+    "bernoulli-logit/groups": "none/slice-random",
     "poisson/weights": "Taylor/surrogate",
     "laplace/plain": "Tangent/slice-random",
     "gamma-free/plain": "ScaledTaylor/surrogate",
