@@ -92,7 +92,8 @@ def check_agreement(
     first = 0
     for rv, read in reading.taken.items():
         own = slice(first, first + len(read.parts))
-        check_guards(rv, reading.regressions[own], anchor.parts[own])
+        members = [each.rows for each in read.parts]
+        check_guards(rv, reading.regressions[own], members, anchor.parts[own])
         first = own.stop
 
 

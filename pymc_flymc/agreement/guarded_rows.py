@@ -36,7 +36,12 @@ NEAR = 1e-13
 SLOPE = 1e-6
 
 
-def check_guards(rv: Any, regressions: Sequence[Regression], anchors: Sequence[AnchorPart]) -> None:
+def check_guards(
+    rv: Any,
+    regressions: Sequence[Regression],
+    members: Sequence[np.ndarray],
+    anchors: Sequence[AnchorPart],
+) -> None:
     """Look for rows of an observed variable whose probabilities the model may keep off 0 and 1.
 
     Parameters
@@ -44,6 +49,8 @@ def check_guards(rv: Any, regressions: Sequence[Regression], anchors: Sequence[A
     rv : TensorVariable
     regressions : sequence of Regression
         Its rows.
+    members : sequence of ndarray of int
+        For each regression, numbers of the observed values that its rows belong to.
     anchors : sequence of AnchorPart
 
     Raises
@@ -53,7 +60,7 @@ def check_guards(rv: Any, regressions: Sequence[Regression], anchors: Sequence[A
     """
     if not guards_of(rv):
         return
-    for regression, anchor in zip(regressions, anchors, strict=True):
+    for regression, own, anchor in zip(regressions, members, anchors, strict=True):
         if regression.design.stored is not None:
             raise UnsupportedModelError(
                 f"the probabilities of {rv.name!r} are kept off 0 and 1, as by pt.switch(pt.eq(p, "
@@ -61,7 +68,9 @@ def check_guards(rv: Any, regressions: Sequence[Regression], anchors: Sequence[A
                 f"matters. Write the link alone, as in logit_p=eta. {LEAVE_OUT}"
             )
         suspects = _suspects(regression, anchor)
-        far = suspects[_are_far(regression, anchor, suspects)] if len(suspects) else suspects
+        if not len(suspects):
+            continue
+        far = np.unique(own[suspects[_are_far(regression, anchor, suspects)]])
         if len(far):
             raise UnsupportedModelError(
                 f"the model keeps the probabilities of {rv.name!r} off 0 and 1, as Bambi does, so "

@@ -132,6 +132,16 @@ def test_rows_of_other_families_that_may_be_given_up(write):
         with_outliers(write, 1000.0, 0)
 
 
+def test_rows_without_weight_are_counted():
+    """The message has the number of the observed value."""
+    with pm.Model() as model:
+        p = guarded(pm.math.sigmoid(pm.Normal("b", 0.0, 5.0) * np.append(ROWS, 1000.0)))
+        dist, weights = pm.Bernoulli.dist(p=p), np.append(np.arange(N) % 2, 1)
+        weighted("y", dist, weights=weights, observed=np.append(BINARY, 0))
+    with pytest.raises(UnsupportedModelError, match=rf" row {N:,}, one of 1:"):
+        read(model, None, None, None, "auto")
+
+
 def test_a_row_that_agrees_is_none():
     """However far out."""
     with_outliers(binary, 1000.0, 1)
@@ -144,7 +154,7 @@ def test_rows_out_of_core():
     with pm.Model():
         y = pm.Bernoulli("y", p=guarded(pm.math.sigmoid(pm.Normal("b") * ROWS)), observed=BINARY)
     with pytest.raises(UnsupportedModelError, match=r"of 'y' are kept off 0 and 1.*out of core"):
-        check_guards(y, [stored], [None])
+        check_guards(y, [stored], [None], [None])
 
 
 @pytest.mark.parametrize(

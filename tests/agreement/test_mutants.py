@@ -348,7 +348,7 @@ ALIKE = (
 )
 
 
-@pytest.mark.slow_cases(*ALIKE)
+@pytest.mark.slow_cases(*ALIKE, "a count of a class")
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant(name, any_size):
     observe, mutant = MUTANTS[name]

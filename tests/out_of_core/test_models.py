@@ -156,7 +156,7 @@ def in_memory(build, data):
 
 
 @pytest.mark.parametrize("build", MODELS, ids=lambda build: build.__name__)
-@pytest.mark.slow_cases("hurdle", "levels", "truncated", "durations_with_weights")
+@pytest.mark.slow_cases("hurdle", "levels", "truncated", "censored", "durations_with_weights")
 def test_what_is_read(build):
     """Of each row as the model has it; with all else, sums over rows too, the whole density."""
     data = data_of(build)

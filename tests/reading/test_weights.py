@@ -196,6 +196,7 @@ def test_density_is_that_of_repeated_rows(family):
     "softmax-Jebara-Choromanska",
     "softmax-Taylor",
     "durations-Taylor",
+    "quantile-tangent",
 )
 def test_bounds(family, bound):
     """Below the likelihood everywhere, and collapsing to the sum over rows."""

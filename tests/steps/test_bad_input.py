@@ -148,6 +148,7 @@ LONG = "tiny outcomes", "huge columns"
     "rows backwards in memory",
     "tiny columns",
     "tiny and huge columns",
+    "huge outcomes",
 )
 def test_sampled_as_it_is(what):
     """The step compares what it has read with the model itself: what is built is the model's."""
