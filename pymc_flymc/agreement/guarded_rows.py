@@ -2,7 +2,7 @@
 
 Bambi does. A row whose outcome is all but impossible has the log-likelihood -36 then, and a lower
 one by the link, which is what Firefly reads. The two differ only where there are such rows: with
-the link they pull the coefficients until there are none, and the model may give them up instead. So
+the link they pull the coefficients until none is left, and the model may give them up instead. So
 it is not enough to look at the rows at the mode. Rows that may be given up are left out together,
 and looked at where the others would have the coefficients.
 """

@@ -16,9 +16,10 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import walk
 from pytensor.scalar import basic as ps
 from pytensor.tensor.basic import get_underlying_scalar_constant_value as number_of
-from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
+
+from pymc_flymc.likelihoods.products import is_from
 
 __all__ = ["TAILS", "are_tails", "guards_of", "without_guards"]
 
@@ -70,10 +71,10 @@ def are_tails(values: np.ndarray, expected: np.ndarray, rtol: float) -> bool:
 
 
 def _is_guard(v: Any) -> bool:
-    if not _is_of(v, ps.Switch):
+    if not is_from(v, ps.Switch):
         return False
     condition, instead, number = v.owner.inputs
-    if not _is_of(condition, ps.EQ):
+    if not is_from(condition, ps.EQ):
         return False
     compared = [u for u in condition.owner.inputs if u is not number]
     if len(compared) != 1 or number not in condition.owner.inputs:
@@ -82,8 +83,3 @@ def _is_guard(v: Any) -> bool:
     if isinstance(end, Variable) or isinstance(close, Variable):
         return False
     return float(end) in (0.0, 1.0) and 0.0 < float(abs(np.subtract(close, end))) <= _CLOSE
-
-
-def _is_of(v: Any, kind: type) -> bool:
-    op = None if v.owner is None else v.owner.op
-    return isinstance(op, Elemwise) and isinstance(op.scalar_op, kind)

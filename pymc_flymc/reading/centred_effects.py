@@ -111,7 +111,8 @@ def _effects_of(
         around = Around.elements(start + term.origin.ravel(), size)
     if around is None:
         parts = random_variables(term.location, model) if term.location is not None else []
-        elsewhere = [str(v.name) for v in parts if v not in places]
+        sampled = [v for v in parts if v in model.free_RVs]
+        elsewhere = [str(v.name) for v in sampled if v not in places]
         if elsewhere:
             log.warning(
                 f"a scale of {rv.name!r} does not move together with these effects, because "

@@ -116,7 +116,9 @@ class Observation:
         check_integers(graph_of_values, f"the observed variable {str(rv.name)!r}")
         values = evaluate(graph_of_values)
         shape = shape_of_rows(inner, values)
-        weights = None if graph is None else read_weights(graph, shape, str(rv.name))
+        weights = None
+        if graph is not None:
+            weights = read_weights(freeze(graph, {}), shape, str(rv.name))
         if weights is not None and not weights.any():
             raise ValueError(f"all weights of {rv.name!r} are zero: no row says anything")
         return cls(model, rv, inner, psi, values, weights, owned, shapes)

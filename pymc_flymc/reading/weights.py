@@ -22,7 +22,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import CustomSymbolicDistRV
 from pymc_flymc.graphs.integers import check_integers
-from pymc_flymc.graphs.tools import copy_graphs, evaluate, free_inputs, freeze
+from pymc_flymc.graphs.tools import copy_graphs, evaluate, free_inputs
 from pymc_flymc.likelihoods.value_checks import check_values
 from pymc_flymc.likelihoods.weighted import weighted_family
 from pymc_flymc.regression.regression import Regression
@@ -178,15 +178,22 @@ def _core(density: TensorVariable) -> TensorVariable:
 def read_weights(graph: TensorVariable, shape: tuple[int, ...], name: str) -> np.ndarray:
     """Return the weights of observed values of a shape, as a vector (N,).
 
+    Parameters
+    ----------
+    graph : TensorVariable
+        From `freeze`.
+    shape : tuple of int
+    name : str
+        Of the observed variable, for messages.
+
     Raises
     ------
     ValueError
         If they are not finite numbers >= 0, not one for each row, or whole numbers that leave the
         range of their type.
     """
-    frozen = freeze(graph, {})
-    check_integers(frozen, f"a weight of {name!r}")
-    weights = evaluate(frozen).astype(np.float64)
+    check_integers(graph, f"a weight of {name!r}")
+    weights = evaluate(graph).astype(np.float64)
     try:
         weights = np.broadcast_to(weights, shape).reshape(-1)
     except ValueError:

@@ -13,6 +13,7 @@ from pymc_flymc.agreement.guarded_rows import check_guards
 from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods.guards import guards_of, without_guards
 from pymc_flymc.steps.setup import read
+from tests.support.observing import guarded
 
 N = 2500
 RNG = np.random.default_rng(4)
@@ -24,13 +25,6 @@ LINKS = {
     "probit": lambda eta: 0.5 + 0.5 * pt.erf(eta / np.sqrt(2.0)),
     "cloglog": lambda eta: 1.0 - pt.exp(-pt.exp(eta)),
 }
-
-
-def guarded(p):
-    """As Bambi writes its links."""
-    eps = np.finfo(np.float64).eps
-    p = pt.switch(pt.eq(p, 0), eps, p)
-    return pt.switch(pt.eq(p, 1), 1 - eps, p)
 
 
 def binary(x, y, link="logit"):
@@ -88,7 +82,7 @@ def test_the_link_is_found_inside():
 
 
 def test_a_guard_of_a_prior():
-    """It is none of the rows'."""
+    """Priors may have guards of their own: these are not the rows'."""
     with pm.Model():
         b = pm.Normal("b", guarded(pm.math.sigmoid(pm.Normal("a"))), 1.0)
         y = pm.Bernoulli("y", logit_p=b * ROWS, observed=BINARY)
@@ -142,7 +136,7 @@ def test_rows_without_weight_are_counted():
         read(model, None, None, None, "auto")
 
 
-def test_a_row_that_agrees_is_none():
+def test_rows_that_agree_stay():
     """However far out."""
     with_outliers(binary, 1000.0, 1)
     with_outliers(levels, 1000.0, 1)

@@ -8,6 +8,7 @@ import pytest
 from pymc_flymc import FireflyMH, UnsupportedModelError
 from pymc_flymc.likelihoods import OrderedLogit
 from pymc_flymc.reading.model import read_model
+from tests.support.observing import guarded
 from tests.support.readings import value_of
 from tests.support.steps import drive
 
@@ -37,14 +38,8 @@ def from_probabilities(cumulative):
     return together[:, 1:] - together[:, :-1]
 
 
-def as_bambi_writes_links(p):
-    eps = np.finfo(np.float64).eps
-    p = pt.switch(pt.eq(p, 0), eps, p)
-    return pt.switch(pt.eq(p, 1), 1 - eps, p)
-
-
 def as_bambi_does(p):
-    p = as_bambi_writes_links(p)
+    p = guarded(p)
     return pt.concatenate([p[:, :1], p[:, 1:] - p[:, :-1], 1.0 - p[:, -1:]], axis=1)
 
 

@@ -54,7 +54,7 @@ MUTANTS: Rows = {
     "reading/weights.py": [
         (
             "weights beyond their type",
-            'check_integers(frozen, f"a weight of {name!r}")',
+            'check_integers(graph, f"a weight of {name!r}")',
             "pass",
             "tests/reading/test_integers.py::test_weights",
         ),

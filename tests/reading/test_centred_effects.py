@@ -330,3 +330,12 @@ def test_a_location_that_another_step_samples(caplog):
     assert not len(find_shared_scales(model, values, layout).scale)
     assert "scale of 'a' does not move together" in caplog.text
     assert "another step samples their location mu" in caplog.text
+
+
+def test_an_observed_location_is_no_other_steps(caplog):
+    with pm.Model() as model:
+        tau, seen = pm.HalfNormal("tau", 1.0), pm.Normal("seen", observed=0.3)
+        a = pm.Normal("a", seen, tau, shape=5)
+    values = [model.rvs_to_values[v] for v in (tau, a)]
+    find_shared_scales(model, values, Layout.of(values, model.initial_point()))
+    assert "another step" not in caplog.text

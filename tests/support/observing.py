@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -12,6 +13,13 @@ Y = (RNG.random(N) < 0.5).astype(int)
 Z = X[:, 0]
 CUTS = np.array([-1.0, 1.0])
 exp, sigmoid = pm.math.exp, pm.math.sigmoid
+
+
+def guarded(p):
+    """Keep probabilities off 0 and 1 as Bambi's links do."""
+    eps = np.finfo(np.float64).eps
+    p = pt.switch(pt.eq(p, 0), eps, p)
+    return pt.switch(pt.eq(p, 1), 1 - eps, p)
 
 
 def model_of(observe):
