@@ -18,10 +18,11 @@ UNDERFLOW = -500.0
 
 
 class NotKnownError(Exception):
-    """There are no two points at which a log density is known to a digit."""
+    """There are no two points at which a log density, or that of some rows, is known to a digit."""
 
-    def __init__(self) -> None:
-        super().__init__("there are no two points at which both can be evaluated")
+    def __init__(self, unknown: int, of: int) -> None:
+        where = "" if unknown == of else f" in {unknown:,} of {of:,} rows"
+        super().__init__(f"there are no two points at which both can be evaluated{where}")
 
 
 @dataclass(frozen=True)
@@ -118,14 +119,15 @@ def confirmed_disagreement(
     Raises
     ------
     NotKnownError
-        If there are no two points at which both are known: then nothing was compared.
+        If what was compared agrees, and there are no two points at which both are known of all, or
+        of some rows: then these were not compared.
     """
     own, expected = evaluate(FEW)
-    known = np.isfinite(own.errors + expected.errors)
-    if known.size and known.sum(axis=0).max() < 2:
-        raise NotKnownError
-    if disagreement(own, expected) is None:
-        return None
-    own, expected = evaluate(MANY)
+    known = np.isfinite(own.errors + expected.errors).sum(axis=0)
     found = disagreement(own, expected)
+    if found is not None:
+        own, expected = evaluate(MANY)
+        found = disagreement(own, expected)
+    if found is None and (known < 2).any():
+        raise NotKnownError(int((known < 2).sum()), len(known))
     return None if found is None else (own, expected, found)

@@ -103,7 +103,9 @@ def read_predictor(
     ValueError
         If the design or the offset holds NaN or infinite values, or another number of rows.
     """
-    predictor = split_predictor(eta, n_rows, name, shapes, values)
+    split = split_predictor(eta, n_rows, name, shapes, values)
+    # Not for each chunk of rows elsewhere, of which only the design is wanted.
+    predictor = replace(split, coefficients=fold_constants(split.coefficients))
     check_finite(predictor.design, name)
     if values is None:  # of other rows coefficients are known to hold none
         check_coefficients(predictor.design, predictor.coefficients, name)
@@ -155,7 +157,7 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
         merged = [_add_up(merged[0])]
     arrays = {key: block.array for found in merged for key, block in found.items()}
     matrices, sparse_weights = _merge_sparse([each.sparse for each in traversals], any_rows)
-    sums = [fold_constants(pt.add(0.0, *each.intercepts)) for each in traversals]
+    sums = [fold_constants(sum(each.intercepts, pt.constant(0.0))) for each in traversals]
     has_intercept = any(not isinstance(intercept, Constant) for intercept in sums)
     has_offset = any(each.offset.size for each in traversals)
     offsets: list[np.ndarray] = []
@@ -191,7 +193,7 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
             f"coefficients; with effects of groups or sparse columns at most {LARGEST_DENSE} are "
             "supported where there are several predictors"
         )
-    return LinearPredictor(design, fold_constants(w.astype("float64")))
+    return LinearPredictor(design, w.astype("float64"))
 
 
 def _merge_sparse(

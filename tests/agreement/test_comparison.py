@@ -180,6 +180,15 @@ def test_what_cannot_be_evaluated_is_not_silent(caplog, monkeypatch):
     assert caplog.text.count("could not be compared with the model's own: there are no two") == 2
 
 
+@pytest.mark.parametrize(("name", "unknown"), [("cloglog", True), ("probit", False)])
+def test_rows_that_cannot_be_evaluated_are_counted(name, unknown, caplog):
+    """Where a model's own density is zero, which the link is not, the other rows are compared."""
+    x, y = with_outlier(-800.0 if unknown else -8.0)
+    model = model_of(EXACTLY[name][0](y), x)
+    compare(model, read_model(model))
+    assert ("can be evaluated in 1 of 80 rows" in caplog.text) == unknown
+
+
 def test_extreme_rows_are_among_those_compared(monkeypatch):
     n = 20_000
     x = np.column_stack([np.ones(n), RNG.normal(size=(n, 60))])

@@ -42,6 +42,8 @@ class Written:
         An end of the range of the second parameter: data simulated there hardly limit it.
     is_location_scale : bool
         Whether the predictor is the location of outcomes, and the second parameter their scale.
+    is_circular : bool
+        Whether outcomes are angles, to which predictors a turn apart are the same.
     """
 
     dist: Callable[[Any, Any, Mapping[str, Any]], Any]
@@ -51,6 +53,7 @@ class Written:
     rows: Mapping[str, np.ndarray] = field(default_factory=dict)
     end: float | None = None
     is_location_scale: bool = False
+    is_circular: bool = False
 
 
 def positive(name: str, spread: float = 0.5) -> Any:
@@ -390,6 +393,8 @@ FAMILIES: dict[type, dict[str, Written]] = {
         ),
     },
     families.VonMises: {
-        "von-mises": Written(lambda eta, _, rows: pm.VonMises.dist(eta, 0.8), 0.0),
+        "von-mises": Written(
+            lambda eta, _, rows: pm.VonMises.dist(eta, 0.8), 0.0, is_circular=True
+        ),
     },
 }

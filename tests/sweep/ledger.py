@@ -14,6 +14,8 @@ import numpy as np
 
 __all__ = ["add_to_ledger", "read_ledger"]
 
+#: What lines say of runs: too few crossings into tails, and heavy tails that the step warned of.
+FEW, WARNED = "few crossings", "warned"
 COLUMNS = ["combination", "commit", "draws", "worth", "scores", "largest", "of", "says"]
 
 
@@ -50,7 +52,7 @@ def _line(result: dict[str, Any], commit: str) -> dict[str, Any]:
         "scores": result.get("n_scores", len(result["z"])),
         "largest": f"{largest:.2f}",
         "of": of,
-        "says": "" if result["telling"] else "few crossings",
+        "says": _said(result),
     }
 
 
@@ -64,5 +66,11 @@ def _result(line: dict[str, str]) -> dict[str, Any]:
         "n_effective": float(line["worth"]),
         "n_scores": int(line["scores"]),
         "z": {line["of"]: float(line["largest"])},
-        "telling": not line["says"],
+        "telling": not line["says"].startswith(FEW),
+        "warns": line["says"].endswith(WARNED),
     }
+
+
+def _said(result: dict[str, Any]) -> str:
+    few = [] if result["telling"] else [FEW]
+    return ", ".join(few + [WARNED] * bool(result.get("warns")))

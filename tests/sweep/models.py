@@ -70,7 +70,9 @@ def _two_predictors(entry: Written, rows: Rows) -> tuple[Any, Any]:
 def _groups(entry: Written, rows: Rows) -> tuple[Any, Any]:
     """Effects of a scale that is sampled, or given where the second parameter is sampled."""
     known = entry.second is not None
-    scale = pm.LogNormal("t", -0.3, 0.4) if known else 1.0
+    # Else effects of angles have another mode a turn away, which chains of no kind find.
+    middle = -1.5 if entry.is_circular else -0.3
+    scale = pm.LogNormal("t", middle, 0.4) if known else 1.0
     effects = pm.Normal("a", 0.0, scale, shape=2)
     return effects[rows["group"]], entry.second if known else entry.free("s")
 

@@ -2,19 +2,22 @@
 
 import dataclasses
 import json
+import logging
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytensor
 
 from pymc_flymc import UnsupportedModelError
+from pymc_flymc.reporting import log
+from pymc_flymc.sampling.far_out import HEAVY
 from tests.sweep.combinations import Combination, combinations_of
 from tests.sweep.comparison import compare
 from tests.sweep.models import MODELS, TinyModel
@@ -81,9 +84,11 @@ def run_combination(
     model = combination.model
     with model.patches():
         try:
-            step = combination.step()
+            with warnings_of_steps() as said:
+                step = combination.step()
         except (UnsupportedModelError, ValueError) as error:
             return result | {"refused": str(error).splitlines()[0]}
+        result["warns"] = any(HEAVY in line for line in said)
         result["bounds"] = [type(bound).__name__ for bound in step.bounds]
         names = [v.name for v in model.whole.value_vars]
         assert [v.name for v in step.vars] == names, "another order of variables"
@@ -103,6 +108,19 @@ def run_combination(
         **dataclasses.asdict(found),
         "seconds": round(time.process_time() - began, 1),
     }
+
+
+@contextmanager
+def warnings_of_steps() -> Iterator[list[str]]:
+    """Collect the lines that steps log as warnings."""
+    said: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    log.logger.addHandler(handler)
+    try:
+        yield said
+    finally:
+        log.logger.removeHandler(handler)
 
 
 def run_models(

@@ -16,6 +16,8 @@ RESULTS = [
     | {"draws": 400, "n_effective": 99.6, "z": {"mean 0": 0.1, "low 0": 2.9}, "telling": False},
     {"combination": "b/plain/Taylor/mala"}
     | {"draws": 400, "n_effective": 30.4, "z": {"mean 0": -1.0, "low 0": -9.0}, "telling": True},
+    {"combination": "c/plain/Taylor/joint-independent", "warns": True}
+    | {"draws": 400, "n_effective": 9.4, "z": {"mean 0": -1.0, "low 0": -9.0}, "telling": False},
 ]
 
 
