@@ -71,7 +71,7 @@ def _groups(entry: Written, rows: Rows) -> tuple[Any, Any]:
     """Effects of a scale that is sampled, or given where the second parameter is sampled."""
     known = entry.second is not None
     # Else effects of angles have another mode a turn away, which chains of no kind find.
-    middle = -1.5 if entry.is_circular else -0.3
+    middle = -1.0 if entry.is_circular else -0.3
     scale = pm.LogNormal("t", middle, 0.4) if known else 1.0
     effects = pm.Normal("a", 0.0, scale, shape=2)
     return effects[rows["group"]], entry.second if known else entry.free("s")

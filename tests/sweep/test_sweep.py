@@ -93,6 +93,19 @@ def test_density_of_many_points_is_that_of_the_model():
             assert value == pytest.approx(one(at), rel=1e-12)
 
 
+def test_grids_are_as_fine_as_the_posterior_needs(monkeypatch):
+    model = MODELS["poisson/plain"].whole
+    expected = posterior_of(model)
+    monkeypatch.setattr("tests.sweep.reference.POINTS", {2: 13})
+    found = posterior_of(model)
+    assert 13 < len(found.axes[0]) < len(expected.axes[0])
+    # The fourth power of what every other point may be off.
+    np.testing.assert_allclose(found.variance, expected.variance, rtol=1e-6)
+    monkeypatch.setattr("tests.sweep.reference.FINEST", 1.0)
+    with pytest.raises(ValueError, match="no grid holds the posterior"):
+        posterior_of(model)
+
+
 def combination(name, rest):
     (found,) = [each for each in combinations_of(MODELS[name]) if each.name == f"{name}/{rest}"]
     return found
