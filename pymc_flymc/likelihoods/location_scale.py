@@ -39,6 +39,8 @@ def scale_and_unit(scale: Any, what: str, rv: TensorVariable) -> tuple[Any, Any]
             )
         scale, unit = found
         check_parameter(unit, what, rv)
+        # Where rows are out of core, only the first have been looked at.
+        unit = pt.switch(pt.gt(unit, 0.0) & pt.lt(unit, np.inf), unit, np.nan)
     # PyTensor keeps short Python floats in single precision.
     return scalar_parameter(scale, what, rv).astype("float64"), unit
 

@@ -107,7 +107,16 @@ class DesignBuilder:
     def _split(
         self, graph: TensorVariable, n: int, values: Mapping[Variable, np.ndarray]
     ) -> Design:
-        return split_predictor(graph, n, self.name, self.shapes, values).design
+        design = split_predictor(graph, n, self.name, self.shapes, values).design
+        # Of what the model computes from data only the first rows have been looked at.
+        for what, bad in design.count_bad_rows().items():
+            if bad:
+                raise ValueError(
+                    f"the {what} of {self.name!r} has NaN or infinite values in {bad} of {n} rows, "
+                    "though the data have none: a scale or an exposure that is not positive and "
+                    "finite, the logarithm of zero; drop or impute these rows"
+                )
+        return design
 
     def _weights(self, n: int, values: Mapping[Variable, np.ndarray]) -> np.ndarray:
         if self.weights is None:

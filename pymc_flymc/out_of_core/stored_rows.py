@@ -73,7 +73,8 @@ def _sum_rest(
     builder: DesignBuilder, partition: Partition, chunks: Sequence[slice] = ()
 ) -> tuple[Any, ...]:
     return add_up(
-        builder.sum_of_rest(partition.read(each)) for each in chunks or partition.chunks()
+        _build(builder.sum_of_rest, partition, partition.read(each), range(partition.n_rows)[each])
+        for each in chunks or partition.chunks()
     )
 
 
@@ -112,9 +113,17 @@ def read_rows(
     return _build(builder, partition, partition.read(rows), numbers)
 
 
-def _build(
-    builder: DesignBuilder, partition: Partition, values: Values, numbers: Any
-) -> tuple[Design, np.ndarray]:
+def _build[T](
+    build: Callable[[Values], T], partition: Partition, values: Values, numbers: Any
+) -> T:
+    """Build something of rows that were read, given their numbers in the partition.
+
+    Raises
+    ------
+    ValueError
+        As of `read_rows`.
+    """
+
     def place(row: int) -> str:
         return f"row {partition.first + int(numbers[row]):,}, in partition {partition.number}"
 
@@ -127,34 +136,35 @@ def _build(
                 "drop or impute these rows"
             )
     try:
-        return builder(values)
+        return build(values)
     except ValueError as error:
-        first = _first_bad(builder, values, len(numbers))
+        first = _first_bad(build, values, len(numbers))
         if first is None:
             raise
         # The message is about this row alone: numbers of rows are removed from it.
-        said = _refusal(builder, values, slice(first, first + 1)) or str(error)
+        said = _refusal(build, values, slice(first, first + 1)) or str(error)
         said = re.sub(r",? ?(first )?(at|in) row 0\b", "", said)
         said = re.sub(r"\bhas \d+ values\b", "has values", said)
+        said = re.sub(r" in \d+ of \d+ rows\b", "", said)
         raise ValueError(f"{place(first)}: {said}") from None
 
 
-def _refusal(builder: DesignBuilder, values: Values, rows: slice) -> str | None:
+def _refusal(build: Callable[[Values], Any], values: Values, rows: slice) -> str | None:
     """Return why rows are refused, None if they are not."""
     try:
-        builder({name: found[rows] for name, found in values.items()})
+        build({name: found[rows] for name, found in values.items()})
     except ValueError as error:
         return str(error)
     return None
 
 
-def _first_bad(builder: DesignBuilder, values: Values, n: int) -> int | None:
+def _first_bad(build: Callable[[Values], Any], values: Values, n: int) -> int | None:
     """Return the first row that is refused, by bisection; None if no single row is."""
     start, stop = 0, n
     while stop - start > 1:
         middle = (start + stop) // 2
-        if _refusal(builder, values, slice(start, middle)) is None:
+        if _refusal(build, values, slice(start, middle)) is None:
             start = middle
         else:
             stop = middle
-    return start if n and _refusal(builder, values, slice(start, start + 1)) else None
+    return start if n and _refusal(build, values, slice(start, start + 1)) else None

@@ -282,6 +282,57 @@ def test_impossible_outcomes(build, bad, expected):
         read_stored(head, None, source_of(data)).regressions[0].design.stored.sample(1)
 
 
+def known_scales(data):
+    pm.Normal("o", eta(data), data["w"], observed=data["y"])
+
+
+def units(data):
+    pm.Normal(
+        "o", eta(data), pm.HalfNormal("sigma", 2) / pm.math.sqrt(data["w"]), observed=data["y"]
+    )
+
+
+def skew(data):
+    sigma = pm.HalfNormal("sigma", 2) * data["w"]
+    pm.SkewNormal("o", mu=eta(data), sigma=sigma, alpha=1.5, observed=data["y"])
+
+
+def censored_in_units(data):
+    noise = pm.Normal.dist(eta(data), pm.HalfNormal("sigma", 2) * data["w"])
+    pm.Censored("o", noise, lower=-np.inf, upper=9.0, observed=data["y"])
+
+
+def exposed(data):
+    pm.Poisson("o", data["w"] * pm.math.exp(eta(data)), observed=data["y"])
+
+
+def durations_in_units(data):
+    alpha, beta = pm.Gamma("alpha", 2, 1), data["w"] * pm.math.exp(eta(data))
+    pm.Weibull("o", alpha=alpha, beta=beta, observed=data["y"])
+
+
+@pytest.mark.parametrize(
+    ("build", "y", "bad"),
+    [
+        (known_scales, NOISY, -0.001),
+        (units, NOISY, 0.0),  # a scale that is infinite
+        (skew, NOISY, -1.0),
+        (censored_in_units, NOISY, -1.0),
+        (exposed, COUNTS, -1.0),
+        (exposed, COUNTS, 0.0),
+        (durations_in_units, np.exp(NOISY), -1.0),
+    ],
+)
+def test_scales_and_exposures_that_only_later_rows_have(build, y, bad):
+    """Where the model was read they were positive."""
+    data = {"X": X, "w": 0.5 + WEIGHTS, "y": y}
+    data["w"][1502] = bad
+    model = written_on_head(data, build)
+    with pytest.raises(ValueError, match=r"row 1,502, in partition 1: the (design|offset) of 'o'"):
+        reading = read_stored(model, None, source_of(data))
+        reading.regressions[0].design.stored.sample(1)
+
+
 class GumbelNoise(SmoothFamily):
     """A family that the package does not have."""
 
