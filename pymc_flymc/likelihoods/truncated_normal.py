@@ -59,11 +59,13 @@ class TruncatedNormal(JointlySmoothFamily):
                 f"rows: lower= or upper=, as in {self.usage}"
             )
         side = 1.0 if finite[0].all() else -1.0
-        limit = limits[0] if finite[0].all() else limits[1]
+        limit, other = limits if side > 0.0 else limits[::-1]
         scale = scalar_parameter(sigma, "sigma", rv).astype("float64")
         predictors = as_columns((mu - limit) / scale, 1.0 / scale)
         rest = -pt.log(scale) if free_inputs([scale]) else None
         distance = side * (rv - limit)
+        if not all(other.type.broadcastable):  # rows that are not at hand may have both limits
+            distance = pt.switch(pt.isinf(other), distance, -1.0)
         return RowParameters(replace(self, side=side), predictors, [], [distance], rest=rest)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:

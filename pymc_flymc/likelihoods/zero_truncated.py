@@ -31,8 +31,10 @@ class ZeroTruncated(Family):
         if rv.owner is None or not isinstance(rv.owner.op, _TRUNCATED):
             return False
         lower, upper = rv.owner.inputs[-2:]
+        # Limits with a value for each row may differ in rows that are not at hand.
         return (
             isinstance(rv.owner.op.base_rv_op, self.distributions)
+            and all(lower.type.broadcastable + upper.type.broadcastable)
             and not free_inputs([lower, upper])
             and bool(np.all(evaluate(lower) == 1) and np.all(evaluate(upper) == np.inf))
         )

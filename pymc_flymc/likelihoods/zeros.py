@@ -41,8 +41,9 @@ def _parts(rv: TensorVariable, kind: type) -> tuple[TensorVariable, TensorVariab
     zeros, values = components
     if zeros.owner is None or not isinstance(zeros.owner.op, _ZEROS):
         return None
-    place = zeros.owner.op.dist_params(zeros.owner)
-    if free_inputs(place) or np.any(evaluate(place[0]) != 0):
+    (place,) = zeros.owner.op.dist_params(zeros.owner)
+    # A place for each row may be another in rows that are not at hand.
+    if not all(place.type.broadcastable) or free_inputs([place]) or np.any(evaluate(place) != 0):
         return None
     psi: Any
     op = None if weights.owner is None else weights.owner.op

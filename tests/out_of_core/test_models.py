@@ -333,6 +333,38 @@ def test_scales_and_exposures_that_only_later_rows_have(build, y, bad):
         reading.regressions[0].design.stored.sample(1)
 
 
+def truncated_by_row(data):
+    upper = pm.math.switch(pm.math.gt(data["w"], 0), np.inf, 1.0)
+    pm.TruncatedNormal("o", eta(data), 1.0, lower=-3.0, upper=upper, observed=data["y"])
+
+
+def test_a_second_limit_that_only_later_rows_have():
+    data = {"X": X, "w": 0.5 + WEIGHTS, "y": np.maximum(NOISY, -3.0)}
+    data["w"][1502] = -1.0
+    reading = read_stored(written_on_head(data, truncated_by_row), None, source_of(data))
+    with pytest.raises(ValueError, match=r"row 1,502, .* not within the limit of truncation"):
+        reading.regressions[0].design.stored.sample(1)
+
+
+def truncated_counts(data):
+    counts = pm.Poisson.dist(pm.math.exp(eta(data)))
+    pm.Truncated("o", counts, lower=data["w"], observed=data["y"])
+
+
+def inflated_elsewhere(data):
+    components = [pm.DiracDelta.dist(data["w"]), pm.Poisson.dist(pm.math.exp(eta(data)))]
+    pm.Mixture("o", w=np.array([0.3, 0.7]), comp_dists=components, observed=data["y"])
+
+
+@pytest.mark.parametrize(("build", "common"), [(truncated_counts, 1), (inflated_elsewhere, 0)])
+def test_families_that_only_the_first_rows_are_of(build, common):
+    """Counts from 1 on, or with zeros added: later rows have other limits, or other numbers."""
+    data = {"X": X, "w": np.full(N, common), "y": np.maximum(COUNTS, 1)}
+    data["w"][1502] = 2
+    with pytest.raises(UnsupportedModelError, match="no observed variable that Firefly supports"):
+        read_stored(written_on_head(data, build), None, source_of(data))
+
+
 class GumbelNoise(SmoothFamily):
     """A family that the package does not have."""
 
