@@ -14,7 +14,7 @@ from pymc_flymc.compat.numpy import drop_pages
 from pymc_flymc.graphs.content_hash import content_hash
 from pymc_flymc.graphs.file_states import state_of_file, state_of_map
 from pymc_flymc.out_of_core.dask_arrays import is_dask, leaves, with_checked_blocks
-from pymc_flymc.out_of_core.frames import Labels, array_of_frame, is_frame
+from pymc_flymc.out_of_core.frames import Labels, array_of_frame, is_frame, own_codes
 from pymc_flymc.out_of_core.identity import (
     check_chunks,
     check_file,
@@ -35,8 +35,11 @@ class Column(ABC):
     dtype : dtype
     chunk : int
         Number of rows that are stored together; one if each row can be read alone.
+    own_codes : tuple of int
+        Of several numbers per row, places of those that are codes of a data frame's categories.
     """
 
+    own_codes: tuple[int, ...] = ()
     shape: tuple[int, ...]
     dtype: np.dtype
     chunk: int
@@ -217,7 +220,9 @@ def as_column(name: str, values: Any, labels: Labels | None = None) -> Column | 
         plain = values.to_numpy()
         strings = plain.dtype.kind == "O" and hasattr(values, "to_pandas")
         values = values.to_pandas() if strings else plain
+    codes: tuple[int, ...] = ()
     if is_frame(values):
+        codes = own_codes(name, values, labels or {})
         values = array_of_frame(name, values, labels or {})
     elif isinstance(values, list | tuple):
         values = np.asarray(values)
@@ -235,4 +240,6 @@ def as_column(name: str, values: Any, labels: Labels | None = None) -> Column | 
     check_chunks(name, values)
     if is_dask(values):
         values = with_checked_blocks(name, values)
-    return FileColumn(values) if FileColumn.can_be(values) else ArrayColumn(values)
+    column = FileColumn(values) if FileColumn.can_be(values) else ArrayColumn(values)
+    column.own_codes = codes
+    return column

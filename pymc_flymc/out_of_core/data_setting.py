@@ -17,7 +17,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_flymc.out_of_core.columns import ArrayColumn, Column, as_column
 from pymc_flymc.out_of_core.dask_arrays import check_repeatable, is_dask
-from pymc_flymc.out_of_core.frames import has_own_codes, of_fragments
+from pymc_flymc.out_of_core.frames import of_fragments
 from pymc_flymc.out_of_core.source import PARTITION, LocalSource, RowSource
 from pymc_flymc.reporting import log
 from pymc_flymc.settings import check
@@ -110,7 +110,7 @@ def source_of(data: object, client: Any = None, model: Model | None = None) -> R
         check(column is not None, f"data= of {name!r}", KINDS, values)
         assert column is not None
         columns[name] = column
-        if model is not None and has_own_codes(name, values, labels):
+        if model is not None and column.own_codes:
             _check_codes(name, column, model)
     lengths = {name: column.shape[0] for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -162,7 +162,13 @@ def _check_codes(name: str, column: Column, model: Model) -> None:
     if not isinstance(container, SharedVariable):
         return  # reported later
     own = np.asarray(container.get_value(borrow=True))
-    if not np.array_equal(own, column.read(slice(0, len(own)))):
+    if own.shape[1:] != column.shape[1:]:
+        return  # reported later
+    codes, given = (
+        rows.reshape(len(rows), -1)[:, column.own_codes]
+        for rows in (column.read(slice(0, len(own))), own)
+    )
+    if not np.array_equal(codes, given):
         raise ValueError(
             f"data= of {name!r} are categories, and the first of their codes are not those of the "
             f"model's container: write it on the first rows, pm.Data({name!r}, "

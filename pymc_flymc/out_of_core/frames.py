@@ -71,11 +71,17 @@ def array_of_frame(name: str, frame: Any, labels: Labels) -> Any:
     return array[:, 0] if frame.ndim == 1 else array
 
 
-def has_own_codes(name: str, frame: Any, labels: Labels) -> bool:
-    """Return whether a column is read as the places of its values among its own categories."""
-    if not is_frame(frame) or frame.ndim > 1 or _labels_of(name, frame.name, labels) is not None:
-        return False
-    return str(frame.dtype) == "category" and getattr(frame.cat, "known", True)
+def own_codes(name: str, frame: Any, labels: Labels) -> tuple[int, ...]:
+    """Return places of the columns that are read as the places of values among own categories.
+
+    Arguments are those of `array_of_frame`.
+    """
+    columns = [frame[column] for column in frame.columns] if frame.ndim > 1 else [frame]
+    return tuple(
+        i
+        for i, each in enumerate(columns)
+        if str(each.dtype) == "category" and _labels_of(name, each.name, labels) is None
+    )
 
 
 def _labels_of(name: str, column: Hashable, labels: Labels) -> Sequence[Any] | None:

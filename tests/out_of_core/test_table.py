@@ -122,6 +122,28 @@ def test_the_model_numbers_groups_as_categories_do():
         FireflyMH(data=NAMES)
 
 
+def arrow_column(frame):
+    return pytest.importorskip("pyarrow").Table.from_pandas(frame)["group"]
+
+
+@pytest.mark.parametrize("given", [lambda frame: frame[["group", "group2"]], arrow_column])
+def test_codes_of_several_columns_and_of_arrow_are_compared_too(given):
+    """Two columns of categories, which the model numbers in the order in which they come."""
+    frame = NAMES.assign(group2=NAMES["group"]).astype("category")
+    kept, several = given(frame), given is not arrow_column
+    codes = [pandas.factorize(NAMES["group"])[0], frame["group"].cat.codes.to_numpy()]
+    if not several:  # Arrow has them in an order of its own
+        codes = [2 - codes[1], codes[1]]
+    for own, good in zip(codes, (False, True), strict=True):
+        with pm.Model() as made:
+            pm.Data("G", np.column_stack([own, own])[:40] if several else own[:40])
+        if good:
+            source_of({"G": kept}, model=made)
+            continue
+        with pytest.raises(ValueError, match="'G' are categories, and the first of their codes"):
+            source_of({"G": kept}, model=made)
+
+
 def test_a_step_on_a_table():
     with model():
         step = FireflyMH(data=TABLE)
