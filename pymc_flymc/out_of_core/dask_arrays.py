@@ -80,10 +80,11 @@ def leaves(array: Any) -> list[Any]:
     seen: set[int] = set()
 
     def visit(value: Any, depth: int) -> None:
+        value = os.fspath(value) if isinstance(value, os.PathLike) else value
         if isinstance(value, str):
             path = value.removeprefix("file://")
-            if os.sep in path and path not in found and os.path.isfile(path):
-                found[path] = path
+            if (os.sep in path or "." in path) and path not in found and os.path.isfile(path):
+                found[path] = os.path.abspath(path)
             return
         if depth > DEEPEST or id(value) in seen or isinstance(value, type | int | float | bytes):
             return

@@ -13,10 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.graphs.content_hash import content_hash
+from pymc_flymc.graphs.content_hash import content_hash, owner_of
 from pymc_flymc.graphs.file_states import file_of_map, state_of_file, state_of_map
 from pymc_flymc.out_of_core.dask_arrays import leaves
-from pymc_flymc.out_of_core.zarr_arrays import check_shape, files_of, is_zarr, n_missing_chunks
+from pymc_flymc.out_of_core.zarr_arrays import (
+    check_shape,
+    files_of,
+    is_in_memory,
+    is_zarr,
+    n_missing_chunks,
+)
 
 #: Number of rows that are read of an array of another kind.
 LOOKED_AT = 16
@@ -60,14 +66,15 @@ def store_of(leaf: Any) -> str:
 def identity_of(array: Any) -> bytes:
     """Return a value that changes with the content of an array, as far as can be told.
 
-    A few rows are read of an array that is not NumPy's, Zarr's or Dask's.
+    A few rows are read of an array that is in no file and not in memory.
     """
     found = blake2b(repr((tuple(array.shape), np.dtype(array.dtype).str)).encode(), digest_size=16)
     for leaf in leaves(array):
         if isinstance(leaf, str):
             found.update(repr(state_of_file(leaf)).encode())
         elif isinstance(leaf, np.ndarray):
-            found.update(content_hash(leaf))
+            # What is written to a copy-on-write map is in no file.
+            found.update(content_hash(leaf, sampled=getattr(owner_of(leaf), "mode", "") != "c"))
             path = file_of_map(leaf)
             found.update(repr(path and state_of_map(path)).encode())
         else:
@@ -76,7 +83,7 @@ def identity_of(array: Any) -> bytes:
 
 
 def _identity_of_stored(array: Any) -> bytes:
-    """Return the state of a Zarr array's files, or what some rows of another array hold.
+    """Return the state of a Zarr array's files, or what rows of another array hold.
 
     Raises
     ------
@@ -94,6 +101,10 @@ def _identity_of_stored(array: Any) -> bytes:
         files = [(os.path.relpath(path, top), state_of_file(path)) for top, path in files_of(array)]
     if files:
         return repr(files).encode()
+    if is_zarr(array) and is_in_memory(array):
+        size = array.chunks[0]
+        parts = (np.asarray(array[i : i + size]) for i in range(0, array.shape[0], size))
+        return b"".join(map(content_hash, parts))
     places = np.linspace(0, array.shape[0] - 1, LOOKED_AT, dtype=np.int64).tolist()  # in a bucket
     return b"".join(content_hash(np.asarray(array[row : row + 1])) for row in places)
 

@@ -19,6 +19,13 @@ def is_zarr(values: Any) -> bool:
     return hasattr(values, "nchunks_initialized") and hasattr(values, "store")
 
 
+def is_in_memory(array: Any) -> bool:
+    """Return whether the store of an array is memory of this process."""
+    from zarr.storage import MemoryStore
+
+    return isinstance(array.store, MemoryStore)
+
+
 def check_shape(array: Any) -> None:
     """Refuse an array whose store holds one of another shape than when it was opened.
 

@@ -3,6 +3,7 @@
 import os
 import pickle
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,14 +78,65 @@ def test_zarr_through_dask_and_by_its_name(tmp_path):
     assert column.identity() != before
 
 
-def test_arrays_of_other_kinds():
+def test_zarr_in_memory():
+    """All of it is compared, as of NumPy's arrays."""
     zarr = pytest.importorskip("zarr")
-    in_memory = zarr.create_array(store={}, shape=(200,), chunks=(10,), dtype="f8")
+    in_memory = zarr.create_array(store={}, shape=(200,), chunks=(30,), dtype="f8")
     in_memory[:] = 1.0
     column = as_column("a", in_memory)
     before = column.identity()
     assert column.identity() == before
-    in_memory[:100] = 2.0
+    in_memory[17] = 2.0
+    assert column.identity() != before
+
+
+class Other:
+    """An array of no known kind."""
+
+    shape, dtype = (200,), np.dtype(float)
+
+    def __init__(self):
+        self.values = np.ones(200)
+
+    def __getitem__(self, rows):
+        return self.values[rows]
+
+
+def test_arrays_of_other_kinds():
+    array = Other()
+    column = as_column("a", array)
+    before = column.identity()
+    assert column.identity() == before
+    array.values[:100] = 2.0
+    assert column.identity() != before
+
+
+def test_a_map_whose_changes_are_not_written(tmp_path):
+    """Copy-on-write: its file says nothing of them."""
+    np.save(tmp_path / "values.npy", np.ones(5000))
+    kept = np.load(tmp_path / "values.npy", mmap_mode="c")
+    column = as_column("a", kept)
+    before = column.identity()
+    kept[3] = -1.0  # no row of a sample
+    assert column.read(slice(3, 4))[0] == -1.0
+    assert column.identity() != before
+
+
+@pytest.mark.parametrize("kind", [str, Path, lambda path: path.name])
+def test_files_that_tasks_of_dask_name(kind, tmp_path, monkeypatch):
+    """Absolutely, as a path, or by a name in the current folder."""
+    delayed, from_delayed = (
+        pytest.importorskip("dask").delayed,
+        pytest.importorskip("dask.array").from_delayed,
+    )
+    monkeypatch.chdir(tmp_path)
+    np.save(tmp_path / "values.npy", VALUES)
+    block = delayed(np.load)(kind(tmp_path / "values.npy"))
+    column = as_column("a", from_delayed(block, VALUES.shape, float))
+    before = column.identity()
+    rewrite("memmap", None, tmp_path)
+    with pytest.raises(ValueError, match="has been written to while it was sampled from"):
+        column.check_unchanged()
     assert column.identity() != before
 
 
