@@ -112,6 +112,7 @@ class ClusterSource(RowSource):
                 hash_of = attrgetter("content_hash")
                 asked = [self._submit(hash_of, f, key=f"{f.key}-hash") for f in futures]
                 hashes, found = self._gather(asked), self._connected().who_has(futures)
+            self.check_unchanged()  # since the first partition was loaded
             self._partitions = [
                 LoadedPartition(future, hashed, list(found.get(future.key, ())))
                 for future, hashed in zip(futures, hashes, strict=True)

@@ -133,7 +133,7 @@ class FileColumn(Column):
             whole = whole.base
         self._path = str(array.filename)
         self._number = os.stat(self._path).st_ino
-        self._state = state_of_file(self._path)
+        self._state = state_of_map(self._path)
         # A view's offset is that of the whole map.
         self._offset = int(array.offset) + array.ctypes.data - whole.ctypes.data
 

@@ -116,6 +116,11 @@ class RowSource(ABC):
         """Where the rows of each container are."""
         return {name: column.place for name, column in self._columns.items()}
 
+    def check_unchanged(self) -> None:
+        """Refuse rows whose files have been written to since `identity` was called."""
+        for column in self._columns.values():
+            column.check_unchanged()
+
     @abstractmethod
     def map(
         self, work: Callable[..., Any], by_chunk: bool = False, stride: int = 1
@@ -199,7 +204,8 @@ class LocalSource(RowSource):
         if by_chunk:  # more of them, for threads
             tasks = [(p, [chunk]) for p in self.partitions for chunk in p.chunks()]
         counted = reading(tasks, self.n_rows, stride, self)
-        return in_order(lambda task: work(*task), counted, len(tasks))
+        yield from in_order(lambda task: work(*task), counted, len(tasks))
+        self.check_unchanged()  # sums of old and new rows are those of no data
 
     @override
     def prepare(self, build: Callable[[Partition], tuple[Any, Any]]) -> tuple[list[Any], list[Any]]:
@@ -210,8 +216,7 @@ class LocalSource(RowSource):
     def start(
         self, work: Callable[..., Any], states: list[Any], *arguments: Any
     ) -> Callable[[], list[Any]]:
-        for column in self._columns.values():
-            column.check_unchanged()
+        self.check_unchanged()
         pairs = list(zip(self.partitions, states, strict=True))
         return lambda: list(in_order(lambda pair: work(*pair, *arguments), pairs, len(pairs)))
 

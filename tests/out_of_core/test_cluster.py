@@ -191,6 +191,24 @@ def test_files_that_change(expected, tmp_path):
             step.target.begin((1, 2), range(1, 3))()
 
 
+def test_files_that_change_while_they_are_loaded(tmp_path, monkeypatch):
+    data = {}
+    for name, values in rows(300).items():
+        (tmp_path / name).mkdir()
+        data[name] = stored("memmap", values, tmp_path / name)
+    persist = cluster.ClusterSource._persist
+
+    def persist_and_write(source):
+        np.load(tmp_path / "y" / "values.npy", mmap_mode="r+")[:] = 0
+        return persist(source)
+
+    monkeypatch.setattr(cluster.ClusterSource, "_persist", persist_and_write)
+    with new_cluster(1, processes=False) as made, distributed.Client(made) as client:
+        model = written_on_head(data, logistic)
+        with pytest.raises(ValueError, match="has been written to while it was sampled from"):
+            step_elsewhere(model, data, client=client)
+
+
 def test_a_client_that_is_closed_in_the_middle(expected):
     data, *_ = expected
     with new_cluster(1) as made:

@@ -10,6 +10,7 @@ import pytest
 
 from pymc_flymc.out_of_core.columns import as_column
 from pymc_flymc.out_of_core.data_setting import source_of
+from pymc_flymc.out_of_core.source import LocalSource
 from tests.out_of_core.test_source import KINDS, stored
 
 VALUES = np.arange(1500.0).reshape(500, 3)
@@ -158,6 +159,21 @@ def test_maps_of_files_that_are_replaced(tmp_path):
     np.save(tmp_path / "values.npy", VALUES)
     with pytest.raises(ValueError, match=r"values\.npy is no longer the file"):
         column.identity()
+
+
+@pytest.mark.parametrize("kind", ["memmap", "zarr"])
+def test_files_that_change_during_a_pass(kind, tmp_path):
+    """Its sums would be of old rows and new ones."""
+    source = LocalSource({"a": as_column("a", stored(kind, VALUES, tmp_path))}, [0, 100, 500])
+    source.identity()
+    time.sleep(0.05)  # of the system's clock a few ticks
+    found = source.map(lambda partition: partition.read(slice(None))["a"].sum())
+    next(found)
+    rewrite(kind, None, tmp_path)
+    with pytest.raises(ValueError, match="has been written to while it was sampled from"):
+        list(found)
+    source.identity()
+    assert sum(source.map(lambda partition: partition.n_rows)) == 500
 
 
 def test_maps_of_files_that_are_cut(tmp_path):
