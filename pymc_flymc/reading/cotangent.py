@@ -159,9 +159,12 @@ def scaled(
 
 
 def below_views(var: Variable) -> Variable:
-    """Return the variable that casts and copies were made from."""
+    """Return the variable that copies, and casts which keep all values, were made from."""
     while var.owner is not None and op_type(var.owner) in (ps.Cast, ps.Identity, ViewOp):
-        (var,) = var.owner.inputs
+        (source,) = var.owner.inputs
+        if not np.can_cast(source.type.dtype, var.type.dtype, "safe"):
+            return var
+        var = source
     return var
 
 

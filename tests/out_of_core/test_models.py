@@ -219,6 +219,25 @@ def test_effects_whose_groups_agree_on_the_head(agree):
     np.testing.assert_array_equal(y, data["y"])
 
 
+def test_casts_of_groups_that_change_nothing_on_the_head():
+    """Whether a row has any group but the first, and which: the same in rows of two groups."""
+    data = {"g": RNG.integers(0, 4, N), "y": RNG.integers(0, 2, N)}
+    data["g"][:40] %= 2
+
+    def build(data):
+        a, b = pm.Normal("a", shape=4), pm.Normal("b", shape=4)
+        some = data["g"].astype("bool").astype("int64")
+        pm.Bernoulli("o", logit_p=a[some] + b[data["g"]], observed=data["y"])
+
+    head = written_on_head(data, build)
+    reading = read_stored(head, None, source_of(data))
+    a, b = RNG.normal(size=(2, 4))
+    w = plain_function(head.value_vars, reading.coefficients[0])(a, b)
+    design, _ = reading.regressions[0].design.stored.builder(data)
+    expected = a[np.minimum(data["g"], 1)] + b[data["g"]]
+    np.testing.assert_allclose(design.predictor(w)[:, 0], expected)
+
+
 def test_samples_do_not_travel_with_the_work():
     data = {"X": X, "y": RNG.integers(0, 2, N)}
     reading = read_stored(written_on_head(data, logistic), None, source_of(data))
