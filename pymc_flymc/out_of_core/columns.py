@@ -13,7 +13,12 @@ from scipy.sparse import issparse
 from pymc_flymc.compat.numpy import drop_pages
 from pymc_flymc.graphs.content_hash import content_hash
 from pymc_flymc.graphs.file_states import state_of_file, state_of_map
-from pymc_flymc.out_of_core.dask_arrays import is_dask, leaves, with_checked_blocks
+from pymc_flymc.out_of_core.dask_arrays import (
+    changes_again,
+    is_dask,
+    leaves,
+    with_checked_blocks,
+)
 from pymc_flymc.out_of_core.frames import Labels, array_of_frame, is_frame, own_codes
 from pymc_flymc.out_of_core.identity import (
     check_chunks,
@@ -77,6 +82,8 @@ class ArrayColumn(Column):
         chunks = getattr(array, "chunks", None)
         first = chunks[0] if chunks else 1
         self._files: dict[str, tuple[int, int]] = {}
+        #: Hashes of ranges of rows that Dask has computed.
+        self._computed: dict[tuple[int, int, int], bytes] = {}
         # Zarr has one length for all chunks, Dask one for each.
         self.chunk = int(max(first, default=1) if isinstance(first, tuple) else first)
 
@@ -85,14 +92,23 @@ class ArrayColumn(Column):
         if isinstance(self.array, np.ndarray):
             return self.array[rows]
         if is_dask(self.array):
-            return np.asarray(self.array[rows].compute(scheduler="threads"))
+            found = np.asarray(self.array[rows].compute(scheduler="threads"))
+            if isinstance(rows, slice):  # of passes over all rows, which are always the same ranges
+                self._check_repeated(rows.indices(self.shape[0]), found)
+            return found
         by_number = isinstance(rows, np.ndarray)
         return np.asarray(
             getattr(self.array, "oindex", self.array)[rows] if by_number else self.array[rows]
         )
 
+    def _check_repeated(self, rows: tuple[int, int, int], found: np.ndarray) -> None:
+        now = content_hash(found)
+        if self._computed.setdefault(rows, now) != now:
+            raise ValueError(changes_again(f"rows {rows[0]:,} to {rows[1] - 1:,}"))
+
     @override
     def identity(self) -> bytes:
+        self._computed.clear()
         found = identity_of(self.array)  # first: it flushes memory maps to disk
         self._files = {path: state_of_file(path) for path in paths_of(self.array)}
         return found

@@ -60,12 +60,17 @@ def check_repeatable(name: str, array: Any) -> None:
     block = array.blocks[first]
     once, again = (content_hash(np.asarray(block.compute(scheduler="threads"))) for _ in range(2))
     if once != again:
-        raise ValueError(
-            f"data= of {name!r}: the first {array.chunks[0][first]:,} rows had other values when "
-            "they were computed again, and rows are read several times. Whatever draws random "
-            "numbers in their computation needs a seed for each block; or write them to files, or "
-            "persist() them"
-        )
+        first_rows = f"the first {array.chunks[0][first]:,} rows"
+        raise ValueError(f"data= of {name!r}: {changes_again(first_rows)}")
+
+
+def changes_again(rows: str) -> str:
+    """Return the message for rows that change when they are computed again."""
+    return (
+        f"{rows} had other values when they were computed again, and rows are read several times. "
+        "Whatever draws random numbers in their computation needs a seed for each block; or write "
+        "them to files, or persist() them"
+    )
 
 
 def leaves(array: Any) -> list[Any]:

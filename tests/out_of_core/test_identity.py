@@ -285,3 +285,24 @@ def test_where_rows_are(kind, tmp_path):
         "parquet": f"{tmp_path / '0.parquet'} and 2 more",
     }
     assert place == expected.get(kind, "memory")
+
+
+def test_later_rows_that_change_when_computed_again():
+    """As by random numbers in the place of missing ones, of which the first block has none."""
+    dask_array = pytest.importorskip("dask.array")
+
+    def impute(block):
+        return np.where(np.isnan(block), np.random.random(len(block)), block)
+
+    values = np.where(np.arange(200) < 120, 1.0, np.nan)
+    given = dask_array.from_array(values, chunks=50).map_blocks(impute, dtype=float)
+    source = source_of({"x": given})
+    passes = [lambda: list(source.map(lambda p: p.read(slice(0, 100)).keys()))] * 2
+    passes += [lambda: list(source.map(lambda p: p.read(slice(100, 200)).keys()))] * 2
+    for each in passes[:3]:
+        each()
+    with pytest.raises(ValueError, match="rows 100 to 199 had other values when") as raised:
+        passes[3]()
+    assert any("data= of 'x'" in note for note in raised.value.__notes__)
+    source.identity()  # a new run reads them as they are then
+    passes[3]()
