@@ -85,6 +85,16 @@ def free_inputs(variables: Iterable[Variable]) -> list[Variable]:
     ]
 
 
+def has_rows_of_data(variable: TensorVariable) -> bool:
+    """Return whether a graph has a value for each row of a container of data.
+
+    In rows that are not at hand these may be others.
+    """
+    return not all(variable.type.broadcastable) and any(
+        isinstance(v, TensorSharedVariable) for v in graph_inputs([variable])
+    )
+
+
 def freeze(
     variable: TensorVariable,
     shapes: Mapping[Variable, tuple[int, ...]],

@@ -12,7 +12,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.graphs.tools import evaluate, free_inputs, has_rows_of_data
 from pymc_flymc.likelihoods.family import JointlySmoothFamily
 from pymc_flymc.likelihoods.functions import log_normal_cdf
 from pymc_flymc.likelihoods.likelihood import RowParameters
@@ -64,7 +64,7 @@ class TruncatedNormal(JointlySmoothFamily):
         predictors = as_columns((mu - limit) / scale, 1.0 / scale)
         rest = -pt.log(scale) if free_inputs([scale]) else None
         distance = side * (rv - limit)
-        if not all(other.type.broadcastable):  # rows that are not at hand may have both limits
+        if has_rows_of_data(other):  # those that are not at hand may have both limits
             distance = pt.switch(pt.isinf(other), distance, -1.0)
         return RowParameters(replace(self, side=side), predictors, [], [distance], rest=rest)
 

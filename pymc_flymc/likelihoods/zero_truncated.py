@@ -12,7 +12,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.graphs.tools import evaluate, free_inputs, has_rows_of_data
 from pymc_flymc.likelihoods.family import Family, SmoothFamily
 from pymc_flymc.likelihoods.functions import log_positive, log_softplus
 from pymc_flymc.likelihoods.likelihood import RowParameters
@@ -31,10 +31,9 @@ class ZeroTruncated(Family):
         if rv.owner is None or not isinstance(rv.owner.op, _TRUNCATED):
             return False
         lower, upper = rv.owner.inputs[-2:]
-        # Limits with a value for each row may differ in rows that are not at hand.
         return (
             isinstance(rv.owner.op.base_rv_op, self.distributions)
-            and all(lower.type.broadcastable + upper.type.broadcastable)
+            and not (has_rows_of_data(lower) or has_rows_of_data(upper))
             and not free_inputs([lower, upper])
             and bool(np.all(evaluate(lower) == 1) and np.all(evaluate(upper) == np.inf))
         )

@@ -10,7 +10,7 @@ from pytensor.tensor.basic import Join, MakeVector
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import HurdleRV, MixtureRV
-from pymc_flymc.graphs.tools import evaluate, free_inputs
+from pymc_flymc.graphs.tools import evaluate, free_inputs, has_rows_of_data
 
 _ZEROS: Any = pm.DiracDelta.rv_type
 
@@ -42,8 +42,7 @@ def _parts(rv: TensorVariable, kind: type) -> tuple[TensorVariable, TensorVariab
     if zeros.owner is None or not isinstance(zeros.owner.op, _ZEROS):
         return None
     (place,) = zeros.owner.op.dist_params(zeros.owner)
-    # A place for each row may be another in rows that are not at hand.
-    if not all(place.type.broadcastable) or free_inputs([place]) or np.any(evaluate(place) != 0):
+    if has_rows_of_data(place) or free_inputs([place]) or np.any(evaluate(place) != 0):
         return None
     psi: Any
     op = None if weights.owner is None else weights.owner.op
