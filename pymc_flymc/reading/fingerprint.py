@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
@@ -90,12 +91,18 @@ class Fingerprint:
                     return False
         return self.identity is None or not in_place or self.identity() == self.rows
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Hash of the data's content, the same in each process."""
         # The order is that of the graph, which is the same in each process. Two containers that
-        # swap their arrays are different data.
-        hashes = [each for parts in self.data.values() for _, each, _ in parts]
+        # swap their arrays are different data. Of files whole content counts, in a pass over them:
+        # of rows that are not in a sample nothing else tells in another process, and a script that
+        # writes its file anew changes the file's time, but not its data.
+        hashes = [
+            content_hash(array, sampled=False) if _is_sampled(array) else content
+            for parts in self.data.values()
+            for array, content, _ in parts
+        ]
         return blake2b(b"".join([*hashes, self.rows]), digest_size=16).hexdigest()
 
     @property
@@ -104,13 +111,18 @@ class Fingerprint:
         return structure_of(_graphs(self.model))
 
 
+def _is_sampled(array: np.ndarray) -> bool:
+    """Whether an array maps a file for reading: the state of the file is compared instead."""
+    owner = owner_of(array)
+    return isinstance(owner, np.memmap) and not owner.flags.writeable
+
+
 def _content(array: np.ndarray) -> bytes:
-    # Arrays that cannot be written to here are sampled, and the state of their file is compared.
-    return content_hash(array, sampled=not owner_of(array).flags.writeable)
+    return content_hash(array, sampled=_is_sampled(array))
 
 
 def _state(array: np.ndarray) -> tuple[int, int] | None:
-    path = None if owner_of(array).flags.writeable else file_of_map(array)
+    path = file_of_map(array) if _is_sampled(array) else None
     with suppress(FileNotFoundError):  # a file may be deleted once it is mapped
         return None if path is None else state_of_map(path)
     return None

@@ -102,6 +102,21 @@ def test_data_that_change_are_refused(tmp_path):
         sample(model, step)
 
 
+@pytest.mark.parametrize("bound", [BOUND, None])
+def test_files_that_change_are_refused(bound, tmp_path):
+    """Rows that are in no sample of a map, too. Without a bound no statistics tell of them."""
+    X, y = logistic_rows(3000)
+    for sign in (1, -1):
+        X[1::3] *= sign
+        X[2::3] *= sign
+        np.save(tmp_path / "X.npy", X)
+        model = logistic_model(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+        if sign > 0:
+            kept_step(model, tmp_path / "run", bound=bound)
+    with pytest.raises(ValueError, match="other data"):
+        kept_step(model, tmp_path / "run", bound=bound)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -68,6 +68,21 @@ def test_a_file_that_is_written_into(tmp_path):
     assert X[1, 2] == 2.0 and not taken.matches(in_place=True)
 
 
+def test_the_digest_is_of_a_whole_file(tmp_path):
+    """In another process nothing else tells of rows that are in no sample."""
+
+    def digest(value=1.0):
+        X = np.ones((5000, 3))
+        X[1, 2] = value
+        np.save(tmp_path / "X.npy", X)
+        model = model_of(np.load(tmp_path / "X.npy", mmap_mode="r"), np.zeros(5000, dtype=int))
+        return Fingerprint.of(model).digest
+
+    first = digest()
+    time.sleep(0.05)  # another time of change, of the same content
+    assert first == digest() != digest(2.0)
+
+
 def test_containers_that_change_places():
     def digest(dose, weight):
         with pm.Model() as model:
