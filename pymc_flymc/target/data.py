@@ -147,6 +147,11 @@ def design_of(rows: Rows) -> Design:
     return Design(rows.X, rows.offset, bool(rows.intercept), rows.n_nuisances, sparse)
 
 
+def row_arrays(rows: Rows) -> list[np.ndarray]:
+    """Return all that kernels see of rows and that has an element for each, or for its entries."""
+    return [getattr(rows, name) for name in _ROWS]
+
+
 def some_rows(rows: Rows, index: np.ndarray) -> Rows:
     """Return copies of some rows, numbered in their order; all else is as of all rows."""
     copies = make_rows(design_of(rows).rows(index), rows.constants[index])

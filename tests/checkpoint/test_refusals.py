@@ -3,12 +3,15 @@
 import logging
 import multiprocessing
 import os
+from typing import Any, ClassVar
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from pymc.distributions.transforms import Interval
 from pymc.sampling.parallel import ParallelSamplingError
+from pytensor.graph.op import Op
 
 from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan
 from pymc_flymc.anchor.mode_finding import ModeFinder
@@ -88,6 +91,29 @@ def test_other_code_of_an_operation_is_refused(begun, monkeypatch):
         monkeypatch.setattr(Fingerprint, name, getattr(Fingerprint.of(begun[1]), name))
     with pytest.raises(ValueError, match="to the last bit"):
         kept_step(model, folder)
+
+
+class Turned(Op):
+    """Computes columns of a design, in a way that its name does not tell."""
+
+    itypes: ClassVar[list[Any]] = [pt.dmatrix]
+    otypes: ClassVar[list[Any]] = [pt.dmatrix]
+    sign = 1.0
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = self.sign * inputs[0]
+
+
+def test_other_code_of_a_design_is_refused_without_a_bound(tmp_path, monkeypatch):
+    """There no sums over rows differ."""
+    X, y = logistic_rows(400)
+    for sign in (1.0, -1.0):
+        monkeypatch.setattr(Turned, "sign", sign)
+        model = logistic_model(Turned()(pt.as_tensor(X)), y)
+        if sign > 0.0:
+            kept_step(model, tmp_path, bound=None)
+    with pytest.raises(ValueError, match="to the last bit"):
+        kept_step(model, tmp_path, bound=None)
 
 
 def test_data_that_change_are_refused(tmp_path):
