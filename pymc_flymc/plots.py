@@ -54,7 +54,7 @@ def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotC
     -------
     PlotCollection
         With a point for each scalar parameter, the costliest above; of more than 40 parameters
-        these 40. Lines are where every row is read once, and what NUTS would have read.
+        these 40. Lines are where every row is read once, and what NUTS would have read, if known.
 
     Raises
     ------
@@ -80,6 +80,8 @@ def plot_cost(idata: Any, backend: str | None = None, **pc_kwargs: Any) -> PlotC
     plot = _collection(found, size, backend, pc_kwargs)
     lines = {"all rows once": run.n_rows, "NUTS": run.nuts_rows}
     for (name, rows), style in zip(lines.items(), (NEITHER, NUTS), strict=True):
+        if not np.isfinite(rows):
+            continue
         plot.map(_line_at, name, value=float(rows), color=style, ignore_aes="all")
         text = {"text": name, "color": style, "horizontal_align": "right"}
         plot.map(_text_at, f"{name} text", x=float(rows), y=float(len(order)), **text)

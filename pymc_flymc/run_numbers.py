@@ -8,13 +8,10 @@ import numpy as np
 
 from pymc_flymc.sampling.diagnostics import tail_index
 from pymc_flymc.sampling.effective_draws import evenly
-from pymc_flymc.sampling.nuts_gradients import gradients_given
 from pymc_flymc.sampling.stopwatch import SETUP
 
-#: Scalar parameters that are looked at, of more an even choice; and those whose correlations are.
-LOOKED_AT, CORRELATED = 1000, 50
-#: Draws, effective ones of the slowest parameter, for each parameter whose correlations are taken.
-DRAWS_EACH = 20.0
+#: Scalar parameters that are looked at, of more an even choice.
+LOOKED_AT = 1000
 #: R-hat of a chain's halves below which it has settled, wherever that is.
 SETTLED = 1.05
 #: Fewer effects have no scale to speak of; a scale and the spread of its effects have logarithms
@@ -52,7 +49,10 @@ class Run:
     read : float
         Rows read per effective draw.
     nuts_gradients : float
-        Gradients that NUTS would take per effective draw.
+        Gradients that NUTS would take per effective draw, as estimated before sampling; NaN of
+        files that lack it. Draws are no measure: where the data say much, all that a model computes
+        of its parameters correlates with them nearly perfectly, and effects that sum to zero do so
+        without any data.
 
     Raises
     ------
@@ -80,15 +80,15 @@ class Run:
         with np.errstate(invalid="ignore"):  # of what is constant both are NaN
             self.effective_of = np.atleast_1d(az.ess(self.draws))
             self.r_hats = np.atleast_1d(az.rhat(self.draws))
-        known = np.isfinite(self.effective_of)
-        self.slowest = int(np.argmin(np.where(known, self.effective_of, np.inf)))
+        moves = np.isfinite(self.effective_of)
+        self.slowest = int(np.argmin(np.where(moves, self.effective_of, np.inf)))
         self.effective = float(self.effective_of[self.slowest])
         self.n_rows = int(self.mean("n_rows"))
         self.bright, self.accept = self.mean("n_bright"), self.mean("acceptance_probability")
         self.read_for = self.of("likelihood_queries").sum() / self.effective_of
         self.read = float(self.read_for[self.slowest])
-        most = int(min(CORRELATED, self.effective / DRAWS_EACH))
-        self.nuts_gradients = _gradients(self.draws, most)
+        known = "nuts_gradients" in stats
+        self.nuts_gradients = self.mean("nuts_gradients") if known else np.nan
 
     def of(self, name: str) -> np.ndarray:
         """Return a statistic of all draws, shape (chains, draws)."""
@@ -146,7 +146,7 @@ class Run:
 
     @property
     def nuts_rows(self) -> float:
-        """Rows that NUTS would have read per effective draw."""
+        """Rows that NUTS would have read per effective draw, NaN if that is not known."""
         return self.nuts_gradients * self.n_rows
 
     @property
@@ -214,12 +214,3 @@ def _name(variable: Any, at: tuple[Any, ...]) -> str:
     dims = [dim for dim in variable.dims if dim not in ("chain", "draw")]
     labels = [str(variable[dim].to_numpy()[k]) for dim, k in zip(dims, at, strict=True)]
     return f"{variable.name}[{', '.join(labels)}]" if labels else str(variable.name)
-
-
-def _gradients(draws: np.ndarray, most: int) -> float:
-    """Gradients that NUTS takes per effective draw, by the correlations of draws."""
-    flat = draws.reshape(-1, draws.shape[-1])
-    flat = flat[:, flat.std(axis=0) > 0.0]
-    if flat.shape[1] < 2 or most < 2:
-        return gradients_given(np.eye(1))
-    return gradients_given(np.corrcoef(flat[:, evenly(flat.shape[1], most)], rowvar=False))

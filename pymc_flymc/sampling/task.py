@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.sampling.nuts_gradients import nuts_gradients
 
 
 @dataclass(frozen=True)
@@ -30,3 +32,8 @@ class SamplingTask:
     problems: Sequence[Problem]
     bounds: Sequence[Bound | str]
     others: np.ndarray
+
+    @cached_property
+    def nuts_gradients(self) -> float:
+        """Gradients that NUTS would take per effective draw, by the Laplace approximation."""
+        return nuts_gradients(self.problems[0].anchor.geometry)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pymc_flymc.bounds import Problem
-from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.regression.passes import blocks_of
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.costs import GRADIENT, Costs
-from pymc_flymc.sampling.effective_draws import evenly
-from pymc_flymc.sampling.nuts_gradients import gradients_given
+from pymc_flymc.sampling.nuts_gradients import CORRELATED
 from pymc_flymc.sampling.pilot_runs import (
     JointPilot,
     PilotRun,
@@ -38,8 +36,6 @@ WITHIN = 2.0
 #: parameters back. Of six models, such chains took 1.1 to 4.3 times what these said.
 CONDITIONAL_FACTOR = 2.2
 
-#: Parameters whose correlations are looked at, at most.
-CORRELATED = 300
 #: Numbers of a design that are read for a time, and repeats.
 TIMED_NUMBERS, REPEATS = 200_000, 3
 
@@ -105,47 +101,22 @@ def joint_time(pilot: JointPilot) -> PilotTime | None:
     return PilotTime(transitions * pilot.seconds, transitions, rough=pilot.weighed.outstanding)
 
 
-def time_of_nuts(
-    problems: Sequence[Problem], target: Target, others: np.ndarray, found: float
-) -> EstimatedTime:
+def time_of_nuts(task: SamplingTask, target: Target, found: float) -> EstimatedTime:
     """Estimate what an effective draw of NUTS would take.
 
     Parameters
     ----------
-    problems : sequence of Problem
+    task : SamplingTask
     target : Target
-    others : ndarray, shape (F,)
-        Values of the variables of other step methods.
     found : float
         Gradients that trajectories in coordinates without correlations have taken, inf if unknown.
     """
-    geometry = problems[0].anchor.geometry
-    gradients = nuts_gradients(geometry)
+    gradients = task.nuts_gradients
     if np.isfinite(found):
         gradients = max(gradients, found)
-    rest = GRADIENT * target.seconds(others)
-    seconds = gradients * (rest + sum(map(gradient_seconds, problems)))
-    return EstimatedTime(seconds, len(geometry.centre) > CORRELATED)
-
-
-def nuts_gradients(geometry: Geometry) -> float:
-    """Gradients that an effective draw of NUTS takes, with a diagonal mass matrix.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        Of the Laplace approximation, whose correlations hold NUTS back.
-    """
-    d = len(geometry.centre)
-    chosen = evenly(d, CORRELATED)
-    unit = np.zeros(d)
-    covariance = np.empty((len(chosen), len(chosen)))
-    for row, i in zip(covariance, chosen, strict=True):
-        unit[i] = 1.0
-        row[:] = geometry.spread(geometry.whiten_gradient(unit))[chosen]
-        unit[i] = 0.0
-    sds = np.sqrt(covariance.diagonal())
-    return gradients_given(covariance / np.outer(sds, sds))
+    rest = GRADIENT * target.seconds(task.others)
+    seconds = gradients * (rest + sum(map(gradient_seconds, task.problems)))
+    return EstimatedTime(seconds, len(task.problems[0].anchor.theta) > CORRELATED)
 
 
 def gradient_seconds(problem: Problem) -> float:
@@ -221,7 +192,7 @@ def say_verdict(
         _say_unknown(error)
         return
     if ours is not None:
-        log.info(verdict(ours, time_of_nuts(task.problems, sampler.target, task.others, found)))
+        log.info(verdict(ours, time_of_nuts(task, sampler.target, found)))
 
 
 def say_time(task: SamplingTask, sampler: Sampler) -> None:

@@ -186,7 +186,9 @@ class FireflyMH(FireflyStep):
             store that its rows are in, ``"memory"``, or ``"computed"``.
         """
         places = {} if self._source is None else self._source.places
-        return {"n_rows": self._n_rows} | {f"data {name}": at for name, at in places.items()}
+        return {"n_rows": self._of_all_draws["n_rows"]} | {
+            f"data {name}": at for name, at in places.items()
+        }
 
     def _choose(self, task: SamplingTask) -> Sampler:
         if self._source is not None:

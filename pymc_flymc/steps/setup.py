@@ -60,6 +60,14 @@ class Setup(SamplingTask):
     full_passes: tuple[FullPass, ...]
     per_row: dict[str, int]
 
+    @property
+    def statistics(self) -> dict[str, float]:
+        """Statistics that are the same for all draws."""
+        return {
+            "n_rows": sum(problem.design.n_rows for problem in self.problems),
+            "nuts_gradients": self.nuts_gradients,
+        }
+
 
 def read(
     model: Model,

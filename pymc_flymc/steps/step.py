@@ -63,6 +63,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         "acceptance_probability": (np.float64, []),
         "transitions": (np.int64, []),
         "n_rows": (np.int64, []),
+        "nuts_gradients": (np.float64, []),
         "anchor_moved": (np.bool_, []),
         **STATISTICS,
         **TIMES,
@@ -97,8 +98,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         from pymc_flymc.steps.common_settings import check_common
 
         check_common(vars, brightness, transitions, anchor, initial_point, checkpoint)
-        self.rng = get_random_generator(rng)
-        self.tune = True
+        self.rng, self.tune = get_random_generator(rng), True
         self._brightness = brightness
         self._transitions = transitions
         self._model: Model | None = modelcontext(model)
@@ -137,7 +137,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
             reading = read(self._model, *asked, source, kept, self._watch)
             self._vars, self._per_row = reading.vars, reading.per_row
             self.observed = tuple(problem.name for problem in reading.problems)
-            self._n_rows = sum(problem.design.n_rows for problem in reading.problems)
+            self._of_all_draws = reading.statistics
             self._layout, self._others_layout = reading.layout, reading.others_layout
             self._default_theta, self._rescaled = reading.theta, reading.graph.scales.moved
             sampler = self._choose(reading)
@@ -266,7 +266,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
             "likelihood_queries": chain.take_queries(),
             "acceptance_probability": accept,
             "transitions": transitions,
-            "n_rows": self._n_rows,
+            **self._of_all_draws,
             "anchor_moved": chain.anchor is not None,
             **self._diagnostics.statistics(chain, before),
             **self._watch.statistics(),

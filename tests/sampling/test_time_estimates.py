@@ -14,7 +14,7 @@ from pymc_flymc.regression.sparse_columns import SparseColumns
 from pymc_flymc.sampling import rehearsal, time_estimates
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.effective_draws import effective_draws
-from pymc_flymc.sampling.nuts_gradients import PER_ROOT
+from pymc_flymc.sampling.nuts_gradients import PER_ROOT, nuts_gradients
 from pymc_flymc.sampling.pilot_runs import JointPilot, PilotRun, largest_cost
 from pymc_flymc.sampling.proposal_weights import Independence
 from pymc_flymc.sampling.rehearsal import TELLING, EstimatedTime, rehearse
@@ -24,7 +24,6 @@ from pymc_flymc.sampling.time_estimates import (
     chain_time,
     in_words,
     joint_time,
-    nuts_gradients,
     verdict,
 )
 from tests.support.data import logistic_rows
