@@ -117,6 +117,6 @@ def _remedies(run: Run, name: str) -> Iterator[str]:
 
 def _draws(run: Run, longer: float) -> str:
     """Return so many times the draws, rounded up to two digits, as a setting."""
-    wanted = run.n_draws * longer
+    wanted = run.n_draws * run.every * longer
     unit = 10.0 ** max(np.floor(np.log10(wanted)) - 1.0, 0.0)
     return f"draws={int(np.ceil(wanted / unit) * unit)}"

@@ -31,6 +31,8 @@ class Run:
     ----------
     n_chains, n_draws, n_rows, n_parameters : int
         Draws are those of each chain; parameters are scalars.
+    every : float
+        One, or the number of draws made for each that was kept when chains were thinned.
     names : list of str
         Of the parameters that are looked at, L of them.
     draws : ndarray, shape (chains, draws, L)
@@ -85,7 +87,8 @@ class Run:
         self.effective = float(self.effective_of[self.slowest])
         self.n_rows = int(self.mean("n_rows"))
         self.bright, self.accept = self.mean("n_bright"), self.mean("acceptance_probability")
-        self.read_for = self.of("likelihood_queries").sum() / self.effective_of
+        self.every = _spacing(self._posterior)
+        self.read_for = self.every * self.of("likelihood_queries").sum() / self.effective_of
         self.read = float(self.read_for[self.slowest])
         known = "nuts_gradients" in stats
         self.nuts_gradients = self.mean("nuts_gradients") if known else np.nan
@@ -192,6 +195,18 @@ def _values(variable: Any) -> np.ndarray:
     values = variable.transpose("chain", "draw", ...).to_numpy()
     flat = values.reshape(*values.shape[:2], -1)
     return flat[..., evenly(flat.shape[-1], LOOKED_AT)]
+
+
+def _spacing(posterior: Any) -> float:
+    """Return how far apart in its chain neighbouring draws were made, by their numbers.
+
+    Of draws between those that are kept the rows that they read are not known: they are taken to be
+    as many. (The median is that within chains that have been put one behind the other.)
+    """
+    numbers = posterior["draw"].to_numpy()
+    if len(numbers) < 2 or numbers.dtype.kind not in "iuf":
+        return 1.0
+    return max(float(np.median(np.diff(numbers))), 1.0)
 
 
 def _parameters(posterior: Any) -> tuple[list[str], int, np.ndarray]:

@@ -213,6 +213,21 @@ def test_the_slowest_parameter_and_its_rows():
     assert effective == pytest.approx(200, rel=0.3)
 
 
+def test_thinned_chains():
+    """The draws between were made, and have read rows, too."""
+    draws = np.repeat(normal_draws()[:, ::10], 10, axis=1)  # each lasts for ten draws
+    whole = run_of(draws, likelihood_queries=10.0)
+    thinned = whole.isel(draw=slice(None, None, 10))
+    rows, advised = [], []
+    for idata in (whole, thinned):
+        found = report(idata)
+        rows.append(float(found.table["rows per effective draw"].removeprefix("about ")))
+        advised += re.findall(r"draws=(\d+)", " ".join(found.advice))
+    # Effective draws are estimated anew.
+    assert rows[1] == pytest.approx(rows[0], rel=0.2)
+    assert float(advised[1]) == pytest.approx(float(advised[0]), rel=0.2)
+
+
 def test_what_nuts_would_have_read():
     """The more, the more parameters correlate; what is computed of parameters changes nothing."""
     X, y = logistic_rows(2_000, 3)
