@@ -67,6 +67,9 @@ def advice_on_chains(run: Run) -> Iterator[str]:
 
 def _convergence(run: Run) -> Iterator[str]:
     """Yield what would make R-hat and effective sample sizes good enough, if they are not."""
+    if np.isnan(run.effective):
+        yield "Of so few different draws nothing can be said: draw longer (draws=1000)."
+        return
     r_hat = float(run.r_hats[run.worst])
     each = run.effective / run.n_chains
     if not (r_hat > R_HAT or each < EFFECTIVE):

@@ -79,9 +79,12 @@ class Run:
         self._stats, self._posterior = stats, idata["posterior"]
         self.names, self.n_parameters, self.draws = _parameters(self._posterior)
         self.n_chains, self.n_draws, _ = self.draws.shape
-        with np.errstate(invalid="ignore"):  # of what is constant both are NaN
-            self.effective_of = np.atleast_1d(az.ess(self.draws))
+        with np.errstate(invalid="ignore"):  # of what is constant R-hat is NaN
+            found = np.atleast_1d(az.ess(self.draws))
             self.r_hats = np.atleast_1d(az.rhat(self.draws))
+        # ArviZ takes all draws of what is constant for effective ones.
+        is_constant = (self.draws == self.draws[:1, :1]).all(axis=(0, 1))
+        self.effective_of = np.where(is_constant, np.nan, found)
         moves = np.isfinite(self.effective_of)
         self.slowest = int(np.argmin(np.where(moves, self.effective_of, np.inf)))
         self.effective = float(self.effective_of[self.slowest])

@@ -213,6 +213,22 @@ def test_the_slowest_parameter_and_its_rows():
     assert effective == pytest.approx(200, rel=0.3)
 
 
+def test_constant_draws_are_not_effective():
+    """ArviZ has it that all of them are."""
+    draws = normal_draws()
+    draws[..., 1] = 3.0
+    assert not report(run_of(draws)).table["slowest parameter"].startswith("beta[income]")
+    draws[:] = 3.0
+    found = report(run_of(draws, moved=False))
+    assert ", nan effective draws of 2,000" in found.table["slowest parameter"]
+    few, stuck = found.advice
+    assert "so few different draws" in few and "stuck for 500 of 500" in stuck
+
+
+def test_three_draws():
+    assert "draw longer" in report(run_of(normal_draws()[:, :3])).advice[0]
+
+
 def test_thinned_chains():
     """The draws between were made, and have read rows, too."""
     draws = np.repeat(normal_draws()[:, ::10], 10, axis=1)  # each lasts for ten draws
