@@ -55,7 +55,7 @@ def row_brightness(idata: Any, step: FireflyStep, rows: int, draws: int) -> list
     Raises
     ------
     ValueError
-        If rows are out of core, or none is ever dark.
+        If rows are out of core, none is ever dark, or the step is a copy.
     """
     target = step.target
     if not isinstance(target, Target):
@@ -118,7 +118,8 @@ class _Terms:
 def _states(posterior: Any, step: FireflyStep, most: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return an even choice of draws as the step has them: its variables, and those of others."""
     model = step.model
-    assert model is not None  # of a step that was built here
+    if model is None:
+        raise ValueError("a copy of a step has no model: give the step that was copied")
     variables = model.free_RVs
     if missing := [rv.name for rv in variables if rv.name not in posterior]:
         raise ValueError(

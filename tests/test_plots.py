@@ -1,5 +1,7 @@
 """Plots of a run: what they show is what was read, and how bright rows are."""
 
+import copy
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pymc as pm
@@ -118,3 +120,5 @@ def test_what_cannot_be_plotted(scaled):
         row_brightness({"posterior": idata["posterior"].to_dataset()[["tau"]]}, step, 10, 10)
     with pytest.raises(ValueError, match="all rows are read"):
         row_brightness(idata, step_of(step.model, bound=None), 10, 10)
+    with pytest.raises(ValueError, match="give the step that was copied"):
+        row_brightness(idata, copy.copy(step), 10, 10)

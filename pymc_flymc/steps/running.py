@@ -10,15 +10,30 @@ from pymc_flymc.compat.pymc import arguments_of_sample, chains_are_running
 from pymc_flymc.errors import warn
 
 
-def check_model(model: Model, name: str) -> None:
-    """Refuse to sample with a step that was built in another model.
+def check_model(model: Model | None, name: str) -> None:
+    """Refuse to sample with a step that was built in another model, or without one.
+
+    Parameters
+    ----------
+    model : Model, optional
+        That of the step. A copy of a step, which is made as chains' processes are sent one, has
+        none: it would sample given the data that there were when it was made.
+    name : str
+        Of the step.
 
     Raises
     ------
     ValueError
-        It names the step.
     """
-    sampled = (arguments_of_sample() or {}).get("model")
+    arguments = arguments_of_sample()
+    if arguments is None:
+        return
+    if model is None:
+        raise ValueError(
+            f"this {name} is a copy, which does not see when the model's data change: give "
+            f"pm.sample the step itself, or build another, as in `pm.sample(step={name}())`"
+        )
+    sampled = arguments.get("model")
     if isinstance(sampled, Model) and sampled.root is not model.root:
         raise ValueError(
             f"{name} was built in another model than the one that pm.sample is given: build the "

@@ -170,8 +170,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         PyMC asks for them when it begins to sample, before any chain's process starts: then data
         that have changed are read again, once for all chains.
         """
-        if self._model is not None:
-            check_model(self._model, type(self).__name__)
+        check_model(self._model, type(self).__name__)
         if self._checkpoint is not None:
             check_seeded(type(self).__name__)
         self._refresh(in_place=self._chain is None)

@@ -1,5 +1,7 @@
 """The tutorial's tables of errors hold what is said."""
 
+import copy
+import pickle
 import re
 from pathlib import Path
 
@@ -83,3 +85,13 @@ def test_step_of_another_model():
         pm.sample(step=step, progressbar=False)
     with second:  # a context alone says nothing
         assert step.vars and sample(first, step, tune=2, draws=2)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))]
+)
+def test_copies_of_a_step(copied):
+    """They are for processes of chains, and would not see that data change."""
+    model = model_of(bernoulli)
+    with pytest.raises(ValueError, match="this FireflyMH is a copy, which does not see"):
+        sample(model, copied(step_of(model)))
