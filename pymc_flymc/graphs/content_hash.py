@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b, shake_128
 from math import gcd
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from numba import types
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import graph_inputs, toposort
 from scipy.sparse import issparse
 
 from pymc_flymc.kernels.native import kernel
@@ -25,6 +26,13 @@ BLOCK = 1 << 13
 CHUNK = 1 << 26
 #: Rows of a memory-mapped array that are looked at.
 SAMPLE = 1000
+
+
+def leaves_of(graphs: Sequence[Variable]) -> Iterator[Variable]:
+    """Yield the leaves of graphs, and of those that are inside operations such as loops."""
+    yield from graph_inputs(graphs)
+    for node in toposort(graphs):
+        yield from leaves_of(getattr(node.op, "inner_outputs", ()))
 
 
 def arrays_of(leaf: Variable) -> Iterator[np.ndarray]:

@@ -12,11 +12,10 @@ import numpy as np
 import pymc as pm
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import CustomDistRV, CustomSymbolicDistRV
-from pymc_flymc.graphs.content_hash import arrays_of, content_hash, owner_of
+from pymc_flymc.graphs.content_hash import arrays_of, content_hash, leaves_of, owner_of
 from pymc_flymc.graphs.file_states import file_of_map, state_of_map
 from pymc_flymc.graphs.structure import structure_of
 
@@ -63,7 +62,7 @@ class Fingerprint:
         variables = _variables(model)
         data = {
             leaf: [(array, _content(array), _state(array)) for array in arrays_of(leaf)]
-            for leaf in graph_inputs(_graphs(model))
+            for leaf in leaves_of(_graphs(model))
         }
         return cls(model, variables, data, identity, b"" if identity is None else identity())
 

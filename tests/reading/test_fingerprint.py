@@ -4,10 +4,12 @@ import time
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.sparse as ps
 import pytensor.tensor as pt
 import pytest
 from pymc.distributions.transforms import Interval
+from pytensor.compile.builders import OpFromGraph
 from scipy import sparse
 
 from pymc_flymc import weighted
@@ -119,6 +121,28 @@ def test_weights_which_the_density_alone_holds():
     assert taken.matches(in_place=True)
     array[3] = 2.0
     assert not taken.matches(in_place=True)
+
+
+def test_arrays_inside_an_operation():
+    """Of a loop, and of one that is made of a graph."""
+
+    def taken(array):
+        x = pt.dvector()
+        times = OpFromGraph([x], [x * pt.constant(array)])
+        with pm.Model() as model:
+            b = pm.Normal("b", shape=3)
+            looped = pytensor.scan(
+                lambda e: e * pt.constant(array), sequences=[b], return_updates=False
+            )
+            pm.Potential("p", -(looped**2).sum() - (times(b) ** 2).sum())
+            pm.Bernoulli("y", logit_p=np.ones((6, 3)) @ b, observed=np.zeros(6))
+        return Fingerprint.of(model)
+
+    array = np.arange(3.0)
+    found = taken(array)
+    assert found.digest == taken(array.copy()).digest != taken(array + 1.0).digest
+    array[1] = 7.0
+    assert not found.matches(in_place=True)
 
 
 def test_limits_of_a_variable():
