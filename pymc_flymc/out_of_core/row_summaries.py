@@ -110,7 +110,7 @@ def _some_draws(idata: Any, n: int) -> dict[str, np.ndarray]:
     """Return draws of each variable, at equal distances through all chains."""
     found = {}
     for name, values in idata["posterior"].data_vars.items():
-        of_all = values.to_numpy()
+        of_all = values.transpose("chain", "draw", ...).to_numpy()
         of_all = of_all.reshape(-1, *of_all.shape[2:])
         found[str(name)] = of_all[evenly(len(of_all), n)]
     return found

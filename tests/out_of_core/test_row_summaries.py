@@ -65,6 +65,21 @@ def test_means_and_deviations_of_each_row(kind, model, idata, tmp_path):
     assert_right(found, BETA.reshape(-1, 2))
 
 
+def test_draws_in_another_order():
+    """Those of all variables belong together, however their axes lie."""
+    with pm.Model() as model:
+        a, b = pm.Normal("a"), pm.Normal("b")
+        x = pm.Data("x", DATA["y"][:10].astype(float))
+        pm.Bernoulli("y", logit_p=a - b + x, observed=np.zeros(10))
+    draws = RNG.normal(size=(2, 30))
+    found = az.from_dict({"posterior": {"a": draws, "b": draws}})
+    posterior = found["posterior"].to_dataset()
+    found["posterior"] = posterior.assign(b=posterior["b"].transpose("draw", "chain"))
+    with model:
+        fitted = summarize_rows(found, {"eta": a - b + x}, data={"x": np.arange(5.0)})
+    np.testing.assert_array_equal(fitted["eta_sd"], 0.0)
+
+
 def test_files_by_partitions(model, idata, tmp_path):
     pandas = pytest.importorskip("pandas")
     with model:
