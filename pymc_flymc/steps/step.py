@@ -14,7 +14,7 @@ from pymc.step_methods.compound import BlockedStep
 from pymc.util import RandomGenerator, get_random_generator
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.compat.pymc import ProgressColumns
+from pymc_flymc.compat.pymc import ProgressColumns, chains_are_running
 from pymc_flymc.errors import warn
 from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import log, reported, reporting
@@ -171,6 +171,8 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         that have changed are read again, once for all chains.
         """
         check_model(self._model, type(self).__name__)
+        if not chains_are_running():
+            self._begun = 0
         if self._checkpoint is not None:
             check_seeded(type(self).__name__)
         self._refresh(in_place=self._chain is None)
@@ -178,7 +180,6 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
 
     def begin_run(self) -> None:
         """Warn of recorded variables that are as long as the data; watch the chains' processes."""
-        self._begun = 0
         warn_of_recording(self._per_row)
         watch_chains()
         advise_at_the_end()

@@ -1,8 +1,10 @@
 """Steps on data that have changed since they were built."""
 
+import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
+from pymc.sampling import mcmc
 
 from pymc_flymc import FireflyHMC, FireflyMH, weighted
 from pymc_flymc.graphs import memoise
@@ -94,6 +96,27 @@ def test_data_that_change_during_a_run_end_it(model):
         sample(model, step, tune=10, draws=30, callback=changed)
     with model:
         identical(sample(model, step), sample(model, FireflyMH()))
+
+
+def test_data_that_changed_before_a_run_do_not_end_it(model, monkeypatch):
+    """Where processes share nothing the step is pickled, when the run has begun."""
+
+    class Pickled(Exception):
+        pass
+
+    def pickle_step(*_, step, **__):
+        cloudpickle.dumps(step)
+        raise Pickled
+
+    with model:
+        step = FireflyMH()
+    sample(model, step)
+    before = step.data
+    change(model, "in place")
+    monkeypatch.setattr(mcmc, "_mp_sample", pickle_step)
+    with pytest.raises(Pickled):
+        sample(model, step, cores=2)
+    assert step.data != before
 
 
 @pytest.mark.parametrize(
