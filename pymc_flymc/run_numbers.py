@@ -63,7 +63,8 @@ class Run:
     """
 
     def __init__(self, idata: Any) -> None:
-        stats: Any = idata["sample_stats"] if "sample_stats" in idata.children else None
+        groups = getattr(idata, "children", ())  # a MultiTrace has none
+        stats: Any = idata["sample_stats"] if "sample_stats" in groups else None
         if stats is None or "likelihood_queries" not in stats:
             raise ValueError(
                 "report() is for draws of a Firefly step: this object's sample_stats have no "

@@ -328,6 +328,8 @@ def test_draws_of_other_steps_are_refused():
     for stats in ({}, {"sample_stats": {"lp": np.zeros((2, 10))}}):
         with pytest.raises(ValueError, match=r"what pm.sample\(step=FireflyMH"):
             report(az.from_dict({"posterior": draws, **stats}))
+    with pytest.raises(ValueError, match=r"what pm.sample\(step=FireflyMH"):
+        report(draws)  # no result of pm.sample, as a MultiTrace is none
 
 
 def test_other_steps_beside():
