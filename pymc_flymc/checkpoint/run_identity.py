@@ -15,8 +15,6 @@ import numpy as np
 from pymc_flymc.graphs.content_hash import content_hash
 from pymc_flymc.graphs.structure import without_addresses
 from pymc_flymc.reading.fingerprint import Fingerprint
-from pymc_flymc.target.data import row_arrays
-from pymc_flymc.target.target import Target
 
 #: Packages whose versions draws may depend on, to the last bit.
 PACKAGES = "pymc-flymc", "pymc", "pytensor", "numba", "numpy", "scipy"
@@ -60,7 +58,7 @@ def identity_of_target(target: Any, adaptation: Any, others: np.ndarray) -> str:
 
     They change in the last bit with those of any row, and with the model's density: its graph may
     have operations of a user's own, of which nothing but their names can be told. Without a bound
-    there are no sums over rows: then these count themselves, and they are read at each draw anyway.
+    there are no sums over rows: then these count themselves, which each draw reads anyway.
 
     Parameters
     ----------
@@ -72,9 +70,8 @@ def identity_of_target(target: Any, adaptation: Any, others: np.ndarray) -> str:
     for part in target.parts:
         names += [written(part.bound), repr(part.expected_bright)]
         found.update(content_hash(part.statistics))
-    if isinstance(target, Target) and not target.subsamples:
-        for array in (array for rows in target.data.parts for array in row_arrays(rows)):
-            found.update(content_hash(array, sampled=False))
+    for array in target.own_rows:
+        found.update(content_hash(array, sampled=False))
     for array in (*target.geometry, np.array(target.density_at_centre(others))):
         found.update(content_hash(array))
     found.update("\n".join(names).encode())

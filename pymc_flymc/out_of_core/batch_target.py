@@ -195,6 +195,8 @@ class BatchTarget:
 
     #: Name of the kernel.
     kernel: ClassVar[str] = "joint"
+    #: Arrays of rows that no statistics depend on.
+    own_rows: ClassVar[tuple[np.ndarray, ...]] = ()
 
     source: RowSource
     proposer: Proposer

@@ -31,7 +31,7 @@ from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import COMPILING_KERNELS, doing
 from pymc_flymc.target.collapsed_density import collapsed_density
 from pymc_flymc.target.conditionals import Conditionals, compile_conditionals
-from pymc_flymc.target.data import Data
+from pymc_flymc.target.data import Data, row_arrays
 from pymc_flymc.target.kernel_spec import KernelSpec
 
 #: Evaluations of a density that are timed.
@@ -151,6 +151,12 @@ class Target:
     def subsamples(self) -> bool:
         """Whether rows can be dark: under the bounds of all likelihoods, or of none."""
         return not isinstance(self.parts[0].bound, AllRows)
+
+    @property
+    def own_rows(self) -> list[np.ndarray]:
+        """Arrays of rows that no statistics depend on: without a bound all rows are read."""
+        parts = () if self.subsamples else self.data.parts
+        return [array for rows in parts for array in row_arrays(rows)]
 
     @property
     def statistics(self) -> np.ndarray:
