@@ -15,7 +15,7 @@ from pymc_flymc.checkpoint.files import read_object, write_object
 from pymc_flymc.checkpoint.journal import Journal
 from pymc_flymc.checkpoint.lock import hold, hold_too
 from pymc_flymc.checkpoint.record_format import RecordFormat
-from pymc_flymc.checkpoint.run_identity import SEED, check_same, written
+from pymc_flymc.checkpoint.run_identity import RUN, SEED, check_same, written
 from pymc_flymc.reporting import log
 
 
@@ -30,6 +30,7 @@ class Checkpoint:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder).absolute()  # chains' processes may be elsewhere
         self._identity: dict[str, str] = {}
+        self._prepared = ""
         self._is_new = True
 
     @property
@@ -84,6 +85,7 @@ class Checkpoint:
         ValueError
             If numbers differ, or cannot be written.
         """
+        self._prepared = prepared
         if self._is_new:
             with self._usable():
                 write_object(self._anchor, anchor)
@@ -115,13 +117,17 @@ class Checkpoint:
         Raises
         ------
         ValueError
-            If the chain that was recorded has another seed, or tuned for longer or shorter.
+            If the chain that was recorded is of another run, has another seed, or tuned for longer
+            or shorter.
         """
         hold_too(self.folder)
         # The same for a chain however many there are, and wherever it runs.
         key = getattr(rng.bit_generator.seed_seq, "spawn_key", ())
         seed = blake2b(written(rng.bit_generator.state).encode(), digest_size=8).hexdigest()
-        chain = {"tune": str(tune), SEED: seed}
+        # A chain's record may outlive that of its run.
+        run = written(self._identity | {"prepared": self._prepared})
+        hashed = blake2b(run.encode(), digest_size=8).hexdigest()
+        chain = {"tune": str(tune), SEED: seed, RUN: hashed}
         path = self.folder / "-".join(["chain", *map(str, key)])
         return Journal(path, chain, n_draws, form)
 

@@ -20,9 +20,10 @@ from pymc_flymc.reading.fingerprint import Fingerprint
 PACKAGES = "pymc-flymc", "pymc", "pytensor", "numba", "numpy", "scipy"
 #: Settings of a step that say nothing of its draws, or are seen in the model and its data.
 NO_MATTER = ("checkpoint", "client", "data", "model", "rng")
+#: What a chain depends on: its seed, and all that it has in common with the others of its run.
+SEED, RUN = "random_seed", "model, data or settings"
 #: What is told by its hash: there is nothing to show.
-SEED = "random_seed"
-HASHED = "model", "data", SEED
+HASHED = "model", "data", SEED, RUN
 
 
 def identity_of_run(

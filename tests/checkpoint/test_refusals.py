@@ -3,6 +3,7 @@
 import logging
 import multiprocessing
 import os
+import shutil
 from typing import Any, ClassVar
 
 import numpy as np
@@ -158,6 +159,17 @@ def test_another_run_is_refused_when_it_samples(begun, settings, message, cores)
     step = kept_step(model, folder)
     with pytest.raises((ValueError, ParallelSamplingError), match=message):
         sample(model, step, cores=cores, **settings)
+
+
+@pytest.mark.parametrize("left", [b"", None])
+def test_chains_of_another_run_are_refused_without_its_record(begun, left, tmp_path):
+    """It may be damaged, or somebody may have deleted it."""
+    folder = shutil.copytree(begun[0], tmp_path / "run")
+    (folder / "run").unlink() if left is None else (folder / "run").write_bytes(left)
+    other = model_of(shift=1.0)
+    step = kept_step(other, folder)
+    with pytest.raises(ValueError, match="a run with other model, data or settings"):
+        sample(other, step)
 
 
 def test_set_up_is_not_made_twice(begun, monkeypatch, caplog):
