@@ -20,6 +20,10 @@ MAX_SHORT, LEAST_FROM_AFAR = 3, 0.01 * NEAR
 #: It ends if so many points in a row are no higher: where effects are integrated out,
 #: gradient and value are not quite those of one function.
 MAX_TRIALS = 12
+#: Parameters are nearly collinear if the precision has an eigenvalue that is smaller than this, in
+#: units of their conditional sds. Then the search goes on in standardised coordinates: in others
+#: it ends far from the mode, where the gradient is small in each.
+COLLINEAR = 1e-8
 
 
 def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objective]:
@@ -45,22 +49,46 @@ def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objec
 
 def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
     """Newton steps within a trust region, by the whole Hessian; None if each step fails."""
-    found, is_small = _in_units(objective, theta, np.ones(len(theta)))
+    found, is_small = _in_units(objective, theta, np.eye(len(theta)))
+    last = theta if found is None else found
+    precision, gradient = -objective.hessian(last), objective(last)[1]
+    curvature = np.abs(np.diagonal(precision))
+    units = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
+    whole = _standardised(precision, units)
+    if whole is not None and 0.5 * np.sum((whole.T @ gradient) ** 2) > TOLERANCE:
+        further, _ = _in_units(objective, last, whole)
+        return found if further is None else further
     if found is None or not is_small:
         return found
     # A gradient is small at any place where the units of a parameter are small enough.
-    curvature = np.abs(np.diagonal(objective.hessian(found)))
-    units = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
-    if np.max(np.abs(objective(found)[1]) * units) > np.sqrt(2.0 * TOLERANCE):
-        further, _ = _in_units(objective, found, units)
+    if np.max(np.abs(gradient) * units) > np.sqrt(2.0 * TOLERANCE):
+        further, _ = _in_units(objective, found, np.diag(units))
         found = found if further is None else further
     return found
+
+
+def _standardised(precision: np.ndarray, units: np.ndarray) -> np.ndarray | None:
+    """Return coordinates of nearly collinear parameters in which the precision is the identity.
+
+    None if they are not collinear, if the precision is not positive definite, or not finite.
+    """
+    scaled = precision * units * units[:, None]
+    if not np.all(np.isfinite(scaled)) or np.linalg.eigvalsh(scaled)[0] > COLLINEAR:
+        return None
+    try:
+        root = np.linalg.cholesky(scaled)
+    except np.linalg.LinAlgError:
+        return None
+    return np.asarray(units[:, None] * np.linalg.inv(root).T)
 
 
 def _in_units(
     objective: Objective, theta: np.ndarray, units: np.ndarray
 ) -> tuple[np.ndarray | None, bool]:
-    """As `_by_matrices`, of parameters in these units; and whether their gradient is small."""
+    """As `_by_matrices`, in coordinates whose units are the columns of a matrix, shape (D, D).
+
+    Also returned is whether the gradient in these is small.
+    """
     # Slow to import: not before there is a model.
     from scipy.optimize import OptimizeResult, minimize
 
@@ -69,15 +97,15 @@ def _in_units(
 
     def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best, most, slope, trials, short
-        t = theta + units * u
+        t = theta + units @ u
         value, gradient = objective(t)
         if not np.isfinite(value):  # refused, if SciPy's linear algebra sees finite numbers only
             return np.inf, np.zeros_like(u)
         trials += 1
         if value > most:
             short = short + 1 if value < most + least else 0
-            best, most, slope, trials = t, value, gradient * units, 0
-        return -value, -gradient * units
+            best, most, slope, trials = t, value, units.T @ gradient, 0
+        return -value, -(units.T @ gradient)
 
     def end(intermediate_result: OptimizeResult) -> None:
         if found or trials >= MAX_TRIALS or short >= MAX_SHORT:
@@ -85,8 +113,8 @@ def _in_units(
 
     def curvature(u: np.ndarray) -> np.ndarray:
         nonlocal found
-        t = theta + units * u
-        matrix = -objective.hessian(t) * units * units[:, None]
+        t = theta + units @ u
+        matrix = -(units.T @ objective.hessian(t) @ units)
         if not np.all(np.isfinite(matrix)):
             return np.eye(len(u))
         found = np.array_equal(t, best) and _predicted_gain(matrix, slope) < LEAST_GAIN
@@ -115,7 +143,7 @@ def _in_units(
         ) from None
     is_small = bool(result.success) or found or (short >= MAX_SHORT and objective.near)
     stuck = not (result.success or found) and not result.x.any()
-    return None if stuck else theta + units * result.x, is_small
+    return None if stuck else theta + units @ result.x, is_small
 
 
 def _predicted_gain(precision: np.ndarray, gradient: np.ndarray) -> float:

@@ -12,6 +12,7 @@ from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.anchor.effects import collapsed, moving
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.anchor.log_posterior import LogPosterior
+from pymc_flymc.anchor.lost_digits import check_digits
 from pymc_flymc.anchor.maximum import NEAR, TOLERANCE, maximise
 from pymc_flymc.anchor.newton import ModeResult, find_mode, share_of
 from pymc_flymc.anchor.objective import Objective
@@ -88,6 +89,7 @@ class ModeFinder:
             if i == len(stages) - 2 and any_non_smooth(posterior.regressions):
                 posterior = _smoothed(posterior, _anchor(posterior, found))
         check_proper(posterior, found)
+        check_digits(posterior, found)
         return _anchor(posterior, found)
 
     def at(self, theta: np.ndarray) -> Anchor:
@@ -107,7 +109,9 @@ class ModeFinder:
             objective = Objective(posterior, expansion.concave().pack())
             check_proper(posterior, ModeResult(theta, theta, objective, expansion, None, 1.0))
             centre, objective = maximise(objective, theta)
-            return _anchor(posterior, ModeResult(theta, centre, objective, expansion, None, 1.0))
+            found = ModeResult(theta, centre, objective, expansion, None, 1.0)
+            check_digits(posterior, found)
+            return _anchor(posterior, found)
 
         return self._smoothed_twice(made)
 

@@ -1,0 +1,75 @@
+r"""Directions in which sums over rows have lost their digits to rounding.
+
+Collapsed sums are quadratics :math:`u^\top A u` in the coefficients' distance from the anchor. A
+column far from zero beside its spread, as a date in seconds, is nearly a multiple of the
+intercept's. Then large terms nearly cancel along a line on which the posterior is wide. What is
+left of them is rounding, of A and of the sum, and no chain shows it: each follows the same sums.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pymc_flymc.anchor.log_posterior import LogPosterior
+from pymc_flymc.anchor.newton import ModeResult
+from pymc_flymc.regression.regression import slices_of
+
+#: Eigenvalues of the precision, of parameters in units of their conditional sds, that are looked
+#: at; and the share of the rows' terms that is left where these cancel.
+SMALL, CANCELLED = 1e-10, 1e-8
+#: Largest rounding error of the log density within a posterior sd that draws do not show.
+LARGEST_ERROR = 0.05
+EPSILON = float(np.finfo(np.float64).eps)
+#: Parameters that a message names, at most.
+NAMED = 4
+
+
+def check_digits(posterior: LogPosterior, found: ModeResult) -> None:
+    """Refuse a posterior along a direction of which collapsed sums are rounding errors.
+
+    Nothing is said of effects of groups, of which no whole matrix is at hand.
+
+    Parameters
+    ----------
+    posterior : LogPosterior
+    found : ModeResult
+        Of the search for the mode, or at an anchor that was given.
+
+    Raises
+    ------
+    ValueError
+        It names the parameters.
+    """
+    if len(posterior.effects.diagonal):
+        return
+    objective = found.objective.with_statistics(found.expansion.pack())
+    precision = -objective.hessian(found.centre)
+    curvature = np.abs(np.diag(precision))
+    scale = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
+    values, vectors = np.linalg.eigh(scale[:, None] * precision * scale)
+    small = values < SMALL
+    if not small.any():
+        return
+    along = posterior.density.jacobian(found.centre) @ (scale[:, None] * vectors[:, small])
+    form, size = np.zeros((2, along.shape[1]))
+    for part, span in zip(found.expansion.parts, slices_of(posterior.regressions), strict=True):
+        information, u = part.information.array, along[span]
+        form += np.sum(u * (information @ u), axis=0)
+        size += np.sum(np.abs(u) * (np.abs(information) @ np.abs(u)), axis=0)
+    # Where the curvature vanishes for another reason, as along the ridge of a product or in a
+    # funnel, there are no large terms that cancel. Of columns that are equal they cancel to the
+    # last digit, and the prior alone says how wide the posterior is.
+    total = np.maximum(values[small], EPSILON)
+    cancelled = (np.abs(form) < CANCELLED * size) & (np.abs(form) > 2.0 * LARGEST_ERROR * total)
+    lost = np.flatnonzero(cancelled & (EPSILON * size > LARGEST_ERROR * total))
+    if len(lost):
+        weights = np.abs(vectors[:, small][:, lost[0]])
+        places = np.argsort(-weights, kind="stable")[:NAMED]
+        names = [posterior.layout.describe(int(i)) for i in places if weights[i] > 0.1]
+        raise ValueError(
+            f"the columns that {', '.join(names)} multiply are collinear but for about "
+            f"{np.sqrt(max(values[small][lost[0]], EPSILON)):.1g} of their size, and the posterior "
+            f"of {posterior.names} is wide along that line: sums over rows are rounding errors "
+            "there. Centre such columns, as a date: subtract the mean and divide by the standard "
+            "deviation; or give these parameters narrower priors"
+        )
