@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy.sparse import diags_array
 
 from pymc_flymc.anchor.objective import Objective
 from pymc_flymc.errors import UnsupportedModelError
@@ -49,7 +52,7 @@ def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objec
 
 def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
     """Newton steps within a trust region, by the whole Hessian; None if each step fails."""
-    found, is_small = _in_units(objective, theta, np.eye(len(theta)))
+    found, is_small = _in_units(objective, theta, diags_array(np.ones(len(theta))))
     last = theta if found is None else found
     precision, gradient = -objective.hessian(last), objective(last)[1]
     curvature = np.abs(np.diagonal(precision))
@@ -62,7 +65,7 @@ def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
         return found
     # A gradient is small at any place where the units of a parameter are small enough.
     if np.max(np.abs(gradient) * units) > np.sqrt(2.0 * TOLERANCE):
-        further, _ = _in_units(objective, found, np.diag(units))
+        further, _ = _in_units(objective, found, diags_array(units))
         found = found if further is None else further
     return found
 
@@ -83,11 +86,11 @@ def _standardised(precision: np.ndarray, units: np.ndarray) -> np.ndarray | None
 
 
 def _in_units(
-    objective: Objective, theta: np.ndarray, units: np.ndarray
+    objective: Objective, theta: np.ndarray, units: Any
 ) -> tuple[np.ndarray | None, bool]:
     """As `_by_matrices`, in coordinates whose units are the columns of a matrix, shape (D, D).
 
-    Also returned is whether the gradient in these is small.
+    The matrix may be sparse. Also returned is whether the gradient in these coordinates is small.
     """
     # Slow to import: not before there is a model.
     from scipy.optimize import OptimizeResult, minimize
