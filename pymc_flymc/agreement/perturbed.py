@@ -25,7 +25,7 @@ from pytensor.scalar import basic as ps
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.subtensor import Subtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from scipy.sparse import issparse
 
 from pymc_flymc.agreement.of_arrays import of_arrays
@@ -47,7 +47,7 @@ _REWRITES = RewriteDatabaseQuery(
     include=rewrites("canonicalize", "stabilize", "inline_ofg_expansion", CHECKS),
     exclude=FLATTENING,
 )
-_EXACT = (DimShuffle, Alloc, Reshape, SpecifyShape, Subtensor)
+_EXACT = (DimShuffle, Alloc, Reshape, SpecifyShape, Subtensor, AdvancedSubtensor)
 
 
 def rounded(
@@ -66,9 +66,9 @@ def rounded(
     limits = np.finfo(dtype)
     # Subnormal numbers are whole multiples of the smallest, whatever their size.
     sizes = np.maximum(limits.eps * np.abs(x), limits.smallest_subnormal * (x != 0.0))
-    if is_data:
-        sizes = np.where(np.trunc(x) == x, 0.0, sizes)  # infinity, too
-    return np.asarray(x + sizes * errors, x.dtype)
+    # Infinity is exact, as log(0) of a component that is impossible: no rounding makes it a number.
+    exact = np.trunc(x) == x if is_data else np.isinf(x)
+    return np.asarray(x + np.where(exact, 0.0, sizes) * errors, x.dtype)
 
 
 class Rounding(Op):

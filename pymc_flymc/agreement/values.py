@@ -104,6 +104,13 @@ def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
     return int(t), int(base[i]), int(i)
 
 
+def _are_compared(own: Values, expected: Values) -> np.ndarray:
+    """Return which numbers both sides have, to some digit, or both say to be impossible."""
+    finite = np.isfinite(own.values) & np.isfinite(expected.values)
+    found = np.isfinite(own.errors + expected.errors)
+    return np.asarray(found & (finite | (own.values == expected.values)))
+
+
 #: Evaluates a part of the log density, as a step has it and as it should be, with a given number of
 #: draws of rounding errors.
 Evaluate = Callable[[int], tuple[Values, Values]]
@@ -123,7 +130,7 @@ def confirmed_disagreement(
         of some rows: then these were not compared.
     """
     own, expected = evaluate(FEW)
-    known = np.isfinite(own.errors + expected.errors).sum(axis=0)
+    known = _are_compared(own, expected).sum(axis=0)
     found = disagreement(own, expected)
     if found is not None:
         own, expected = evaluate(MANY)

@@ -109,6 +109,20 @@ def hurdles():
     pm.HurdlePoisson("y", psi=psi, mu=exp(effects()), observed=COUNTS)
 
 
+def inflated():
+    psi = pm.Beta("psi", 1.0, 1.0)
+    pm.ZeroInflatedPoisson("y", psi=psi, mu=exp(effects()), observed=COUNTS)
+
+
+def tobit_of_a_table():
+    upper = np.array([0.5, 1.0, 1.5])
+    mean = pm.Normal("a", shape=20)[:, None] + pm.Normal("b", shape=3)
+    values = np.clip(REAL.reshape(20, 3), -1.0, upper)
+    pm.Censored(
+        "y", pm.Normal.dist(mean, 1.0), lower=-np.ones((20, 1)), upper=upper, observed=values
+    )
+
+
 def ordered():
     c = pm.Normal("c", [-1, 1], transform=pm.distributions.transforms.ordered)
     pm.OrderedLogistic("y", eta=X @ pm.Normal("b", shape=3), cutpoints=c, observed=COUNTS % 3)
@@ -290,6 +304,8 @@ MUTANTS = {
     ),
     "zeros the other way": (hurdles, with_y(lambda y: 1 - y, 1)),
     "values of other rows": (hurdles, with_y(lambda y: np.roll(y, 1), 0)),
+    "a count above zero": (inflated, with_y(lambda y: one_more(y, y.argmax()))),
+    "a limit of a column": (tobit_of_a_table, with_y(lambda y: flip(y, (y[:, 0].argmin(), 1)))),
     "a cutpoint": (ordered, with_coefficients(lambda w: pt.set_subtensor(w[-1], 1.01 * w[-1]))),
     "levels of a row": (ordered, with_y(flip)),
     "between cutpoints": (
