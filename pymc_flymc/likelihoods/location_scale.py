@@ -209,7 +209,8 @@ class AsymmetricLaplace(LocationScale):
         else:
             rate, kappa, mu = rv.owner.op.dist_params(rv.owner)
             check_parameter(rate, "b", rv)
-            scale = pt.reciprocal(rate)
+            # As float64: PyTensor computes the reciprocal of a short integer in single precision.
+            scale = pt.reciprocal(rate.astype("float64"))
         expected = "positive and finite; it is sqrt(q / (1 - q)) for a q between 0 and 1"
         kappa = scalar_parameter(kappa, "kappa", rv, expected)
         return self.in_units(mu, [kappa], scale, "b", rv)

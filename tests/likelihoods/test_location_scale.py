@@ -11,7 +11,9 @@ from scipy import stats
 
 from pymc_flymc import FireflyMH, Tangent, UnsupportedModelError
 from pymc_flymc.likelihoods import AsymmetricLaplace, Logistic
+from pymc_flymc.reading.model import read_model
 from tests.support.comparison import assert_matches, quadrature
+from tests.support.readings import check_density
 from tests.support.steps import drive
 
 RNG = np.random.default_rng(0)
@@ -132,6 +134,14 @@ def test_free_quantile():
     step.target.density(np.array([0.1, 0.2, np.log(4.0)]), step.target.statistics, w)
     np.testing.assert_allclose(w, [0.1, 0.2, np.log(2.0), 0.0])
     assert np.all(np.isfinite(draws)) and drawn["acceptance_probability"].mean() > 0.05
+
+
+def test_a_whole_number_for_a_rate():
+    """PyTensor takes its reciprocal in single precision."""
+    with pm.Model() as model:
+        beta = pm.Normal("beta", 0.0, 2.0, shape=2)
+        pm.AsymmetricLaplace("y", mu=X @ beta, q=0.8, b=3, observed=Y)
+    check_density(model, read_model(model))
 
 
 def test_bad_models():
