@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph.basic import equal_computations
 from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.basic import NegBinomialRV
@@ -100,7 +101,10 @@ def read_negative_binomial(rv: TensorVariable) -> tuple[Any, Any, Any]:
             return pt.log(alpha) - minus_psi, -minus_psi, alpha
         eta = find_log_mean(logs[1], rv)
         if eta is not None:
-            return eta, eta - pt.log(logs[0]), alpha
+            psi = eta - pt.log(logs[0])
+            # In a p that the model itself writes as such odds, the first number may be another one.
+            is_alpha = equal_computations([logs[0]], [without(alpha, DimShuffle)])
+            return eta if is_alpha else psi + pt.log(alpha), psi, alpha
     usage = f"{_NegativeBinomial.usage}, or mu=exposure * pm.math.exp(eta)"
     raise unreadable(rv, "mu", "exponential", usage)
 

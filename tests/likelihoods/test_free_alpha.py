@@ -50,6 +50,9 @@ WRITTEN = {
         psi=sigmoid(coefficients("g")), mu=exp(coefficients()), alpha=2.0 * exp(coefficients("h"))
     ),
     "n and p": lambda: dict(psi=0.3, n=free(), p=sigmoid(coefficients())),
+    "n and odds of another number": lambda: dict(
+        psi=0.3, n=free(), p=sigmoid(pt.log(2.0) - pt.log(exp(coefficients())))
+    ),
 }
 
 
@@ -59,6 +62,7 @@ WRITTEN = {
         (1, "one alpha"),
         (0, "all regressed"),
         (1, "n and p"),
+        (1, "n and odds of another number"),
         pytest.param(0, "one alpha", marks=pytest.mark.slow),
         pytest.param(1, "all regressed", marks=pytest.mark.slow),
         pytest.param(0, "n and p", marks=pytest.mark.slow),
