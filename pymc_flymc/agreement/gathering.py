@@ -239,7 +239,7 @@ class RowsOfGraph:
         for i in arrays:
             own = axis - first - n_axes + index[i].type.ndim
             position = 1 + node.inputs[1:].index(index[i])
-            if own < 0 or index[i].type.broadcastable[own]:
+            if own < 0 or _is_single(index[i], own):
                 continue
             if self._is_range(index[i], own, source.type.shape[i]):
                 needs[0] = (source, i)
@@ -256,6 +256,13 @@ class RowsOfGraph:
             return False
         values = evaluate(index)
         return values.size == length and np.array_equal(values.ravel(), np.arange(length))
+
+
+def _is_single(index: Any, axis: int) -> bool:
+    """Return whether an index is the same for all rows, which its type may not say."""
+    if index.type.shape[axis] is None and not free_inputs([index]):
+        return bool(evaluate(index).shape[axis] == 1)
+    return bool(index.type.broadcastable[axis])
 
 
 def _of_dot(inputs: list[Any], axis: int, ndim: int) -> list[Need]:

@@ -132,6 +132,10 @@ def classes():
     pm.Categorical("y", logit_p=X @ pm.Normal("b", 0, 1, shape=(3, 3)), observed=COUNTS % 3)
 
 
+def classes_of_all():
+    pm.Categorical("y", logit_p=pm.Normal("b", 0, 1, shape=(1, 3)), observed=COUNTS % 3)
+
+
 def counted_classes():
     counts = np.stack([COUNTS, COUNTS[::-1], np.ones(N, int)], axis=1)
     p = pm.math.softmax(X @ pm.Normal("b", 0, 1, shape=(3, 3)), axis=-1)
@@ -313,6 +317,7 @@ MUTANTS = {
         with_rest(lambda rest, m: own_logp(m, "b", "c")),
     ),
     "another class": (classes, with_y(lambda y: (y + 1) % 3)),
+    "another class, of the same chances": (classes_of_all, with_y(lambda y: (y + 1) % 3)),
     "coefficients of classes": (classes, with_coefficients(lambda w: swapped(w, 0, 3))),
     "a count of a class": (counted_classes, with_y(lambda y: one_more(y, column=2))),
     "a trial of classes": (counted_classes, with_y(lambda y: one_more(y, column=3))),
