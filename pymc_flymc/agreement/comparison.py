@@ -83,7 +83,7 @@ def check_agreement(
         try:
             _compare(part, points)
         except NotGatheredError as error:
-            log.info(f"{part.what} could not be compared with the model's own: {error}")
+            log.warning(f"{part.what} could not be compared with the model's own: {error}")
         except NotKnownError as error:
             log.warning(f"{part.what} could not be compared with the model's own: {error}")
     around = points_around(anchor, points, rng)
