@@ -239,7 +239,7 @@ def test_thinned_chains():
         found = report(idata)
         rows.append(float(found.table["rows per effective draw"].removeprefix("about ")))
         advised += re.findall(r"draws=(\d+)", " ".join(found.advice))
-    # Effective draws are estimated anew.
+    # Effective draws are estimated again.
     assert rows[1] == pytest.approx(rows[0], rel=0.2)
     assert float(advised[1]) == pytest.approx(float(advised[0]), rel=0.2)
 

@@ -82,9 +82,7 @@ def check_agreement(
     for part in parts:
         try:
             _compare(part, points)
-        except NotGatheredError as error:
-            log.warning(f"{part.what} could not be compared with the model's own: {error}")
-        except NotKnownError as error:
+        except (NotGatheredError, NotKnownError) as error:
             log.warning(f"{part.what} could not be compared with the model's own: {error}")
     around = points_around(anchor, points, rng)
     check_defined(around, parts)

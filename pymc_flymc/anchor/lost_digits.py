@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from pymc_flymc.anchor.log_posterior import LogPosterior
+from pymc_flymc.anchor.maximum import conditional_sds
 from pymc_flymc.anchor.newton import ModeResult
 from pymc_flymc.regression.regression import slices_of
 
@@ -44,8 +45,7 @@ def check_digits(posterior: LogPosterior, found: ModeResult) -> None:
         return
     objective = found.objective.with_statistics(found.expansion.pack())
     precision = -objective.hessian(found.centre)
-    curvature = np.abs(np.diag(precision))
-    scale = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
+    scale = conditional_sds(precision)
     values, vectors = np.linalg.eigh(scale[:, None] * precision * scale)
     small = values < SMALL
     if not small.any():

@@ -55,8 +55,7 @@ def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
     found, is_small = _in_units(objective, theta, diags_array(np.ones(len(theta))))
     last = theta if found is None else found
     precision, gradient = -objective.hessian(last), objective(last)[1]
-    curvature = np.abs(np.diagonal(precision))
-    units = 1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0))
+    units = conditional_sds(precision)
     whole = _standardised(precision, units)
     if whole is not None and 0.5 * np.sum((whole.T @ gradient) ** 2) > TOLERANCE:
         further, _ = _in_units(objective, last, whole)
@@ -68,6 +67,15 @@ def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
         further, _ = _in_units(objective, found, diags_array(units))
         found = found if further is None else further
     return found
+
+
+def conditional_sds(precision: np.ndarray) -> np.ndarray:
+    """Return standard deviations given all else, shape (D,), by a precision matrix; 1 if infinite.
+
+    Also where the density curves upwards: then they are scales of parameters, and no more.
+    """
+    curvature = np.abs(np.diagonal(precision))
+    return np.asarray(1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0)))
 
 
 def _standardised(precision: np.ndarray, units: np.ndarray) -> np.ndarray | None:

@@ -96,7 +96,7 @@ class Fingerprint:
         # The order is that of the graph, which is the same in each process. Two containers that
         # swap their arrays are different data. Of files whole content counts, in a pass over them:
         # of rows that are not in a sample nothing else tells in another process, and a script that
-        # writes its file anew changes the file's time, but not its data.
+        # writes its file again changes the file's time, but not its data.
         hashes = [
             content_hash(array, sampled=False) if _is_sampled(array) else content
             for parts in self.data.values()
