@@ -7,8 +7,9 @@ underflowed to zero.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.all_of_graph import AllOfGraph
 from pymc_flymc.agreement.compared_rows import WHOLE
-from pymc_flymc.agreement.evaluation import Point
+from pymc_flymc.agreement.evaluation import Point, of_graph
 from pymc_flymc.agreement.gathering import NotGatheredError, RowsOfGraph
-from pymc_flymc.agreement.perturbed import rounded_function
 from pymc_flymc.agreement.values import MANY
 from pymc_flymc.graphs.tools import free_inputs, known_size
 
@@ -55,8 +55,12 @@ def margins_of(condition: Variable) -> list[TensorVariable]:
     return []
 
 
-class ParameterChecks:
-    """The conditions that a model's own density sets on parameters, on some rows.
+def violated_checks(
+    logp: TensorVariable, chosen: np.ndarray, points: Sequence[Point]
+) -> list[str | None]:
+    """Return what a model says of a condition on parameters that does not hold, for each point.
+
+    None stands for points at which all conditions that are known hold on these rows.
 
     Parameters
     ----------
@@ -65,44 +69,33 @@ class ParameterChecks:
     chosen : ndarray of int
         Places of some values.
     """
-
-    def __init__(self, logp: TensorVariable, chosen: np.ndarray) -> None:
-        rows = np.unique(np.unravel_index(chosen, logp.type.shape)[0])
-        checks = [v.owner for v in ancestors([logp]) if _is_check(v)]
-        self._margins = [
-            (str(check.op.msg), *taken)
-            for check in checks
-            for condition in check.inputs[1:]
-            for margin in margins_of(condition)
-            if (taken := _of_rows(margin, logp.type.shape[0], rows)) is not None
-        ]
-
-    def violated(self, points: Sequence[Point]) -> list[str | None]:
-        """Return what the model says of a condition that does not hold, for each point.
-
-        None stands for points at which all conditions that are known hold on these rows.
-        """
-        found: list[str | None] = [None] * len(points)
-        for message, margin, data in self._margins:
-            if any(_negative(margin, data, points, 0)):
-                for t, negative in enumerate(_negative(margin, data, points, MANY)):
-                    found[t] = message if negative else found[t]
-        return found
+    found: list[str | None] = [None] * len(points)
+    rows = np.unique(np.unravel_index(chosen, logp.type.shape)[0])
+    for check in [v.owner for v in ancestors([logp]) if _is_check(v)]:
+        for margin in [each for condition in check.inputs[1:] for each in margins_of(condition)]:
+            negative = _negative(margin, logp.type.shape[0], rows)
+            if negative is not None and negative(points, 0).any():
+                for t in np.flatnonzero(negative(points, MANY)):
+                    found[t] = str(check.op.msg)
+    return found
 
 
 def _is_check(v: Variable) -> bool:
     return v.owner is not None and isinstance(v.owner.op, CheckParameterValue)
 
 
-def _of_rows(
+def _negative(
     margin: TensorVariable, n_rows: int | None, rows: np.ndarray
-) -> tuple[TensorVariable, dict[Any, Any]] | None:
-    """Return some rows of a margin, and the data that they are made of; None if it is not known."""
+) -> Callable[[Sequence[Point], int], np.ndarray] | None:
+    """Return whether some rows of a margin are negative, as a function of points, and of draws.
+
+    None if the margin is not known.
+    """
     shape = margin.type.shape
     if not free_inputs([margin]) or None in shape:
         return None
     if not margin.ndim:
-        return margin, {}
+        return partial(_any_negative, margin)
     size = known_size(margin)
     takes: list[RowsOfGraph | AllOfGraph] = []
     if shape[0] == n_rows and n_rows != 1:
@@ -112,19 +105,14 @@ def _of_rows(
         takes.append(AllOfGraph(np.arange(size)))
     for take in takes:
         with suppress(NotGatheredError):
-            return take(margin), dict(zip(take.inputs, take.values, strict=True))
+            some = take(margin)
+            data = dict(zip(take.inputs, take.values, strict=True))
+            return partial(_any_negative, some, m=take.m, data=data)
     return None
 
 
-def _negative(
-    margin: TensorVariable, data: dict[Any, Any], points: Sequence[Point], draws: int
-) -> list[bool]:
-    inputs = free_inputs([margin])
-    function = rounded_function(inputs, [margin])
-    negative = []
-    for point in points:
-        found = function(
-            *(data[v] if v in data else point[str(v.name)] for v in inputs), draws=draws
-        )
-        negative.append(found is not None and bool(np.any(found[0][0] < -found[0][1])))
-    return negative
+def _any_negative(
+    margin: TensorVariable, points: Sequence[Point], draws: int, m: int = 1, data: Any = None
+) -> np.ndarray:
+    found = of_graph(margin, points, draws, m, data)
+    return np.any(found.values < -found.errors, axis=1)

@@ -17,7 +17,7 @@ from pymc_flymc.agreement.compared_part import ComparedPart
 from pymc_flymc.agreement.compared_points import Points
 from pymc_flymc.agreement.compared_rows import ComparedRows
 from pymc_flymc.agreement.gathering import NotGatheredError
-from pymc_flymc.agreement.parameter_checks import ParameterChecks
+from pymc_flymc.agreement.parameter_checks import violated_checks
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
@@ -93,7 +93,7 @@ def check_possible(points: Points, parts: Sequence[ComparedRows]) -> None:
         If there are any.
     """
     for rows in parts:
-        violated = ParameterChecks(rows.logp, rows.chosen).violated(points.named)
+        violated = violated_checks(rows.logp, rows.chosen, points.named)
         beyond = _is_read(points) & np.array([message is not None for message in violated])
         if not beyond.any():
             continue
