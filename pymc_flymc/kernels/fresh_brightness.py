@@ -52,7 +52,7 @@ class AliasTables(NamedTuple):
     near_threshold, beyond_threshold : ndarray, shape (N,), float64
     near_alias, beyond_alias : ndarray, shape (N,), int32
     drawn : ndarray, shape (N + SPARE,), int32
-        Buffer of one chain.
+        Buffer of one chain; empty in the tables that chains share.
     """
 
     heavy: _Aliases

@@ -6,6 +6,7 @@ data, the annotation is a function that returns it for the arguments of `record_
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, get_type_hints
 
 import numpy as np
@@ -35,6 +36,17 @@ def read_only(array: np.ndarray) -> np.ndarray:
     view = np.ascontiguousarray(array).view(np.ndarray)
     view.flags.writeable = False
     return view
+
+
+def map_fields(record: Any, function: Callable[[Any], Any]) -> Any:
+    """Return a record, or a tuple of records, with what a function makes of each field.
+
+    Fields that are records, or tuples of these, are mapped in turn.
+    """
+    if not isinstance(record, tuple):
+        return function(record)
+    mapped = [map_fields(each, function) for each in record]
+    return type(record)(*mapped) if hasattr(record, "_fields") else tuple(mapped)
 
 
 def record_type(cls: type, *given: Any) -> types.Type:

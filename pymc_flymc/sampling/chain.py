@@ -14,6 +14,7 @@ from pymc_flymc.kernels.fresh_brightness import MOVED
 from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import make_chain
+from pymc_flymc.kernels.records import map_fields
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 from pymc_flymc.target.validation import describe_violation
@@ -252,7 +253,5 @@ def _taken(counter: np.ndarray) -> int:
 
 
 def _copy(record: Any) -> Any:
-    """Copy of a named tuple, and of those in it, with copies of their arrays."""
-    if isinstance(record, np.ndarray):
-        return record.copy()
-    return type(record)(*map(_copy, record)) if isinstance(record, tuple) else record
+    """Copy of a record, with copies of its arrays."""
+    return map_fields(record, lambda each: each.copy() if isinstance(each, np.ndarray) else each)

@@ -9,9 +9,9 @@ import numpy as np
 
 from pymc_flymc.bounds import Bound, is_expansion, n_sums_of
 from pymc_flymc.kernels.dark_rates import total_rates
-from pymc_flymc.kernels.fresh_brightness import HEAVY, SPARE, AliasTables, alias_table_kernel
+from pymc_flymc.kernels.fresh_brightness import HEAVY, AliasTables, alias_table_kernel
 from pymc_flymc.kernels.layout import ROW
-from pymc_flymc.kernels.records import read_only
+from pymc_flymc.kernels.records import map_fields, read_only
 from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.sparse_columns import SparseColumns
@@ -21,8 +21,6 @@ from pymc_flymc.target.shared import SharedArray
 
 _SPARSE = ("codes", "values", "indptr", "indices", "numbers")
 _ROWS = ("X", "offset", "constants", *_SPARSE)
-_OF_ALL_ROWS = ("intercept", "n_sparse", "first", "n_sums", "n_nuisances", "totals")
-_ALIAS = ("heavy", "near_threshold", "near_alias", "beyond_threshold", "beyond_alias")
 
 
 class Data:
@@ -51,61 +49,32 @@ class Data:
         self.levels = levels
         self.alias = alias
         self.exact = exact
-        self._shared: dict[str, SharedArray] | None = None
+        self._shared: Any = None
 
     @property
     def parts(self) -> tuple[Rows, ...]:
         """Rows of each likelihood."""
         return parts_of(self.rows)
 
-    def _exact_parts(self) -> tuple[Rows, ...]:
-        return () if self.exact is None else (self.exact,)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Row-sized arrays as references to files, see `SharedArray`."""
+    def __getstate__(self) -> Any:
+        """Arrays that nobody writes as references to files, see `SharedArray`."""
         if self._shared is None:
-            arrays = {
-                f"{name} {i}": getattr(part, name)
-                for i, part in enumerate([*self.parts, *self._exact_parts()])
-                for name in _ROWS
-            }
-            if self.levels is not None:
-                arrays |= {name: getattr(self.levels, name) for name in ("level", "order")}
-            if self.alias is not None:
-                arrays |= {name: getattr(self.alias, name) for name in _ALIAS}
-            self._shared = {name: SharedArray(array) for name, array in arrays.items()}
-        levels = self.levels
-        return {
-            "shared": self._shared,
-            "numbers": [
-                {name: getattr(part, name) for name in _OF_ALL_ROWS}
-                for part in [*self.parts, *self._exact_parts()]
-            ],
-            "exact": self.exact is not None,
-            "place": self.rows.place if isinstance(self.rows, SeveralRows) else None,
-            "levels": None if levels is None else (levels.q, levels.start),
-            "alias total": None if self.alias is None else self.alias.total,
-        }
+            records = self.rows, self.levels, self.alias, self.exact
+            self._shared = map_fields(records, _as_reference)
+        return self._shared
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        arrays = {name: read_only(shared.array) for name, shared in state["shared"].items()}
-        levels = state["levels"]
-        if levels is not None:
-            levels = Levels(levels[0], arrays.pop("level"), arrays.pop("order"), levels[1])
-        self.alias = None
-        if state["alias total"] is not None:
-            tables = {name: arrays.pop(name) for name in _ALIAS}
-            drawn = np.empty(len(tables["near_alias"]) + SPARE, np.int32)
-            self.alias = AliasTables(total=state["alias total"], drawn=drawn, **tables)
-        self.levels = levels
-        parts = tuple(
-            Rows(**(numbers | {name: arrays[f"{name} {i}"] for name in _ROWS}))
-            for i, numbers in enumerate(state["numbers"])
-        )
-        parts, self.exact = (parts[:-1], parts[-1]) if state["exact"] else (parts, None)
-        place = state["place"]
-        self.rows = parts[0] if place is None else SeveralRows(parts, place)
-        self._shared = state["shared"]
+    def __setstate__(self, shared: Any) -> None:
+        self._shared = shared
+        self.rows, self.levels, self.alias, self.exact = map_fields(shared, _as_array)
+
+
+def _as_reference(field: Any) -> Any:
+    is_read_only = isinstance(field, np.ndarray) and not field.flags.writeable
+    return SharedArray(field) if is_read_only else field
+
+
+def _as_array(field: Any) -> Any:
+    return read_only(field.array) if isinstance(field, SharedArray) else field
 
 
 def combine_rows(rows: Sequence[Rows], lengths: Sequence[int]) -> Rows | SeveralRows:
@@ -172,5 +141,5 @@ def make_alias_tables(constants: np.ndarray, bright: np.ndarray) -> AliasTables:
         alias_table_kernel()(weights, threshold, alias)
         parts += [read_only(threshold), read_only(alias)]
     heavy = np.flatnonzero(~light).astype(np.int32)
-    fields: Any = [read_only(heavy), total, *parts, np.empty(n_rows + SPARE, np.int32)]
+    fields: Any = [read_only(heavy), total, *parts, np.empty(0, np.int32)]
     return AliasTables(*fields)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -96,8 +96,7 @@ _SCHEMES = {
 Resampling = ImplicitResampling | ExplicitResampling
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(NamedTuple):
     """Rows grouped by their probability of being proposed, for implicit resampling.
 
     Attributes
@@ -126,16 +125,13 @@ class Levels:
     @classmethod
     def single(cls, q: float, n_rows: int) -> Levels:
         """One probability for all rows."""
-        start = np.array([0, n_rows])
-        return cls(
-            np.array([q]), np.zeros(n_rows, np.uint8), np.arange(n_rows, dtype=np.int32), start
-        )
+        level, order = np.zeros(n_rows, np.uint8), np.arange(n_rows, dtype=np.int32)
+        return cls(np.array([q]), read_only(level), read_only(order), np.array([0, n_rows]))
 
     def by_group(self, codes: np.ndarray, n_groups: int) -> Levels:
         """Return the same levels with rows sorted by their groups instead, shape (N,)."""
-        order = np.argsort(codes, kind="stable").astype(np.int32)
-        start = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n_groups))])
-        return replace(self, order=order, start=start.astype(np.int64))
+        order, start = _sorted(codes, n_groups)
+        return self._replace(order=order, start=start)
 
     @classmethod
     def by_row(cls, q: np.ndarray) -> Levels:
@@ -143,9 +139,14 @@ class Levels:
         floor = 1.0 / len(q)  # rows that are hardly ever bright: one proposal per sweep among all
         level = np.ceil(-np.log2(np.clip(q, floor, 1.0))).astype(np.uint8)
         n_levels = int(level.max()) + 1
-        order = np.argsort(level, kind="stable").astype(np.int32)
-        start = np.concatenate([[0], np.cumsum(np.bincount(level, minlength=n_levels))])
-        return cls(0.5 ** np.arange(n_levels), level, order, start.astype(np.int64))
+        return cls(0.5 ** np.arange(n_levels), read_only(level), *_sorted(level, n_levels))
+
+
+def _sorted(codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows sorted by codes from 0 to n - 1, and where those of each code start."""
+    order = np.argsort(codes, kind="stable").astype(np.int32)
+    start = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n))])
+    return read_only(order), start.astype(np.int64)
 
 
 def make_plan(
@@ -173,9 +174,8 @@ def make_plan(
         if scheme == sweeps.WITHOUT_REPLACEMENT:
             stamp = np.zeros(n_rows, np.int64)
     if levels is None:
-        levels = Levels(
-            np.zeros(0), np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(1, np.int64)
-        )
+        nobody = read_only(np.zeros(0, np.uint8)), read_only(np.zeros(0, np.int32))
+        levels = Levels(np.zeros(0), *nobody, np.zeros(1, np.int64))
     return sweeps.Plan(
         scheme=scheme,
         sweeps=repeats,
@@ -184,9 +184,9 @@ def make_plan(
         stamp=stamp,
         stamp_now=np.zeros(1, np.int64),
         q=levels.q,
-        order=read_only(levels.order),
+        order=levels.order,
         start=levels.start,
-        level=read_only(levels.level),
+        level=levels.level,
         candidates=np.zeros(CHUNK, np.int32),
         log_factor=np.zeros(CHUNK),
     )
