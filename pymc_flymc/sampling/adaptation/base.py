@@ -9,6 +9,7 @@ import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.sampling.chain import FireflyChain
+from pymc_flymc.sampling.preconditioner import isotropic_geometry
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling, make_plan
 from pymc_flymc.target.target import Target
@@ -23,6 +24,8 @@ class Adaptation(ABC):
     fewest, most = 1, 2000
     #: Whether nothing is learnt from draws in tuning but how dependent they are.
     sparing = False
+    #: Whether all that is known of the posterior's shape is left out.
+    isotropic = False
     #: How brightness is resampled, unless the user says otherwise.
     brightness: Resampling = ImplicitResampling()
 
@@ -44,6 +47,8 @@ class Adaptation(ABC):
 
     def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
         """Go on from a chain's first state, which was drawn around the anchor or has been given."""
+        if self.isotropic:
+            chain.set_geometry(isotropic_geometry(chain.geometry))
 
     def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
         """Learn from a tuning window's draws, standardised, shape (n, D)."""

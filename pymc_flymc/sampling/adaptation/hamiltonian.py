@@ -13,7 +13,7 @@ from pymc_flymc.kernels.trajectory import new_dynamics
 from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import cheap_transitions
-from pymc_flymc.sampling.preconditioner import diagonal_geometry, isotropic_geometry, learn_geometry
+from pymc_flymc.sampling.preconditioner import diagonal_geometry, learn_geometry
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling
 from pymc_flymc.target.target import Target
@@ -57,7 +57,8 @@ class HamiltonianAdaptation(Adaptation):
         metric: str = "auto",
         many_effects: bool = False,
     ) -> None:
-        self.length, self.target_accept, self.metric = length, target_accept, metric
+        self.length, self.target_accept = length, target_accept
+        self.diagonal, self.isotropic = metric == "diagonal", metric == "isotropic"
         # A trajectory costs several gradients: sweeps are cheap beside it, and z must keep up.
         # An effect depends on few rows. A row that is hardly ever bright stays bright for long once
         # it is, and longer with a smaller ratio. Such rows hold back some of thousands of effects.
@@ -89,17 +90,14 @@ class HamiltonianAdaptation(Adaptation):
         return chain.kernel_parameters
 
     def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
-        """Leave out correlations, or all that is known of the posterior's shape, if so asked."""
-        if self.metric == "diagonal":
+        """As of the base class; leave out correlations, if so asked."""
+        super().started(chain, rng, dispersed)
+        if self.diagonal:
             chain.set_geometry(diagonal_geometry(chain.geometry))
-        elif self.metric == "isotropic":
-            chain.set_geometry(isotropic_geometry(chain.geometry))
 
     def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
         """Learn the metric, but for the isotropic one."""
-        if self.metric == "isotropic":
-            return
-        if not is_last:  # the step size needs a window for the last metric
+        if not (self.isotropic or is_last):  # the step size needs a window for the last metric
             chain.set_geometry(learn_geometry(chain.geometry, draws))
             restart_adaptation(self.dynamics(chain).step_size)
 

@@ -13,7 +13,6 @@ from pymc_flymc.kernels.metropolis import favour_best, new_proposal_mixture
 from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import cheap_transitions
-from pymc_flymc.sampling.preconditioner import isotropic_geometry
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
@@ -88,11 +87,6 @@ class MetropolisAdaptation(Adaptation):
     def begin(self, target: Target) -> Any:
         """Return `kernels.metropolis.ProposalMixture`."""
         return new_proposal_mixture(len(target.geometry.centre), np.array(self.mixture))
-
-    def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
-        """Leave out all that is known of the posterior's shape, if so asked."""
-        if self.isotropic:
-            chain.set_geometry(isotropic_geometry(chain.geometry))
 
     def end_window(self, chain: FireflyChain, draws: np.ndarray, is_last: bool) -> None:
         """Favour the proposal that jumps farthest."""

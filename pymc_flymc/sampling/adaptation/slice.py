@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.slice import new_slices, run_kernel
 from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.preconditioner import isotropic_geometry
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.target import Target
 
@@ -36,11 +33,6 @@ class SliceAdaptation(Adaptation):
     def begin(self, target: Target) -> Any:
         """Return `kernels.slice.Slices`."""
         return new_slices(len(target.geometry.centre), self.random)
-
-    def started(self, chain: FireflyChain, rng: np.random.Generator, dispersed: bool) -> None:
-        """Leave out all that is known of the posterior's shape, if so asked."""
-        if self.isotropic:
-            chain.set_geometry(isotropic_geometry(chain.geometry))
 
     def statistics(self, chain: FireflyChain) -> dict[str, Any]:
         """Mean width of the intervals."""
