@@ -4,7 +4,7 @@ To be read in this order: `chain`, one chain; `adaptation`, what each kernel lea
 tunes, by windows of draws that `tuning` counts out; `sampler`, which makes chains and lets them
 learn, and moves their anchors by `reanchoring`. `choice` makes a sampler for a `task`, which is
 what ``bound="auto"`` and ``kernel="auto"`` do: `bound_choice` for kernels of
-conditional updates, `local_target` for sweeps over groups, `kernel_selection` among the
+conditional updates, `local_sweeps` for sweeps over groups, `kernel_selection` among the
 `candidates`, all kernels, by the estimates of `costs` and by `pilot_runs`. `diagnostics` warns of
 chains that do not mix; `time_estimates` and `bright_rows` are for the log.
 """

@@ -1,4 +1,4 @@
-"""Bounds for a model's likelihoods, and targets of kernels of conditional updates."""
+"""Bounds for a model's likelihoods, and what is said of the rows that moves read under them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from pymc_flymc.bounds import (
     is_expansion,
 )
 from pymc_flymc.regression.matrices import LARGEST_DENSE
-from pymc_flymc.reporting import count, log
-from pymc_flymc.sampling.adaptation import Adaptation
+from pymc_flymc.reporting import count
 from pymc_flymc.sampling.task import SamplingTask
-from pymc_flymc.target.building import MOSTLY, build_target
-from pymc_flymc.target.resampling import Resampling
-from pymc_flymc.target.target import Target, TargetPart
+from pymc_flymc.target.building import MOSTLY
+from pymc_flymc.target.target import TargetPart
 
 #: End of messages: in joint moves the Taylor bound has a single radius for all coefficients.
 WITH_EFFECTS = f" with more than {LARGEST_DENSE} coefficients, of groups or sparse columns"
@@ -27,29 +25,21 @@ WITH_EFFECTS = f" with more than {LARGEST_DENSE} coefficients, of groups or spar
 SAMPLE_ROWS = 20_000
 
 
-def conditional_target(
-    task: SamplingTask, resampling: Resampling | None, adaptation: Adaptation
-) -> Target:
-    """Build the target of a kernel of conditional updates, by default with tangent bounds."""
-    chosen = [
+def conditional_bounds(task: SamplingTask) -> list[Bound]:
+    """Return the bounds of a kernel of conditional updates, by default tangent bounds."""
+    return [
         tightest(
             valid_bounds(problem) if isinstance(asked, str) else _forms_of(asked, problem), problem
         )
         for problem, asked in zip(task.problems, task.bounds, strict=True)
     ]
-    settings = resampling or adaptation.brightness, len(task.others), adaptation.spec
-    target = build_target(task.graph, task.problems, chosen, *settings)
-    if target.subsamples:
-        for problem, part in zip(task.problems, target.parts, strict=True):
-            log.info(f"moves {bright_rows_read(problem, part)}")
-    return target
 
 
-def joint_moves_read(problem: Problem, part: TargetPart, rows: float) -> str:
+def joint_moves_read(problem: Problem, part: TargetPart) -> str:
     """Say what joint moves read, for the log."""
     return (
-        f"joint moves read {count(rows)} of {problem.design.n_rows:,} rows of {problem.name!r} "
-        f"each ({part.bound.name} bound)"
+        f"joint moves read {count(part.expected_bright)} of {problem.design.n_rows:,} rows of "
+        f"{problem.name!r} each ({part.bound.name} bound)"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from pymc_flymc.sampling.proposal_weights import pilot_approximation
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.time_estimates import PilotTime
-from pymc_flymc.target.building import build_target
 from pymc_flymc.target.kernel_spec import KernelSpec
 
 #: Conditional Metropolis updates per effective draw, per parameter: the least that pilots showed.
@@ -118,9 +118,14 @@ class Candidates:
         self.n_rows = sum(problem.design.n_rows for problem in self.problems)
         self.costs = Costs.of(self.problems)
 
+    @cached_property
+    def taylor(self) -> ExpansionBound | None:
+        """The bound for joint moves, if there is one."""
+        return joint_bound(self.problems)
+
     def all(self) -> list[Candidate]:
         """Return all that may sample the model."""
-        found, taylor = self.conditional(), joint_bound(self.problems)
+        found, taylor = self.conditional(), self.taylor
         if taylor is not None:
             rows = estimate_rows(taylor, self.problems[0])
             kept = estimate_kept(taylor, self.problems[0])
@@ -199,6 +204,4 @@ class Candidates:
     def build(self, bounds: Sequence[Bound], spec: KernelSpec, n_exact: int = 0) -> Sampler:
         """Build what samples by a kernel under bounds, one for each likelihood."""
         adaptation = spec.adaptation(self.problems[0].anchor.geometry, "auto")
-        settings = adaptation.brightness, len(self.task.others), spec, n_exact
-        target = build_target(self.task.graph, self.problems, bounds, *settings)
-        return Sampler(target, adaptation, adaptation.brightness)
+        return self.task.sampler(bounds, adaptation, n_exact=n_exact)

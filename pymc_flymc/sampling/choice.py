@@ -21,26 +21,25 @@ from pymc_flymc.sampling.adaptation import (
 from pymc_flymc.sampling.adaptation.metropolis import PROPOSALS
 from pymc_flymc.sampling.bound_choice import (
     WITH_EFFECTS,
-    conditional_target,
+    bright_rows_read,
+    conditional_bounds,
     joint_bound,
     joint_moves_read,
     valid_bounds,
 )
 from pymc_flymc.sampling.far_out import warn_of_heavy_tails
 from pymc_flymc.sampling.kernel_selection import KernelSelection
-from pymc_flymc.sampling.local_target import check_local, local_target
+from pymc_flymc.sampling.local_sweeps import check_effects, check_local, local_bound
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.time_estimates import say_time
 from pymc_flymc.settings import check_choice
-from pymc_flymc.target.building import build_target
 from pymc_flymc.target.resampling import Resampling
-from pymc_flymc.target.target import Target
 
 #: What asks for joint moves, in messages.
 ASKED = "kernel={!r}", "proposal='independent'"
 #: What `FireflyMH` may be told to use.
-KERNELS = ("auto", *(spec.name for spec in (JOINT, SURROGATE, METROPOLIS, HAMILTONIAN, LOCAL)))
+KERNEL_NAMES = ("auto", *(spec.name for spec in (JOINT, SURROGATE, METROPOLIS, HAMILTONIAN, LOCAL)))
 
 
 def check_settings(
@@ -55,7 +54,7 @@ def check_settings(
     """
     check_bound_setting(bound)
     check_choice("proposal", proposal, PROPOSALS)
-    check_choice("kernel", kernel, KERNELS)
+    check_choice("kernel", kernel, KERNEL_NAMES)
     spec = None if kernel == "auto" else spec_of(kernel)
     fresh = spec is not None and spec.fresh
     if fresh and resampling is not None:
@@ -117,8 +116,8 @@ def choose_sampler(
     if adaptation.spec.exact and is_expansion(taylor):
         sampler = replace(selection.surrogate(taylor), transitions=transitions)
     else:
-        target = _joint_target(task, taylor, adaptation)
-        sampler = Sampler(target, adaptation, adaptation.brightness, transitions)
+        sampler = task.sampler([taylor], adaptation, transitions=transitions)
+        log.info(joint_moves_read(task.problems[0], *sampler.target.parts))
         say_time(task, sampler)
     if is_expansion(taylor):
         warn_of_heavy_tails(task, sampler)
@@ -132,9 +131,15 @@ def conditional_sampler(
     transitions: int | None,
 ) -> Sampler:
     """Return the sampler of the conditional kernel asked for; log how long sampling takes."""
-    build = local_target if adaptation.spec.local else conditional_target
-    target = build(task, resampling, adaptation)
-    sampler = Sampler(target, adaptation, resampling or adaptation.brightness, transitions)
+    local = adaptation.spec.local
+    bounds = [local_bound(task)] * len(task.problems) if local else conditional_bounds(task)
+    sampler = task.sampler(bounds, adaptation, resampling, transitions)
+    target = sampler.target
+    if local:
+        check_effects(target)
+    if target.subsamples:
+        for problem, part in zip(task.problems, target.parts, strict=True):
+            log.info(f"moves {bright_rows_read(problem, part)}")
     say_time(task, sampler)
     return sampler
 
@@ -160,14 +165,6 @@ def _joint_bound(task: SamplingTask, proposal: str, kernel: str) -> Bound:
             f"and not{WITH_EFFECTS}"
         )
     return taylor
-
-
-def _joint_target(task: SamplingTask, taylor: Bound, adaptation: Adaptation) -> Target:
-    settings = adaptation.brightness, len(task.others), adaptation.spec
-    target = build_target(task.graph, task.problems, [taylor], *settings)
-    (part,) = target.parts
-    log.info(joint_moves_read(task.problems[0], part, part.expected_bright))
-    return target
 
 
 def _implied(task: SamplingTask, resampling: Resampling | None, proposal: str) -> str:

@@ -13,7 +13,6 @@ from pymc_flymc.sampling.bound_choice import (
     bright_rows_read,
     estimate_kept,
     estimate_rows,
-    joint_bound,
     joint_moves_read,
 )
 from pymc_flymc.sampling.candidates import MOST, SHARES, UNSEEN, Candidate, Candidates
@@ -72,7 +71,7 @@ class KernelSelection:
 
     def best(self) -> Sampler:
         """Return what samples by the best kernel."""
-        taylor, candidates = joint_bound(self.problems), self.candidates.all()
+        candidates = self.candidates.all()
         best: Candidate | None = None
         left = candidates
         while left := [each for each in left if self._may_pay(each, best)]:
@@ -80,7 +79,7 @@ class KernelSelection:
             left = [each for each in left if each is not candidate]
             self._try(candidate, best, left)
             better = best is None or candidate.cost < best.cost
-            far = self._rows_in_tails(candidate, taylor) if better and taylor is not None else None
+            far = self._rows_in_tails(candidate) if better else None
             if far is not None:
                 candidate.cost, better = np.inf, False
                 # With joint moves the prior may be what differs from proposals. Otherwise so many
@@ -106,12 +105,13 @@ class KernelSelection:
             return False
         return best is None or best.cost - candidate.least >= self.worthwhile
 
-    def _rows_in_tails(self, candidate: Candidate, taylor: ExpansionBound) -> float | None:
+    def _rows_in_tails(self, candidate: Candidate) -> float | None:
         """Return how many rows are bright in tails that a candidate would miss, or None.
 
         Conditional moves have no weights: those of surrogate moves on the same rows are used.
         """
-        if not candidate.by_expansion:
+        taylor = self.candidates.taylor
+        if taylor is None or not candidate.by_expansion:
             return None
         sampler = candidate.built()
         if not sampler.target.is_joint:
@@ -218,7 +218,7 @@ class KernelSelection:
         target = sampler.target
         (problem, *_), (part, *_) = self.problems, target.parts
         if best.spec is JOINT:
-            log.info(f"{joint_moves_read(problem, part, part.expected_bright)}; {why}")
+            log.info(f"{joint_moves_read(problem, part)}; {why}")
         elif target.data.exact is not None:
             log.info(
                 f"surrogate moves read {count(part.expected_bright)} of {self.n_rows:,} rows of "

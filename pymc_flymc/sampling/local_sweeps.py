@@ -1,17 +1,13 @@
-"""The target of local sweeps, and what they refuse."""
+"""Local sweeps: their bounds, and the settings and models that they refuse."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from pymc_flymc.bounds import FreeJaakkolaJordan, JaakkolaJordan, Tangent
+from pymc_flymc.bounds import Bound, FreeJaakkolaJordan, JaakkolaJordan, Tangent
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.layout import MOMENTS
-from pymc_flymc.reporting import log
-from pymc_flymc.sampling.adaptation import Adaptation
-from pymc_flymc.sampling.bound_choice import bright_rows_read
 from pymc_flymc.sampling.task import SamplingTask
-from pymc_flymc.target.building import build_target
 from pymc_flymc.target.conditionals import WHO
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target.target import Target
@@ -42,33 +38,27 @@ def check_local(bound: object, resampling: Resampling | None) -> None:
         raise ValueError("kernel='local' needs brightness=ImplicitResampling(...), or none given")
 
 
-def local_target(
-    task: SamplingTask, resampling: Resampling | None, adaptation: Adaptation
-) -> Target:
-    """Build the target of local sweeps.
+def local_bound(task: SamplingTask) -> Bound:
+    """Return the bound that was asked for, or the first that is one on the likelihood.
 
     Raises
     ------
     UnsupportedModelError
-        If the model is not for them.
+        If there is none.
     """
-    problem, asked = task.problems[0], task.bounds[0]
-    if isinstance(asked, str):
-        valid = [each for each in TANGENTS if each.supports(problem.likelihood)]
-        if not valid:
-            raise UnsupportedModelError(
-                f"kernel='local' needs a tangent bound ({NAMES}), and none of them is one on "
-                f"{problem.likelihood.name} likelihoods; take kernel='auto' or 'hamiltonian' here"
-            )
-        asked = valid[0]
-    settings = resampling or adaptation.brightness, len(task.others), adaptation.spec
-    target = build_target(task.graph, task.problems, [asked] * len(task.problems), *settings)
-    _check_effects(target)
-    log.info(f"moves {bright_rows_read(problem, target.parts[0])}")
-    return target
+    likelihood, asked = task.problems[0].likelihood, task.bounds[0]
+    if not isinstance(asked, str):
+        return asked
+    valid = [each for each in TANGENTS if each.supports(likelihood)]
+    if not valid:
+        raise UnsupportedModelError(
+            f"kernel='local' needs a tangent bound ({NAMES}), and none of them is one on "
+            f"{likelihood.name} likelihoods; take kernel='auto' or 'hamiltonian' here"
+        )
+    return valid[0]
 
 
-def _check_effects(target: Target) -> None:
+def check_effects(target: Target) -> None:
     """Compare the conditional distributions of effects with the density, at a few points.
 
     Raises

@@ -1,4 +1,4 @@
-"""What is to be sampled, as far as the choice of bounds and of a kernel goes."""
+"""What is to be sampled, as far as the choice of bounds and of a kernel goes, and by what."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ import numpy as np
 
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.reading.flat import DensityGraph
+from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.nuts_gradients import nuts_gradients
+from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.target.building import build_target
+from pymc_flymc.target.resampling import Resampling
 
 
 @dataclass(frozen=True)
@@ -37,3 +41,31 @@ class SamplingTask:
     def nuts_gradients(self) -> float:
         """Gradients that NUTS would take per effective draw, by the Laplace approximation."""
         return nuts_gradients(self.problems[0].anchor.geometry)
+
+    def sampler(
+        self,
+        bounds: Sequence[Bound],
+        adaptation: Adaptation,
+        brightness: Resampling | None = None,
+        transitions: int | None = None,
+        n_exact: int = 0,
+    ) -> Sampler:
+        """Build what samples by a kernel under bounds, in one pass over the data.
+
+        Parameters
+        ----------
+        bounds : sequence of Bound
+            One for each likelihood.
+        adaptation : Adaptation
+            Of the kernel.
+        brightness : ImplicitResampling or ExplicitResampling, optional
+            That of the adaptation by default.
+        transitions : int, optional
+            As of `Sampler`.
+        n_exact : int
+            As of `build_target`.
+        """
+        brightness = brightness or adaptation.brightness
+        settings = brightness, len(self.others), adaptation.spec, n_exact
+        target = build_target(self.graph, self.problems, bounds, *settings)
+        return Sampler(target, adaptation, brightness, transitions)

@@ -17,7 +17,7 @@ from pymc_flymc import (
 )
 from pymc_flymc.checkpoint import files, journal
 from pymc_flymc.sampling import stopwatch
-from pymc_flymc.sampling.choice import KERNELS
+from pymc_flymc.sampling.choice import KERNEL_NAMES
 from pymc_flymc.sampling.stopwatch import TIMES
 from tests.support import out_of_core
 from tests.support.data import logistic_rows
@@ -26,7 +26,11 @@ from tests.support.models import intercepts_model, logistic_model
 from tests.support.steps import sample, step_of
 
 STEPS = {
-    **{each: (FireflyMH, {"kernel": each}) for each in KERNELS if each not in ("auto", "local")},
+    **{
+        each: (FireflyMH, {"kernel": each})
+        for each in KERNEL_NAMES
+        if each not in ("auto", "local")
+    },
     "hmc": (FireflyHMC, {}),
     "hmc-diagonal": (FireflyHMC, {"metric": "diagonal"}),
     "mala": (FireflyMALA, {}),

@@ -10,8 +10,7 @@ from pymc_flymc import FireflyMH
 from pymc_flymc.kernels import metropolis
 from pymc_flymc.sampling.adaptation import KERNELS, MetropolisAdaptation, spec_of
 from pymc_flymc.sampling.adaptation.base import conditional_plan
-from pymc_flymc.sampling.bound_choice import conditional_target
-from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.bound_choice import conditional_bounds
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.kernel_spec import KernelSpec
 
@@ -36,9 +35,8 @@ class FireflyWalk(FireflyStep):
         self._build(None, None, transitions, None, model, None, None)
 
     def _choose(self, task):
-        adaptation = WalkAdaptation()
-        target = conditional_target(task, None, adaptation)
-        return Sampler(target, adaptation, adaptation.brightness, self._transitions)
+        bounds = conditional_bounds(task)
+        return task.sampler(bounds, WalkAdaptation(), transitions=self._transitions)
 
 
 def test_a_kernel_of_ones_own():

@@ -9,7 +9,7 @@ from pymc_flymc import FireflyMH, Taylor
 from pymc_flymc.bounds import BOUNDS
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.model import read_model
-from pymc_flymc.sampling.local_target import TANGENTS
+from pymc_flymc.sampling.local_sweeps import TANGENTS
 from tests.sweep.models import TinyModel
 from tests.sweep.moves import MOVES, Moves
 

@@ -12,7 +12,7 @@ from pymc_flymc import (
     ImplicitResampling,
 )
 from pymc_flymc.sampling.adaptation.metropolis import PROPOSALS, MetropolisAdaptation
-from pymc_flymc.sampling.choice import KERNELS
+from pymc_flymc.sampling.choice import KERNEL_NAMES
 from pymc_flymc.steps.hamiltonian import METRICS
 from pymc_flymc.steps.slice import DIRECTIONS
 
@@ -68,7 +68,7 @@ def _proposals(joint: bool) -> list[str]:
 
 def _moves() -> dict[str, Moves]:
     found = {}
-    for kernel in KERNELS:
+    for kernel in KERNEL_NAMES:
         if kernel not in ("auto", SAME_AS_HMC, OF_GROUPS):
             found[kernel] = Moves(FireflyMH, {"kernel": kernel}, kernel in FRESH, core=True)
     for kernel in ("joint", "metropolis"):
