@@ -111,7 +111,7 @@ class _Terms:
             spread = np.sqrt(eta.var(axis=1).sum(axis=-1))
             of_these = probability[first : first + len(chosen)]
             out.append(Brightness(eta.mean(axis=1), spread, of_these))
-            start, first = start + size + part.n_shared, first + len(chosen)
+            start, first = start + size + part.bound.n_shared, first + len(chosen)
         return out
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from pymc_flymc.anchor.anchor import AnchorPart
-from pymc_flymc.bounds.chi import chi_quantile
+from pymc_flymc.bounds.chi import chi_moment, chi_quantile
 
 #: Up to this quantile of the Laplace approximation's radius, remainders have only local constants.
 LOCAL_QUANTILE = 0.999
@@ -14,17 +16,41 @@ LOCAL_QUANTILE = 0.999
 LEAST_COEFFICIENT_VARIANCE = 1e-16
 
 
+@dataclass(frozen=True)
+class Radius:
+    """The radius that all rows share, how far they move with it, and how large it is.
+
+    Attributes
+    ----------
+    spans : list of ndarray
+        As of `spans_of`.
+    ridge : ndarray, shape (P,)
+        Of the metric.
+    limit : float
+        Up to which remainders have one power, of local constants.
+    moment : float
+        Mean of a power of the radius over the Laplace approximation.
+    """
+
+    spans: list[np.ndarray]
+    ridge: np.ndarray
+    limit: float
+    moment: float
+
+    @classmethod
+    def of(cls, anchor: AnchorPart, n_predictors: int, power: int) -> Radius:
+        """Return the radius at an anchor, with the mean of one of its powers."""
+        (metric, ridge), dimension = metric_of(anchor), dimension_of(anchor)
+        limit = chi_quantile(LOCAL_QUANTILE, dimension)
+        return cls(spans_of(metric, n_predictors), ridge, limit, chi_moment(power, dimension))
+
+
 def dimension_of(anchor: AnchorPart) -> int:
     """Dimension of the space in which coefficients vary that the model does not fix."""
     free = int(np.count_nonzero(anchor.w_factor.any(axis=1)))
     # A coefficient that does not move with the parameters at the anchor, such as a product of two
     # zeros, moves further out: the dimension is one at least.
     return max(1, min(free, anchor.w_factor.shape[1]))
-
-
-def limit_of(anchor: AnchorPart) -> float:
-    """Radius up to which remainders have one power, of local constants."""
-    return chi_quantile(LOCAL_QUANTILE, dimension_of(anchor))
 
 
 def spans_of(metric: np.ndarray, n_predictors: int) -> list[np.ndarray]:

@@ -8,9 +8,8 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
-from pymc_flymc.bounds.chi import chi_moment
 from pymc_flymc.bounds.kept_rows import keep_bright
-from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
+from pymc_flymc.bounds.metric import Radius
 from pymc_flymc.bounds.remainder import (
     Expansion,
     joint_limits,
@@ -150,29 +149,25 @@ class Taylor(Expansion):
         """
         design, anchor = problem.design, problem.own
         design.check_one_radius(self.name)
-        metric, ridge = metric_of(anchor)
-        p, limit = design.n_coefficients, limit_of(anchor)
-        spans = spans_of(metric, design.n_predictors)
+        radius = Radius.of(anchor, design.n_predictors, self.order + 1)
         constants = np.empty((design.n_rows, self.n_constants(problem.likelihood)))
         bright = np.empty(design.n_rows, np.float32)
-        # The mean of r^(k+1) over the Laplace approximation.
-        moment = chi_moment(self.order + 1, dimension_of(anchor))
 
         def bound(rows: slice, x: RowMatrix, eta: np.ndarray, y: np.ndarray) -> tuple[float, Any]:
-            near, beyond, growth = self.remainders(problem.likelihood, eta, x, y, spans, limit)
+            near, beyond, growth = self.remainders(problem.likelihood, eta, x, y, radius)
             constants[rows] = table_of(near, beyond, eta.T, y)
-            bright[rows] = -np.expm1(-near * moment)
+            bright[rows] = -np.expm1(-near * radius.moment)
             fastest = float(growth[bright[rows] <= keep].max(initial=0.0))
             if self.order == 2:
                 return fastest, 0.0
             return fastest, cubic_form(x, problem.derivatives.third(eta, y))
 
-        growth, cubic = 0.0, self.no_cubic(p)
+        growth, cubic = 0.0, self.no_cubic(design.n_coefficients)
         for fastest, part in map_rows(design, problem.y, anchor.w, bound):
             growth = max(growth, fastest)
             cubic += part
         # The rows' expansions were added up when the anchor was found.
-        packed = Packed(ridge, limit, growth, cubic / 6.0)
+        packed = Packed(radius.ridge, radius.limit, growth, cubic / 6.0)
         statistics = np.concatenate([anchor.expansion.pack(), *packed.ravelled()])
         keep_bright(constants, bright, keep)
         return Preparation(statistics, constants, bright)
@@ -185,12 +180,10 @@ class Taylor(Expansion):
     def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
         """Return the expected rows of a joint move, by local constants of every stride-th row."""
         anchor, total = problem.own, 0.0
-        spans = spans_of(metric_of(anchor)[0], problem.design.n_predictors)
-        moment = chi_moment(self.order + 1, dimension_of(anchor))
-        limit = limit_of(anchor)
+        radius = Radius.of(anchor, problem.design.n_predictors, self.order + 1)
         for _, x, eta, y in iterate_rows(problem.design, problem.y, anchor.w, stride):
-            kappa = self.remainders(problem.likelihood, eta, x, y, spans, limit)[0]
-            bright = -np.expm1(-kappa * moment)
+            kappa = self.remainders(problem.likelihood, eta, x, y, radius)[0]
+            bright = -np.expm1(-kappa * radius.moment)
             total += float(bright[bright > above].sum())
         return total * stride
 
@@ -200,13 +193,13 @@ class Taylor(Expansion):
         eta: np.ndarray,
         x: RowMatrix,
         y: np.ndarray,
-        spans: list[np.ndarray],
-        limit: float,
+        radius: Radius,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the multipliers of the two powers of the radius, each of shape (n,).
 
         The third result is the rate at which the second power grows exponentially.
         """
+        spans, limit = radius.spans, radius.limit
         if isinstance(likelihood, JointlySmoothLikelihood):
             c = np.stack([np.linalg.norm(x @ span, axis=1) for span in spans[: len(eta)]])
             limits = joint_limits(likelihood, eta, c, y, limit)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pymc_flymc.bounds import Bound, Problem, Taylor, row_factor
+from pymc_flymc.bounds.taylor import table_of
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.generators import address_of_generator
@@ -22,7 +23,7 @@ from pymc_flymc.kernels.records import read_only
 from pymc_flymc.out_of_core.design_builder import DesignBuilder
 from pymc_flymc.out_of_core.kernels import RateTables, draw_rows_kernel, weigh_kernel
 from pymc_flymc.out_of_core.proposals import FIRST_PARTITION, Key, Proposals, Proposer, stream
-from pymc_flymc.out_of_core.rates import Rates, exact_statistics, prepare_rates, row_constants
+from pymc_flymc.out_of_core.rates import Rates, exact_statistics, prepare_rates
 from pymc_flymc.out_of_core.source import CHUNK, Partition, RowSource
 from pymc_flymc.out_of_core.stored_rows import SourceRows, read_rows
 from pymc_flymc.reading.flat import DensityGraph
@@ -120,7 +121,7 @@ class Weigher:
         """Draw the brightness of a partition's rows for proposals, and weigh them."""
         # Arrays that came over a network may be unaligned.
         tables = RateTables(*(read_only(np.require(each, None, ["C", "A"])) for each in tables))
-        own, n_shared = self.proposer.place_of(self.number), self._part.n_shared
+        own, n_shared = self.proposer.place_of(self.number), self._part.bound.n_shared
         w = np.concatenate([proposals.w[:, own] for _, proposals in batches])
         log_factor, count = np.zeros(len(w)), np.zeros(len(w), np.int32)
         drawn = np.empty(2 * max(1, partition.n_rows), np.int32)
@@ -165,7 +166,8 @@ class Weigher:
                 here = (rows >= some[0]) & (rows <= some[-1])
             index = np.searchsorted(some, rows[here]).astype(np.int32)
             design, y = read_rows(self.builder, partition, some)
-            constants = row_constants(tables, some, design.predictor(self.rates.w), y)
+            eta = design.predictor(self.rates.w)
+            constants = table_of(tables.near[some], tables.beyond[some], eta, y)
             check_constants(part.bound, part.likelihood, constants, len(some))
             native = make_rows(design, constants, part.bound)
             native = native._replace(X=read_only(native.X.astype(np.float64, copy=False)))

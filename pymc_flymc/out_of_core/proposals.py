@@ -101,7 +101,8 @@ class Proposer:
 
     def place_of(self, number: int) -> slice:
         """Where a likelihood's coefficients are in w, with what its rows share behind them."""
-        sizes = [n + part.n_shared for n, part in zip(self.graph.sizes, self.parts, strict=True)]
+        pairs = zip(self.graph.sizes, self.parts, strict=True)
+        sizes = [n + part.bound.n_shared for n, part in pairs]
         return slice(sum(sizes[:number]), sum(sizes[: number + 1]))
 
     def batch(self, key: Key, number: int) -> Proposals:

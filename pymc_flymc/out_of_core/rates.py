@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.bounds.bound import Problem
-from pymc_flymc.bounds.chi import chi_moment
-from pymc_flymc.bounds.metric import dimension_of, limit_of, metric_of, spans_of
+from pymc_flymc.bounds.metric import Radius
 from pymc_flymc.bounds.tangent import pack_sums, sums_of_rows
-from pymc_flymc.bounds.taylor import Packed, Taylor, cubic_form, table_of
+from pymc_flymc.bounds.taylor import Packed, Taylor, cubic_form
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.out_of_core.design_builder import DesignBuilder
@@ -33,18 +32,13 @@ class Rates:
     likelihood : Likelihood
     w : ndarray, shape (P,)
         Coefficients at the anchor.
-    spans : list of ndarray
-        The metric; for several predictors, those of pairs.
-    limit, moment : float
-        Of the radius; and the mean of its power over the Laplace approximation.
+    radius : Radius
     """
 
     bound: Taylor
     likelihood: Likelihood
     w: np.ndarray
-    spans: list[np.ndarray]
-    limit: float
-    moment: float
+    radius: Radius
 
 
 def prepare_rates(problem: Problem, bound: Taylor) -> tuple[Rates, list[Any], np.ndarray, float]:
@@ -62,16 +56,13 @@ def prepare_rates(problem: Problem, bound: Taylor) -> tuple[Rates, list[Any], np
     """
     stored, anchor = problem.design.stored, problem.own
     assert isinstance(stored, SourceRows)
-    metric, ridge = metric_of(anchor)
-    limit = limit_of(anchor)
-    moment = chi_moment(bound.order + 1, dimension_of(anchor))
-    spans = spans_of(metric, problem.design.n_predictors)
-    rates = Rates(bound, problem.likelihood, anchor.w, spans, limit, moment)
+    radius = Radius.of(anchor, problem.design.n_predictors, bound.order + 1)
+    rates = Rates(bound, problem.likelihood, anchor.w, radius)
     tables, sums = stored.source.prepare(partial(_bound_partition, stored.builder, rates))
     growth = max(each[1] for each in sums)
     expected = sum(each[0] for each in sums)
     cubic = sum(each[2] for each in sums)
-    packed = Packed(ridge, limit, growth, cubic / 6.0)
+    packed = Packed(radius.ridge, radius.limit, growth, cubic / 6.0)
     statistics = np.concatenate([anchor.expansion.pack(), *packed.ravelled()])
     return rates, tables, statistics, float(expected)
 
@@ -102,11 +93,11 @@ def _bound_partition(
     for chunk in partition.chunks():
         design, y = read_rows(builder, partition, chunk)
         for rows, x, eta, of_rows in blocks_of(design, y, rates.w):
-            settings = rates.spans, rates.limit
-            *both, each = rates.bound.remainders(rates.likelihood, eta, x, of_rows, *settings)
+            rows_of = eta, x, of_rows, rates.radius
+            *both, each = rates.bound.remainders(rates.likelihood, *rows_of)
             place = slice(chunk.start + rows.start, chunk.start + rows.stop)
             near[place], beyond[place] = map(_rounded_up, both)
-            expected -= float(np.expm1(-both[0] * rates.moment).sum())
+            expected -= float(np.expm1(-both[0] * rates.radius.moment).sum())
             growth = max(growth, float(each.max(initial=0.0)))
             if third is not None:
                 cubic = cubic + cubic_form(x, third(eta, of_rows))
@@ -117,19 +108,3 @@ def _rounded_up(rates: np.ndarray) -> np.ndarray:
     """Return bounds in float32 that are nowhere below those given."""
     narrow = rates.astype(np.float32)
     return np.where(rates > 0.0, np.nextafter(narrow, np.float32(np.inf)), narrow)
-
-
-def row_constants(
-    tables: RateTables, index: np.ndarray, eta: np.ndarray, y: np.ndarray
-) -> np.ndarray:
-    """Return the constants of some rows of a partition, as `Taylor.prepare` makes those of all.
-
-    Parameters
-    ----------
-    index : ndarray, shape (n,)
-        Numbers of the rows in the partition.
-    eta : ndarray, shape (n, K)
-        Their predictors at the anchor.
-    y : ndarray, shape (n,) or (n, 1 + R)
-    """
-    return table_of(tables.near[index], tables.beyond[index], eta, y)

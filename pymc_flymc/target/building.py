@@ -113,5 +113,5 @@ def _tables(
         if spec.local:
             sparse = problems[0].design.sparse
             levels = levels.by_group(sparse.codes[:, 0], sparse.n_columns)
-    lengths = [n + part.n_shared for n, part in zip(sizes, parts, strict=True)]
+    lengths = [n + part.bound.n_shared for n, part in zip(sizes, parts, strict=True)]
     return tuple(parts), Data(combine_rows(rows, lengths), levels, alias, exact)

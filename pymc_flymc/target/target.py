@@ -60,11 +60,6 @@ class TargetPart:
     expected_bright: float
     log_factor: NativeFunction
 
-    @property
-    def n_shared(self) -> int:
-        """Numbers that the density appends to the coefficients."""
-        return self.bound.n_shared
-
     def __getstate__(self) -> dict[str, Any]:
         """Graphs travel to other processes, machine code does not."""
         return {k: v for k, v in self.__dict__.items() if k != "log_factor"}
@@ -109,7 +104,7 @@ class Target:
         bounds = [(part.bound, part.likelihood, len(part.statistics)) for part in self.parts]
         exact, gradients = self.spec.exact, self.spec.gradients
         # Where factors of rows are remainders alone, what rows share does not matter.
-        shares = not exact and any(part.n_shared for part in self.parts)
+        shares = not exact and any(part.bound.n_shared for part in self.parts)
         constant = self.graph.jacobian if gradients and not shares else None
         self.jacobian, is_affine = Jacobian.of(constant), constant is not None
         graphs = collapsed_density(self.graph, bounds, self.n_others, is_affine)
@@ -166,7 +161,7 @@ class Target:
     @property
     def n_slopes(self) -> int:
         """Number of coefficients of all likelihoods, with what the rows of each share."""
-        return self.graph.n_coefficients + sum(part.n_shared for part in self.parts)
+        return self.graph.n_coefficients + sum(part.bound.n_shared for part in self.parts)
 
     @doing(COMPILING_KERNELS)
     def compiled_kernel(self) -> Any:
@@ -197,7 +192,7 @@ class Target:
         self.density(theta, statistics, slopes)
         for size, part in zip(self.graph.sizes, self.parts, strict=True):
             out.append(slopes[start : start + size])
-            start += size + part.n_shared
+            start += size + part.bound.n_shared
         return np.concatenate(out)
 
     def density_at_centre(self, others: np.ndarray) -> float:

@@ -110,7 +110,6 @@ def new_target():
     part = SimpleNamespace(
         bound=Taylor(),
         likelihood=BernoulliLogit(),
-        n_shared=2,
         statistics=np.empty(0),
         log_factor=SimpleNamespace(address=log_factor),
     )

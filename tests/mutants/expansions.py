@@ -221,8 +221,8 @@ MUTANTS: Rows = {
         ),
         (
             "a cubic form six times as large",
-            "packed = Packed(ridge, limit, growth, cubic / 6.0)",
-            "packed = Packed(ridge, limit, growth, cubic)",
+            "packed = Packed(radius.ridge, radius.limit, growth, cubic / 6.0)",
+            "packed = Packed(radius.ridge, radius.limit, growth, cubic)",
             f"{PASS}[third-order Taylor-bernoulli-logit]",
         ),
         (

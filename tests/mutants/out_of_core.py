@@ -33,15 +33,13 @@ MUTANTS: Rows = {
             "one-batch",
         ),
     ],
-    "out_of_core/rates.py": [
+    "out_of_core/batch_target.py": [
         (
             "rates of rows rounded beside those drawn from",
-            "table_of(tables.near[index], tables.beyond[index],",
-            "table_of(tables.near[index], tables.near[index],",
+            "table_of(tables.near[some], tables.beyond[some],",
+            "table_of(tables.near[some], tables.near[some],",
             "one-batch",
         ),
-    ],
-    "out_of_core/batch_target.py": [
         (
             "the same brightness for two likelihoods",
             "further = (self.number,) if self.number else ()",
