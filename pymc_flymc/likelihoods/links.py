@@ -20,6 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import first_equals, free_inputs, plain_function
 from pymc_flymc.likelihoods.guards import TAILS, are_tails, without_guards
+from pymc_flymc.likelihoods.products import factors_of, is_from, without
 from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_parameter
 
@@ -73,9 +74,7 @@ def _looked_up(
     parameter: TensorVariable, inverse_link: Callable[[np.ndarray], np.ndarray], rtol: float
 ) -> TensorVariable | None:
     """As `find_predictor`, of a lookup: ``sigmoid(a)[group]`` is ``sigmoid(a[group])``."""
-    v: Any = parameter
-    while v.owner is not None and isinstance(v.owner.op, ViewOp):  # as of a pm.Deterministic
-        (v,) = v.owner.inputs
+    v = without(parameter, ViewOp)  # as of a pm.Deterministic
     if v.owner is None or not isinstance(v.owner.op, AdvancedSubtensor):
         return None
     source, *index = v.owner.inputs
@@ -101,14 +100,15 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
     offset: Any = None
     numbers: list[tuple[Any, int]] = []
     sign = 1
-    while (signs := _factors(mu)) is not None:
-        free = [v for v in mu.owner.inputs if free_inputs([v])]
+    # (A power of an exponential function has another slope, which `find_predictor` tries.)
+    while not is_from(mu, ps.Pow | ps.Sqr) and (factors := factors_of(mu)) is not None:
+        free = [v for v, _ in factors if free_inputs([v])]
         if len(free) > 1:
             free = [v for v in free if not all(v.type.broadcastable)]
         if len(free) != 1:
             break
         inner = sign
-        for v, power in zip(mu.owner.inputs, signs, strict=True):
+        for v, power in factors:
             if v is free[0]:
                 inner = sign * power
                 continue
@@ -142,18 +142,6 @@ def _log_of_product(numbers: Sequence[tuple[Any, int]]) -> Any:
 def as_columns(*predictors: TensorVariable) -> TensorVariable:
     """Return predictors, scalars or vectors, as the columns of one matrix."""
     return pt.stack(pt.broadcast_arrays(*map(pt.atleast_1d, predictors)), axis=1)
-
-
-def _factors(v: TensorVariable) -> tuple[int, ...] | None:
-    """Return the powers, 1 or -1, of the inputs of a product; None for any other variable."""
-    if v.owner is None or not isinstance(v.owner.op, Elemwise):
-        return None
-    operation = v.owner.op.scalar_op
-    if isinstance(operation, ps.Mul):
-        return (1,) * len(v.owner.inputs)
-    if isinstance(operation, ps.TrueDiv):
-        return (1, -1)
-    return (-1,) if isinstance(operation, ps.Reciprocal) else None
 
 
 def _elementwise_parts(

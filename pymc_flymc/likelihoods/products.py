@@ -69,7 +69,7 @@ def _powers(v: TensorVariable, first: dict[Any, Any]) -> dict[Any, float]:
         u, power = todo.pop()
         if all(u.type.broadcastable):  # a number may have got axes
             u = without(u, DimShuffle)
-        factors = _factors(u)
+        factors = factors_of(u)
         if factors is None:
             u = first.get(u, u)
             powers[u] = powers.get(u, 0.0) + power
@@ -78,20 +78,20 @@ def _powers(v: TensorVariable, first: dict[Any, Any]) -> dict[Any, float]:
     return powers
 
 
-def _factors(v: Any) -> list[tuple[Any, float]] | None:
+def factors_of(v: Any) -> list[tuple[Any, Any]] | None:
     """Return the factors of a product, with their powers; None for any other variable.
 
     Roots are not taken apart: the root of a square is not its base if the base is negative.
     """
     inputs = v.owner.inputs if v.owner is not None else []
     if is_from(v, ps.Mul):
-        return [(u, 1.0) for u in inputs]
+        return [(u, 1) for u in inputs]
     if is_from(v, ps.TrueDiv):
-        return [(inputs[0], 1.0), (inputs[1], -1.0)]
+        return [(inputs[0], 1), (inputs[1], -1)]
     if is_from(v, ps.Reciprocal):
-        return [(inputs[0], -1.0)]
+        return [(inputs[0], -1)]
     if is_from(v, ps.Sqr):
-        return [(inputs[0], 2.0)]
+        return [(inputs[0], 2)]
     if is_from(v, ps.Pow) and (power := _exponent(v)) is not None and power == round(power):
         return [(inputs[0], power)]
     return None

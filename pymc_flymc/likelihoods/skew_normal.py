@@ -10,13 +10,13 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods.family import JointlySmoothFamily
 from pymc_flymc.likelihoods.functions import log_normal_cdf
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import as_columns
 from pymc_flymc.likelihoods.location_scale import scale_and_unit
+from pymc_flymc.likelihoods.value_checks import one_for_all_rows
 
 
 class SkewNormal(JointlySmoothFamily):
@@ -36,14 +36,9 @@ class SkewNormal(JointlySmoothFamily):
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return both predictors, and the further terms of rows."""
         mu, sigma, alpha = rv.owner.op.dist_params(rv.owner)
-        if not all(alpha.type.broadcastable):
-            raise UnsupportedModelError(
-                f"alpha of the observed variable {rv.name!r} has a value for each row; Firefly "
-                "needs one for all rows: a scalar alpha"
-            )
+        alpha = one_for_all_rows(alpha, "alpha", rv).astype("float64")
         scale, unit = scale_and_unit(sigma, "sigma", rv)
         z = (rv - mu if unit is None else (rv - mu) / unit) / scale
-        alpha = (alpha.squeeze() if alpha.ndim else alpha).astype("float64")
         rest = -pt.log(scale) if free_inputs([scale]) else None
         return RowParameters(self, as_columns(z, alpha * z), rest=rest)
 

@@ -56,6 +56,22 @@ def check_parameter(
         )
 
 
+def one_for_all_rows(parameter: Any, what: str, rv: TensorVariable) -> Any:
+    """Return a parameter that is the same for all rows as a scalar.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If it has a value for each row.
+    """
+    if not all(parameter.type.broadcastable):
+        raise UnsupportedModelError(
+            f"{what} of the observed variable {rv.name!r} has a value for each row; Firefly needs "
+            f"one for all rows: a scalar {what}"
+        )
+    return parameter.squeeze() if parameter.ndim else parameter
+
+
 def scalar_parameter(
     parameter: Any, what: str, rv: TensorVariable, expected: str = "positive and finite"
 ) -> Any:
@@ -68,13 +84,9 @@ def scalar_parameter(
     ValueError
         If it is given as a number and not positive and finite.
     """
-    if not all(parameter.type.broadcastable):
-        raise UnsupportedModelError(
-            f"{what} of the observed variable {rv.name!r} has a value for each row; Firefly needs "
-            f"one for all rows: a scalar {what}"
-        )
+    parameter = one_for_all_rows(parameter, what, rv)
     check_parameter(parameter, what, rv, expected)
-    return parameter.squeeze() if parameter.ndim else parameter
+    return parameter
 
 
 def check_values(good: np.ndarray, values: np.ndarray, name: str, expected: str) -> None:
