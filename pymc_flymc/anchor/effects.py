@@ -56,7 +56,7 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
     Short variables that do so are taken to be means and scales of effects. They have no more
     elements than the square root of the number of sparse columns, in the largest of the designs.
     """
-    size, start = layout.size, 0
+    size = layout.size
     most_sparse = max(design.n_sparse for design in designs)
     is_effect, is_diagonal = np.zeros(size, bool), np.zeros(size, bool)
     probes: list[np.ndarray] = []
@@ -64,9 +64,8 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
     in_sparse = np.concatenate([_in_sparse(design) for design in designs])
     rng = np.random.default_rng(20141104)
     theta = 0.1 * rng.standard_normal(size)  # not where a product happens to vanish
-    for shape in layout.shapes:
-        span = np.arange(start, start + int(np.prod(shape)))
-        start += len(span)
+    for shape, place in zip(layout.shapes, layout.places, strict=True):
+        span = np.arange(place.start, place.stop)
         if not most_sparse or len(span) <= np.sqrt(most_sparse):
             continue
         direction = np.zeros(size)

@@ -109,7 +109,7 @@ def check_proper(posterior: LogPosterior, found: ModeResult) -> None:
 
 def _is_recession(posterior: LogPosterior, found: ModeResult, v: np.ndarray) -> bool:
     """Whether the log density never falls along v, wherever the other parameters are."""
-    nothing = _no_likelihood(found.expansion)
+    nothing = found.expansion.flat().pack()
 
     def densities(theta: np.ndarray) -> tuple[float, float]:
         with np.errstate(over="ignore", invalid="ignore"):  # so far away that it may overflow
@@ -227,15 +227,11 @@ class _Directions:
         return lambda basis: matrix @ basis
 
 
-def _no_likelihood(expansion: JointExpansion) -> np.ndarray:
-    return expansion.flat().pack()
-
-
 def _prior_gradients(
     posterior: LogPosterior, expansion: JointExpansion, theta: np.ndarray
 ) -> np.ndarray:
     """Gradients of the model without its likelihoods at theta and near it, shape (2, D)."""
-    nothing = _no_likelihood(expansion)
+    nothing = expansion.flat().pack()
     return np.stack([posterior.density(t, nothing)[1] for t in (theta, nearby(theta))])
 
 

@@ -142,15 +142,12 @@ def flatten_model(
     of_others = pt.vector("others", shape=(others_layout.size,), dtype="float64")
     replacements: dict[Any, Any] = {}
     for vector, members, where in ((theta, variables, layout), (of_others, others, others_layout)):
-        start = 0
-        for variable, shape in zip(members, where.shapes, strict=True):
-            stop = start + math.prod(shape)
+        for variable, shape, at in zip(members, where.shapes, where.places, strict=True):
             # PyTensor cannot vectorise the reshape of an empty vector.
-            piece = vector[start:stop].reshape(shape) if stop > start else pt.zeros(shape)
+            piece = vector[at].reshape(shape) if at.stop > at.start else pt.zeros(shape)
             piece = piece.astype(variable.dtype)
             # The value variable may know less of its shape than the point does.
             replacements[variable] = variable.type.filter_variable(piece)
-            start = stop
     # Data containers are frozen at the values they have now.
     for node in graph_inputs([prior, *coefficients]):
         if isinstance(node, SharedVariable):

@@ -6,13 +6,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pymc.distributions.continuous import MoyalRV, SkewNormalRV
 from pymc.distributions.transforms import ZeroSumTransform
 from pymc.logprob.transforms import LogTransform
 from pymc.model.core import Model
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Variable
 from pytensor.graph.replace import graph_replace
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.basic import (
@@ -29,6 +28,7 @@ from pytensor.tensor.random.basic import (
 from pymc_flymc.compat.pymc import CARRV, RandomWalkRV, ZeroSumNormalRV
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.graphs.simplifying import rewritten
+from pymc_flymc.graphs.tools import evaluate
 from pymc_flymc.reading.functions_of_variables import random_variables
 
 #: Distributions with a location, at this place among their parameters, and a scale after it.
@@ -136,8 +136,4 @@ def _scalar(parameter: Variable) -> Variable:
 
 
 def _is_zero(variable: Variable, model: Model) -> bool:
-    if isinstance(variable, Constant):
-        return not np.any(variable.data)
-    if random_variables(variable, model):
-        return False
-    return not np.any(pytensor.function([], variable, mode="FAST_COMPILE")())
+    return not random_variables(variable, model) and not np.any(evaluate(variable))
