@@ -20,7 +20,6 @@ from pymc.model.core import Model
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.chosen_rows import ROWS, choose_rows
-from pymc_flymc.agreement.compared_part import ComparedPart
 from pymc_flymc.agreement.compared_points import Points
 from pymc_flymc.agreement.compared_rest import ComparedRest
 from pymc_flymc.agreement.compared_rows import ComparedRows
@@ -78,7 +77,7 @@ def check_agreement(
     flat = [(layout.round(theta), others) for theta in thetas]
     points = Points(*layouts, graph, flat)
     rows, rest = _compared_parts(model, reading, anchor, rng)
-    parts: list[ComparedPart] = [*rows, rest]
+    parts: list[ComparedRows | ComparedRest] = [*rows, rest]
     for part in parts:
         try:
             _compare(part, points)
@@ -138,7 +137,7 @@ def _compared_parts(
     return compared, ComparedRest(rest, all_terms, all_sums)
 
 
-def _compare(part: ComparedPart, points: Points) -> None:
+def _compare(part: ComparedRows | ComparedRest, points: Points) -> None:
     found = confirmed_disagreement(partial(part.evaluate, points))
     if found is None:
         return

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from pymc_flymc.agreement.compared_part import ComparedPart
 from pymc_flymc.agreement.compared_points import Points
+from pymc_flymc.agreement.compared_rest import ComparedRest
 from pymc_flymc.agreement.compared_rows import ComparedRows
 from pymc_flymc.agreement.gathering import NotGatheredError
 from pymc_flymc.agreement.parameter_checks import violated_checks
@@ -43,13 +43,13 @@ def points_around(anchor: Anchor, points: Points, rng: np.random.Generator) -> P
     return replace(points, flat=[(points.layout.round(theta), others) for theta in thetas])
 
 
-def check_defined(points: Points, parts: Sequence[ComparedPart]) -> None:
+def check_defined(points: Points, parts: Sequence[ComparedRows | ComparedRest]) -> None:
     """Look for points at which the model has a density, and what was read of it has none.
 
     Parameters
     ----------
     points : Points
-    parts : sequence of ComparedPart
+    parts : sequence of ComparedRows and ComparedRest
         All parts of the model's log density.
 
     Raises
