@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.regression.expansion import LikelihoodExpansion
+from pymc_flymc.regression.expansion import JointExpansion, LikelihoodExpansion
 
 #: Least curvatures: at a mode, so that products of scales do not overflow; and elsewhere, where a
 #: parameter without curvature would have an arbitrary scale.
@@ -71,6 +71,11 @@ class Anchor:
     def w(self) -> np.ndarray:
         """Coefficients of all likelihoods at which bounds touch, shape (P,)."""
         return np.concatenate([part.w for part in self.parts])
+
+    @property
+    def expansion(self) -> JointExpansion:
+        """Log-likelihoods of all rows around these coefficients."""
+        return JointExpansion(tuple(part.expansion for part in self.parts))
 
 
 def laplace_geometry(

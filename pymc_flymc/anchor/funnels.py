@@ -12,7 +12,6 @@ from pymc_flymc.errors import warn
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.shared_scales import SharedScales
 from pymc_flymc.reading.flat import Layout
-from pymc_flymc.regression.expansion import JointExpansion
 
 #: Posterior sds by which a parameter is moved; those of which e times is within reach, as of the
 #: logarithm of a scale, from this sd on.
@@ -101,7 +100,7 @@ def narrowest(
     sds = _standard_deviations(anchor.geometry, rng)
     moved = np.zeros(len(theta), bool)
     moved[scales.scale] = True
-    statistics = JointExpansion(tuple(part.expansion for part in anchor.parts)).concave().pack()
+    statistics = anchor.expansion.concave().pack()
     probes = sds * rng.choice([-1.0, 1.0], (PROBES, len(theta)))
     at_anchor = _curvatures(density, statistics, theta, probes)
     usual = np.maximum(at_anchor.mean(axis=0), 1.0)

@@ -12,7 +12,6 @@ from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.errors import warn
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.reading.flat import Layout
-from pymc_flymc.regression.expansion import JointExpansion
 
 #: Searches from random places, beside those from the anchor and the mirror image of the best mode;
 #: half the width of the box around the model's initial point in which these are: that of NUTS. The
@@ -54,7 +53,7 @@ def warn_of_other_modes(
     # priors with several modes are mixtures, which are warned of by name.
     if density.is_affine or n_parameters > MOST_PARAMETERS:
         return
-    statistics = JointExpansion(tuple(part.expansion for part in anchor.parts)).concave().pack()
+    statistics = anchor.expansion.concave().pack()
     rng = np.random.default_rng(20141104)
     box = rng.uniform(-HALF_WIDTH, HALF_WIDTH, (STARTS, n_parameters))
     starts = [anchor.theta, *(start + box)]

@@ -62,9 +62,10 @@ def choose_batches(
     bounds = [_bound_of(*each) for each in zip(problems, asked, strict=True)]
     names = names_of(problems)
     # Before a pass over all rows: no row is read for this.
-    v = draw_v(np.random.default_rng(SEED), BATCH, len(problems[0].anchor.geometry.centre))
+    anchor = problems[0].anchor
+    v = draw_v(np.random.default_rng(SEED), BATCH, len(anchor.theta))
     density = expanded_density(graph, np.empty(0))
-    _check(weigh_approximation(density, problems, v, log_proposal_density(v)), names)
+    _check(weigh_approximation(density, anchor, v, log_proposal_density(v)), names)
     target = build_batch_target(graph, problems, bounds)
     with doing("trying joint moves"):
         log_weight, bright, _ = target.begin((SEED,), range(1, 2))()

@@ -168,7 +168,7 @@ class Candidates:
         """Return joint updates of (theta, z), which read so many rows."""
         # Their weights vary at least as much as those of the Laplace approximation alone.
         density = expanded_density(self.task.graph, self.task.others)
-        weighed = pilot_approximation(density, self.problems[0])
+        weighed = pilot_approximation(density, self.problems[0].anchor)
         # A move of a scale takes about as long as a transition, and each has as many.
         moves = 1 + reading_moves(self.task.graph.scales)
         each = self.costs.evaluation + self.costs.drawn * rows

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
-from pymc_flymc.bounds import Problem
 from pymc_flymc.compat.arviz import pareto_index
 
 #: Seed of pilot runs: a kernel is selected in the same way in each run.
@@ -65,18 +64,17 @@ class Independence:
         return cls(each, heavy, outstanding)
 
 
-def pilot_approximation(density: ExpandedDensity, problem: Problem) -> Independence:
+def pilot_approximation(density: ExpandedDensity, anchor: Anchor) -> Independence:
     """Weigh draws of the Laplace approximation by the model with its rows expanded.
 
     Nothing is compiled, and no row is read. Joint moves cannot do better than this.
     """
-    d = len(problem.anchor.geometry.centre)
-    v = np.random.default_rng(SEED).standard_normal((APPROXIMATE, d))
-    return weigh_approximation(density, [problem], v, -0.5 * np.sum(v**2, axis=1))
+    v = np.random.default_rng(SEED).standard_normal((APPROXIMATE, len(anchor.theta)))
+    return weigh_approximation(density, anchor, v, -0.5 * np.sum(v**2, axis=1))
 
 
 def weigh_approximation(
-    density: ExpandedDensity, problems: Sequence[Problem], v: np.ndarray, log_density: np.ndarray
+    density: ExpandedDensity, anchor: Anchor, v: np.ndarray, log_density: np.ndarray
 ) -> Independence:
     """Weigh standardised coordinates, shape (K, D), by the model with its rows expanded.
 
@@ -85,7 +83,6 @@ def weigh_approximation(
     log_density : ndarray, shape (K,)
         Of the distribution that they were drawn from.
     """
-    geometry = problems[0].anchor.geometry
-    statistics = np.concatenate([problem.own.expansion.pack() for problem in problems])
-    evaluated = (density(geometry.unwhiten(each), statistics) for each in v)
+    statistics = anchor.expansion.pack()
+    evaluated = (density(anchor.geometry.unwhiten(each), statistics) for each in v)
     return Independence.of(np.array([value for value, _ in evaluated]) - log_density)

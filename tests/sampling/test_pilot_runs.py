@@ -53,7 +53,7 @@ def test_the_approximation_is_weighed_without_rows(scale_is_free):
         pm.Bernoulli("y", logit_p=X @ (sigma * raw), observed=y)
     found = read(model, None, None, None, "auto")
     (problem,) = found.problems
-    weighed = pilot_approximation(expanded_density(found.graph, found.others), problem)
+    weighed = pilot_approximation(expanded_density(found.graph, found.others), problem.anchor)
     assert (weighed.autocorrelation_time > 1.01) == scale_is_free
 
 
