@@ -26,6 +26,9 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 from scipy.sparse import spmatrix
 
+#: Shapes of variables, as of those whose types leave them open.
+Shapes = Mapping[Variable, tuple[int, ...]]
+
 PLAIN_PYTHON = Mode(linker="py", optimizer=None)  # type: ignore[arg-type]
 
 
@@ -97,7 +100,7 @@ def has_rows_of_data(variable: TensorVariable) -> bool:
 
 def freeze(
     variable: TensorVariable,
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
     values: Mapping[Variable, np.ndarray] | None = None,
 ) -> TensorVariable:
     """Copy a graph with its data made constant, so that static shapes are as known as can be.

@@ -11,7 +11,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.integers import check_integers
-from pymc_flymc.graphs.tools import evaluate, freeze
+from pymc_flymc.graphs.tools import Shapes, evaluate, freeze
 from pymc_flymc.likelihoods import Likelihood, RowParameters
 from pymc_flymc.likelihoods.weighted import weighted_family
 from pymc_flymc.out_of_core.source import Values
@@ -52,7 +52,7 @@ class DesignBuilder:
     parameters: RowParameters
     observed: TensorVariable
     containers: Containers
-    shapes: Mapping[Variable, tuple[int, ...]]
+    shapes: Shapes
     weights: TensorVariable | None = None
     like: tuple[int, ...] = ()
     narrow: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from pytensor.tensor.math import variadic_add
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.graphs.tools import Shapes
 from pymc_flymc.out_of_core.design_builder import Containers, DesignBuilder, columns_of
 from pymc_flymc.out_of_core.row_graphs import RowGraphs, row_graphs_of
 from pymc_flymc.out_of_core.source import RowSource, Values
@@ -31,8 +32,6 @@ from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing, log
 
-#: Shapes of value variables.
-Shapes = Mapping[Variable, tuple[int, ...]]
 #: Least number of rows in the model's own containers, so that its reading can be checked.
 FEWEST_ROWS = 8
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.model.core import Model
-from pytensor.graph.basic import Variable
 from pytensor.graph.replace import graph_replace
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
+from pymc_flymc.graphs.tools import Shapes, evaluate, free_inputs, freeze
 from pymc_flymc.likelihoods import (
     LIKELIHOODS,
     JointlySmoothLikelihood,
@@ -65,7 +63,7 @@ def row_graphs_of(
     model: Model,
     rv: TensorVariable,
     owned: list[TensorVariable],
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
 ) -> list[RowGraphs]:
     """Return the regressions of an observed variable: one, or two.
 
@@ -129,7 +127,7 @@ def _comparisons(
     parameters: RowParameters,
     observed: Any,
     weights: TensorVariable | None,
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
 ) -> list[RowGraphs]:
     """Return the comparisons of ordered levels with the cutpoints next to them.
 

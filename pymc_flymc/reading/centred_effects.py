@@ -10,6 +10,7 @@ from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.graphs.tools import Shapes
 from pymc_flymc.kernels.shared_scales import CENTRED, NO_SCALES, Locations, SharedScales
 from pymc_flymc.reading.covariances import rows_of_factor
 from pymc_flymc.reading.flat import Layout
@@ -88,7 +89,7 @@ def _effects_of(
     rv: Variable,
     model: Model,
     places: Mapping[Variable, slice],
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
 ) -> Iterator[tuple[int, _Effects]]:
     """Yield the place of each scale of a variable's elements, and the effects that follow it."""
     term = location_scale(rv, shapes[rv], model)

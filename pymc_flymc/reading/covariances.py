@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 
+from pymc_flymc.graphs.tools import Shapes
 from pymc_flymc.reading.functions_of_variables import compile_given, step_variables
 
 #: Change of a scale's logarithm that is tried.
@@ -15,7 +14,7 @@ CHANGE = 0.3
 
 
 def rows_of_factor(
-    covariance: Variable, model: Model, shapes: Mapping[Variable, tuple[int, ...]]
+    covariance: Variable, model: Model, shapes: Shapes
 ) -> tuple[Variable, list[np.ndarray]] | None:
     """Return the variable that holds a Cholesky factor, and the places of the factor's rows in it.
 

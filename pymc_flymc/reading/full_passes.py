@@ -9,13 +9,12 @@ from typing import Any
 
 import pytensor.tensor as pt
 from pymc.model.core import Model
-from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import toposort
 from pytensor.scan.op import Scan
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import warn
-from pymc_flymc.graphs.tools import ConstantParts, evaluate, freeze, known_size
+from pymc_flymc.graphs.tools import ConstantParts, Shapes, evaluate, freeze, known_size
 
 #: A part that is evaluated in full at each update is reported above this share of the rows.
 _NOTABLE_SHARE = 0.1
@@ -50,7 +49,7 @@ def find_full_passes(
     model: Model,
     taken: Mapping[TensorVariable, TensorVariable],
     terms: Mapping[TensorVariable, TensorVariable],
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
     refused: Mapping[str, str],
 ) -> tuple[FullPass, ...]:
     """Find the parts of a model that evaluate arrays of the size of the data at each update.
@@ -101,9 +100,7 @@ def _describe(model: Model, v: TensorVariable) -> str:
     return f"the observed variable {v.name!r}"
 
 
-def per_row(
-    model: Model, rows: Sequence[int], shapes: Mapping[Variable, tuple[int, ...]]
-) -> dict[str, int]:
+def per_row(model: Model, rows: Sequence[int], shapes: Shapes) -> dict[str, int]:
     """Return deterministic variables with a value for each row, and their numbers of rows.
 
     Parameters

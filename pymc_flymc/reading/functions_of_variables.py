@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytensor
@@ -12,13 +12,13 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
+from pymc_flymc.graphs.tools import Shapes
+
 #: Variables with more elements are not considered: as a scale, each element has its own moves.
 LARGEST = 1000
 
 
-def step_variables(
-    graph: Variable, model: Model, shapes: Mapping[Variable, tuple[int, ...]]
-) -> list[Variable]:
+def step_variables(graph: Variable, model: Model, shapes: Shapes) -> list[Variable]:
     """Return the random variables that a graph depends on, if all are the step's, and small.
 
     `shapes` has the shapes of the step's variables. The list is empty if the graph depends on any

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, fold_constants, free_inputs, freeze
+from pymc_flymc.graphs.tools import Shapes, evaluate, fold_constants, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.predictor import read_predictor
@@ -72,7 +70,7 @@ def read_levels(observation: Observation, parameters: RowParameters) -> Observed
 
 
 def known_cutpoints(
-    parameters: RowParameters, shapes: Mapping[Variable, tuple[int, ...]], name: str
+    parameters: RowParameters, shapes: Shapes, name: str
 ) -> tuple[TensorVariable, int]:
     """Return the graph of the cutpoints, with the current data, and their number.
 

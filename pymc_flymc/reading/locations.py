@@ -11,6 +11,7 @@ from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 from scipy.sparse import csr_array, hstack, vstack
 
+from pymc_flymc.graphs.tools import Shapes
 from pymc_flymc.reading.functions_of_variables import (
     compile_given,
     random_variables,
@@ -58,7 +59,7 @@ def locations_of(
     effects: tuple[int, ...],
     model: Model,
     places: Mapping[Variable, slice],
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
     size: int,
 ) -> Around | None:
     """Return the locations of effects, or None if they are not affine in theta.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from pymc.model.core import Model
-from pytensor.graph.basic import Variable
 from pytensor.graph.replace import graph_replace
 from pytensor.tensor import as_tensor
 from pytensor.tensor.random.basic import CategoricalRV
@@ -18,7 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
-from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze, weighted_sum
+from pymc_flymc.graphs.tools import Shapes, evaluate, free_inputs, freeze, weighted_sum
 from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.observed import (
@@ -33,9 +32,6 @@ from pymc_flymc.reading.tables import as_rows, several_predictors
 from pymc_flymc.reading.variables import names
 from pymc_flymc.reading.weights import read_weights, with_weights, without_weights
 from pymc_flymc.regression.regression import Regression
-
-#: Shapes of value variables.
-Shapes = Mapping[Variable, tuple[int, ...]]
 
 
 @dataclass(frozen=True)

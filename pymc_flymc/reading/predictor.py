@@ -17,7 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
-from pymc_flymc.graphs.tools import first_equals, fold_constants, free_inputs, freeze
+from pymc_flymc.graphs.tools import Shapes, first_equals, fold_constants, free_inputs, freeze
 from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.likelihoods.refusals import ALTERNATIVES
 from pymc_flymc.reading.lookups import SparseBlock
@@ -49,7 +49,7 @@ def read_parameters(
     parameters: RowParameters,
     n_rows: int,
     name: str,
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
     values: Mapping[Variable, np.ndarray] | None = None,
 ) -> LinearPredictor:
     """Read the parameters of an observed variable: its predictor and its nuisance parameters.
@@ -69,7 +69,7 @@ def read_predictor(
     eta: TensorVariable,
     n_rows: int,
     name: str,
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
     values: Mapping[Variable, np.ndarray] | None = None,
 ) -> LinearPredictor:
     """Split a linear predictor into a design and a coefficient vector.
@@ -117,7 +117,7 @@ def split_predictor(
     eta: TensorVariable,
     n_rows: int,
     name: str,
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
     values: Mapping[Variable, np.ndarray] | None = None,
 ) -> LinearPredictor:
     """Split a linear predictor, as `read_predictor` does, without checking the result.

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.ops import wrap_py
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Apply
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.math import Dot
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import copy_graphs, free_inputs, plain_function
+from pymc_flymc.graphs.tools import Shapes, copy_graphs, free_inputs, plain_function
 from pymc_flymc.reading.cotangent import op_type
 from pymc_flymc.regression.design import Design, blocks
 
@@ -51,7 +51,7 @@ def check_predictor(
     coefficients: TensorVariable,
     eta: TensorVariable,
     name: str,
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
 ) -> None:
     """Compare the model's own predictor with the one read, at random values of the variables."""
     inputs = free_inputs([eta])

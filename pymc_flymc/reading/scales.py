@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from pymc.logprob.transforms import LogTransform
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 
+from pymc_flymc.graphs.tools import Shapes
 from pymc_flymc.kernels.shared_scales import CENTRED
 from pymc_flymc.reading.functions_of_variables import compile_given, nearest, step_variables
 
@@ -43,7 +44,7 @@ def scales_of(
     parameter: Variable,
     effects: tuple[int, ...],
     model: Model,
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
 ) -> list[Scale]:
     """Return the scales that a parameter of effects is made of: each factor of a product is one.
 

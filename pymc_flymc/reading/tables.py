@@ -8,7 +8,7 @@ the numbers of each row's person and item. Neither is written out as columns of 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,14 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import ConstantParts, evaluate, free_inputs, freeze, plain_function
+from pymc_flymc.graphs.tools import (
+    ConstantParts,
+    Shapes,
+    evaluate,
+    free_inputs,
+    freeze,
+    plain_function,
+)
 from pymc_flymc.likelihoods import RowParameters
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.cotangent import inputs_of, op_type, varies
@@ -37,7 +44,7 @@ _THROUGH = frozenset({ViewOp, SpecifyShape, DimShuffle, Alloc, Sum, Dot})
 def as_rows(
     parameters: RowParameters,
     shape: tuple[int, ...],
-    shapes: Mapping[Variable, tuple[int, ...]],
+    shapes: Shapes,
     name: str,
 ) -> RowParameters:
     """Return the parameters of a table of observed values as those of its rows.
@@ -89,9 +96,7 @@ class _TableRows:
     rows before the tensor's own axes, and length one along those of the table.
     """
 
-    def __init__(
-        self, shape: tuple[int, ...], shapes: Mapping[Variable, tuple[int, ...]], name: str
-    ) -> None:
+    def __init__(self, shape: tuple[int, ...], shapes: Shapes, name: str) -> None:
         self._shape, self._shapes, self._name = shape, shapes, name
         self._n_rows = math.prod(shape)
         index = np.int32 if max(shape) < 2**31 else np.int64
