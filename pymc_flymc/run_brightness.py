@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from pymc_flymc.kernels.factors import scratch_for
 from pymc_flymc.kernels.layout import ROW
-from pymc_flymc.kernels.row_terms import row_terms_kernel
+from pymc_flymc.kernels.row_terms import row_terms
 from pymc_flymc.sampling.effective_draws import evenly
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.data import design_of
@@ -79,8 +79,7 @@ class _Terms:
         self.target, parts = target, target.data.parts
         self.chosen = [evenly(len(part.X), most) for part in parts]
         numbers = zip(parts, self.chosen, strict=True)
-        self.index = np.concatenate([part.first + n for part, n in numbers]).astype(np.int32)
-        self.kernel = row_terms_kernel(parts[0].X.dtype, *([len(parts)] if len(parts) > 1 else []))
+        self.index = np.concatenate([part.first + n for part, n in numbers])
         self.scratch = scratch_for(target.data.rows)
         self.always = np.zeros(len(self.index), bool)
         if target.data.exact is not None:  # of these the constants say nothing
@@ -95,9 +94,8 @@ class _Terms:
 
     def probabilities(self, w: np.ndarray) -> np.ndarray:
         """Return the rows' probabilities of being bright."""
-        factors, rates = np.empty((2, len(self.index)))
         posterior = self.target.posterior(self.statistics, self.target.geometry)
-        self.kernel(posterior, w, self.index, factors, rates, np.zeros(0), self.scratch)
+        factors, rates = row_terms(posterior, w, self.index, np.zeros(0), self.scratch)
         # A bright row counts exp(factor), a dark one exp(-rate).
         return np.where(self.always, 1.0, expit(factors + rates))
 

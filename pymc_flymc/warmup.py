@@ -23,10 +23,9 @@ def warm_up() -> None:
     """
     for name, spec in KERNELS.items():
         for n_likelihoods in LIKELIHOODS if spec.for_several else (1,):
-            several = (n_likelihoods,) if n_likelihoods > 1 else ()
             for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
                 began = time.perf_counter()
-                spec.run_kernel(dtype, *several)
+                spec.compiled(dtype, n_likelihoods)
                 seconds = time.perf_counter() - began
                 print(f"{name}, {n_likelihoods} x {dtype}: {seconds:.1f} s", flush=True)
 

@@ -121,16 +121,16 @@ def compile_kernels_once(worker_id, tmp_path_factory):
     """
     if worker_id == "master":
         return
-    kernels = [(spec, ()) for spec in KERNELS.values()]
-    kernels += [(spec, (2,)) for spec in KERNELS.values() if spec.for_several]
+    kernels = [(spec, 1) for spec in KERNELS.values()]
+    kernels += [(spec, 2) for spec in KERNELS.values() if spec.for_several]
     gc.disable()  # what the compiler leaves behind would be looked through a thousand times
-    for spec, several in kernels[:: -1 if worker_id == "gw1" else 1]:
-        name = "-".join(map(str, ("compiled", spec.name, *several)))
+    for spec, n_likelihoods in kernels[:: -1 if worker_id == "gw1" else 1]:
+        name = f"compiled-{spec.name}-{n_likelihoods}"
         try:
             (tmp_path_factory.getbasetemp().parent / name).touch(exist_ok=False)
         except FileExistsError:
             continue
-        spec.run_kernel(np.dtype(np.float64), *several)
+        spec.compiled(np.dtype(np.float64), n_likelihoods)
     gc.enable()
 
 

@@ -1,7 +1,7 @@
 """All kernels can be compiled in advance."""
 
+from dataclasses import replace
 from inspect import signature
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def test_every_kernel_is_compiled(monkeypatch, capsys):
             signature(KERNELS[name].run_kernel).bind(*arguments)
             compiled.append((name, *arguments))
 
-        return SimpleNamespace(run_kernel=run_kernel, for_several=KERNELS[name].for_several)
+        return replace(KERNELS[name], run_kernel=run_kernel)
 
     monkeypatch.setattr(warmup, "KERNELS", {name: kernel(name) for name in KERNELS})
     warmup.warm_up()

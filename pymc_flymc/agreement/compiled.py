@@ -20,7 +20,7 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.factors import scratch_for
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.records import read_only
-from pymc_flymc.kernels.row_terms import row_terms_kernel
+from pymc_flymc.kernels.row_terms import row_terms
 from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
 from pymc_flymc.regression.passes import BLOCK, blocks_of
 from pymc_flymc.reporting import doing, log
@@ -90,10 +90,8 @@ class _Comparison:
         self.points = [(theta, others) for theta in thetas]
         self.statistics = np.concatenate([target.statistics, others])
         self.posterior = target.posterior(self.statistics, target.geometry)
-        parts = target.data.parts
-        self.kernel = row_terms_kernel(parts[0].X.dtype, *([len(parts)] if len(parts) > 1 else []))
         self.scratch = scratch_for(target.data.rows)
-        n_rows = sum(len(part.X) for part in parts)
+        n_rows = sum(len(part.X) for part in target.data.parts)
         self.stride = max(1, n_rows // SAMPLE)
         #: Rounding errors of sums grow with the square root of their length (Higham & Mary 2019):
         #: sums over the rows of a block, and over blocks.
@@ -174,12 +172,8 @@ class _Comparison:
     def _terms(
         self, rows: Rows | SeveralRows, w: np.ndarray, index: np.ndarray, with_gradient: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        factors, rates = np.empty((2, len(index)))
         gradient = np.zeros(len(w) if with_gradient else 0)
-        posterior = self.posterior._replace(rows=rows)
-        arguments = w, index.astype(np.int32), factors, rates, gradient
-        self.kernel(posterior, *arguments, self.scratch)
-        return factors, rates
+        return row_terms(self.posterior._replace(rows=rows), w, index, gradient, self.scratch)
 
 
 def _all_rates(rows: Rows | SeveralRows, w: np.ndarray) -> float:

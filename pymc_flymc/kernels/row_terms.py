@@ -15,16 +15,28 @@ from pymc_flymc.kernels.factors import Scratch, add_gradients, log_factors
 from pymc_flymc.kernels.native import kernel
 from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.kernels.records import record_type, vector
+from pymc_flymc.kernels.rows import parts_of
+
+
+def row_terms(
+    posterior: Posterior, w: np.ndarray, index: np.ndarray, gradient: np.ndarray, scratch: Scratch
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log factors and the rates of the rows in `index` at coefficients w.
+
+    If `gradient` is empty, factors are computed as in kernels without gradients, else as in those
+    with gradients.
+    """
+    first, *others = parts_of(posterior.rows)
+    factors, rates = np.empty((2, len(index)))
+    evaluate = _row_terms(first.X.dtype, 1 + len(others))
+    evaluate(posterior, w, index.astype(np.int32), factors, rates, gradient, scratch)
+    return factors, rates
 
 
 @functools.cache
-def row_terms_kernel(dtype: np.dtype, *several: int) -> Callable[..., Any]:
-    """Return the compiled ``row_terms(posterior, w, index, factors, rates, gradient, scratch)``.
-
-    It writes the log factors and the rates of the rows in `index` at coefficients w. If `gradient`
-    is empty, factors are computed as in kernels without gradients, else as in those with gradients.
-    """
-    posterior, v = record_type(Posterior, dtype, *several), vector()
+def _row_terms(dtype: np.dtype, n_likelihoods: int) -> Callable[..., Any]:
+    """Compiled ``row_terms(posterior, w, index, factors, rates, gradient, scratch)``."""
+    posterior, v = record_type(Posterior, dtype, n_likelihoods), vector()
 
     @kernel(types.void(posterior, v, vector(types.int32), v, v, v, record_type(Scratch)))
     def row_terms(posterior, w, index, factors, rates, gradient, scratch):

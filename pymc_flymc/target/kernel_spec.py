@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class KernelSpec:
@@ -54,3 +56,8 @@ class KernelSpec:
     def for_several(self) -> bool:
         """Whether it is for several likelihoods, too."""
         return not (self.fresh or self.local)
+
+    def compiled(self, dtype: np.dtype, n_likelihoods: int) -> Any:
+        """Return its loop for designs of a type, compiled or loaded."""
+        several = [n_likelihoods] if n_likelihoods > 1 else []
+        return self.run_kernel(dtype, *several)

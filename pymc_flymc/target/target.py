@@ -166,9 +166,7 @@ class Target:
     @doing(COMPILING_KERNELS)
     def compiled_kernel(self) -> Any:
         """Compiled `run` of the kernel."""
-        dtype, n = self.data.parts[0].X.dtype, len(self.parts)
-        several = () if n == 1 else (n,)
-        return self.spec.run_kernel(dtype, *several)
+        return self.spec.compiled(self.data.parts[0].X.dtype, len(self.parts))
 
     def density(self, theta: np.ndarray, statistics: np.ndarray, w_out: np.ndarray) -> float:
         """Log prior and collapsed bounds, or expansions, at theta.

@@ -5,7 +5,7 @@ import pytest
 
 from pymc_flymc import Taylor
 from pymc_flymc.kernels.layout import POWERS, ROW
-from pymc_flymc.kernels.row_terms import row_terms_kernel
+from pymc_flymc.kernels.row_terms import row_terms
 from tests.support.data import logistic_rows
 from tests.support.patches import no_row_kept_bright
 from tests.support.steps import logistic_step
@@ -18,12 +18,10 @@ def test_of_some_rows_in_another_order():
     target, w = step.target, np.empty(step.target.n_slopes)
     theta = target.geometry.unwhiten(np.array([1.0, -2.0]))
     target.density(theta, target.statistics, w)
-    index = np.array([40, 3, 17, 3], np.int32)
-    factors, rates = np.full((2, len(index)), np.nan)
+    index = np.array([40, 3, 17, 3])
     posterior = target.posterior(target.statistics, target.geometry)
     chain = step.sampler.new_chain()
-    terms = row_terms_kernel(np.dtype(np.float64))
-    terms(posterior, w, index, factors, rates, np.zeros(0), chain.scratch)
+    factors, rates = row_terms(posterior, w, index, np.zeros(0), chain.scratch)
     constants, expected = target.data.rows.constants[index], np.empty(len(index))
     shared = w[2:]
     (part,) = target.parts

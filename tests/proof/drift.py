@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.kernels.fresh_brightness import AliasTables
-from pymc_flymc.kernels.row_terms import row_terms_kernel
+from pymc_flymc.kernels.row_terms import row_terms
 from pymc_flymc.kernels.surrogate_density import Surrogate
 from tests.sweep.combinations import combinations_of
 from tests.sweep.models import MODELS
@@ -58,7 +58,7 @@ def largest_drift(chain: Any, rng: np.random.Generator, transitions: int) -> flo
 def drift_of(chain: Any) -> float:
     """Return the largest difference that there is, as `largest_drift` does."""
     posterior, *settings = chain._arguments()
-    state, bright, rows = chain.state, chain.bright, posterior.rows
+    state, bright = chain.state, chain.bright
     theta, w = state.theta.copy(), np.empty_like(state.w)
     assert np.isfinite(theta).all()
     found = [np.max(np.abs(chain.geometry.whiten(theta) - state.v) / (1.0 + np.abs(state.v)))]
@@ -71,11 +71,7 @@ def drift_of(chain: Any) -> float:
     log_density = chain.target.density(theta, chain.statistics, w)
     surrogate = next((each for each in settings if isinstance(each, Surrogate)), None)
     found.append(_relative(state.w, w))
-    several = getattr(rows, "parts", ())
-    dtype = (several[0] if several else rows).X.dtype
-    terms = row_terms_kernel(dtype, *([len(several)] if several else []))
-    factors, rates = np.empty((2, len(index)))
-    terms(posterior, w, index, factors, rates, np.zeros(0), chain.scratch)
+    factors, rates = row_terms(posterior, w, index, np.zeros(0), chain.scratch)
     found.append(_relative(bright.log_factor[: len(index)], factors))
     of_z = np.sum(factors - np.log(-np.expm1(-rates))) if chain.target.is_joint else 0.0
     weight = None
