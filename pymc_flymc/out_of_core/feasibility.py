@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, override
 
 import numpy as np
 
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.bounds import Bound, Problem, Tangent, Taylor
-from pymc_flymc.bounds.setting import BoundSetting, settings_of
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import Normal
 from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.out_of_core.batch_chain import BatchChain
 from pymc_flymc.out_of_core.batch_target import build_batch_target
 from pymc_flymc.out_of_core.proposals import BATCH, draw_v, log_proposal_density
-from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import count, doing, log
 from pymc_flymc.sampling.adaptation import Adaptation
 from pymc_flymc.sampling.proposal_weights import SEED, Independence, weigh_approximation
 from pymc_flymc.sampling.sampler import Sampler
+from pymc_flymc.sampling.task import SamplingTask
 
 #: Largest autocorrelation time, in draws: posteriors for which it is longer are refused.
 LARGEST_TIME = 20.0
@@ -49,9 +48,7 @@ class BatchAdaptation(Adaptation):
         return {}
 
 
-def choose_batches(
-    graph: DensityGraph, problems: Sequence[Problem], asked: Sequence[BoundSetting]
-) -> Sampler:
+def choose_batches(task: SamplingTask) -> Sampler:
     """Prepare batches of independent proposals, and see whether they sample the posterior.
 
     Raises
@@ -59,8 +56,8 @@ def choose_batches(
     UnsupportedModelError
         If the weights of proposals have heavy tails, or vary by orders of magnitude.
     """
-    bounds = [_bound_of(*each) for each in zip(problems, asked, strict=True)]
-    names = names_of(problems)
+    graph, problems, names = task.graph, task.problems, names_of(task.problems)
+    bounds = [_bound_of(*each) for each in zip(problems, task.bounds, strict=True)]
     # Before a pass over all rows: no row is read for this.
     anchor = problems[0].anchor
     v = draw_v(np.random.default_rng(SEED), BATCH, len(anchor.theta))
@@ -103,11 +100,10 @@ def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: 
         raise ValueError("data= needs bound=Taylor(), which bound='auto' takes")
 
 
-def _bound_of(problem: Problem, asked: BoundSetting) -> Bound:
+def _bound_of(problem: Problem, asked: Bound | str) -> Bound:
     """Return the bound for one likelihood, if it can be used out of core."""
-    (setting,) = settings_of(asked, [problem.name])
     own = Tangent() if isinstance(unweighted(problem.likelihood), Normal) else Taylor()
-    bound: Any = own if isinstance(setting, str) else setting
+    bound: Any = own if isinstance(asked, str) else asked
     if not isinstance(bound, type(own)):
         others = " or Taylor()" if isinstance(own, Taylor) else ""
         raise UnsupportedModelError(

@@ -194,7 +194,7 @@ class FireflyMH(FireflyStep):
         if self._source is not None:
             from pymc_flymc.out_of_core.feasibility import choose_batches
 
-            return choose_batches(task.graph, task.problems, task.bounds)
+            return choose_batches(task)
         from pymc_flymc.sampling.choice import choose_sampler
 
         return choose_sampler(task, *self._settings, self._transitions)
