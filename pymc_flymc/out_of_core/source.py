@@ -165,7 +165,7 @@ class RowSource(ABC):
         """Forget rows that have been read: they have changed."""
 
 
-def partition_bounds(n_rows: int, chunk: int = 1) -> list[int]:
+def partition_bounds(n_rows: int, chunk: int) -> list[int]:
     """Return where partitions of a local source begin and end, between chunks where possible."""
     n = 1 if n_rows <= SINGLE else 4 * -(-n_rows // (4 * PARTITION))
     size = -(-n_rows // n)

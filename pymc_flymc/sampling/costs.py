@@ -64,7 +64,7 @@ class Costs(NamedTuple):
             OVERHEAD_ROWS + (terms + _numbers(geometry)) * TERM / seconds,
         )
 
-    def of_queries(self, target: Target, queries: float, gradients: float = 0.0) -> float:
+    def of_queries(self, target: Target, queries: float, gradients: float) -> float:
         """Cost of likelihood queries.
 
         Parameters

@@ -110,7 +110,7 @@ RARE = ("reversed", "columns of more", "lists", "rows of a map", "big-endian map
 def test_layouts(layout, rows, expected, tmp_path, monkeypatch):
     X, y = layout(rows["X"], rows["y"], tmp_path)
     # Partitions are those of the rows, whatever chunks are.
-    monkeypatch.setattr(sources, "partition_bounds", lambda n, chunk=1: [0, 150, 300, 450, N])
+    monkeypatch.setattr(sources, "partition_bounds", lambda n, chunk: [0, 150, 300, 450, N])
     assert_same(weights(rows, {"X": X, "y": y}), expected)
 
 

@@ -41,7 +41,7 @@ WEIGHTS = RNG.integers(0, 4, N) / 2.0
 def partitions(monkeypatch):
     """Several, of several chunks, the last of a single row."""
     monkeypatch.setattr(sources, "CHUNK", 400)
-    monkeypatch.setattr(sources, "partition_bounds", lambda n, chunk=1: [0, 1001, n - 1, n])
+    monkeypatch.setattr(sources, "partition_bounds", lambda n, chunk: [0, 1001, n - 1, n])
 
 
 def eta(data):
