@@ -13,9 +13,9 @@ from pymc_flymc.regression.expansion import JointExpansion, LikelihoodExpansion
 #: Least curvatures: at a mode, so that products of scales do not overflow; and elsewhere, where a
 #: parameter without curvature would have an arbitrary scale.
 LEAST_CURVATURES = 1e-200, 1e-8
-#: Eigenvalues of a matrix of D parameters in units of their conditional sds are known up to D times
-#: this. Those below are taken for zero. All others count, however wide the posterior is along a
-#: line: chains that take no account of it would stay where they begin.
+#: Eigenvalues of a matrix of parameters in units of their conditional sds are known up to this
+#: share of the largest. Those below are taken for zero. All others count, however wide the
+#: posterior is along a line: chains that take no account of it would stay where they begin.
 EIGENVALUE_ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
 
 
@@ -131,10 +131,11 @@ def _covariance_factor(precision: np.ndarray) -> tuple[np.ndarray, bool]:
     There any moderate scale will do, because the Laplace covariance only guides proposals. At a
     mode, parameters may have any units.
     """
-    curvature, known = np.abs(np.diag(precision)), EIGENVALUE_ROUNDING * len(precision)
+    curvature = np.abs(np.diag(precision))
     for least in LEAST_CURVATURES:
         scale = 1.0 / np.sqrt(np.maximum(curvature, least))
         values, vectors = np.linalg.eigh(scale[:, None] * precision * scale)
+        known = EIGENVALUE_ROUNDING * np.max(np.abs(values), initial=0.0)
         if proper := bool(np.all(values > known)):
             break
     values = np.where(values > known, values, 0.1)

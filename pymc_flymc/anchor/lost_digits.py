@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from pymc_flymc.anchor.collinear import Lines
 from pymc_flymc.anchor.log_posterior import LogPosterior
-from pymc_flymc.anchor.maximum import conditional_sds
 from pymc_flymc.anchor.newton import ModeResult
-from pymc_flymc.regression.regression import slices_of
 
 #: Eigenvalues of the precision, of parameters in units of their conditional sds, that are looked
 #: at; and the share of the rows' terms that is left where these cancel.
@@ -21,14 +20,10 @@ SMALL, CANCELLED = 1e-10, 1e-8
 #: Largest rounding error of the log density within a posterior sd that draws do not show.
 LARGEST_ERROR = 0.05
 EPSILON = float(np.finfo(np.float64).eps)
-#: Parameters that a message names, at most.
-NAMED = 4
 
 
 def check_digits(posterior: LogPosterior, found: ModeResult) -> None:
     """Refuse a posterior along a direction of which collapsed sums are rounding errors.
-
-    Nothing is said of effects of groups, of which no whole matrix is at hand.
 
     Parameters
     ----------
@@ -41,34 +36,20 @@ def check_digits(posterior: LogPosterior, found: ModeResult) -> None:
     ValueError
         It names the parameters.
     """
-    if len(posterior.effects.diagonal):
-        return
     objective = found.objective.with_statistics(found.expansion.pack())
-    precision = -objective.hessian(found.centre)
-    scale = conditional_sds(precision)
-    values, vectors = np.linalg.eigh(scale[:, None] * precision * scale)
-    small = values < SMALL
-    if not small.any():
+    lines = Lines.of(objective, found.centre, SMALL)
+    if not len(lines.values):
         return
-    along = posterior.density.jacobian(found.centre) @ (scale[:, None] * vectors[:, small])
-    form, size = np.zeros((2, along.shape[1]))
-    for part, span in zip(found.expansion.parts, slices_of(posterior.regressions), strict=True):
-        information, u = part.information.array, along[span]
-        form += np.sum(u * (information @ u), axis=0)
-        size += np.sum(np.abs(u) * (np.abs(information) @ np.abs(u)), axis=0)
+    form, size = lines.terms(found.expansion)
     # Where the curvature vanishes for another reason, as along the ridge of a product or in a
     # funnel, there are no large terms that cancel. Of columns that are equal they cancel to the
     # last digit, and the prior alone says how wide the posterior is.
-    total = np.maximum(values[small], EPSILON)
+    total = np.maximum(lines.values, EPSILON)
     cancelled = (np.abs(form) < CANCELLED * size) & (np.abs(form) > 2.0 * LARGEST_ERROR * total)
     lost = np.flatnonzero(cancelled & (EPSILON * size > LARGEST_ERROR * total))
     if len(lost):
-        weights = np.abs(vectors[:, small][:, lost[0]])
-        places = np.argsort(-weights, kind="stable")[:NAMED]
-        names = [posterior.layout.describe(int(i)) for i in places if weights[i] > 0.1]
         raise ValueError(
-            f"the columns that {', '.join(names)} multiply are collinear but for about "
-            f"{np.sqrt(max(values[small][lost[0]], EPSILON)):.1g} of their size, and the posterior "
+            f"{lines.described(int(lost[0]))}, and the posterior "
             f"of {posterior.names} is wide along that line: sums over rows are rounding errors "
             "there. Centre such columns, as a date: subtract the mean and divide by the standard "
             "deviation; or give these parameters narrower priors"

@@ -23,10 +23,10 @@ MAX_SHORT, LEAST_FROM_AFAR = 3, 0.01 * NEAR
 #: It ends if so many points in a row are no higher: where effects are integrated out,
 #: gradient and value are not quite those of one function.
 MAX_TRIALS = 12
-#: Parameters are nearly collinear if the precision has an eigenvalue that is smaller than this, in
-#: units of their conditional sds. Then the search goes on in standardised coordinates: in others
-#: it ends far from the mode, where the gradient is small in each.
-COLLINEAR = 1e-8
+#: Units of parameters differ widely if their squares' ratio, which the condition number of the
+#: precision exceeds, is beyond this: then rounding hides the smallest curvatures from a search that
+#: takes parameters as they are.
+WIDE_UNITS = 1.0 / float(np.finfo(np.float64).eps)
 
 
 def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objective]:
@@ -52,11 +52,13 @@ def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objec
 
 def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
     """Newton steps within a trust region, by the whole Hessian; None if each step fails."""
-    found, is_small = _in_units(objective, theta, diags_array(np.ones(len(theta))))
+    found, is_small = _from_start(objective, theta)
     last = theta if found is None else found
     precision, gradient = -objective.hessian(last), objective(last)[1]
     units = conditional_sds(precision)
     whole = _standardised(precision, units)
+    # In other coordinates the search ends, or makes short steps, far from the mode of columns that
+    # are nearly multiples of each other, such as an intercept's and dates in seconds.
     if whole is not None and 0.5 * np.sum((whole.T @ gradient) ** 2) > TOLERANCE:
         further, _ = _in_units(objective, last, whole)
         return found if further is None else further
@@ -69,6 +71,22 @@ def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
     return found
 
 
+def _from_start(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray | None, bool]:
+    """As `_in_units`, in parameters as they are, or standardised where their units differ widely.
+
+    So it is with a column of seconds since 1970, of nanoseconds, or of parts in a billion.
+    """
+    precision = -objective.hessian(theta)
+    units = conditional_sds(precision)
+    if np.max(units) ** 2 > WIDE_UNITS * np.min(units) ** 2:
+        whole = _standardised(precision, units)
+        if whole is not None:
+            found, is_small = _in_units(objective, theta, whole)
+            if found is not None:
+                return found, is_small
+    return _in_units(objective, theta, diags_array(np.ones(len(theta))))
+
+
 def conditional_sds(precision: np.ndarray) -> np.ndarray:
     """Return standard deviations given all else, shape (D,), by a precision matrix; 1 if infinite.
 
@@ -79,12 +97,12 @@ def conditional_sds(precision: np.ndarray) -> np.ndarray:
 
 
 def _standardised(precision: np.ndarray, units: np.ndarray) -> np.ndarray | None:
-    """Return coordinates of nearly collinear parameters in which the precision is the identity.
+    """Return coordinates in which the precision is the identity.
 
-    None if they are not collinear, if the precision is not positive definite, or not finite.
+    None if it is not positive definite, or not finite.
     """
     scaled = precision * units * units[:, None]
-    if not np.all(np.isfinite(scaled)) or np.linalg.eigvalsh(scaled)[0] > COLLINEAR:
+    if not np.all(np.isfinite(scaled)):
         return None
     try:
         root = np.linalg.cholesky(scaled)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.anchor.maximum import NEAR, TOLERANCE, maximise
+from pymc_flymc.anchor.not_found import why_not_found
 from pymc_flymc.anchor.objective import Objective
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.regression import Regression
@@ -168,9 +169,10 @@ def find_mode(
             damping *= RAISE
         theta, previous, expansion, concave = candidate, expansion, new_expansion, new_concave
     runaway = int(np.argmax(np.abs(theta)))
+    last = Objective(posterior, concave.pack(), near)
+    further, last = maximise(last, theta)
     raise ValueError(
         f"no posterior mode found in {passes:.0f} passes over {posterior.names}: "
-        f"{posterior.layout.describe(runaway)} has reached {theta[runaway]:.3g}. If the predictors "
-        "separate the outcomes, the likelihood alone does not pin the coefficients down: give them "
-        "a proper prior, or give FireflyMH an anchor="
+        f"{posterior.layout.describe(runaway)} has reached {theta[runaway]:.3g}. "
+        f"{why_not_found(last, theta, further, expansion, previous)}"
     )

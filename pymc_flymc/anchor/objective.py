@@ -242,6 +242,22 @@ class Objective:
             theta, self.effects.dense, self.effects.diagonal, *self._blocks(theta)
         )
 
+    def dense_precision(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Precision of the dense elements, and how diagonal ones follow them.
+
+        Returns
+        -------
+        given : ndarray, shape (M,)
+            Diagonal of the precision given all diagonal elements.
+        precision : ndarray, shape (M, M)
+            With these integrated out, one by one.
+        follow : ndarray, shape (D - M, M)
+            Change of their conditional means.
+        """
+        block, precisions, cross, _ = self._blocks(theta)
+        follow = -cross / precisions[:, None]
+        return np.diag(block), block + cross.T @ follow, follow
+
     def newton_decrement(self, theta: np.ndarray) -> float:
         """Length of the gradient at theta in the coordinates of the Laplace approximation there.
 

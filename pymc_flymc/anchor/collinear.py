@@ -1,0 +1,99 @@
+"""Lines along which the posterior is wide because columns are nearly multiples of each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pymc_flymc.anchor.maximum import conditional_sds
+from pymc_flymc.anchor.objective import Objective
+from pymc_flymc.regression.expansion import JointExpansion
+from pymc_flymc.regression.matrices import SymmetricMatrix
+
+#: Parameters that a message names, at most, and the least share that they have in a line.
+NAMED, LEAST_SHARE = 4, 0.1
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Eigenvectors of the precision, of parameters in units of their conditional sds.
+
+    Attributes
+    ----------
+    objective : Objective
+    theta : ndarray, shape (D,)
+        Where the precision was taken.
+    values : ndarray, shape (L,)
+        Eigenvalues, in ascending order.
+    vectors : ndarray, shape (L, M)
+        Eigenvectors, of the dense elements.
+    directions : ndarray, shape (L, D)
+        The same in units of the parameters. Effects of groups follow their conditional means.
+    """
+
+    objective: Objective
+    theta: np.ndarray
+    values: np.ndarray
+    vectors: np.ndarray
+    directions: np.ndarray
+
+    @classmethod
+    def of(cls, objective: Objective, theta: np.ndarray, largest: float) -> Lines:
+        """Return the lines whose eigenvalues are smaller than this."""
+        effects = objective.effects
+        if len(effects.diagonal):
+            given, precision, follow = objective.dense_precision(theta)
+        else:
+            precision = -objective.hessian(theta)
+            given, follow = np.diag(precision), np.empty((0, len(theta)))
+        scale = conditional_sds(np.diag(given))
+        values, vectors = np.linalg.eigh(scale[:, None] * precision * scale)
+        small = values < largest
+        directions = np.zeros((np.count_nonzero(small), len(theta)))
+        along = scale[:, None] * vectors[:, small]
+        directions[:, effects.dense] = along.T
+        directions[:, effects.diagonal] = (follow @ along).T
+        return cls(objective, theta, values[small], vectors[:, small].T, directions)
+
+    def terms(self, expansion: JointExpansion) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows' curvature along each line, and the sum of its terms' absolute values."""
+        density = self.objective.posterior.density
+        changes = [density.pushforward(self.theta, v) for v in self.directions]
+        form, size = np.zeros((2, len(changes)))
+        for i, u in enumerate(changes):
+            start = 0
+            for part in expansion.parts:
+                own = u[start : start + len(part.w)]
+                start += len(part.w)
+                each = _terms(part.information, own)
+                form[i] += each[0]
+                size[i] += each[1]
+        return form, size
+
+    def described(self, i: int) -> str:
+        """Say which parameters' columns are nearly multiples of each other, and how nearly."""
+        weights = np.abs(self.vectors[i])
+        places = np.argsort(-weights, kind="stable")[:NAMED]
+        describe = self.objective.posterior.layout.describe
+        dense = self.objective.effects.dense
+        names = [describe(int(dense[k])) for k in places if weights[k] > LEAST_SHARE]
+        left = np.sqrt(max(float(self.values[i]), float(np.finfo(np.float64).eps)))
+        return (
+            f"the columns that {', '.join(names)} multiply are collinear but for about "
+            f"{left:.1g} of their size"
+        )
+
+
+def _terms(matrix: SymmetricMatrix, u: np.ndarray) -> tuple[float, float]:
+    """Return a quadratic form, and the sum of the absolute values of its terms."""
+    sparse = np.zeros(len(u), bool)
+    sparse[matrix.start : matrix.start + matrix.n_sparse] = True
+    us, ud = u[sparse], u[~sparse]
+    form = float(ud @ (matrix.dense @ ud))
+    size = float(np.abs(ud) @ (np.abs(matrix.dense) @ np.abs(ud)))
+    if len(us):
+        form += float(us @ (matrix.sparse @ us) + 2.0 * ud @ (matrix.cross @ us))
+        absolute = np.abs(us) @ (abs(matrix.sparse) @ np.abs(us))
+        size += float(absolute + 2.0 * np.abs(ud) @ (np.abs(matrix.cross) @ np.abs(us)))
+    return form, size

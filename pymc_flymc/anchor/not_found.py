@@ -1,0 +1,81 @@
+"""What is said of a search that has found no mode, and why it has not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pymc_flymc.anchor.collinear import Lines
+from pymc_flymc.anchor.objective import Objective
+from pymc_flymc.regression.expansion import JointExpansion
+
+#: A Newton step towards separated outcomes shrinks the rows' curvature along it by a factor of e.
+SHRINKING = 0.7
+#: Of a column whose mean is m spreads from zero, a share of 1 / m**2 is left beside an intercept:
+#: it is named from ten spreads on.
+CANCELLED = 0.01
+#: Share of a Newton step's predicted gain along one line that says why the search has not ended.
+MOST = 0.5
+
+
+def why_not_found(
+    objective: Objective,
+    theta: np.ndarray,
+    proposal: np.ndarray,
+    expansion: JointExpansion,
+    previous: JointExpansion | None,
+) -> str:
+    """Return sentences on why Newton steps have not ended, and what to do.
+
+    Parameters
+    ----------
+    objective : Objective
+    theta, proposal : ndarray, shape (D,)
+        Where the search was last, and where one more step would lead.
+    expansion, previous : JointExpansion
+        The log-likelihoods after the last step and before it, if there is one.
+    """
+    if previous is not None and _is_separated(objective, theta, proposal, expansion, previous):
+        return (
+            "The rows' curvature vanishes on the way: where the predictors separate the outcomes, "
+            "the likelihood alone does not pin the coefficients down. Give them a proper prior"
+        )
+    line = _collinear(objective, theta, expansion)
+    if line is not None:
+        return (
+            f"There {line}, as of a column whose values are far from zero beside their spread. "
+            "Centre such columns, as a date: subtract the mean and divide by the standard deviation"
+        )
+    gain = objective(proposal)[0] - objective(theta)[0]
+    return (
+        f"One more step was to raise the log density by {gain:.3g}. Standardise columns, give "
+        "parameters priors that keep them near values that are plausible, or give FireflyMH an "
+        "anchor="
+    )
+
+
+def _is_separated(
+    objective: Objective,
+    theta: np.ndarray,
+    proposal: np.ndarray,
+    expansion: JointExpansion,
+    previous: JointExpansion,
+) -> bool:
+    """Whether rows have lost curvature along the last step, by which they gain still."""
+    times, step = objective.posterior.density.hessian_times, proposal - theta
+    before, now = (-float(step @ times(theta, e.pack(), step)) for e in (previous, expansion))
+    gained = expansion.value - previous.value
+    return bool(now < SHRINKING * before and gained > 0.0)
+
+
+def _collinear(objective: Objective, theta: np.ndarray, expansion: JointExpansion) -> str | None:
+    """Say which columns are nearly multiples of each other, if the search is stuck for that."""
+    gradient = objective(theta)[1]
+    lines = Lines.of(objective, theta, np.inf)
+    if not np.all(lines.values > 0.0):
+        return None
+    gains = (lines.directions @ gradient) ** 2 / lines.values
+    i = int(np.argmax(gains))
+    form, size = lines.terms(expansion)
+    if gains[i] < MOST * np.sum(gains) or abs(form[i]) > CANCELLED * size[i]:
+        return None
+    return lines.described(i)
