@@ -119,15 +119,16 @@ def find_mode(
     # The rows' curvature at the start takes another pass if this stage does not begin there.
     damping, at_start = 0.0, concave if theta is start else None
     stalls = joint = 0
+    own = Objective(posterior, concave.pack(), near)
     for _ in range(MAX_STEPS):
-        proposal, objective = maximise(Objective(posterior, concave.pack(), near), theta)
+        proposal, objective = maximise(own, theta)
         joint += objective.posterior is not posterior
         if joint == MAX_JOINT:
-            posterior, near = objective.posterior, True
-        value, gradient = objective(theta)
-        predicted = objective(proposal)[0] - value
+            posterior, near, own = objective.posterior, True, objective
+        value = objective.value(theta)
+        predicted = objective.value(proposal) - value
         if not near and predicted < NEAR:
-            near = True
+            near, own = True, own.from_near()
             continue
         if predicted < tolerance or stalls == MAX_STALLS:
             centre = proposal if TOLERANCE < tolerance and predicted > 0.0 else theta
@@ -139,19 +140,20 @@ def find_mode(
                     at_start = posterior.expand(start, strides).concave()
                     passes += share
                 damped = concave.damped(damping, at_start)
-                candidate, _ = maximise(Objective(posterior, damped.pack(), near), theta)
+                candidate, _ = maximise(own.with_statistics(damped.pack()), theta)
             else:
                 candidate = theta + step * (proposal - theta)
             new_expansion = posterior.expand(candidate, strides)
             # Concave as at theta: else precisions of effects may be next to nothing.
             new_concave = new_expansion.concave()
-            new_value, _ = objective.with_statistics(new_concave.pack())(candidate)
+            there = objective.with_statistics(new_concave.pack())
+            new_value, _ = there(candidate)
             passes += share
             if new_value > value:
                 break
             if damping == 0.0 and step == 1.0:
                 # To the maximum of the parabola through both values and the slope, within limits.
-                slope = gradient @ (proposal - theta)
+                slope = objective(theta)[1] @ (proposal - theta)
                 shortfall = slope - (new_value - value) if np.isfinite(new_value) else np.inf
                 step = float(np.clip(0.5 * slope / shortfall, SHORTEST, LONGEST))
                 continue
@@ -159,7 +161,7 @@ def find_mode(
             damping = 2.0 ** (failures - 1) * RAISE * damping if damping > 0.0 else FIRST_DAMPING
             if damping > LARGEST_DAMPING:
                 return ModeResult(theta, theta, objective, expansion, previous, passes)
-        gained, expected = new_value - value, objective(candidate)[0] - value
+        gained, expected = new_value - value, objective.value(candidate) - value
         stalls = stalls + 1 if gained < STALLED * predicted < STALLED * CLOSE else 0
         if damping == 0.0:
             damping = FIRST_DAMPING if step < SHORT else 0.0
@@ -168,6 +170,9 @@ def find_mode(
         elif gained < BAD * expected:
             damping *= RAISE
         theta, previous, expansion, concave = candidate, expansion, new_expansion, new_concave
+        # What has been found of the one is found of the other, if it is the same density.
+        same = objective.posterior is posterior
+        own = there if same else own.with_statistics(concave.pack())
     runaway = int(np.argmax(np.abs(theta)))
     last = Objective(posterior, concave.pack(), near)
     further, last = maximise(last, theta)
