@@ -19,6 +19,8 @@ NEAR = 10.0
 LEAST_GAIN = 0.1 * TOLERANCE
 #: It ends after so many steps in a row that gained less than `TOLERANCE`, or than this while the
 #: curvature is the one that is safe from afar: such steps are short, and are not the last ones.
+#: By products of the Hessian, which take long, it ends so where the gradient predicts a gain of no
+#: more than that, too.
 MAX_SHORT, LEAST_FROM_AFAR = 3, 0.01 * NEAR
 #: It ends if so many points in a row are no higher: where effects are integrated out,
 #: gradient and value are not quite those of one function.
@@ -186,13 +188,27 @@ def _predicted_gain(precision: np.ndarray, gradient: np.ndarray) -> float:
 
 def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
     """Newton steps within a trust region, by products of the Hessian; None if each step fails."""
-    from scipy.optimize import minimize
+    from scipy.optimize import OptimizeResult, minimize
 
     geometry = objective.geometry(theta)
+    most, predicted, short = -np.inf, np.inf, 0
+    least = TOLERANCE if objective.near else LEAST_FROM_AFAR
 
     def negative(v: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal most, predicted, short
         value, gradient = objective(geometry.unwhiten(v))
-        return -value, -geometry.whiten_gradient(gradient)
+        slope = geometry.whiten_gradient(gradient)
+        short = 0 if value >= most + least else short + 1
+        if value > most:
+            most, predicted = value, 0.5 * float(slope @ slope)
+        return -value, -slope
+
+    def end(intermediate_result: OptimizeResult) -> None:
+        # Where effects are integrated out, the gradient is right on average only. It vanishes
+        # somewhat beside the maximum, and steps from there to where it vanishes are refused, each
+        # for a shorter one.
+        if short >= MAX_SHORT and predicted < LEAST_FROM_AFAR:
+            raise StopIteration
 
     def hessian_times(v: np.ndarray, p: np.ndarray) -> np.ndarray:
         product = objective.hessian_times(geometry.unwhiten(v), geometry.spread(p))
@@ -206,6 +222,7 @@ def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
         jac=True,
         hessp=hessian_times,
         method="trust-ncg",
+        callback=end,
         # Half its square is the gain that a gradient in these coordinates predicts.
         options={
             "initial_trust_radius": trust_radius,
