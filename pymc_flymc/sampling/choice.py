@@ -130,7 +130,10 @@ def conditional_sampler(
     adaptation: Adaptation,
     transitions: int | None,
 ) -> Sampler:
-    """Return the sampler of the conditional kernel asked for; log how long sampling takes."""
+    """Return the sampler of the conditional kernel asked for; log how long sampling takes.
+
+    Warn if its proposals would hardly reach a tail of the posterior.
+    """
     local = adaptation.spec.local
     bounds = [local_bound(task)] * len(task.problems) if local else conditional_bounds(task)
     sampler = task.sampler(bounds, adaptation, resampling, transitions)
@@ -141,6 +144,8 @@ def conditional_sampler(
         for problem, part in zip(task.problems, target.parts, strict=True):
             log.info(f"moves {bright_rows_read(problem, part)}")
     say_time(task, sampler)
+    if adaptation.is_normal:
+        warn_of_heavy_tails(task, sampler)
     return sampler
 
 

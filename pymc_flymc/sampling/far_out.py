@@ -4,22 +4,33 @@ A short chain does not show that: it hardly ever gets there. Where the data do n
 on one side, such as the share of counts without further zeros where there are none, the likelihood
 is flat far out, while its expansion falls like a normal density. Joint and surrogate moves seldom
 propose what is there, and the rates of dark rows hold conditional moves back.
+
+pCN proposals given z are reversible for a normal density, and seldom enter or leave tails that are
+heavier than that. They have no weights, but the posterior over that density, both known at a point
+by reading all rows there, says the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 
 import numpy as np
 
+from pymc_flymc.kernels.factors import scratch_for
+from pymc_flymc.kernels.geometry import Geometry
+from pymc_flymc.kernels.row_terms import row_terms_kernel
 from pymc_flymc.reporting import doing, log
 from pymc_flymc.sampling.costs import Costs
 from pymc_flymc.sampling.proposal_weights import PILOT_TAIL_INDEX, SEED
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
+from pymc_flymc.target.target import Target
 
 #: What is said where tails are heavy.
-HEAVY = "far out in a parameter the posterior is much heavier than the expansion of its rows"
+HEAVY = "far out in a parameter the posterior is much heavier than"
+OF_ROWS = f"{HEAVY} the expansion of its rows"
+OF_PROPOSALS = f"{HEAVY} the normal density that pCN proposals are made for"
 #: Looking at tails may take so many seconds.
 LOOKS = 2.0
 
@@ -29,6 +40,8 @@ FAR_SDS = 6.0
 LARGEST_LOG_WEIGHT = 0.5 * PILOT_TAIL_INDEX * FAR_SDS**2
 #: Draws of z at each place: the mean of their weights estimates the weight of the parameters.
 REPLICATES = 16
+#: Rows that are read at a time: room for their terms is all that is needed.
+AT_A_TIME = 1 << 16
 
 
 def look_at_tails(task: SamplingTask, sampler: Sampler) -> float | None:
@@ -38,10 +51,20 @@ def look_at_tails(task: SamplingTask, sampler: Sampler) -> float | None:
 
 
 def warn_of_heavy_tails(task: SamplingTask, sampler: Sampler) -> None:
-    """Warn if joint or surrogate moves that were asked for would hardly reach a tail."""
-    if look_at_tails(task, sampler) is not None:
+    """Warn if moves that were asked for would hardly reach a tail.
+
+    They are joint or surrogate moves, or else conditional ones whose proposals are all made for a
+    normal density.
+    """
+    target = sampler.target
+    if target.is_joint:
+        heavy, what = look_at_tails(task, sampler) is not None, OF_ROWS
+    else:
+        limit = LOOKS / Costs.of(task.problems).seconds
+        heavy, what = heavier_than_normal(target, task.others, limit), OF_PROPOSALS
+    if heavy:
         log.warning(
-            f"{HEAVY}: moves that are asked for may hardly come there, which R-hat may hide. "
+            f"{what}: moves that are asked for may hardly come there, which R-hat may hide. "
             "Compare the draws with those of moves that are chosen, without kernel= and proposal="
         )
 
@@ -64,20 +87,82 @@ def rows_in_heavy_tails(sampler: Sampler, others: np.ndarray, limit: float) -> f
     n = len(geometry.centre)
     chain.start(rng, np.zeros(n))
     at_centre, rows = chain.log_weight, 0.0
+    for v in _far_out(geometry):
+        if rows > limit:
+            return None
+        weights = np.full(REPLICATES, -np.inf)
+        for i in range(REPLICATES):
+            with suppress(Exception):  # of a user's own type: no draw needs such points
+                if np.isfinite(chain.start(rng, v)):
+                    weights[i] = chain.log_weight
+        read = chain.take_queries()
+        rows += read
+        if np.logaddexp.reduce(weights) - np.log(REPLICATES) - at_centre > LARGEST_LOG_WEIGHT:
+            return read / REPLICATES
+    return None
+
+
+@doing("looking at the tails")
+def heavier_than_normal(target: Target, others: np.ndarray, limit: float) -> bool:
+    """Return whether the posterior is much heavier far out than the normal density at its centre.
+
+    Parameters
+    ----------
+    target : Target
+        Of conditional updates.
+    others : ndarray, shape (F,)
+    limit : float
+        Rows that may be read: all of them at the centre and in each direction. Once no pass is
+        left, no further directions are looked at.
+    """
+    density = LogDensity(target, others)
+    rows = 2 * density.n_rows  # at the centre and at one point
+    if rows > limit:
+        return False
+    at_centre = density(np.zeros(len(target.geometry.centre)))
+    for v in _far_out(target.geometry):
+        if rows > limit:
+            return False
+        rows += density.n_rows
+        with suppress(Exception):  # as above
+            if density(v) - at_centre + 0.5 * float(v @ v) > LARGEST_LOG_WEIGHT:
+                return True
+    return False
+
+
+def _far_out(geometry: Geometry) -> Iterator[np.ndarray]:
+    """Yield standardised points: of each parameter, one so far out on either side.
+
+    All other parameters are where they are most probable given it.
+    """
+    n = len(geometry.centre)
     for parameter in range(n):
-        # One parameter is so far out, and all others are where they are most probable given it.
         direction = geometry.whiten_gradient((np.arange(n) == parameter).astype(np.float64))
         direction *= FAR_SDS / np.linalg.norm(direction)
-        for v in (direction, -direction):
-            if rows > limit:
-                return None
-            weights = np.full(REPLICATES, -np.inf)
-            for i in range(REPLICATES):
-                with suppress(Exception):  # of a user's own type: no draw needs such points
-                    if np.isfinite(chain.start(rng, v)):
-                        weights[i] = chain.log_weight
-            read = chain.take_queries()
-            rows += read
-            if np.logaddexp.reduce(weights) - np.log(REPLICATES) - at_centre > LARGEST_LOG_WEIGHT:
-                return read / REPLICATES
-    return None
+        yield from (direction, -direction)
+
+
+class LogDensity:
+    """The log posterior density, summed over z: a function of standardised coordinates, O(N)."""
+
+    def __init__(self, target: Target, others: np.ndarray) -> None:
+        self.target, parts = target, target.data.parts
+        self.statistics = np.concatenate([target.statistics, others])
+        self.posterior = target.posterior(self.statistics, target.geometry)
+        several = (len(parts),) if len(parts) > 1 else ()
+        self.row_terms = row_terms_kernel(parts[0].X.dtype, *several)
+        self.scratch = scratch_for(target.data.rows)
+        self.n_rows = sum(len(part.X) for part in parts)
+
+    def __call__(self, v: np.ndarray) -> float:
+        """Log density at v, up to a constant."""
+        target, w = self.target, np.empty(self.target.n_slopes)
+        total = target.density(target.geometry.unwhiten(v), self.statistics, w)
+        for start in range(0, self.n_rows, AT_A_TIME):
+            rows = np.arange(start, min(start + AT_A_TIME, self.n_rows), dtype=np.int32)
+            factors, rates = np.empty((2, len(rows)))
+            self.row_terms(self.posterior, w, rows, factors, rates, np.empty(0), self.scratch)
+            if target.subsamples:  # bright or dark
+                factors = np.logaddexp(factors, -rates)
+            total += float(factors.sum())
+        return total

@@ -17,7 +17,7 @@ from pymc_flymc.sampling.bound_choice import (
 )
 from pymc_flymc.sampling.candidates import MOST, SHARES, UNSEEN, Candidate, Candidates
 from pymc_flymc.sampling.costs import GRADIENT
-from pymc_flymc.sampling.far_out import HEAVY, look_at_tails
+from pymc_flymc.sampling.far_out import OF_ROWS, look_at_tails
 from pymc_flymc.sampling.pilot_runs import largest_cost, pilot_chain, pilot_joint_moves
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
@@ -121,7 +121,7 @@ class KernelSelection:
             sampler = self.candidates.build([taylor], SURROGATE, kept)
         rows = look_at_tails(self.task, sampler)
         if rows is not None:
-            log.info(f"{candidate.what} are not taken: {HEAVY}")
+            log.info(f"{candidate.what} are not taken: {OF_ROWS}")
         return rows
 
     def surrogate(self, taylor: ExpansionBound) -> Sampler:
@@ -207,7 +207,7 @@ class KernelSelection:
         sampler = self.candidates.build([AllRows()] * len(self.problems), HAMILTONIAN)
         log.info(
             f"all {self.n_rows:,} rows are read in every step, because "
-            f"{HEAVY if self.heavy_tails else 'reading fewer would cost more'}: this is at best "
+            f"{OF_ROWS if self.heavy_tails else 'reading fewer would cost more'}: this is at best "
             "some ten times as fast as pm.sample()"
         )
         say_time(self.task, sampler)

@@ -45,8 +45,8 @@ MUTANTS: Rows = {
     "sampling/far_out.py": [
         (
             "one side of each parameter",
-            "for v in (direction, -direction):",
-            "for v in (-direction,):",
+            "yield from (direction, -direction)",
+            "yield -direction",
             "tests/posteriors/test_long_tails.py::test_the_default_has_all_of_the_tail",
         ),
         (
@@ -55,13 +55,25 @@ MUTANTS: Rows = {
             "for parameter in range(1, n):",
             "tests/posteriors/test_long_tails.py::test_the_default_has_all_of_the_tail",
         ),
+        (
+            "dark rows left out of the density that pCN proposals are compared with",
+            "factors = np.logaddexp(factors, -rates)",
+            "pass",
+            "tests/sampling/test_far_out.py::test_the_density_that_is_looked_at_is_the_models",
+        ),
     ],
     "sampling/choice.py": [
         (
             "no look at tails where moves are asked for",
-            "warn_of_heavy_tails(task, sampler)",
-            "pass",
-            "tests/sampling/test_far_out.py",
+            "if is_expansion(taylor):",
+            "if False:",
+            "tests/sampling/test_far_out.py::test_moves_that_are_asked_for_warn",
+        ),
+        (
+            "no look at tails where pCN proposals given brightness are asked for",
+            "if adaptation.is_normal:",
+            "if False:",
+            "tests/sampling/test_far_out.py::test_pcn_given_brightness_warns_of_long_tails",
         ),
     ],
     "sampling/kernel_selection.py": [

@@ -26,6 +26,8 @@ class Adaptation(ABC):
     sparing = False
     #: Whether all that is known of the posterior's shape is left out.
     isotropic = False
+    #: Whether all proposals are made for the Laplace approximation: reversible for that density.
+    is_normal = False
     #: How brightness is resampled, unless the user says otherwise.
     brightness: Resampling = ImplicitResampling()
 

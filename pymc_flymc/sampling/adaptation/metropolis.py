@@ -9,7 +9,7 @@ import numpy as np
 from pymc_flymc.kernels import joint, metropolis
 from pymc_flymc.kernels.fresh_brightness import SPARE
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.metropolis import favour_best, new_proposal_mixture
+from pymc_flymc.kernels.metropolis import RANDOM_WALK, favour_best, new_proposal_mixture
 from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.costs import cheap_transitions
@@ -74,6 +74,7 @@ class MetropolisAdaptation(Adaptation):
         self.spec = JOINT if joint else METROPOLIS
         self.mixture, self.adapt = mixtures[proposal], proposal == "auto"
         self.isotropic = proposal == "isotropic"
+        self.is_normal = self.mixture[RANDOM_WALK] == 0.0
         self.fewest, self.sparing = (2, True) if joint else (1, False)
 
     def first_transitions(self, target: Target) -> int:
