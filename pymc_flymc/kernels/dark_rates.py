@@ -43,8 +43,11 @@ NOTHING = 1e-3 * FLOOR
 
 @kernel_part
 def _times(number, power):
-    """Return a constant of a row times a power; zero if the power is, for infinity as well."""
-    return number * power if power > 0.0 else 0.0
+    """Return a constant of a row times a power; zero if one of them is, for infinity as well.
+
+    It is NaN if the power is. Were it zero then, the row would be dark without having been read.
+    """
+    return number * power if number != 0.0 and power != 0.0 else 0.0
 
 
 def _rate_of(rows, w, n):
@@ -58,14 +61,14 @@ def _rate_of(rows, w, n):
         near = _times(rows.constants[i, ROW.near], shared[POWERS.near])
         return near + _times(rows.constants[i, ROW.beyond], shared[POWERS.beyond])
     reach = rows.constants[i, PARTS_ROW.reach]
-    near = reach * shared[PARTS_SHARED.near]
+    near = _times(reach, shared[PARTS_SHARED.near])
     beyond = _times(reach, shared[PARTS_SHARED.beyond])
     effects = shared[PARTS_SHARED.effects :]
     for j in range(n_effects(rows, i)):
         column, size = effect_at(rows, i, j)
         near += size * effects[column]
         beyond += _times(size, effects[rows.n_sparse + column])
-    near *= rows.constants[i, PARTS_ROW.near]
+    near = _times(rows.constants[i, PARTS_ROW.near], near)
     return near + _times(rows.constants[i, PARTS_ROW.beyond], beyond)
 
 
@@ -82,7 +85,11 @@ def _rate_of_several(rows, w, n):
 
 
 def rate_of(rows, w, n):
-    """Return o_n of row n at coefficients w; zero under a bound without rates."""
+    """Return o_n of row n at coefficients w; zero under a bound without rates.
+
+    It is NaN where a power is that it depends on, as where rounding has made the square of the
+    radius negative.
+    """
     return _choose_rate_of(rows, w, n)(rows, w, n)
 
 

@@ -39,7 +39,8 @@ class Scratch(NamedTuple):
     For n rows, CHUNK or fewer, `eta`, shape (n, K), holds predictors, `slopes` the derivatives of
     their factors, and `block`, shape (n, P) or (0, P), the dense rows themselves. Counters are of
     likelihood queries, of violated bounds, and of log ratios of densities that are NaN or positive
-    infinity. `violated` is the number of the last row whose bound was violated.
+    infinity, with log odds that are NaN. `violated` is the number of the last row whose bound was
+    violated.
     """
 
     block: Matrix
@@ -100,6 +101,18 @@ def refuse_violations(index, start, stop, out, scratch):
             out[i] = -np.inf
             scratch.violations[0] += 1
             scratch.violated[0] = index[i]
+
+
+@kernel_part
+def nan_is_dark(log_odds, scratch):
+    """Return log odds of being bright, or -inf where they are NaN, which is counted.
+
+    Rows that are bright have odds that are known. A dark one stays dark if its odds are not.
+    """
+    if log_odds == log_odds:
+        return log_odds
+    scratch.not_finite[0] += 1
+    return -np.inf
 
 
 def _log_factors(rows, log_factor, w, index, start, stop, out, scratch):

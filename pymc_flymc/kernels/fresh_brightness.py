@@ -128,8 +128,12 @@ def sort(values, start, stop):
 
 @row_part
 def is_drawn(rng, rows, w, n, times):
-    """Draw whether row n is bright, at its rate times `times`."""
-    return rng.random() < -np.expm1(-times * rate_of(rows, w, n))
+    """Draw whether row n is bright, at its rate times `times`.
+
+    It is if its rate is NaN: then so is the weight of z, which is counted and not accepted.
+    """
+    rate = rate_of(rows, w, n)
+    return rate != rate or rng.random() < -np.expm1(-times * rate)
 
 
 @kernel_part
@@ -153,7 +157,7 @@ def draw_bright(rng, tables, rows, w, times):
     n_rows, drawn, shared = rows.X.shape[0], tables.drawn, bound_part(rows, w)
     near = times * tables.total[ROW.near] * shared[POWERS.near]
     beyond = 0.0
-    if shared[POWERS.beyond] > 0.0:
+    if shared[POWERS.beyond] != 0.0:  # it may be NaN: then all rows are visited
         beyond = times * tables.total[ROW.beyond] * shared[POWERS.beyond]
     count = 0
     # Far out, so many draws are expected that visiting all rows is cheaper, and the buffer might be
@@ -206,8 +210,10 @@ def thin(rng, rows, w, drawn, log_factor, count):
     for i in range(count):
         n, rate = drawn[i], rate_of(rows, w, drawn[i])
         bright = 1.0 / (1.0 + np.exp(-rate - log_factor[i]))
-        # A row with an infinite rate is bright, whatever its factor.
-        if rate == np.inf or rng.random() < bright / -np.expm1(-2.0 * rate):
+        # A row with an infinite rate is bright, whatever its factor. So is one with odds that are
+        # NaN, which makes the weight NaN.
+        known = bright == bright
+        if rate == np.inf or not known or rng.random() < bright / -np.expm1(-2.0 * rate):
             drawn[kept], log_factor[kept] = n, log_factor[i]
             kept += 1
     return kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pymc_flymc.kernels.brightness import brighten, darken, is_bright
-from pymc_flymc.kernels.factors import CHUNK, log_factors
+from pymc_flymc.kernels.factors import CHUNK, log_factors, nan_is_dark
 from pymc_flymc.kernels.native import kernel_part
 
 
@@ -77,6 +77,7 @@ def _brighten_candidates(rng, posterior, groups, size, w, bright, scratch):
     log_factors(posterior.rows, log_factor, w, plan.candidates, 0, size, plan.log_factor, scratch)
     for i in range(size):
         # Dark -> bright was proposed with probability p: accepted with min(1, (L/B - 1) / p).
-        log_ratio = plan.log_factor[i] - log_probability(groups.rate[i])
+        log_odds = nan_is_dark(plan.log_factor[i], scratch)
+        log_ratio = log_odds - log_probability(groups.rate[i])
         if -rng.standard_exponential() < log_ratio:
             brighten(bright, plan.candidates[i], plan.log_factor[i])

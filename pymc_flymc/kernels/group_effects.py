@@ -17,6 +17,7 @@ from pymc_flymc.kernels.factors import CHUNK, refuse_violations
 from pymc_flymc.kernels.layout import MOMENTS
 from pymc_flymc.kernels.native import call_log_factor, kernel_part
 from pymc_flymc.kernels.native_graphs import call_density
+from pymc_flymc.kernels.posterior import finite_or_minus_inf
 from pymc_flymc.kernels.records import Int32Vector, IntVector, Matrix, Vector
 from pymc_flymc.kernels.rows import row_predictors, shared_part
 from pymc_flymc.kernels.sweeps import Plan
@@ -186,7 +187,7 @@ def _slice_effect(rng, posterior, groups, first, last, v, scale, shared, bright,
         total = _log_factors_of_group(
             posterior, groups, first, last, shift, shared, bright, out, scratch
         )
-        if level < total - before or angle == 0.0:
+        if level < finite_or_minus_inf(total - before, scratch) or angle == 0.0:
             return new
         if angle < 0.0:
             low = angle

@@ -14,7 +14,7 @@ from numba import types
 
 from pymc_flymc.kernels.brightness import brighten, darken, is_bright
 from pymc_flymc.kernels.dark_rates import rate_of
-from pymc_flymc.kernels.factors import CHUNK, log_factors
+from pymc_flymc.kernels.factors import CHUNK, log_factors, nan_is_dark
 from pymc_flymc.kernels.geometry import unwhiten
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import log_density_of
@@ -125,7 +125,7 @@ def _brighten_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
     log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_factor, scratch)
     for i in range(size):
         n = plan.candidates[i]
-        log_odds = plan.log_factor[i] + rate_of(rows, w, n)
+        log_odds = nan_is_dark(plan.log_factor[i] + rate_of(rows, w, n), scratch)
         # Dark -> bright was proposed with probability q: accepted with min(1, (L/B - 1) / q).
         if -rng.standard_exponential() < log_odds - np.log(plan.q[plan.level[n]]):
             brighten(bright, n, plan.log_factor[i])
@@ -159,11 +159,14 @@ def explicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
 
 @kernel_part(inline="always")
 def begin(rng, posterior, plan, chain, bright, scratch):
-    """Start a chain at chain.v: evaluate the density, and draw all of z given theta. O(N)."""
+    """Start a chain at chain.v: evaluate the density, and draw all of z given theta. O(N).
+
+    Where the odds of a row are NaN, so is the density of the parameters: it is taken as zero.
+    """
     unwhiten(posterior.geometry, chain.v, chain.theta)
     chain.log_density[0] = log_density_of(posterior, chain.theta, chain.w)
     rows, log_factor, w = posterior.rows, posterior.log_factor, chain.w
-    n_rows = bright.slot.shape[0]
+    n_rows, before = bright.slot.shape[0], scratch.not_finite[0]
     start = 0
     while start < n_rows:
         size = min(n_rows - start, CHUNK)
@@ -171,6 +174,9 @@ def begin(rng, posterior, plan, chain, bright, scratch):
             plan.candidates[i] = start + i
         gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch)
         start += size
+    if scratch.not_finite[0] > before:
+        chain.log_density[0] = -np.inf
+        scratch.not_finite[0] = before  # no proposal was rejected
 
 
 @kernel_part
@@ -184,7 +190,7 @@ def gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
     for i in range(size):
         n = plan.candidates[i]
         rate = rate_of(rows, w, n)
-        log_odds = plan.log_factor[i] + rate
+        log_odds = nan_is_dark(plan.log_factor[i] + rate, scratch)
         # A row drawn twice is updated twice: what counts is whether it is bright now.
         if is_bright(bright, n):
             darken(bright, bright.slot[n] - 1)

@@ -163,13 +163,14 @@ def draw_rows_kernel() -> Callable[..., Any]:
             total = tables.near_sums[last] * near
             if beyond > 0.0:
                 total += tables.beyond_sums[last] * beyond
-            if not np.isfinite(near + beyond):  # no density there: never accepted
+            if not np.isfinite(near + beyond):  # never accepted, see `Proposer.at`
                 ends[k] = count
                 continue
             if n_rows <= FEW or not total <= n_rows / 8.0:
                 for n in range(n_rows):
                     rate = tables.near[n] * near + tables.beyond[n] * beyond
-                    if rng.random() < -np.expm1(-rate):
+                    # At the anchor infinity times zero is NaN: the row is kept bright.
+                    if rate != rate or rng.random() < -np.expm1(-rate):
                         drawn[count] = n
                         count += 1
                 ends[k] = count

@@ -125,4 +125,6 @@ class Proposer:
         statistics = np.concatenate([part.statistics for part in self.parts])
         address = self._density.address
         densities_kernel()(address, statistics, self.geometry, v, theta, w, log_density)
+        # Without powers of the radius no row would be drawn as bright. The weight is not known.
+        log_density[(log_density > -np.inf) & ~np.isfinite(w).all(axis=1)] = np.nan
         return Proposals(v, theta, w, log_density - log_proposal_density(v))

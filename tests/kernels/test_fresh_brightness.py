@@ -74,3 +74,16 @@ def test_rows_are_bright_with_the_right_probability(power, beyond):
     # Independence: the variance of the number of bright rows is the sum of the rows' variances.
     variance = pairs / draws - (counts.sum() / draws) ** 2
     assert variance == pytest.approx(np.sum(p * (1 - p)), rel=6 * np.sqrt(2 / draws))
+
+
+@pytest.mark.parametrize("powers", [(np.nan, 0.0), (0.1, np.nan), (np.nan, np.nan)])
+def test_rows_with_a_rate_that_is_nan_are_bright(powers):
+    """They are read then, and the weight is NaN. One that has no rate at all is dark."""
+    constants = np.full((100, 4), 1e-6)
+    constants[7] = 0.0
+    tables = make_alias_tables(constants, np.full(100, 1e-6, np.float32))
+    rows = Rows(read_only(np.zeros((100, 1))), read_only(np.empty((0, 1))), 0, read_only(constants))
+    rows = rows._replace(totals=read_only(total_rates(rows, len(Powers()))))
+    w = np.array([0.0, *Powers(*powers)])
+    count = draw_bright(np.random.default_rng(1), tables, rows, w, 1.0)
+    np.testing.assert_array_equal(tables.drawn[:count], np.delete(np.arange(100), 7))

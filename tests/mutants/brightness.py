@@ -107,9 +107,15 @@ MUTANTS: Rows = {
     "kernels/fresh_brightness.py": [
         (
             "rate of the Poisson draws halved",
-            "rng.random() < -np.expm1(-times * rate_of(rows, w, n))",
-            "rng.random() < -np.expm1(-0.5 * times * rate_of(rows, w, n))",
+            "rng.random() < -np.expm1(-times * rate)",
+            "rng.random() < -np.expm1(-0.5 * times * rate)",
             "independent",
+        ),
+        (
+            "rows with a rate that is NaN dark",
+            "return rate != rate or rng.random()",
+            "return rng.random()",
+            "tests/kernels/test_fresh_brightness.py::test_rows_with_a_rate_that_is_nan_are_bright",
         ),
         (
             "a move by another step with z as proposed",
@@ -237,8 +243,8 @@ MUTANTS: Rows = {
         ),
         (
             "rates left out of the odds of brightening",
-            "log_odds = plan.log_factor[i] + rate_of(rows, w, n)\n        # Dark",
-            "log_odds = plan.log_factor[i]\n        # Dark",
+            "nan_is_dark(plan.log_factor[i] + rate_of(rows, w, n), scratch)",
+            "nan_is_dark(plan.log_factor[i], scratch)",
             "parts",
         ),
         (

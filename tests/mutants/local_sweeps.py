@@ -6,8 +6,8 @@ MUTANTS: Rows = {
     "kernels/group_effects.py": [
         (
             "slice of an effect at the height of one",
-            "level < total - before",
-            "level < total",
+            "finite_or_minus_inf(total - before, scratch)",
+            "finite_or_minus_inf(total, scratch)",
             "local-effects",
         ),
         (
@@ -50,8 +50,8 @@ MUTANTS: Rows = {
         ),
         (
             "probability left out of brightening by groups",
-            "plan.log_factor[i] - log_probability(groups.rate[i])",
-            "plan.log_factor[i]",
+            "log_odds - log_probability(groups.rate[i])",
+            "log_odds",
             "local-brightness",
         ),
         (

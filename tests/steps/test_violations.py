@@ -7,7 +7,18 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice, JaakkolaJordan, Taylor
+from pymc_flymc import (
+    ExplicitResampling,
+    FireflyHMC,
+    FireflyMALA,
+    FireflyMH,
+    FireflySlice,
+    ImplicitResampling,
+    JaakkolaJordan,
+    Taylor,
+)
+from pymc_flymc.bounds import row_factor
+from pymc_flymc.graphs.compilation import compile_log_factor
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
 from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
@@ -123,3 +134,106 @@ def test_ratios_that_are_not_finite_are_counted(cls):
     draws, stats = drive(step, model.initial_point(), tune=100, draws=300)
     assert stats["non_finite_ratios"].sum() > 0
     assert draws.max() < 0.05
+
+
+FEW = logistic_rows(60, [-0.5])
+#: Where the first bound has no value, of predictors; and the second, of coefficients.
+FROM_PREDICTOR, FROM_COEFFICIENT = 0.7 * float(np.max(-FEW[0])), 0.05
+
+
+class NotAtSome(JaakkolaJordan):
+    """A bound whose gap is NaN for rows with large predictors, which it is prepared without."""
+
+    def prepare(self, problem, log_factor):
+        log_factor = compile_log_factor(row_factor(problem.likelihood, JaakkolaJordan()))
+        return super().prepare(problem, log_factor)
+
+    def gap(self, likelihood, arguments, *more):
+        gap = super().gap(likelihood, arguments, *more)
+        return pt.switch(pt.gt(arguments[0], FROM_PREDICTOR), np.nan, gap)
+
+
+class WithoutRadius(Taylor):
+    """A bound whose powers of the radius are NaN for some coefficients."""
+
+    largest = FROM_COEFFICIENT
+
+    def collapsed(self, likelihood, w, *more):
+        total, shared = super().collapsed(likelihood, w, *more)
+        return total, pt.switch(pt.gt(w[0], self.largest), np.nan, shared)
+
+
+#: All rows are read in each sweep, or each dark one with a chance of nine in ten.
+SCHEMES = {
+    "implicit": ImplicitResampling(q=0.9),
+    **{
+        scheme: ExplicitResampling(fraction=1.0, scheme=scheme)
+        for scheme in ("cycle", "with_replacement", "without_replacement")
+    },
+}
+CONDITIONAL = {
+    **{name: (FireflyMH, {"kernel": "metropolis", "brightness": s}) for name, s in SCHEMES.items()},
+    "hmc": (FireflyHMC, {"brightness": SCHEMES["implicit"]}),
+    "slice": (FireflySlice, {"brightness": SCHEMES["implicit"]}),
+}
+
+
+def few_rows():
+    with pm.Model() as model:
+        b = pm.Normal("b", 0.0, 1.0)
+        pm.Bernoulli("y", logit_p=FEW[0][:, 0] * b, observed=FEW[1])
+    return model
+
+
+@pytest.mark.slow_cases("with_replacement", "without_replacement")
+@pytest.mark.parametrize("moves", CONDITIONAL)
+def test_odds_that_are_nan_are_counted(moves):
+    """Of rows that are dark when parameters come where their odds are NaN, and stay so."""
+    cls, settings = CONDITIONAL[moves]
+    model = few_rows()
+    step = step_of(model, cls, bound=NotAtSome(slack=0.0), **settings)
+    draws, stats = drive(step, model.initial_point(), tune=0, draws=300)
+    unknown = draws[..., 0].ravel() < -0.71
+    assert unknown.any()
+    assert stats["non_finite_ratios"].ravel()[unknown].mean() > 0.5
+
+
+@pytest.mark.parametrize("moves", ["implicit", "cycle"])
+def test_no_chain_starts_where_odds_are_nan(moves):
+    cls, settings = CONDITIONAL[moves]
+    model = few_rows()
+    step = step_of(model, cls, bound=NotAtSome(slack=0.0), **settings)
+    with pytest.raises(ValueError, match="not finite at initvals"):
+        drive(step, {"b": np.array(-2.0)}, tune=0, draws=1)
+
+
+def test_odds_of_rows_of_groups_that_are_nan_are_counted():
+    group = np.arange(60) % 4
+    with pm.Model() as model:
+        a = pm.Normal("a", 0.0, pm.HalfNormal("t", 1.0), shape=4)
+        pm.Bernoulli("y", logit_p=a[group], observed=FEW[1])
+    step = step_of(model, bound=NotAtSome(slack=0.0), kernel="local")
+    _, stats = drive(step, model.initial_point(), tune=0, draws=300)
+    assert stats["non_finite_ratios"].sum() > 0
+
+
+@pytest.mark.parametrize("kernel", ["joint", "surrogate", "metropolis", "hamiltonian"])
+def test_no_move_goes_where_rates_are_nan(kernel):
+    """There all rows would seem dark, and their expansion would be sampled."""
+    model = few_rows()
+    step = step_of(model, bound=WithoutRadius(), kernel=kernel)
+    draws, stats = drive(step, model.initial_point(), tune=0, draws=1000)
+    assert draws.max() <= FROM_COEFFICIENT
+    assert stats["non_finite_ratios"].sum() > 0
+
+
+def test_no_move_goes_where_rates_of_rows_elsewhere_are_nan():
+    X, y = logistic_rows(400, [-0.5, 1.0])
+    data = {"X": X, "y": y}
+    model = written_on_head(data, logistic)
+    bound = WithoutRadius()
+    bound.largest = -0.4
+    step = step_elsewhere(model, data, bound=bound)
+    draws, stats = drive(step, model.initial_point(), tune=0, draws=300)
+    assert draws[..., 0].max() <= bound.largest
+    assert stats["non_finite_ratios"].sum() > 0
