@@ -19,7 +19,7 @@ import numpy as np
 
 from pymc_flymc.kernels.factors import scratch_for
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.row_terms import row_terms_kernel
+from pymc_flymc.kernels.row_terms import row_terms
 from pymc_flymc.reporting import doing, log
 from pymc_flymc.sampling.costs import Costs
 from pymc_flymc.sampling.proposal_weights import PILOT_TAIL_INDEX, SEED
@@ -146,22 +146,19 @@ class LogDensity:
     """The log posterior density, summed over z: a function of standardised coordinates, O(N)."""
 
     def __init__(self, target: Target, others: np.ndarray) -> None:
-        self.target, parts = target, target.data.parts
+        self.target = target
         self.statistics = np.concatenate([target.statistics, others])
         self.posterior = target.posterior(self.statistics, target.geometry)
-        several = (len(parts),) if len(parts) > 1 else ()
-        self.row_terms = row_terms_kernel(parts[0].X.dtype, *several)
         self.scratch = scratch_for(target.data.rows)
-        self.n_rows = sum(len(part.X) for part in parts)
+        self.n_rows = sum(len(part.X) for part in target.data.parts)
 
     def __call__(self, v: np.ndarray) -> float:
         """Log density at v, up to a constant."""
         target, w = self.target, np.empty(self.target.n_slopes)
         total = target.density(target.geometry.unwhiten(v), self.statistics, w)
         for start in range(0, self.n_rows, AT_A_TIME):
-            rows = np.arange(start, min(start + AT_A_TIME, self.n_rows), dtype=np.int32)
-            factors, rates = np.empty((2, len(rows)))
-            self.row_terms(self.posterior, w, rows, factors, rates, np.empty(0), self.scratch)
+            rows = np.arange(start, min(start + AT_A_TIME, self.n_rows))
+            factors, rates = row_terms(self.posterior, w, rows, np.empty(0), self.scratch)
             if target.subsamples:  # bright or dark
                 factors = np.logaddexp(factors, -rates)
             total += float(factors.sum())
