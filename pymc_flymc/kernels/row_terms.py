@@ -12,7 +12,7 @@ from numba import types
 from pymc_flymc.compat.numba import borrow
 from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import Scratch, add_gradients, log_factors
-from pymc_flymc.kernels.native import kernel
+from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import Posterior
 from pymc_flymc.kernels.records import record_type, vector
 from pymc_flymc.kernels.rows import parts_of
@@ -33,6 +33,18 @@ def row_terms(
     return factors, rates
 
 
+@kernel_part
+def _row_terms(posterior, w, index, factors, rates, gradient, scratch):
+    rows, n = posterior.rows, index.shape[0]
+    if gradient.shape[0] > 0:
+        factor = posterior.log_factor_gradient
+        add_gradients(rows, factor, w, index, 0, n, factors, gradient, scratch)
+    else:
+        log_factors(rows, posterior.log_factor, w, index, 0, n, factors, scratch)
+    for i in range(n):
+        rates[i] = rate_of(rows, w, index[i])
+
+
 @functools.cache
 def _row_terms(dtype: np.dtype, n_likelihoods: int) -> Callable[..., Any]:
     """Compiled ``row_terms(posterior, w, index, factors, rates, gradient, scratch)``."""
@@ -41,13 +53,7 @@ def _row_terms(dtype: np.dtype, n_likelihoods: int) -> Callable[..., Any]:
     @kernel(types.void(posterior, v, vector(types.int32), v, v, v, record_type(Scratch)))
     def row_terms(posterior, w, index, factors, rates, gradient, scratch):
         posterior, scratch = borrow(posterior), borrow(scratch)
-        rows, n = posterior.rows, index.shape[0]
-        if gradient.shape[0] > 0:
-            factor = posterior.log_factor_gradient
-            add_gradients(rows, factor, w, index, 0, n, factors, gradient, scratch)
-        else:
-            log_factors(rows, posterior.log_factor, w, index, 0, n, factors, scratch)
-        for i in range(n):
-            rates[i] = rate_of(rows, w, index[i])
+        # By a part: numba compiles what it chooses by types again for callers with other options.
+        _row_terms(posterior, w, index, factors, rates, gradient, scratch)
 
     return row_terms  # type: ignore[no-any-return]
