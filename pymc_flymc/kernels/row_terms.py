@@ -34,7 +34,7 @@ def row_terms(
 
 
 @kernel_part
-def _row_terms(posterior, w, index, factors, rates, gradient, scratch):
+def _terms(posterior, w, index, factors, rates, gradient, scratch):
     rows, n = posterior.rows, index.shape[0]
     if gradient.shape[0] > 0:
         factor = posterior.log_factor_gradient
@@ -54,6 +54,6 @@ def _row_terms(dtype: np.dtype, n_likelihoods: int) -> Callable[..., Any]:
     def row_terms(posterior, w, index, factors, rates, gradient, scratch):
         posterior, scratch = borrow(posterior), borrow(scratch)
         # By a part: numba compiles what it chooses by types again for callers with other options.
-        _row_terms(posterior, w, index, factors, rates, gradient, scratch)
+        _terms(posterior, w, index, factors, rates, gradient, scratch)
 
     return row_terms  # type: ignore[no-any-return]
