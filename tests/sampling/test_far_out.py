@@ -106,7 +106,9 @@ def test_rows_read_given_brightness_are_limited():
     assert not heavier_than_normal(step.target, NONE, 2 * 12 - 1)
 
 
-@pytest.mark.parametrize("bound", [JaakkolaJordan(), Taylor(), None], ids=str)
+@pytest.mark.parametrize(
+    "bound", [JaakkolaJordan(), Taylor(), None], ids=["JaakkolaJordan", "Taylor", "None"]
+)
 def test_the_density_that_is_looked_at_is_the_models(bound, monkeypatch):
     """Summed over the brightness of all rows, some at a time."""
     monkeypatch.setattr("pymc_flymc.sampling.far_out.AT_A_TIME", 7)
