@@ -17,7 +17,6 @@ from pymc_flymc.regression import derivatives, passes
 from pymc_flymc.regression.design import Design
 from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
 from pymc_flymc.reporting import reporting as report
-from pymc_flymc.sampling import candidates
 from pymc_flymc.sampling.adaptation import METROPOLIS
 
 
@@ -141,7 +140,7 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
     monkeypatch.setattr(derivatives, "_columns", slow(derivatives._columns, 0.25))
     monkeypatch.setattr(compilation, "_compile", slow(compilation._compile, 3.0))
     kernel = replace(METROPOLIS, run_kernel=cache(slow(METROPOLIS.run_kernel, 20.0)))
-    monkeypatch.setattr(candidates, "METROPOLIS", kernel)
+    monkeypatch.setattr("pymc_flymc.sampling.adaptation.metropolis.METROPOLIS", kernel)
     rng = np.random.default_rng(0)
     with pm.Model():
         beta = pm.Normal("beta", 0.0, 1.0)

@@ -46,7 +46,7 @@ def map_fields(record: Any, function: Callable[[Any], Any]) -> Any:
     if not isinstance(record, tuple):
         return function(record)
     mapped = [map_fields(each, function) for each in record]
-    return type(record)(*mapped) if hasattr(record, "_fields") else tuple(mapped)
+    return tuple(mapped) if type(record) is tuple else type(record)(*mapped)
 
 
 def record_type(cls: type, *given: Any) -> types.Type:

@@ -82,6 +82,7 @@ def test_rows_with_a_rate_that_is_nan_are_bright(powers):
     constants = np.full((100, 4), 1e-6)
     constants[7] = 0.0
     tables = make_alias_tables(constants, np.full(100, 1e-6, np.float32))
+    tables = tables._replace(drawn=np.empty(100 + SPARE, np.int32))
     rows = Rows(read_only(np.zeros((100, 1))), read_only(np.empty((0, 1))), 0, read_only(constants))
     rows = rows._replace(totals=read_only(total_rates(rows, len(Powers()))))
     w = np.array([0.0, *Powers(*powers)])

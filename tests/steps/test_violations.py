@@ -136,13 +136,16 @@ def test_ratios_that_are_not_finite_are_counted(cls):
     assert draws.max() < 0.05
 
 
-FEW = logistic_rows(60, [-0.5])
-#: Where the first bound has no value, of predictors; and the second, of coefficients.
-FROM_PREDICTOR, FROM_COEFFICIENT = 0.7 * float(np.max(-FEW[0])), 0.05
+FEW = logistic_rows(60, [0.0, -0.5])
+#: The first bound has no value where the predictor of the row with the smallest number, or of one
+#: like it, is larger than for this coefficient; the second where the coefficient is larger.
+LEAST, FROM_COEFFICIENT = -0.7, 0.05
 
 
 class NotAtSome(JaakkolaJordan):
     """A bound whose gap is NaN for rows with large predictors, which it is prepared without."""
+
+    largest = LEAST * float(FEW[0][:, 1].min())
 
     def prepare(self, problem, log_factor):
         log_factor = compile_log_factor(row_factor(problem.likelihood, JaakkolaJordan()))
@@ -150,7 +153,7 @@ class NotAtSome(JaakkolaJordan):
 
     def gap(self, likelihood, arguments, *more):
         gap = super().gap(likelihood, arguments, *more)
-        return pt.switch(pt.gt(arguments[0], FROM_PREDICTOR), np.nan, gap)
+        return pt.switch(pt.gt(arguments[0], self.largest), np.nan, gap)
 
 
 class WithoutRadius(Taylor):
@@ -181,7 +184,7 @@ CONDITIONAL = {
 def few_rows():
     with pm.Model() as model:
         b = pm.Normal("b", 0.0, 1.0)
-        pm.Bernoulli("y", logit_p=FEW[0][:, 0] * b, observed=FEW[1])
+        pm.Bernoulli("y", logit_p=FEW[0][:, 1] * b, observed=FEW[1])
     return model
 
 
@@ -193,7 +196,7 @@ def test_odds_that_are_nan_are_counted(moves):
     model = few_rows()
     step = step_of(model, cls, bound=NotAtSome(slack=0.0), **settings)
     draws, stats = drive(step, model.initial_point(), tune=0, draws=300)
-    unknown = draws[..., 0].ravel() < -0.71
+    unknown = draws[..., 0].ravel() < LEAST
     assert unknown.any()
     assert stats["non_finite_ratios"].ravel()[unknown].mean() > 0.5
 
@@ -212,7 +215,9 @@ def test_odds_of_rows_of_groups_that_are_nan_are_counted():
     with pm.Model() as model:
         a = pm.Normal("a", 0.0, pm.HalfNormal("t", 1.0), shape=4)
         pm.Bernoulli("y", logit_p=a[group], observed=FEW[1])
-    step = step_of(model, bound=NotAtSome(slack=0.0), kernel="local")
+    bound = NotAtSome(slack=0.0)
+    bound.largest = 0.3
+    step = step_of(model, bound=bound, kernel="local")
     _, stats = drive(step, model.initial_point(), tune=0, draws=300)
     assert stats["non_finite_ratios"].sum() > 0
 
