@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pymc_flymc.anchor.maximum import conditional_sds
-from pymc_flymc.anchor.objective import Objective
+from pymc_flymc.anchor.objective import Objective, PrecisionBlocks
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.matrices import SymmetricMatrix
 
@@ -39,14 +39,12 @@ class Lines:
     directions: np.ndarray
 
     @classmethod
-    def of(cls, objective: Objective, theta: np.ndarray, largest: float) -> Lines:
-        """Return the lines whose eigenvalues are smaller than this."""
+    def of(
+        cls, objective: Objective, theta: np.ndarray, blocks: PrecisionBlocks, largest: float
+    ) -> Lines:
+        """Return the lines whose eigenvalues are smaller than this, given the precision there."""
         effects = objective.effects
-        if len(effects.diagonal):
-            given, precision, follow = objective.dense_precision(theta)
-        else:
-            precision = -objective.hessian(theta)
-            given, follow = np.diag(precision), np.empty((0, len(theta)))
+        given, precision, follow = blocks.of_dense()
         scale = conditional_sds(np.diag(given))
         values, vectors = np.linalg.eigh(scale[:, None] * precision * scale)
         small = values < largest

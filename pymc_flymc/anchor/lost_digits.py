@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from pymc_flymc.anchor.collinear import Lines
-from pymc_flymc.anchor.log_posterior import LogPosterior
-from pymc_flymc.anchor.newton import ModeResult
+from pymc_flymc.regression.expansion import JointExpansion
 
 #: Eigenvalues of the precision, of parameters in units of their conditional sds, that are looked
 #: at; and the share of the rows' terms that is left where these cancel.
@@ -22,25 +21,24 @@ LARGEST_ERROR = 0.05
 EPSILON = float(np.finfo(np.float64).eps)
 
 
-def check_digits(posterior: LogPosterior, found: ModeResult) -> None:
+def check_digits(names: str, lines: Lines, expansion: JointExpansion) -> None:
     """Refuse a posterior along a direction of which collapsed sums are rounding errors.
 
     Parameters
     ----------
-    posterior : LogPosterior
-    found : ModeResult
-        Of the search for the mode, or at an anchor that was given.
+    names : str
+        Of the observed variables, for the message.
+    lines : Lines
+        Those whose eigenvalues are smaller than `SMALL`.
+    expansion : JointExpansion
+        The log-likelihoods, whose terms cancel along such lines.
 
     Raises
     ------
     ValueError
         It names the parameters.
     """
-    objective = found.objective.with_statistics(found.expansion.pack())
-    lines = Lines.of(objective, found.centre, SMALL)
-    if not len(lines.values):
-        return
-    form, size = lines.terms(found.expansion)
+    form, size = lines.terms(expansion)
     # Where the curvature vanishes for another reason, as along the ridge of a product or in a
     # funnel, there are no large terms that cancel. Of columns that are equal they cancel to the
     # last digit, and the prior alone says how wide the posterior is.
@@ -50,7 +48,7 @@ def check_digits(posterior: LogPosterior, found: ModeResult) -> None:
     if len(lost):
         raise ValueError(
             f"{lines.described(int(lost[0]))}, and the posterior "
-            f"of {posterior.names} is wide along that line: sums over rows are rounding errors "
+            f"of {names} is wide along that line: sums over rows are rounding errors "
             "there. Centre such columns, as a date: subtract the mean and divide by the standard "
             "deviation; or give these parameters narrower priors"
         )

@@ -9,10 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
+from pymc_flymc.anchor.collinear import Lines
 from pymc_flymc.anchor.effects import collapsed, moving
 from pymc_flymc.anchor.expanded_density import ExpandedDensity
 from pymc_flymc.anchor.log_posterior import LogPosterior
-from pymc_flymc.anchor.lost_digits import check_digits
+from pymc_flymc.anchor.lost_digits import SMALL, check_digits
 from pymc_flymc.anchor.maximum import NEAR, TOLERANCE, maximise
 from pymc_flymc.anchor.newton import ModeResult, find_mode, share_of
 from pymc_flymc.anchor.objective import Objective
@@ -89,8 +90,7 @@ class ModeFinder:
             if i == len(stages) - 2 and any_non_smooth(posterior.regressions):
                 posterior = _smoothed(posterior, _anchor(posterior, found))
         check_proper(posterior, found)
-        check_digits(posterior, found)
-        return _anchor(posterior, found)
+        return _anchor(posterior, found, of_all_rows=True)
 
     def at(self, theta: np.ndarray) -> Anchor:
         """Make an anchor at a point given by the user, shape (D,).
@@ -110,8 +110,7 @@ class ModeFinder:
             check_proper(posterior, ModeResult(theta, theta, objective, expansion, None, 1.0))
             centre, objective = maximise(objective, theta)
             found = ModeResult(theta, centre, objective, expansion, None, 1.0)
-            check_digits(posterior, found)
-            return _anchor(posterior, found)
+            return _anchor(posterior, found, of_all_rows=True)
 
         return self._smoothed_twice(made)
 
@@ -195,12 +194,19 @@ def _integrated(
     return posterior, found
 
 
-def _anchor(posterior: LogPosterior, found: ModeResult) -> Anchor:
-    """Make an anchor, with the Laplace approximation of the objective at a result's centre."""
+def _anchor(posterior: LogPosterior, found: ModeResult, of_all_rows: bool = False) -> Anchor:
+    """Make an anchor, with the Laplace approximation of the objective at a result's centre.
+
+    If the result is of all rows, the posterior is refused where their sums are rounding errors.
+    """
     density, expansion, centre = posterior.density, found.expansion, found.centre
     objective = found.objective.with_statistics(expansion.pack())
+    blocks = objective.precision_blocks(centre)
+    if of_all_rows:
+        lines = Lines.of(objective, centre, blocks, SMALL)
+        check_digits(posterior.names, lines, expansion)
     geometry = with_slow_directions(
-        objective.geometry(centre), lambda v: -objective.hessian_times(centre, v)
+        objective.geometry_of(centre, blocks), lambda v: -objective.hessian_times(centre, v)
     )
     if len(geometry.diagonal):
         rng = np.random.default_rng(20141104)

@@ -70,7 +70,7 @@ def _is_separated(
 def _collinear(objective: Objective, theta: np.ndarray, expansion: JointExpansion) -> str | None:
     """Say which columns are nearly multiples of each other, if the search is stuck for that."""
     gradient = objective(theta)[1]
-    lines = Lines.of(objective, theta, np.inf)
+    lines = Lines.of(objective, theta, objective.precision_blocks(theta), np.inf)
     if not np.all(lines.values > 0.0):
         return None
     gains = (lines.directions @ gradient) ** 2 / lines.values

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +27,28 @@ KEPT = 3
 STEP = 1e-4
 
 
-#: As `laplace_geometry` takes them.
-_Blocks = tuple[np.ndarray, np.ndarray, np.ndarray, list[tuple[int, np.ndarray]]]
+class PrecisionBlocks(NamedTuple):
+    """Minus a Hessian, in the blocks that `laplace_geometry` takes."""
+
+    block: np.ndarray
+    precisions: np.ndarray
+    cross: np.ndarray
+    groups: list[tuple[int, np.ndarray]]
+
+    def of_dense(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Precision of the dense elements, and how diagonal ones follow them.
+
+        Returns
+        -------
+        given : ndarray, shape (M,)
+            Diagonal of the precision given all diagonal elements.
+        precision : ndarray, shape (M, M)
+            With these integrated out, one by one.
+        follow : ndarray, shape (D - M, M)
+            Change of their conditional means.
+        """
+        follow = -self.cross / self.precisions[:, None]
+        return np.diag(self.block), self.block + self.cross.T @ follow, follow
 
 
 class Objective:
@@ -170,7 +191,7 @@ class Objective:
         out[others] = 0.5 * self._slopes @ (self._slopes.T @ v[others])
         return out
 
-    def _blocks(self, theta: np.ndarray) -> _Blocks:
+    def precision_blocks(self, theta: np.ndarray) -> PrecisionBlocks:
         """Return minus the Hessian in the blocks of `laplace_geometry`.
 
         Raises
@@ -201,29 +222,15 @@ class Objective:
                 "not finite, as in the funnel of a scale and its effects. Write these as scale * z "
                 "with z ~ Normal(0, 1), or give it a prior that keeps away from there"
             )
-        return block, precisions, cross, groups
+        return PrecisionBlocks(block, precisions, cross, groups)
 
     def geometry(self, theta: np.ndarray) -> Geometry:
         """Coordinates of the Laplace approximation at theta."""
-        return laplace_geometry(
-            theta, self.effects.dense, self.effects.diagonal, *self._blocks(theta)
-        )
+        return self.geometry_of(theta, self.precision_blocks(theta))
 
-    def dense_precision(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Precision of the dense elements, and how diagonal ones follow them.
-
-        Returns
-        -------
-        given : ndarray, shape (M,)
-            Diagonal of the precision given all diagonal elements.
-        precision : ndarray, shape (M, M)
-            With these integrated out, one by one.
-        follow : ndarray, shape (D - M, M)
-            Change of their conditional means.
-        """
-        block, precisions, cross, _ = self._blocks(theta)
-        follow = -cross / precisions[:, None]
-        return np.diag(block), block + cross.T @ follow, follow
+    def geometry_of(self, theta: np.ndarray, blocks: PrecisionBlocks) -> Geometry:
+        """As `geometry`, given the precision there."""
+        return laplace_geometry(theta, self.effects.dense, self.effects.diagonal, *blocks)
 
     def newton_decrement(self, theta: np.ndarray) -> float:
         """Length of the gradient at theta in the coordinates of the Laplace approximation there.
