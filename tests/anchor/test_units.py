@@ -81,6 +81,7 @@ def test_mode_and_scale(units):
     assert_same(bernoulli, units)
 
 
+@pytest.mark.slow_cases("poisson")
 @pytest.mark.parametrize("outcome", [poisson, normal])
 def test_other_likelihoods(outcome):
     assert_same(outcome, "month")

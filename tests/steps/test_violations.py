@@ -210,6 +210,7 @@ def test_no_chain_starts_where_odds_are_nan(moves):
         drive(step, {"b": np.array(-2.0)}, tune=0, draws=1)
 
 
+@pytest.mark.slow
 def test_odds_of_rows_of_groups_that_are_nan_are_counted():
     group = np.arange(60) % 4
     with pm.Model() as model:
