@@ -87,7 +87,7 @@ def rows_in_heavy_tails(sampler: Sampler, others: np.ndarray, limit: float) -> f
     n = len(geometry.centre)
     chain.start(rng, np.zeros(n))
     at_centre, rows = chain.log_weight, 0.0
-    for v in _far_out(geometry):
+    for v in places_far_out(geometry):
         if rows > limit:
             return None
         weights = np.full(REPLICATES, -np.inf)
@@ -120,7 +120,7 @@ def heavier_than_normal(target: Target, others: np.ndarray, limit: float) -> boo
     if rows > limit:
         return False
     at_centre = density(np.zeros(len(target.geometry.centre)))
-    for v in _far_out(target.geometry):
+    for v in places_far_out(target.geometry):
         if rows > limit:
             return False
         rows += density.n_rows
@@ -130,7 +130,7 @@ def heavier_than_normal(target: Target, others: np.ndarray, limit: float) -> boo
     return False
 
 
-def _far_out(geometry: Geometry) -> Iterator[np.ndarray]:
+def places_far_out(geometry: Geometry) -> Iterator[np.ndarray]:
     """Yield standardised points: of each parameter, one so far out on either side.
 
     All other parameters are where they are most probable given it.

@@ -47,13 +47,13 @@ MUTANTS: Rows = {
             "one side of each parameter",
             "yield from (direction, -direction)",
             "yield -direction",
-            "tests/posteriors/test_long_tails.py::test_the_default_has_all_of_the_tail",
+            "tests/sampling/test_far_out.py::test_each_parameter_is_looked_at_on_both_sides",
         ),
         (
             "a single parameter",
             "for parameter in range(n):",
             "for parameter in range(1, n):",
-            "tests/posteriors/test_long_tails.py::test_the_default_has_all_of_the_tail",
+            "tests/sampling/test_far_out.py::test_each_parameter_is_looked_at_on_both_sides",
         ),
         (
             "dark rows left out of the density that pCN proposals are compared with",

@@ -6,7 +6,14 @@ import pytest
 from pytensor.raise_op import Assert
 
 from pymc_flymc import FireflyMH, JaakkolaJordan, Tangent, Taylor
-from pymc_flymc.sampling.far_out import HEAVY, LogDensity, heavier_than_normal, rows_in_heavy_tails
+from pymc_flymc.sampling.far_out import (
+    FAR_SDS,
+    HEAVY,
+    LogDensity,
+    heavier_than_normal,
+    places_far_out,
+    rows_in_heavy_tails,
+)
 from tests.support.data import logistic_rows
 
 NONE, GIVEN_Z = np.empty(0), {"kernel": "metropolis", "proposal": "pcn"}
@@ -123,3 +130,14 @@ def test_the_density_that_is_looked_at_is_the_models(bound, monkeypatch):
     found = [density(v) for v in points]
     assert np.ptp(expected) > 10.0
     np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-9)
+
+
+def test_each_parameter_is_looked_at_on_both_sides():
+    """So many of its own sds away, whatever the others' correlation with it."""
+    geometry = noise(
+        lambda *a, **k: pm.Laplace(*a, 1.0, **k), bound=Tangent()
+    ).sampler.target.geometry
+    shifts = [geometry.unwhiten(v) - geometry.centre for v in places_far_out(geometry)]
+    sds = np.linalg.norm(geometry.factor, axis=1)
+    expected = [sign * FAR_SDS * sd for sd in sds for sign in (1.0, -1.0)]
+    np.testing.assert_allclose([shift[i // 2] for i, shift in enumerate(shifts)], expected)
