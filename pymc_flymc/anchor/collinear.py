@@ -10,6 +10,7 @@ from pymc_flymc.anchor.maximum import conditional_sds
 from pymc_flymc.anchor.objective import Objective, PrecisionBlocks
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.matrices import SymmetricMatrix
+from pymc_flymc.regression.regression import slices_of
 
 #: Parameters that a message names, at most, and the least share that they have in a line.
 NAMED, LEAST_SHARE = 4, 0.1
@@ -44,8 +45,8 @@ class Lines:
     ) -> Lines:
         """Return the lines whose eigenvalues are smaller than this, given the precision there."""
         effects = objective.effects
-        given, precision, follow = blocks.of_dense()
-        scale = conditional_sds(np.diag(given))
+        precision, follow = blocks.of_dense()
+        scale = conditional_sds(blocks.block)
         values, vectors = np.linalg.eigh(scale[:, None] * precision * scale)
         small = values < largest
         directions = np.zeros((np.count_nonzero(small), len(theta)))
@@ -56,18 +57,13 @@ class Lines:
 
     def terms(self, expansion: JointExpansion) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows' curvature along each line, and the sum of its terms' absolute values."""
-        density = self.objective.posterior.density
-        changes = [density.pushforward(self.theta, v) for v in self.directions]
-        form, size = np.zeros((2, len(changes)))
-        for i, u in enumerate(changes):
-            start = 0
-            for part in expansion.parts:
-                own = u[start : start + len(part.w)]
-                start += len(part.w)
-                each = _terms(part.information, own)
-                form[i] += each[0]
-                size[i] += each[1]
-        return form, size
+        posterior = self.objective.posterior
+        spans, found = slices_of(posterior.regressions), np.zeros((len(self.directions), 2))
+        for total, v in zip(found, self.directions, strict=True):
+            u = posterior.density.pushforward(self.theta, v)
+            for part, span in zip(expansion.parts, spans, strict=True):
+                total += _terms(part.information, u[span])
+        return found[:, 0], found[:, 1]
 
     def described(self, i: int) -> str:
         """Say which parameters' columns are nearly multiples of each other, and how nearly."""

@@ -77,3 +77,7 @@ class LogPosterior:
                 "begins; give FireflyMH an anchor=, or the variables other initial values"
             )
         return value
+
+    def curvature_along(self, theta: np.ndarray, expansion: JointExpansion, v: np.ndarray) -> float:
+        """Minus the second derivative along v at theta, of the log density with rows expanded."""
+        return -float(v @ self.density.hessian_times(theta, expansion.pack(), v))

@@ -174,8 +174,7 @@ def find_mode(
         same = objective.posterior is posterior
         own = there if same else own.with_statistics(concave.pack())
     runaway = int(np.argmax(np.abs(theta)))
-    last = Objective(posterior, concave.pack(), near)
-    further, last = maximise(last, theta)
+    further, last = maximise(own, theta)
     raise ValueError(
         f"no posterior mode found in {passes:.0f} passes over {posterior.names}: "
         f"{posterior.layout.describe(runaway)} has reached {theta[runaway]:.3g}. "

@@ -45,7 +45,7 @@ def why_not_found(
             f"There {line}, as of a column whose values are far from zero beside their spread. "
             "Centre such columns, as a date: subtract the mean and divide by the standard deviation"
         )
-    gain = objective(proposal)[0] - objective(theta)[0]
+    gain = objective.value(proposal) - objective.value(theta)
     return (
         f"One more step was to raise the log density by {gain:.3g}. Standardise columns, give "
         "parameters priors that keep them near values that are plausible, or give FireflyMH an "
@@ -60,11 +60,10 @@ def _is_separated(
     expansion: JointExpansion,
     previous: JointExpansion,
 ) -> bool:
-    """Whether rows have lost curvature along the last step, by which they gain still."""
-    times, step = objective.posterior.density.hessian_times, proposal - theta
-    before, now = (-float(step @ times(theta, e.pack(), step)) for e in (previous, expansion))
-    gained = expansion.value - previous.value
-    return bool(now < SHRINKING * before and gained > 0.0)
+    """Whether the last step has taken curvature from the rows along the next, and gained by it."""
+    along, step = objective.posterior.curvature_along, proposal - theta
+    before, now = along(theta, previous, step), along(theta, expansion, step)
+    return now < SHRINKING * before and expansion.value > previous.value
 
 
 def _collinear(objective: Objective, theta: np.ndarray, expansion: JointExpansion) -> str | None:

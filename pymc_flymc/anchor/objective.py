@@ -35,20 +35,18 @@ class PrecisionBlocks(NamedTuple):
     cross: np.ndarray
     groups: list[tuple[int, np.ndarray]]
 
-    def of_dense(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def of_dense(self) -> tuple[np.ndarray, np.ndarray]:
         """Precision of the dense elements, and how diagonal ones follow them.
 
         Returns
         -------
-        given : ndarray, shape (M,)
-            Diagonal of the precision given all diagonal elements.
         precision : ndarray, shape (M, M)
-            With these integrated out, one by one.
+            With the diagonal elements integrated out, one by one.
         follow : ndarray, shape (D - M, M)
             Change of their conditional means.
         """
         follow = -self.cross / self.precisions[:, None]
-        return np.diag(self.block), self.block + self.cross.T @ follow, follow
+        return self.block + self.cross.T @ follow, follow
 
 
 class Objective:
@@ -86,15 +84,16 @@ class Objective:
         self._slopes: np.ndarray | None = None
         self._curvatures_at: dict[bytes, Curvatures] = {}
         self._values_at: dict[bytes, tuple[float, np.ndarray]] = {}
+        self._hessian_at: dict[bytes, np.ndarray] = {}
 
     def with_statistics(self, statistics: np.ndarray) -> Objective:
         """Return the objective with other quadratics of the same rows."""
         return Objective(self.posterior, statistics, self.near, self._probes)
 
     def from_near(self) -> Objective:
-        """Return the objective with its full Hessian, and with all that has been found of it."""
+        """Return the objective with its full Hessian, and with all else that has been found."""
         other = copy(self)
-        other.near = True
+        other.near, other._hessian_at = True, {}
         return other
 
     def joint(self) -> Objective:
@@ -126,6 +125,9 @@ class Objective:
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """Hessian, shape (D, D)."""
+        return _once(self._hessian_at, theta, self._find_hessian, most=1)
+
+    def _find_hessian(self, theta: np.ndarray) -> np.ndarray:
         points = self._points(theta)
         parts = [self._density.hessian(t, self._statistics) for t in points]
         return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, np.eye(len(theta))))
@@ -243,12 +245,14 @@ class Objective:
         return float(np.linalg.norm(self.geometry(theta).whiten_gradient(gradient)))
 
 
-def _once[T](kept: dict[bytes, T], theta: np.ndarray, find: Callable[[np.ndarray], T]) -> T:
+def _once[T](
+    kept: dict[bytes, T], theta: np.ndarray, find: Callable[[np.ndarray], T], most: int = KEPT
+) -> T:
     """Return what is kept for theta, or find it, and keep it in the place of the oldest."""
     at = theta.tobytes()
     if at not in kept:
         found = find(theta)
-        while len(kept) >= KEPT:
+        while len(kept) >= most:
             del kept[next(iter(kept))]
         kept[at] = found
     return kept[at]

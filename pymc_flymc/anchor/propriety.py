@@ -19,14 +19,13 @@ from scipy.linalg import qr
 from pymc_flymc.anchor.expanded_density import nearby
 from pymc_flymc.anchor.log_posterior import LogPosterior
 from pymc_flymc.anchor.newton import ModeResult
+from pymc_flymc.anchor.not_found import SHRINKING
 from pymc_flymc.regression.expansion import JointExpansion
 
 #: Curvatures below this share of what they might be are taken for none, until tried.
 NO_CURVATURE = 1e-10
 #: Distances, in units in which predictors change by about one, at which a direction is tried.
 DISTANCES = (1e2, 1e7)
-#: Newton steps on such a ray shrink the curvature along it by a factor of e each.
-SHRINKING = 0.7
 #: The last Newton step of a search that has found a mode is shorter, squared, in posterior sds.
 CONVERGED = 0.01
 #: So many more steps leave nothing of the curvature along a ray.
@@ -193,7 +192,8 @@ class _Directions:
         gradient = self.posterior.density(theta, found.expansion.pack())[1]
         step = np.zeros(len(theta))
         step[self.flat] = geometry.spread(geometry.whiten_gradient(gradient))[self.flat]
-        before, now = (self._along(each, step) for each in (found.previous, found.expansion))
+        along = self.posterior.curvature_along
+        before, now = along(theta, found.previous, step), along(theta, found.expansion, step)
         if SHRINKING * before < now < CONVERGED:
             return v
         here = self._curvature(found.expansion)
@@ -211,11 +211,6 @@ class _Directions:
         v[np.abs(v) < 1e-6 * np.max(np.abs(v))] = 0.0
         moved = np.flatnonzero(v)
         return v / np.max(np.abs(v[moved] / step[moved]), initial=0.0) if len(moved) else v
-
-    def _along(self, expansion: JointExpansion, v: np.ndarray) -> float:
-        """Curvature of minus the log-likelihoods along v."""
-        times = self.posterior.density.hessian_times
-        return -float(v @ times(self.found.theta, expansion.pack(), v))
 
     def _curvature(self, expansion: JointExpansion) -> Curvature:
         density, theta, statistics = self.posterior.density, self.found.theta, expansion.pack()

@@ -5,9 +5,9 @@ on one side, such as the share of counts without further zeros where there are n
 is flat far out, while its expansion falls like a normal density. Joint and surrogate moves seldom
 propose what is there, and the rates of dark rows hold conditional moves back.
 
-pCN proposals given z are reversible for a normal density, and seldom enter or leave tails that are
-heavier than that. They have no weights, but the posterior over that density, both known at a point
-by reading all rows there, says the same.
+pCN proposals given brightness are reversible for a normal density, and seldom enter or leave tails
+that are heavier than that. They have no weights, but the posterior over that density, both known at
+a point by reading all rows there, says the same.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def places_far_out(geometry: Geometry) -> Iterator[np.ndarray]:
 
 
 class LogDensity:
-    """The log posterior density, summed over z: a function of standardised coordinates, O(N)."""
+    """The log posterior density of standardised coordinates, summed over brightness. O(N)."""
 
     def __init__(self, target: Target, others: np.ndarray) -> None:
         self.target = target

@@ -44,7 +44,7 @@ def local_bound(task: SamplingTask) -> Bound:
     Raises
     ------
     UnsupportedModelError
-        If there is none.
+        If no tangent bound is one on the likelihood.
     """
     likelihood, asked = task.problems[0].likelihood, task.bounds[0]
     if not isinstance(asked, str):
