@@ -53,7 +53,8 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("slow")
     if not any("::" in each for each in config.args):  # cases that are asked for may be all
         assert named <= cases, f"no such cases: {named - cases}"
-        assert quick == {test for test, _ in named}, "mark tests of which all cases are slow"
+        all_slow = {test for test, _ in named} - quick
+        assert not all_slow, f"mark these tests, all of whose cases are slow: {all_slow}"
 
 
 def pytest_sessionstart(session):
@@ -64,7 +65,6 @@ def pytest_sessionstart(session):
 #: Files of few tests that take long: begun last, as such files are, one process waits for another.
 FIRST = (
     "tests/sweep/test_sweep.py",
-    "tests/steps/test_exceptions.py",
     "tests/steps/test_other_steps.py",
 )
 

@@ -349,7 +349,7 @@ def evaluated_once():
 
 
 @pytest.mark.parametrize("observe", dict.fromkeys(each[0] for each in MUTANTS.values()))
-@pytest.mark.slow_cases("counted_classes")
+@pytest.mark.slow_cases("counted_classes", "inflated", "classes_of_all")
 def test_as_read(observe, any_size, caplog):
     compare(*model_of(observe))
     assert "could not be compared" not in caplog.text

@@ -91,6 +91,7 @@ def test_other_likelihoods(outcome):
 
 @pytest.mark.parametrize("units", ["hour", "month"])
 @pytest.mark.parametrize("effects", [20, 500])
+@pytest.mark.slow_cases("500-hour")
 def test_beside_effects(effects, units):
     """With 20 effects the width along the line of both columns was lost among many parameters."""
     assert_same(bernoulli, units, effects)

@@ -15,6 +15,7 @@ SAMPLED = 200, 202, 203, 208, 209, 210
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow_cases("11", "13")
 def test_what_is_read_is_the_model(searches, seed):
     """A step compares all rows, and all else, with the model when it is built."""
     searches(composed(seed).model)

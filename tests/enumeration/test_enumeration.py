@@ -15,6 +15,7 @@ def server():
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.slow_cases("local-effects", "rescaling-surrogate", "slice-two")
 def test_joint_law_is_invariant(server, scheme):
     result = server.run(SCHEMES[scheme], scheme, PACKAGE.parent)
     assert result.returncode == 0, result.stdout + result.stderr

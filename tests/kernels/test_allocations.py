@@ -36,7 +36,7 @@ def allocations():
 
 
 @pytest.mark.parametrize("name", STEPS)
-@pytest.mark.slow_cases("local", "surrogate")
+@pytest.mark.slow_cases("local", "surrogate", "joint", "hamiltonian")
 def test_all_that_is_allocated_is_freed(name, allocations):
     """Of a call, which counts references to what it is handed, and of transitions."""
     cls, settings, as_if = STEPS[name]

@@ -171,6 +171,7 @@ def test_limits_on_the_derivatives(graphs):
     assert np.all(near <= far * (1 + 1e-9))
 
 
+@pytest.mark.slow
 def test_bound():
     """Trials of one in some rows: what they say of nu is nothing."""
     for trials in (TRIALS, np.minimum(TRIALS, 1)):

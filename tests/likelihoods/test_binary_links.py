@@ -101,9 +101,9 @@ def test_limits_on_the_derivatives(graphs, i, y, order):
         assert np.all(largest <= limit * (1 + 1e-9) + 1e-9)
 
 
-@pytest.mark.parametrize("order", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [2, 3])
 @pytest.mark.parametrize("family", FAMILIES, ids=["probit", "cloglog"])
-@pytest.mark.slow_cases("probit-2")
 def test_posterior_by_quadrature(family, order):
     rng = np.random.default_rng(5)
     x = np.column_stack([np.ones(40), rng.normal(size=40)])

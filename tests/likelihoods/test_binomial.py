@@ -135,13 +135,14 @@ def binomial_posterior(X, y, trials, prior_sd):
     return log_density
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bound",
     [
         pytest.param(JaakkolaJordan(), id="jj"),
-        pytest.param(Taylor(2), id="taylor2", marks=pytest.mark.slow),
-        pytest.param(Taylor(3), id="taylor3", marks=pytest.mark.slow),
-        pytest.param(None, id="none", marks=pytest.mark.slow),
+        pytest.param(Taylor(2), id="taylor2"),
+        pytest.param(Taylor(3), id="taylor3"),
+        pytest.param(None, id="none"),
     ],
 )
 def test_posterior_by_quadrature(bound):

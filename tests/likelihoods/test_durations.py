@@ -83,13 +83,14 @@ def test_reading(name):
     np.testing.assert_allclose(differences, differences[0], rtol=0, atol=1e-12 * max(-expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        pytest.param(FireflyMH, "gamma mean", marks=pytest.mark.slow),
+        (FireflyMH, "gamma mean"),
         (FireflyMH, "censored"),
-        pytest.param(FireflyHMC, "censored", marks=pytest.mark.slow),
-        pytest.param(FireflyMH, "censored twice", marks=pytest.mark.slow),
+        (FireflyHMC, "censored"),
+        (FireflyMH, "censored twice"),
     ],
 )
 def test_posterior_by_quadrature(kind, name):

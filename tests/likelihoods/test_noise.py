@@ -175,7 +175,9 @@ LONG = "heavy tails and standard errors", "Cauchy"
     "name",
     [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in WITH_BOUNDS],
 )
-@pytest.mark.slow_cases("scales", "heavy tails", "truncated", "skew")
+@pytest.mark.slow_cases(
+    "scales", "heavy tails", "truncated", "skew", "from above", "a known skewness"
+)
 def test_bounds(name):
     (regression,) = read_model(model_of(WRITTEN[name][0])).regressions
     check_bound(Taylor(), regression.likelihood, regression.y)

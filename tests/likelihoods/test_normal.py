@@ -97,6 +97,7 @@ def test_known_sigma_is_conjugate(sigma):
     assert_matches(draws, reference_from_draws(exact))
 
 
+@pytest.mark.slow
 def test_rows_cost_nothing():
     """A sweep proposes about one row of all, however many there are."""
     rng = np.random.default_rng(6)

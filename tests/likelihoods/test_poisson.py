@@ -80,6 +80,7 @@ def test_bad_models():
 
 
 @pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.slow_cases("3")
 def test_bound(order):
     """Never above the likelihood, tight at the anchor, and collapsing, near and far."""
     model = model_of(X, Y, E)

@@ -194,15 +194,16 @@ def t_posterior(y, nu):
     return log_posterior
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
         {"kernel": "metropolis"},
-        pytest.param({"bound": Tangent(slack=0.0)}, marks=pytest.mark.slow),
-        pytest.param({"bound": None}, marks=pytest.mark.slow),
+        {"bound": Tangent(slack=0.0)},
+        {"bound": None},
     ],
 )
-@pytest.mark.parametrize("nu", [1.5, pytest.param(6.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("nu", [1.5, 6.0])
 def test_posterior_by_quadrature(nu, settings):
     y = simulated(25, 1, seed=3, nu=nu)[1]
     model = model_of(np.ones((25, 1)), y, nu=nu)

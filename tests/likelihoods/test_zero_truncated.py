@@ -164,10 +164,9 @@ def _cumulant(order, t):
     return central - 3 * (raw[1] - m**2) ** 2
 
 
-@pytest.mark.parametrize("order", [2, pytest.param(3, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "i", [pytest.param(0, id=NAMES[0], marks=pytest.mark.slow), pytest.param(1, id=NAMES[1])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("i", [0, 1], ids=NAMES)
 def test_bound(i, order):
     rng = np.random.default_rng(0)
     y = rng.integers(1, 30, 200)

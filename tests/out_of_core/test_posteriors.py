@@ -48,6 +48,7 @@ def test_few_rows_against_quadrature(n, order, monkeypatch, caplog):
     assert_matches(draws, reference)
 
 
+@pytest.mark.slow
 def test_two_likelihoods_against_quadrature(monkeypatch):
     """Of a coefficient that both have; brightness of one says nothing of the other's."""
     monkeypatch.setattr(sources, "SINGLE", 20)

@@ -50,19 +50,20 @@ KERNELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "kernel"),
     [
         ("gamma", "joint"),
-        pytest.param("gamma", "surrogate", marks=pytest.mark.slow),
-        pytest.param("gamma", "conditional", marks=pytest.mark.slow),
-        pytest.param("gamma", "trajectories", marks=pytest.mark.slow),
-        pytest.param("gamma", "slices", marks=pytest.mark.slow),
-        pytest.param("gamma", "all rows", marks=pytest.mark.slow),
-        pytest.param("weibull", "joint", marks=pytest.mark.slow),
-        pytest.param("weibull", "trajectories", marks=pytest.mark.slow),
-        pytest.param("weibull", "surrogate", marks=pytest.mark.slow),
-        pytest.param("weibull", "conditional", marks=pytest.mark.slow),
+        ("gamma", "surrogate"),
+        ("gamma", "conditional"),
+        ("gamma", "trajectories"),
+        ("gamma", "slices"),
+        ("gamma", "all rows"),
+        ("weibull", "joint"),
+        ("weibull", "trajectories"),
+        ("weibull", "surrogate"),
+        ("weibull", "conditional"),
     ],
 )
 def test_posterior_by_quadrature(kind, kernel):

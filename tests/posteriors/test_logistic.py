@@ -128,7 +128,9 @@ COMBINATIONS = [
 
 @pytest.mark.parametrize(("name", "scheme", "bound", "proposal"), COMBINATIONS)
 @pytest.mark.slow_cases(
-    "separable-with-replacement-tuned-slack-auto", "regular-with-replacement-tuned-pcn"
+    "separable-with-replacement-tuned-slack-auto",
+    "regular-with-replacement-tuned-pcn",
+    "skewed-implicit-by-row-untuned-auto",
 )
 def test_posterior_by_quadrature(problems, sampled, name, scheme, bound, proposal):
     transitions = 40 if name == "regular" else 100  # a bound that touches is a wall to few rows

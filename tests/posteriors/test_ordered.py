@@ -62,19 +62,19 @@ def problems():
     return {name: make() for name, make in PROBLEMS.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "settings", "transitions"),
     [
-        pytest.param(FireflyMH, {}, 20, marks=pytest.mark.slow),
+        (FireflyMH, {}, 20),
         (FireflyMH, {"bound": Taylor()}, 20),
-        pytest.param(FireflyMH, {"bound": JaakkolaJordan()}, 20, marks=pytest.mark.slow),
-        pytest.param(FireflyHMC, {}, 6, marks=pytest.mark.slow),
-        pytest.param(FireflyHMC, {"bound": Taylor(order=3)}, 6, marks=pytest.mark.slow),
-        pytest.param(FireflySlice, {}, 8, marks=pytest.mark.slow),
+        (FireflyMH, {"bound": JaakkolaJordan()}, 20),
+        (FireflyHMC, {}, 6),
+        (FireflyHMC, {"bound": Taylor(order=3)}, 6),
+        (FireflySlice, {}, 8),
     ],
 )
 @pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.slow_cases("free-FireflyMH-settings1-20")
 def test_posterior_by_quadrature(problems, name, kind, settings, transitions):
     model, reference = problems[name]
     step = step_of(model, kind, transitions=transitions, **settings)

@@ -259,8 +259,8 @@ def test_correlated_effects_become_small():
     assert np.all(4.0 * error < 0.5 * p)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("found", [True, False])
-@pytest.mark.slow_cases("True")
 def test_a_chain_that_misses_small_scales_says_so(found, caplog):
     # Effects around a positive variable are left out.
     not_found = funnel(WRITTEN["exp"], lambda: pm.HalfNormal("m", 1e-3))[0]

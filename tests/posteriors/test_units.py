@@ -11,8 +11,8 @@ from tests.support.data import logistic_rows
 from tests.support.steps import drive, step_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [FireflyMH, FireflyHMC])
-@pytest.mark.slow_cases("FireflyHMC")
 def test_units_of_predictors_do_not_matter(cls):
     """The anchor, the choice and all draws are the same: powers of two round nothing."""
     X, y = logistic_rows(500, [0.5, -1.0])

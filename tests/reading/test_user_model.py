@@ -40,6 +40,7 @@ def test_nothing_is_rewritten_in_place(searches, predictor):
     _check(searches, model)
 
 
+@pytest.mark.slow
 def test_nor_where_scales_are_looked_for():
     """What simplifies covariances, by itself."""
     with pm.Model() as model:

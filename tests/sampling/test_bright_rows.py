@@ -65,6 +65,7 @@ def test_healthy_columns_are_not(caplog, column, y):
 @pytest.mark.parametrize(
     ("step", "settings"), [(FireflyHMC, {"bound": Taylor()}), (FireflyMH, {"kernel": "metropolis"})]
 )
+@pytest.mark.slow_cases("FireflyHMC-settings0")
 def test_moves_given_brightness(caplog, step, settings):
     settings = settings | {"bound": Taylor()}
     (line,) = said(caplog, with_column(np.exp(2.0 * NORMAL[:, 1])), RARE, step, **settings)

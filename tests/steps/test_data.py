@@ -38,6 +38,7 @@ def shared():
         return model, step_elsewhere(model, rows())
 
 
+@pytest.mark.slow
 def test_one_process_or_two(shared):
     model, step = shared
     one = sample(model, step)

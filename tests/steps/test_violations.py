@@ -90,6 +90,7 @@ def test_a_chain_that_tunes_warns_once():
 
 
 @pytest.mark.parametrize("kernel", ["metropolis", "joint", "surrogate", "hamiltonian"])
+@pytest.mark.slow_cases("hamiltonian")
 def test_all_kernels_report(kernel):
     step = step_of(MODEL, bound=TooTight(), kernel=kernel)
     with pytest.raises(RuntimeError, match=r"the Taylor bound on bernoulli-logit .* is violated"):

@@ -20,13 +20,11 @@ from tests.sweep.reference import density_of, posterior_of
 from tests.sweep.run import Effort, read_results, run_combination, run_processes
 from tests.sweep.table import failures, overview, summary, table
 
-#: Models that the quick suite samples, with a combination of each.
-QUICK = {
-    "binomial-logit/elsewhere": "Taylor/joint",
-    "student-t/nuisance": "Tangent/mala-single-q",
-}
+#: A model that the quick suite samples, with a combination.
+QUICK = {"binomial-logit/elsewhere": "Taylor/joint"}
 #: And others, which take as long to compile as to sample.
 LONG = {
+    "student-t/nuisance": "Tangent/mala-single-q",
     "bernoulli-logit/groups": "none/slice-random",
     "poisson/weights": "Taylor/surrogate",
     "laplace/plain": "Tangent/slice-random",
