@@ -46,6 +46,8 @@ USUAL = {
 }
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
+#: With fewer bright rows than this, conditional trajectories are hardly held back by any.
+HARDLY_ANY = 1.0
 #: If a surrogate must treat more than this share of the rows exactly, it is no candidate.
 MOST = 0.5
 
@@ -66,6 +68,9 @@ class Candidate:
         Whether its bounds are expansions.
     gradient, gradients : float
         Cost of a gradient, and their number per effective draw if all goes well.
+    as_all_rows : bool
+        Whether its trajectories are those of Hamiltonian Monte Carlo on all rows, for hardly any
+        row is ever bright.
     time : PilotTime, optional
         Of an effective draw, if a pilot run has shown it.
     """
@@ -77,6 +82,7 @@ class Candidate:
     by_expansion: bool = True
     gradient: float = 0.0
     gradients: float = 0.0
+    as_all_rows: bool = False
     cost: float = np.inf
     time: PilotTime | None = None
     sampler: Sampler | None = None
@@ -161,6 +167,7 @@ class Candidates:
                 by_expansion=by_expansion,
                 gradient=GRADIENT * each + read,
                 gradients=GRADIENTS * held_back,
+                as_all_rows=bright < HARDLY_ANY,
             ),
         ]
 

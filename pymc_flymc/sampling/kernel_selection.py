@@ -59,7 +59,7 @@ class KernelSelection:
         self.candidates = Candidates(task)
         self.n_rows, self.costs = self.candidates.n_rows, self.candidates.costs
         self.least_gradients, self.found_gradients = ALL_ROWS, np.inf
-        self.heavy_tails = False
+        self.heavy_tails, self.all_rows_pay = False, True
         self.worthwhile = WORTHWHILE / self.costs.seconds
 
     @property
@@ -90,7 +90,7 @@ class KernelSelection:
             best, loser = (candidate, best) if better else (best, candidate)
             if loser is not None:
                 loser.sampler = None
-        if best is None or best.cost - self.all_rows > self.worthwhile:
+        if best is None or (self.all_rows_pay and best.cost - self.all_rows > self.worthwhile):
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
         times = ", ".join(others)
@@ -146,7 +146,7 @@ class KernelSelection:
         if candidate.spec is JOINT:
             self._weigh_proposals(candidate, limit, left)
             return
-        if candidate.spec.exact and self.found_gradients == np.inf:
+        if (candidate.spec.exact or candidate.as_all_rows) and self.found_gradients == np.inf:
             # The cost of reading all rows is not known: only this chain tells how many gradients
             # that takes.
             to_beat = best_cost
@@ -189,11 +189,15 @@ class KernelSelection:
             gradients *= trial.accept / (2.0 - trial.accept)
             # A stuck chain does not show how many gradients are needed: there is a least number.
             gradients = max(self.least_gradients, gradients)
-            self.found_gradients = min(self.found_gradients, gradients)
             # With fewer exact rows weights vary more.
             for other in left:
                 if trial.ended and other.spec.exact and other.gradient < candidate.gradient:
                     other.rows *= max(1.0, FEWER * trial.transitions)
+        if candidate.as_all_rows:
+            # Each gradient would take all rows besides.
+            self.all_rows_pay = False
+        if candidate.spec.exact or (candidate.as_all_rows and trial.ended):
+            self.found_gradients = min(self.found_gradients, gradients)
         if candidate.spec.gradients:
             # Of a chain that was cut off one transition may have been enough.
             least = FEWER * gradients / (1.0 if trial.ended else trial.transitions)

@@ -206,6 +206,36 @@ def test_a_chain_that_was_cut_off_tells_the_fewest_gradients(selection, monkeypa
     assert {each.gradients for each in left} == {selections.FEWER * 40.0}
 
 
+@pytest.mark.parametrize("ended", [True, False])
+def test_no_row_bright_is_cheaper_than_all_rows_read(selection, ended, monkeypatch):
+    """However many gradients trajectories take where no row holds them back: they are the same."""
+    limits = []
+
+    def pilot(sampler, others, costs, to_beat, limit):
+        limits.append(to_beat)
+        return PilotRun(1e9, 600.0, 0.8, ended, transitions=15.0)
+
+    monkeypatch.setattr(selections, "pilot_chain", pilot)
+    candidate = Candidate(HAMILTONIAN, "", lambda: None, as_all_rows=True)
+    selection._try(candidate, None, [])
+    assert limits == [np.inf]
+    assert not selection.all_rows_pay
+    assert selection.found_gradients == (600.0 if ended else np.inf)
+
+
+@pytest.mark.slow
+def test_normal_outcomes_are_not_read():
+    """Effects of groups that are hardly there, a funnel, take many gradients."""
+    rng, n = np.random.default_rng(0), 3000
+    X, y, group = rng.normal(size=(n, 3)), rng.normal(size=n), rng.integers(0, 50, n)
+    with pm.Model():
+        effects = pm.Normal("a", 0.0, pm.HalfNormal("s", 1.0), shape=50)[group]
+        mu = X @ pm.Normal("beta", 0.0, 1.0, shape=3) + effects
+        pm.Normal("y", mu, pm.HalfNormal("sigma", 1.0), observed=y)
+        step = FireflyMH()
+    assert step.target.subsamples and step.target.expected_bright < candidates.HARDLY_ANY
+
+
 def test_fewer_exact_rows_take_no_fewer_transitions(selection, monkeypatch):
     trial = PilotRun(1e9, 10.0, 0.8, True, transitions=8.0)
     monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: trial)
