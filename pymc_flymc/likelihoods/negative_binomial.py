@@ -23,7 +23,13 @@ from pymc_flymc.likelihoods.functions import log_rising_of_exp
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
 from pymc_flymc.likelihoods.products import is_from, without
-from pymc_flymc.likelihoods.value_checks import check_counts, check_parameter, scalar_parameter
+from pymc_flymc.likelihoods.value_checks import (
+    check_counts,
+    check_parameter,
+    check_values,
+    is_positive,
+    scalar_parameter,
+)
 
 
 class _NegativeBinomial(Family):
@@ -54,8 +60,8 @@ class NegativeBinomialLog(_NegativeBinomial, BinomialLogit):
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check counts, the first column of (N, 2), and return columns y and y + alpha."""
-        y = check_counts(values[:, 0], name)
-        return np.stack([y, y + values[:, 1]], axis=1)
+        y, alpha = check_counts(values[:, 0], name), check_alpha(values[:, 1], name)
+        return np.stack([y, y + alpha], axis=1)
 
 
 class NegativeBinomialFree(_NegativeBinomial):
@@ -81,6 +87,18 @@ class NegativeBinomialFree(_NegativeBinomial):
         psi, log_alpha = arguments
         alpha = pt.exp(log_alpha)
         return y * psi - (y + alpha) * pt.softplus(psi) + log_rising_of_exp(log_alpha, y)
+
+
+def check_alpha(alpha: np.ndarray, name: str) -> np.ndarray:
+    """Return the alpha of each row: where rows are out of core, only the first have been looked at.
+
+    Raises
+    ------
+    ValueError
+        If one is not positive and finite.
+    """
+    check_values(is_positive(alpha), alpha, f"alpha of {name}", "positive and finite")
+    return alpha
 
 
 def read_negative_binomial(rv: TensorVariable) -> tuple[Any, Any, Any]:

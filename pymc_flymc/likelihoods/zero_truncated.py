@@ -16,7 +16,7 @@ from pymc_flymc.graphs.tools import evaluate, free_inputs, has_rows_of_data
 from pymc_flymc.likelihoods.family import Family, SmoothFamily
 from pymc_flymc.likelihoods.functions import log_positive, log_softplus
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
+from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog, check_alpha
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.value_checks import check_counts, check_values
 
@@ -102,7 +102,8 @@ class ZeroTruncatedNegativeBinomial(ZeroTruncated, SmoothFamily):
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check counts, the first column of (N, 2), and return them with alpha."""
-        return np.column_stack([check_positive_counts(values[:, 0], name), values[:, 1]])
+        alpha = check_alpha(values[:, 1], name)
+        return np.column_stack([check_positive_counts(values[:, 0], name), alpha])
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return ``y psi - (y + alpha) log(1 + exp(psi)) - log(1 - exp(-s))``."""

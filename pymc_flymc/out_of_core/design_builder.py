@@ -13,6 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import Shapes, evaluate, freeze
 from pymc_flymc.likelihoods import Likelihood, RowParameters
+from pymc_flymc.likelihoods.value_checks import check_values
 from pymc_flymc.likelihoods.weighted import weighted_family
 from pymc_flymc.out_of_core.source import Values
 from pymc_flymc.reading.casts import cast_rows
@@ -40,6 +41,8 @@ class DesignBuilder:
     containers, shapes : mapping
     weights : TensorVariable, optional
         Graph of the rows' weights.
+    chances : TensorVariable, optional
+        As of `RowGraphs`.
     like : tuple of int
         `columns_of` the design that was read from the model's own rows.
     narrow : tuple of str
@@ -54,6 +57,7 @@ class DesignBuilder:
     containers: Containers
     shapes: Shapes
     weights: TensorVariable | None = None
+    chances: TensorVariable | None = None
     like: tuple[int, ...] = ()
     narrow: tuple[str, ...] = ()
 
@@ -70,6 +74,7 @@ class DesignBuilder:
             design, y = self({name: np.repeat(each, 2, axis=0) for name, each in rows.items()})
             return design.rows(slice(0, n)), y[:n]
         values = self.values(rows)
+        self._check_chances(n, values)
         observed = self.observations(values)
         design = self._split(self.parameters.predictors, n, values)
         design = replace(design, n_nuisances=len(self.parameters.nuisances))
@@ -117,6 +122,14 @@ class DesignBuilder:
                     "finite, the logarithm of zero; drop or impute these rows"
                 )
         return design
+
+    def _check_chances(self, n: int, values: Mapping[Variable, np.ndarray]) -> None:
+        """Refuse rows that are impossible by a psi that is given."""
+        if self.chances is None:
+            return
+        chances = np.broadcast_to(evaluate(freeze(self.chances, {}, values)), (n,))
+        good, expected = (chances > 0.0) & (chances <= 1.0), "above 0 and at most 1"
+        check_values(good, chances, f"the probability of {self.name}, by psi,", expected)
 
     def _weights(self, n: int, values: Mapping[Variable, np.ndarray]) -> np.ndarray:
         if self.weights is None:

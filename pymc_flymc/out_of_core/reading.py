@@ -178,9 +178,9 @@ def _read_rows(
     """
     name, parameters = graphs.name, graphs.parameters
     builder = DesignBuilder(
-        name, parameters, graphs.observed, containers, shapes, weights=graphs.weights
+        name, parameters, graphs.observed, containers, shapes, graphs.weights, graphs.chances
     )
-    further = (parameters.unit, parameters.rest, graphs.weights)
+    further = (parameters.unit, parameters.rest, graphs.weights, graphs.chances)
     of_rows = [parameters.predictors, *parameters.row_data, graphs.observed]
     of_rows += [graph for graph in further if graph is not None]
     check_rows_alone(of_rows, parameters.nuisances, containers, name, rv)

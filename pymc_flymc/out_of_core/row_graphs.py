@@ -42,12 +42,16 @@ class RowGraphs:
         The observed values of the regression.
     weights : TensorVariable, optional
         Weights of the rows; zero for a row that has no part in the regression.
+    chances : TensorVariable, optional
+        Data: the probability of what each row is, zero or above zero, if psi of a hurdle is given.
+        The posterior does not depend on it, but there is none where a row is impossible.
     """
 
     name: str
     parameters: RowParameters
     observed: TensorVariable
     weights: TensorVariable | None
+    chances: TensorVariable | None = None
 
     @property
     def terms(self) -> TensorVariable | None:
@@ -109,8 +113,9 @@ def row_graphs_of(
         above: Any = pt.neq(observed, 0)
         filled: Any = pt.switch(above, observed, 1)
         parameters = read(inner, filled.astype(inner.dtype))
-        parts = [RowGraphs(name, parameters, filled, _only(above, weights))]
-        if free_inputs([psi]):  # otherwise zeros have no information on the parameters
+        given = None if free_inputs([psi]) else pt.switch(above, psi, 1.0 - psi)
+        parts = [RowGraphs(name, parameters, filled, _only(above, weights), given)]
+        if given is None:  # otherwise zeros have no information on the parameters
             logit: Any = pt.log(psi) - pt.log1p(-psi) + pt.zeros_like(observed, "float64")
             zeros = pm.Bernoulli.dist(**({"p": psi} if psi.ndim else {"logit_p": logit}))
             whether = read(zeros, above)

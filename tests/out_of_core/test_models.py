@@ -352,6 +352,54 @@ def test_scales_and_exposures_that_only_later_rows_have(build, y, bad):
         reading.regressions[0].design.stored.sample(1)
 
 
+def given_hurdle(data):
+    pm.HurdlePoisson("o", data["w"], pm.math.exp(eta(data)), observed=data["y"])
+
+
+def given_number(data):
+    p = pm.math.sigmoid(eta(data))
+    pm.NegativeBinomial("o", n=data["w"], p=p, observed=data["y"])
+
+
+def given_number_above_zero(data):
+    counts = pm.NegativeBinomial.dist(n=data["w"], p=pm.math.sigmoid(eta(data)))
+    pm.Truncated("o", counts, lower=1, observed=data["y"])
+
+
+@pytest.mark.parametrize(
+    ("build", "y", "bad", "expected"),
+    [
+        (given_hurdle, 0, 1.5, "probability of o, by psi, .*: -0.5"),
+        (given_hurdle, 0, 1.0, "probability of o, by psi, .*: 0.0"),
+        (given_hurdle, 1, 1.5, "probability of o, by psi, .*: 1.5"),
+        (given_hurdle, 1, 0.0, "probability of o, by psi, .*: 0.0"),
+        (given_number, 1, -0.5, "alpha of o .*: -0.5"),
+        (given_number, 1, 0.0, "alpha of o .*: 0.0"),
+        (given_number_above_zero, 1, -0.5, "alpha of o .*: -0.5"),
+    ],
+)
+def test_probabilities_and_numbers_that_only_later_rows_have(build, y, bad, expected):
+    """No offset is NaN there, and the model has no density."""
+    counts = np.maximum(COUNTS, 1) if build is given_number_above_zero else COUNTS.copy()
+    data = {"X": X, "w": np.full(N, 0.6), "y": counts}
+    data["w"][1502], data["y"][1502] = bad, y
+    reading = read_stored(written_on_head(data, build), None, source_of(data))
+    with pytest.raises(ValueError, match=f"row 1,502, in partition 1: .*{expected}"):
+        reading.regressions[0].design.stored.sample(1)
+
+
+def test_a_psi_that_later_rows_would_change():
+    """The check of each row must not be about a mean of the first ones."""
+
+    def build(data):
+        psi = 0.6 * data["w"] / data["w"].mean()
+        pm.HurdlePoisson("o", psi, pm.math.exp(eta(data)), observed=data["y"])
+
+    data = {"X": X, "w": WEIGHTS + 0.5, "y": COUNTS}
+    with pytest.raises(UnsupportedModelError, match="depend on each other"):
+        read_stored(written_on_head(data, build), None, source_of(data))
+
+
 def truncated_by_row(data):
     upper = pm.math.switch(pm.math.gt(data["w"], 0), np.inf, 1.0)
     pm.TruncatedNormal("o", eta(data), 1.0, lower=-3.0, upper=upper, observed=data["y"])
