@@ -6,6 +6,7 @@ import functools
 from dataclasses import replace
 
 from pymc_flymc.agreement.compiled import check_compiled
+from pymc_flymc.agreement.rounded_sums import check_rounded_sums
 from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.reading.full_passes import warn_of_full_passes
 from pymc_flymc.reporting import log
@@ -31,6 +32,7 @@ def checked_sampler(sampler: Sampler, setup: Setup) -> Sampler:
         check_first_use(problem, part.bound)
     if isinstance(target, Target):  # anchors move in memory only: each takes a pass
         check_compiled(target, setup.problems, setup.others)
+        check_rounded_sums(target, setup.problems, setup.others)
         anchors = Anchors.of(target, setup.problems, setup.layout, sampler.brightness)
         names, others = [problem.name for problem in setup.problems], setup.others
         seconds = functools.partial(target.seconds, others)

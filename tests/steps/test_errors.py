@@ -46,14 +46,15 @@ PROVOKED = {
     "the start has … for": {"initvals": np.nan},
     "computes multiply of …, … in uint8": lambda e: bernoulli(e * (SMALL * SMALL)),
 }
-#: Provoked in test_propriety, test_mode_finding, test_collinear, test_units, test_comparison and
-#: test_guarded_rows.
+#: Provoked in test_propriety, test_mode_finding, test_collinear, test_units, test_comparison,
+#: test_guarded_rows and test_rounded_sums.
 SEARCHED = {
     "the model keeps the probabilities of … off 0 and 1",
     "no posterior mode found: … rises for ever along …",
     "no posterior mode found in … passes over … has reached …",
     "the posterior is improper",
     "the columns that … multiply are collinear but for about … of their size",
+    "under the … bound are rounding errors along a line",
     "the model has a density at …, and what Firefly reads of it has none there",
     "the log density of … at the start of the search for its mode",
 }

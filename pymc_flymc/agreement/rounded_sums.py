@@ -1,0 +1,78 @@
+"""Refuse to sample by collapsed sums that are rounding errors within the posterior.
+
+When the mode is found, `check_digits` looks at the curvature of the likelihoods. That of a bound
+may be hundreds of times as large: rows that are predicted with certainty, as where events are rare,
+have hardly any curvature themselves. Then terms cancel to fewer digits, and no chain shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pymc_flymc.anchor.lost_digits import EPSILON, LARGEST_ERROR
+from pymc_flymc.bounds import Problem
+from pymc_flymc.regression.regression import names_of
+from pymc_flymc.target.target import Target
+
+#: Points at which the sums are evaluated, drawn from the Laplace approximation, and how often with
+#: rounding errors.
+POINTS = DRAWS = 8
+#: Floats beyond are whole whatever they stand for.
+LARGEST_WHOLE = 2.0 / EPSILON
+
+
+def check_rounded_sums(target: Target, problems: Sequence[Problem], others: np.ndarray) -> None:
+    """Refuse a target whose log density changes too much with rounding errors of its statistics.
+
+    Parameters
+    ----------
+    target : Target
+    problems : sequence of Problem
+        What it was built for.
+    others : ndarray, shape (F,)
+        Values of the variables of other step methods.
+
+    Raises
+    ------
+    ValueError
+        If it does, within a posterior standard deviation; it says what to do.
+    """
+    if rounding_within_sd(target, others) > LARGEST_ERROR:
+        bounds = " and ".join(dict.fromkeys(part.bound.name for part in target.parts))
+        raise ValueError(
+            f"sums over the rows of {names_of(problems)} under the {bounds} bound are rounding "
+            "errors along a line on which the posterior is wide, as where columns are far from "
+            "zero beside their spread, such as dates, and events are rare. Centre such columns: "
+            "subtract the mean and divide by the standard deviation. Or take bound=Taylor(), whose "
+            "sums are smaller, or bound=None, which has none"
+        )
+
+
+def rounding_within_sd(target: Target, others: np.ndarray) -> float:
+    """Estimate the rounding error of the log density of collapsed sums one posterior sd away."""
+    rng, w = np.random.default_rng(20261127), np.empty(target.n_slopes)
+    n = len(target.geometry.centre)
+    points = np.vstack([np.zeros(n), rng.standard_normal((POINTS, n))])
+    thetas = [target.geometry.unwhiten(v) for v in points]
+
+    def changes(statistics: np.ndarray) -> np.ndarray:
+        """Return how the log density differs from that at the centre."""
+        both = np.concatenate([statistics, others])
+        values = np.array([target.density(theta, both, w) for theta in thetas])
+        return values[1:] - values[0]
+
+    as_built = changes(target.statistics)
+    errors = [changes(_rounded(target.statistics, rng)) - as_built for _ in range(DRAWS)]
+    found = np.ravel(errors)
+    found = found[np.isfinite(found)]  # a point may be beyond a limit of the prior
+    # Along a line the error grows with the square of the distance, whose mean square is three.
+    return float(np.sqrt(np.mean(found**2) / 3.0)) if len(found) else 0.0
+
+
+def _rounded(statistics: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return statistics with random errors; sizes that are among them are whole, and exact."""
+    exact = (np.trunc(statistics) == statistics) & (np.abs(statistics) < LARGEST_WHOLE)
+    errors = rng.choice([-EPSILON, EPSILON], len(statistics))
+    return np.where(exact, statistics, statistics * (1.0 + errors))
