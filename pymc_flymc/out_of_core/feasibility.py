@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, override
 
 import numpy as np
@@ -13,12 +14,18 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import Normal
 from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.out_of_core.batch_chain import BatchChain
-from pymc_flymc.out_of_core.batch_target import build_batch_target
+from pymc_flymc.out_of_core.batch_target import BatchTarget, build_batch_target
 from pymc_flymc.out_of_core.proposals import BATCH, draw_v, log_proposal_density
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import count, doing, log
 from pymc_flymc.sampling.adaptation import Adaptation
-from pymc_flymc.sampling.proposal_weights import SEED, Independence, weigh_approximation
+from pymc_flymc.sampling.far_out import HEAVY, REPLICATES, places_far_out
+from pymc_flymc.sampling.proposal_weights import (
+    LARGEST_WEIGHT,
+    SEED,
+    Independence,
+    weigh_approximation,
+)
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 
@@ -68,6 +75,12 @@ def choose_batches(task: SamplingTask) -> Sampler:
         log_weight, bright, _ = target.begin((SEED,), range(1, 2))()
     weighed = Independence.of(log_weight)
     _check(weighed, names)
+    if heavier_than_proposals(target, log_weight):
+        log.warning(
+            f"{HEAVY} the proposals of {names}: chains may hardly come there, which R-hat may "
+            "hide. Where the data do not limit a parameter, give it a prior of shorter tails. Or "
+            "put the rows into the model, without data=, where Firefly has moves for any posterior"
+        )
     n_rows = sum(problem.design.n_rows for problem in problems)
     of_bounds = ", ".join(dict.fromkeys(bound.name for bound in bounds))
     log.info(
@@ -77,6 +90,32 @@ def choose_batches(task: SamplingTask) -> Sampler:
     )
     adaptation = BatchAdaptation()
     return Sampler(target, adaptation, adaptation.brightness)
+
+
+@doing("looking at the tails")
+def heavier_than_proposals(target: BatchTarget, log_weight: np.ndarray) -> bool:
+    """Return whether a weight far out in a parameter stands out from those of a pilot run.
+
+    The pilot run seldom comes there. In its tails a posterior may have a share that draws show, and
+    that none of some thousand draws has.
+
+    Parameters
+    ----------
+    target : BatchTarget
+    log_weight : ndarray, shape (K,)
+        Of the pilot run.
+    """
+    places = []
+    for v in places_far_out(target.geometry):
+        with suppress(Exception):  # of a user's own type: no draw needs such points
+            target.proposer.at(v[None])
+            places.append(v)
+    if not places:
+        return False
+    weights = target.weigh((SEED,), np.repeat(places, REPLICATES, axis=0)).log_weight
+    far = np.logaddexp.reduce(weights.reshape(len(places), REPLICATES), axis=1)
+    average = np.logaddexp.reduce(log_weight) - np.log(len(log_weight) / LARGEST_WEIGHT)
+    return bool(np.max(far) - np.log(REPLICATES) > average)
 
 
 def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: str) -> None:
