@@ -59,8 +59,10 @@ def answer(request: list[str]) -> dict:
         _, status = os.waitpid(child, 0)
         output.seek(0)
         errors.seek(0)
-        code = os.waitstatus_to_exitcode(status)
-        return {"returncode": code, "stdout": output.read(), "stderr": errors.read()}
+        code, said = os.waitstatus_to_exitcode(status), errors.read()
+        if code == -signal.SIGALRM:
+            said += f"no verdict within {TIMEOUT} seconds"
+        return {"returncode": code, "stdout": output.read(), "stderr": said}
 
 
 if __name__ == "__main__":
