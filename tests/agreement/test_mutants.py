@@ -369,7 +369,9 @@ ALIKE = (
 )
 
 
-@pytest.mark.slow_cases(*ALIKE, "a count of a class")
+@pytest.mark.slow_cases(
+    *ALIKE, "a count of a class", "a count above zero", "another class, of the same chances"
+)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutant(name, any_size):
     observe, mutant = MUTANTS[name]

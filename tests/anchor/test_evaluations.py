@@ -24,6 +24,7 @@ def evaluations(monkeypatch):
     return counts
 
 
+@pytest.mark.slow
 def test_correlated_effects(searches, evaluations):
     """Where the gradient is right on average only, a search ends soon after it gains no more.
 

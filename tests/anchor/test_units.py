@@ -83,7 +83,7 @@ def test_mode_and_scale(units):
     assert_same(bernoulli, units)
 
 
-@pytest.mark.slow_cases("poisson")
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", [poisson, normal])
 def test_other_likelihoods(outcome):
     assert_same(outcome, "month")
@@ -91,7 +91,7 @@ def test_other_likelihoods(outcome):
 
 @pytest.mark.parametrize("units", ["hour", "month"])
 @pytest.mark.parametrize("effects", [20, 500])
-@pytest.mark.slow_cases("500-hour")
+@pytest.mark.slow_cases("500-hour", "500-month")
 def test_beside_effects(effects, units):
     """With 20 effects the width along the line of both columns was lost among many parameters."""
     assert_same(bernoulli, units, effects)

@@ -1,5 +1,7 @@
 """Gradients, step sizes and their adaptation."""
 
+from functools import cache
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -39,25 +41,23 @@ def models():
         "softmax": (softmax, Bohning()),
         "robust": (robust, Tangent(slack=100.0)),
         "poisson": (counts, Taylor()),
+        "no bound": (logistic, None),
     }
 
 
-@pytest.fixture(scope="module")
-def steps():
-    """One HMC step for each family and bound, and one without a bound."""
-    built = {}
-    for name, (model, bound) in models().items():
-        with model:
-            built[name] = FireflyHMC(bound=bound)
-    with models()["logistic"][0]:
-        built["no bound"] = FireflyHMC(bound=None)
-    return built
+@cache
+def hmc_step(name):
+    """Return an HMC step, built once."""
+    model, bound = models()[name]
+    with model:
+        return FireflyHMC(bound=bound)
 
 
+@pytest.mark.slow_cases("softmax", "robust", "poisson", "no bound")
 @pytest.mark.parametrize("name", ["logistic", "softmax", "robust", "poisson", "no bound"])
-def test_force_is_the_gradient_of_the_joint_density(steps, name):
+def test_force_is_the_gradient_of_the_joint_density(name):
     """In whitened coordinates, z given: through transforms, nuisances and shared radii."""
-    step, rng = steps[name], np.random.default_rng(6)
+    step, rng = hmc_step(name), np.random.default_rng(6)
     step.setup_chain(rng, 0, 1)
     chain = step.chain
     d = len(step.target.geometry.centre)
@@ -88,10 +88,11 @@ def test_force_is_the_gradient_of_the_joint_density(steps, name):
     assert_is_gradient(dynamics.force, log_joint, v, 1e-3, len(index))
 
 
+@pytest.mark.slow_cases("no bound")
 @pytest.mark.parametrize("name", ["logistic", "no bound"])
-def test_no_force_is_stale(steps, name):
+def test_no_force_is_stale(name):
     """Transitions made together are those made one by one, each of which begins again."""
-    step, ends = steps[name], []
+    step, ends = hmc_step(name), []
     for runs in ([3], [1, 1, 1]):
         rng = np.random.default_rng(7)
         step.setup_chain(rng, 0, 1)

@@ -97,7 +97,8 @@ def test_random_intercepts_by_quadrature(centred, many, request):
         assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
 
 
-@pytest.mark.parametrize("centred", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("centred", [True, False])
 def test_local_sweeps_by_quadrature(centred):
     """Of few rows, and groups of three to seven: effects are held back by what is bright."""
     model, group, y = random_intercepts(centred, 5, 22)

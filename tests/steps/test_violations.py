@@ -224,6 +224,7 @@ def test_odds_of_rows_of_groups_that_are_nan_are_counted():
     assert stats["non_finite_ratios"].sum() > 0
 
 
+@pytest.mark.slow_cases("hamiltonian")
 @pytest.mark.parametrize("kernel", ["joint", "surrogate", "metropolis", "hamiltonian"])
 def test_no_move_goes_where_rates_are_nan(kernel):
     """There all rows would seem dark, and their expansion would be sampled."""
