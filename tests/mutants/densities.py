@@ -179,4 +179,12 @@ MUTANTS: Rows = {
             "tests/reading/test_hurdles.py::test_no_zeros",
         ),
     ],
+    "agreement/rounded_sums.py": [
+        (
+            "no rounding errors",
+            "statistics * (1.0 + errors)",
+            "statistics",
+            "tests/agreement/test_rounded_sums.py::test_sums_of_rare_events_are_refused",
+        ),
+    ],
 }

@@ -81,7 +81,15 @@ MUTANTS: Rows = {
             "moves that miss tails selected",
             "candidate.cost, better = np.inf, False",
             "pass",
-            "tests/posteriors/test_long_tails.py::test_the_default_has_all_of_the_tail",
+            "tests/sampling/test_choice.py::test_moves_that_miss_tails_are_not_selected",
+        ),
+    ],
+    "out_of_core/feasibility.py": [
+        (
+            "a weight far out never stands out",
+            "return bool(np.max(far) - np.log(REPLICATES) > average)",
+            "return False",
+            "tests/out_of_core/test_tails.py::test_look_far_out",
         ),
     ],
 }

@@ -10,7 +10,7 @@ import pymc_flymc.sampling.choice
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor, reporting
 from pymc_flymc.sampling import candidates
 from pymc_flymc.sampling import kernel_selection as selections
-from pymc_flymc.sampling.adaptation import HAMILTONIAN, METROPOLIS, SURROGATE
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE
 from pymc_flymc.sampling.candidates import Candidate
 from pymc_flymc.sampling.kernel_selection import KernelSelection
 from pymc_flymc.sampling.pilot_runs import JointPilot, PilotRun
@@ -104,6 +104,18 @@ def test_many_bright_rows_hold_back_conditional_updates(selection, monkeypatch):
         walks.append(walk.rows / (costs.evaluation + 2.0 * costs.bright * bright))
     for found in (gradients, walks):  # by as much as there are more bright rows than parameters
         np.testing.assert_allclose(np.array(found) / found[0], [1.0, 10.0, 100.0])
+
+
+def test_moves_that_miss_tails_are_not_selected(selection, monkeypatch):
+    chosen = []
+    monkeypatch.setattr(selection, "_try", lambda candidate, *_: setattr(candidate, "cost", 1.0))
+    monkeypatch.setattr(selection, "_say", lambda best, why: chosen.append(best.spec))
+    monkeypatch.setattr(Candidate, "built", lambda candidate: None)
+    for rows in (None, 1.0):
+        found = {JOINT: rows}
+        monkeypatch.setattr(selection, "_rows_in_tails", lambda each, f=found: f.get(each.spec))
+        selection.best()
+    assert chosen[0] is JOINT and chosen[1] is not JOINT
 
 
 @pytest.mark.parametrize("fault", ["rows", "distribution"])
