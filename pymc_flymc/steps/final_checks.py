@@ -11,6 +11,7 @@ from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.reading.full_passes import warn_of_full_passes
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.bright_rows import advice_on_columns
+from pymc_flymc.sampling.far_out import LogDensity
 from pymc_flymc.sampling.reanchoring import Anchors
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.steps.setup import Setup
@@ -32,7 +33,8 @@ def checked_sampler(sampler: Sampler, setup: Setup) -> Sampler:
         check_first_use(problem, part.bound)
     if isinstance(target, Target):  # anchors move in memory only: each takes a pass
         check_compiled(target, setup.problems, setup.others)
-        check_rounded_sums(target, setup.problems, setup.others)
+        log_density = LogDensity(target, setup.others)
+        check_rounded_sums(target, setup.problems, setup.others, log_density)
         anchors = Anchors.of(target, setup.problems, setup.layout, sampler.brightness)
         names, others = [problem.name for problem in setup.problems], setup.others
         seconds = functools.partial(target.seconds, others)

@@ -17,6 +17,8 @@ Z = RNG.standard_normal(N)
 Z = (Z - Z.mean()) / Z.std()
 Y = RNG.binomial(1, 1 / (1 + np.exp(-0.3 - 0.8 * Z)))
 COUNTS = RNG.poisson(np.exp(0.3 + 0.4 * Z))
+CLASSES = np.where(Y == 1, 1, 2 * RNG.integers(0, 2, N))
+X = RNG.standard_normal(N)
 #: Means and spreads: dates within an hour, a day, a month, a year; nanoseconds; cents; ids.
 UNITS = {
     "hour": (1.7e9, 1e3),
@@ -43,6 +45,26 @@ def poisson(eta):
 
 def normal(eta):
     pm.Normal("y", eta, pm.HalfNormal("sigma"), observed=0.3 + 0.8 * Z + np.cos(100.0 * Z))
+
+
+def classes(eta):
+    level = pm.Normal("level") * np.ones(N)
+    pm.Categorical("y", logit_p=pm.math.stack([0.0 * level, eta, level], axis=1), observed=CLASSES)
+
+
+def crossed(eta):
+    for name, n in ("u", 8), ("v", 11):
+        eta = eta + pm.Normal(name, 0.0, 0.3, shape=n)[np.arange(N) % n]
+    bernoulli(eta)
+
+
+def correlated(eta):
+    """Intercepts and slopes of groups."""
+    sds = pm.HalfNormal.dist(0.5, shape=2)
+    factor, *_ = pm.LKJCholeskyCov("factor", n=2, eta=2.0, sd_dist=sds)
+    effects = factor @ pm.Normal("z", shape=(2, 8))
+    group = np.arange(N) % 8
+    bernoulli(eta + effects[0][group] + effects[1][group] * X)
 
 
 def model(outcome, mean, spread, effects=None):
@@ -84,8 +106,8 @@ def test_mode_and_scale(units):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("outcome", [poisson, normal])
-def test_other_likelihoods(outcome):
+@pytest.mark.parametrize("outcome", [poisson, normal, classes, crossed, correlated])
+def test_other_models(outcome):
     assert_same(outcome, "month")
 
 
