@@ -20,9 +20,11 @@ from pymc_flymc.target.target import Target
 #: Points at which the sums are evaluated, drawn from the Laplace approximation, and how often with
 #: rounding errors.
 POINTS = DRAWS = 8
-#: Draws whose log density is lower than that of the approximation by more than this, each relative
-#: to the mode, are none that a chain comes to.
+#: No chain comes to draws whose log density is lower than that of the approximation by more than
+#: this, each relative to the mode.
 UNREACHED = 10.0
+#: Of the points and of the rounding errors: the same model is always refused, or never.
+SEED = 20261127
 #: Floats beyond are whole whatever they stand for.
 LARGEST_WHOLE = 2.0 / EPSILON
 
@@ -50,28 +52,29 @@ def check_rounded_sums(
     ValueError
         If it does, within a posterior standard deviation; it says what to do.
     """
-    rng = np.random.default_rng(20261127)
-    points = rng.standard_normal((POINTS, len(target.geometry.centre)))
+    points = np.random.default_rng(SEED).standard_normal((POINTS, len(target.geometry.centre)))
     if rounding_within_sd(target, others, points) <= LARGEST_ERROR:
         return
     # A funnel's approximation has draws far out of the posterior: no digits are needed there.
-    reached = points[[_log_weight(log_density, v) > -UNREACHED for v in points]]
-    if rounding_within_sd(target, others, reached) > LARGEST_ERROR:
+    reached = _log_weights(log_density, points) > -UNREACHED
+    if rounding_within_sd(target, others, points[reached]) > LARGEST_ERROR:
         bounds = " and ".join(dict.fromkeys(part.bound.name for part in target.parts))
         raise ValueError(
             f"sums over the rows of {names_of(problems)} under the {bounds} bound are rounding "
             "errors along a line on which the posterior is wide, as where columns are far from "
             "zero beside their spread, such as dates, and events are rare. Centre such columns: "
-            "subtract the mean and divide by the standard deviation. Or take bound=Taylor(), whose "
-            "sums are smaller, or bound=None, which has none"
+            "subtract the mean and divide by the standard deviation. Or take bound=None, which "
+            "reads all rows"
         )
 
 
-def _log_weight(log_density: Callable[[np.ndarray], float], v: np.ndarray) -> float:
-    """Log density relative to the approximation's, both relative to the mode."""
-    with suppress(Exception):  # of a user's own type: no draw needs such a point
-        return log_density(v) - log_density(np.zeros(len(v))) + 0.5 * float(v @ v)
-    return -np.inf
+def _log_weights(log_density: Callable[[np.ndarray], float], points: np.ndarray) -> np.ndarray:
+    """Log densities relative to the approximation's, both relative to the mode, shape (n,)."""
+    at_mode, found = log_density(np.zeros(points.shape[1])), np.full(len(points), -np.inf)
+    for i, v in enumerate(points):
+        with suppress(Exception):  # of a user's own type: no draw needs such a point
+            found[i] = log_density(v) - at_mode + 0.5 * v @ v
+    return found
 
 
 def rounding_within_sd(target: Target, others: np.ndarray, points: np.ndarray) -> float:
@@ -84,7 +87,7 @@ def rounding_within_sd(target: Target, others: np.ndarray, points: np.ndarray) -
     points : ndarray, shape (n, D)
         Draws of the approximation, in standardised coordinates.
     """
-    rng, w = np.random.default_rng(20261127), np.empty(target.n_slopes)
+    rng, w = np.random.default_rng(SEED), np.empty(target.n_slopes)
     thetas = [target.geometry.unwhiten(v) for v in (np.zeros(points.shape[1]), *points)]
 
     def changes(statistics: np.ndarray) -> np.ndarray:

@@ -114,8 +114,8 @@ def heavier_than_proposals(target: BatchTarget, log_weight: np.ndarray) -> bool:
         return False
     weights = target.weigh((SEED,), np.repeat(places, REPLICATES, axis=0)).log_weight
     far = np.logaddexp.reduce(weights.reshape(len(places), REPLICATES), axis=1)
-    average = np.logaddexp.reduce(log_weight) - np.log(len(log_weight) / LARGEST_WEIGHT)
-    return bool(np.max(far) - np.log(REPLICATES) > average)
+    largest = np.logaddexp.reduce(log_weight) - np.log(len(log_weight) / LARGEST_WEIGHT)
+    return bool(np.max(far) - np.log(REPLICATES) > largest)
 
 
 def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: str) -> None:

@@ -59,7 +59,7 @@ class KernelSelection:
         self.candidates = Candidates(task)
         self.n_rows, self.costs = self.candidates.n_rows, self.candidates.costs
         self.least_gradients, self.found_gradients = ALL_ROWS, np.inf
-        self.heavy_tails, self.all_rows_pay = False, True
+        self.heavy_tails = False
         self.worthwhile = WORTHWHILE / self.costs.seconds
 
     @property
@@ -90,7 +90,9 @@ class KernelSelection:
             best, loser = (candidate, best) if better else (best, candidate)
             if loser is not None:
                 loser.sampler = None
-        if best is None or (self.all_rows_pay and best.cost - self.all_rows > self.worthwhile):
+        # Each gradient of these would take all rows besides.
+        known = any(each.as_all_rows and each.cost < np.inf for each in candidates)
+        if best is None or (not known and best.cost - self.all_rows > self.worthwhile):
             return self._with_all_rows()
         others = [f"{each.what} {count(each.cost)}" for each in candidates if each.cost < np.inf]
         times = ", ".join(others)
@@ -193,9 +195,6 @@ class KernelSelection:
             for other in left:
                 if trial.ended and other.spec.exact and other.gradient < candidate.gradient:
                     other.rows *= max(1.0, FEWER * trial.transitions)
-        if candidate.as_all_rows:
-            # Each gradient would take all rows besides.
-            self.all_rows_pay = False
         if candidate.spec.exact or (candidate.as_all_rows and trial.ended):
             self.found_gradients = min(self.found_gradients, gradients)
         if candidate.spec.gradients:

@@ -87,7 +87,7 @@ MUTANTS: Rows = {
     "out_of_core/feasibility.py": [
         (
             "a weight far out never stands out",
-            "return bool(np.max(far) - np.log(REPLICATES) > average)",
+            "return bool(np.max(far) - np.log(REPLICATES) > largest)",
             "return False",
             "tests/out_of_core/test_tails.py::test_look_far_out",
         ),

@@ -228,11 +228,15 @@ def test_no_row_bright_is_cheaper_than_all_rows_read(selection, ended, monkeypat
         return PilotRun(1e9, 600.0, 0.8, ended, transitions=15.0)
 
     monkeypatch.setattr(selections, "pilot_chain", pilot)
-    candidate = Candidate(HAMILTONIAN, "", lambda: None, as_all_rows=True)
-    selection._try(candidate, None, [])
-    assert limits == [np.inf]
-    assert not selection.all_rows_pay
-    assert selection.found_gradients == (600.0 if ended else np.inf)
+    monkeypatch.setattr(selection, "_with_all_rows", lambda: "all rows")
+    monkeypatch.setattr(selection, "_say", lambda *_: None)
+    for as_all_rows in (True, False):
+        each = Candidate(HAMILTONIAN, "", lambda: "few rows", 0.0, False, as_all_rows=as_all_rows)
+        monkeypatch.setattr(selection.candidates, "all", lambda each=each: [each])
+        assert selection.best() == ("few rows" if as_all_rows else "all rows")
+        assert selection.found_gradients == (600.0 if as_all_rows and ended else np.inf)
+        selection.found_gradients = np.inf
+    assert limits[0] == np.inf > limits[1]
 
 
 @pytest.mark.slow
