@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ from pymc_flymc.target.target import Target
 #: Effective draws that times are said for.
 EFFECTIVE_DRAWS = 1000
 #: Seconds that nobody waits for, and those of sampling below which there is no rehearsal.
-NOTHING, BRIEF = 0.1, 0.3
+NOTHING = BRIEF = 0.1
 #: NUTS is advised where it is faster by more than what estimates are good for.
 WITHIN = 2.0
 #: Where there is no time for a rehearsal: pilot runs hardly show how long brightness holds
@@ -174,7 +175,7 @@ def verdict(ours: EstimatedTime, nuts: EstimatedTime) -> str:
 def say_verdict(
     time_each: PilotTime | None, task: SamplingTask, sampler: Sampler, found: float = np.inf
 ) -> None:
-    """Log the verdict on a sampler, if the time of its effective draw is known.
+    """Log the verdict on a sampler, if its effective draw has a known time and someone reads it.
 
     Parameters
     ----------
@@ -184,7 +185,7 @@ def say_verdict(
     found
         As of `time_of_nuts`.
     """
-    if time_each is None:
+    if time_each is None or not log.isEnabledFor(logging.INFO):
         return
     try:
         ours = time_each.of_sampling(sampler, task.others)
@@ -200,6 +201,8 @@ def say_time(task: SamplingTask, sampler: Sampler) -> None:
 
     It does not select: chains are what they are without it.
     """
+    if not log.isEnabledFor(logging.INFO):
+        return
     target, others, costs = sampler.target, task.others, Costs.of(task.problems)
     limit = largest_cost(costs, task.problems)
     try:

@@ -135,6 +135,14 @@ def test_a_pilot_run_that_is_too_dear_has_a_time_yet(monkeypatch, caplog):
     assert len([each for each in caplog.messages if "of one core" in each]) == 1
 
 
+@pytest.mark.parametrize("kernel", ["auto", "metropolis"])
+def test_nothing_is_timed_where_the_log_is_silent(kernel, monkeypatch, caplog):
+    for what in ("pilot_chain", "rehearse", "time_of_nuts"):
+        monkeypatch.setattr(time_estimates, what, None)
+    with caplog.at_level("WARNING", logger="pymc.flymc"):
+        step_of(logistic_model(*logistic_rows(2_000, 3)), FireflyMH, kernel=kernel)
+
+
 def test_a_chain_that_never_moves_has_none():
     assert chain_time(PilotRun(np.inf, np.inf, 0.0, False)) is None
     dear = chain_time(PilotRun(30.0, 0.0, 0.5, False, 15.0, 3.0))
