@@ -81,8 +81,12 @@ class Objective:
         self.posterior, self.near, self._statistics = posterior, near, statistics
         self.effects, self._density = posterior.effects, posterior.density
         self._probes = probes or Probes(posterior.effects)
+        self._others = np.setdiff1d(
+            np.arange(posterior.layout.size), posterior.effects.integrated_out
+        )
         self._slopes: np.ndarray | None = None
         self._curvatures_at: dict[bytes, Curvatures] = {}
+        self._points_at: dict[bytes, list[np.ndarray]] = {}
         self._values_at: dict[bytes, tuple[float, np.ndarray]] = {}
         self._hessian_at: dict[bytes, np.ndarray] = {}
 
@@ -165,6 +169,13 @@ class Objective:
         return self.effects.integrated_out[own < -least_curvature(own)]
 
     def _points(self, theta: np.ndarray) -> list[np.ndarray]:
+        """Where the mean of derivatives is taken: plus and minus a conditional sd of each effect.
+
+        As of `_curvatures`, products ask for them again and again.
+        """
+        return _once(self._points_at, theta, self._find_points)
+
+    def _find_points(self, theta: np.ndarray) -> list[np.ndarray]:
         at = self.effects.integrated_out
         if not len(at):
             return [theta]
@@ -184,13 +195,12 @@ class Objective:
             return np.zeros_like(v)
         if self._slopes is None:
             here, rows = np.log(self._precisions(theta)), []
-            for place in np.setdiff1d(np.arange(len(theta)), effects.integrated_out):
+            for place in self._others:
                 near = theta + indicator(len(theta), place, STEP)
                 rows.append((np.log(self._precisions(near)) - here) / STEP)
             self._slopes = np.reshape(rows, (-1, len(here)))
         out = np.zeros_like(v)
-        others = np.setdiff1d(np.arange(len(theta)), effects.integrated_out)
-        out[others] = 0.5 * self._slopes @ (self._slopes.T @ v[others])
+        out[self._others] = 0.5 * self._slopes @ (self._slopes.T @ v[self._others])
         return out
 
     def precision_blocks(self, theta: np.ndarray) -> PrecisionBlocks:
