@@ -15,7 +15,6 @@ from pymc_flymc import (
     FireflyMALA,
     FireflyMH,
     FireflySlice,
-    UnsupportedModelError,
 )
 from tests.composed.models import composed
 from tests.support.comparison import reference_from_draws
@@ -76,7 +75,7 @@ def compare(seed: int, rare: str | None = None) -> Verdict:
     pieces = (*found.pieces, kind.__name__, *map(str, settings.values()))
     try:
         step = step_of(found.model, kind, **settings)
-    except UnsupportedModelError as error:
+    except ValueError as error:  # of the model, or of moves that are not for it
         reason = str(error).splitlines()[0]
         return Verdict(pieces, f"refused: {reason}")
     options = dict(model=found.model, chains=2, cores=1, progressbar=False, random_seed=seed)
