@@ -171,7 +171,7 @@ class Objective:
     def _points(self, theta: np.ndarray) -> list[np.ndarray]:
         """Where the mean of derivatives is taken: plus and minus a conditional sd of each effect.
 
-        As of `_curvatures`, products ask for them again and again.
+        Many products with the Hessian are asked for at the same theta: these are found once, too.
         """
         return _once(self._points_at, theta, self._find_points)
 
