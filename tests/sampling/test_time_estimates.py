@@ -137,10 +137,13 @@ def test_a_pilot_run_that_is_too_dear_has_a_time_yet(monkeypatch, caplog):
 
 @pytest.mark.parametrize("kernel", ["auto", "metropolis"])
 def test_nothing_is_timed_where_the_log_is_silent(kernel, monkeypatch, caplog):
+    timed = []
     for what in ("pilot_chain", "rehearse", "time_of_nuts"):
-        monkeypatch.setattr(time_estimates, what, None)
+        monkeypatch.setattr(time_estimates, what, lambda *_, what=what: timed.append(what))
+    monkeypatch.setattr(time_estimates, "BRIEF", 0.0)
     with caplog.at_level("WARNING", logger="pymc.flymc"):
         step_of(logistic_model(*logistic_rows(2_000, 3)), FireflyMH, kernel=kernel)
+    assert not timed
 
 
 def test_a_chain_that_never_moves_has_none():
