@@ -18,7 +18,7 @@ import numpy as np
 import pymc as pm
 
 from pymc_flymc import UnsupportedModelError, weighted
-from pymc_flymc.bounds import BOUNDS
+from pymc_flymc.bounds import BOUNDS, is_for_joint_moves
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.out_of_core.data_setting import source_of
 from pymc_flymc.out_of_core.reading import read_stored
@@ -120,7 +120,7 @@ def read(usage: str, kind: Kind) -> Sequence[Regression]:
 def bounded(usage: str, kind: Kind, joint: bool = False) -> bool:
     """Whether each likelihood has a bound; joint moves are for one likelihood."""
     regressions = read(usage, kind)
-    bounds = [bound for bound in BOUNDS if bound.joint or not joint]
+    bounds = [bound for bound in BOUNDS if is_for_joint_moves(bound) or not joint]
     return len(regressions) in ((1,) if joint else (1, 2)) and all(
         any(bound.supports(each.likelihood) and forms(bound, each) for bound in bounds)
         for each in regressions

@@ -63,12 +63,16 @@ def register_likelihood(likelihood: Likelihood) -> None:
     Raises
     ------
     ValueError
-        If it is not a likelihood, but a class, say, or if its numbers may change.
+        If it is not a likelihood, but a class, say, if its numbers may change, or if it has a
+        `derivative_bound` and is no `SmoothLikelihood`.
     """
     expected = "an object with the methods of a likelihood"
     check_object("likelihood", likelihood, is_likelihood, expected)
     can_be_kept = type(likelihood).__hash__ is not None
     check(can_be_kept, "likelihood", "a frozen dataclass: @dataclass(frozen=True)", likelihood)
+    whole = isinstance(likelihood, SmoothLikelihood) or not hasattr(likelihood, "derivative_bound")
+    expected = "one with growth and log_concave if it has derivative_bound"
+    check(whole, "likelihood", expected, likelihood)
     LIKELIHOODS.insert(0, likelihood)
 
 

@@ -29,6 +29,19 @@ def test_a_dataclass_must_be_frozen():
         extending.register_likelihood(Shifted())
 
 
+def test_all_of_a_smooth_likelihood_must_be_there():
+    """Without an attribute it would be taken for one without limits on derivatives."""
+
+    class Plain(extending.Likelihood):
+        growth = 0.0
+
+        def derivative_bound(self, order, low, high, y):
+            return 1.0 + 0.0 * y
+
+    with pytest.raises(ValueError, match="one with growth and log_concave if it has"):
+        extending.register_likelihood(Plain())
+
+
 def test_a_family_is_taken_back():
     before, family = list(LIKELIHOODS), PoissonLog()
     extending.register_likelihood(family)

@@ -18,8 +18,10 @@ from scipy.special import expit
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.likelihoods.bernoulli import Bernoulli
 from pymc_flymc.likelihoods.guards import guards_of
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
+from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import map_rows
 from pymc_flymc.regression.regression import Regression
@@ -123,10 +125,10 @@ def _are_far(regression: Regression, anchor: AnchorPart, rows: np.ndarray) -> np
     information[range(n), :, range(n), :] = -now.second.transpose(2, 0, 1)
     left = np.eye(n * k) - covariance @ information.reshape(n * k, n * k)
     step = np.linalg.lstsq(left, -covariance @ now.first.T.ravel())[0].reshape(n, k)
-    base = getattr(regression.likelihood, "base", regression.likelihood)  # of one with weights
+    base = unweighted(regression.likelihood)
     far = np.zeros(n, bool)
     for moved in (eta, eta + step):
-        p = getattr(base, "inverse_link", expit)(moved)
+        p = base.inverse_link(moved) if isinstance(base, Bernoulli) else expit(moved)
         slope = regression.derivatives(np.concatenate([moved.T, nuisances]), y).first.T
         far |= (((p < NEAR) | (p > 1.0 - NEAR)) & (np.abs(slope) > SLOPE)).any(axis=1)
     return far

@@ -2,7 +2,8 @@
 
 Reading order: `bound`, the protocol of bounds; `jaakkola_jordan`, the paper's, with
 `quadratic_bounds`, which also serves `tangent`; `softmax`, for several predictors; `taylor`, for
-any smooth likelihood, with the `metric` of its radius and the `remainder` of its expansions;
+any smooth likelihood, with its base class in `expansion_bound`, the `metric` of its radius and the
+`remainder` of its expansions;
 `taylor_parts`, the same for effects of groups, with their `coefficient_parts`; `kept_rows`, which
 have no bound; `factor`, the graph of what a bright row contributes under any of them. The others
 check bounds (`validity`, `first_use`, `rounding`) or what a user asks for (`setting`).
@@ -10,15 +11,8 @@ check bounds (`validity`, `first_use`, `rounding`) or what a user asks for (`set
 
 from pymc_flymc.bounds.all_rows import AllRows
 from pymc_flymc.bounds.bohning import Bohning
-from pymc_flymc.bounds.bound import (
-    Bound,
-    ExpansionBound,
-    Preparation,
-    Problem,
-    is_bound,
-    is_expansion,
-    n_sums_of,
-)
+from pymc_flymc.bounds.bound import Bound, Preparation, Problem, is_bound
+from pymc_flymc.bounds.expansion_bound import ExpansionBound, is_for_joint_moves
 from pymc_flymc.bounds.factor import exact_factor, log_odds, row_factor
 from pymc_flymc.bounds.jaakkola_jordan import JaakkolaJordan
 from pymc_flymc.bounds.jebara_choromanska import JebaraChoromanska
@@ -57,8 +51,7 @@ __all__ = [
     "TaylorInParts",
     "exact_factor",
     "is_bound",
-    "is_expansion",
+    "is_for_joint_moves",
     "log_odds",
-    "n_sums_of",
     "row_factor",
 ]

@@ -18,7 +18,6 @@ class AllRows:
 
     name = "no"
     n_shared = 0
-    joint = False
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Return True: zero is below every likelihood."""

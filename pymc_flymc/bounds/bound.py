@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard
+from typing import Protocol
 
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
@@ -71,9 +71,6 @@ class Bound(Protocol):
     name: str
     #: Numbers that the bounds of all rows have in common at given parameters.
     n_shared: int
-    #: Whether it is for joint moves of parameters and brightness: an `ExpansionBound` whose rates
-    #: have the layout of `Taylor`.
-    joint: bool
 
     def supports(self, likelihood: Likelihood) -> bool:
         """Whether this is a bound on the likelihood."""
@@ -114,65 +111,6 @@ class Bound(Protocol):
 
         Each of the arguments of the likelihood has the shape (n,).
         """
-
-
-class ExpansionBound(Bound, Protocol):
-    """A bound B_n = E_n exp(-o_n): an expansion E_n of the likelihood, less a rate o_n.
-
-    `collapsed` returns sum_n log E_n. The rates are sums of what the rows share, times constants of
-    the row, in the places that `kernels.layout` says: kernels add them up over the dark rows. A row
-    may be kept bright: its rate is infinite, B_n = 0, and L_n / E_n its factor in the density.
-    """
-
-    #: Says that the bound is of this kind.
-    is_expansion: bool
-
-    def prepare(
-        self, problem: Problem, log_factor: NativeFunction, keep: float = 1.0
-    ) -> Preparation:
-        """Compute the statistics and the rows' constants.
-
-        Parameters
-        ----------
-        problem, log_factor
-            As of `Bound.prepare`.
-        keep : float
-            Rows that are more often bright than this, as expected, are kept bright.
-        """
-
-    def expected_rows(self, problem: Problem, stride: int, above: float = 0.0) -> float:
-        """As for `Bound`, but only of rows whose probability of being bright exceeds `above`."""
-
-    def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
-        """Graph of log L_n - log E_n, of either sign, element by element.
-
-        Arguments are those of `gap`.
-        """
-
-    def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
-        """Graph of o_n, at least the absolute remainder: the gap is the sum of both.
-
-        So the gap is at most twice the rate. Brightness given theta is drawn by the rate. For rows
-        that are kept bright the graph may give any finite number.
-        """
-
-    def is_kept_bright(self, constants: Graph) -> Graph:
-        """Graph of whether the rate of a row is infinite, element by element."""
-
-
-def is_expansion(bound: Bound) -> TypeGuard[ExpansionBound]:
-    """Return whether a bound is an expansion less a rate."""
-    return getattr(bound, "is_expansion", False)
-
-
-def n_sums_of(bound: Bound) -> int:
-    """Return the number of a row's sums over shared numbers, see `TaylorInParts`, or zero."""
-    return getattr(bound, "n_sums", 0)
-
-
-def n_common_of(bound: Bound) -> int:
-    """Return how many shared numbers a row's gap depends on directly: all, or `n_common`."""
-    return getattr(bound, "n_common", bound.n_shared)
 
 
 def is_bound(kind: type) -> bool:

@@ -11,7 +11,8 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds.all_rows import AllRows
-from pymc_flymc.bounds.bound import Bound, is_expansion, n_common_of, n_sums_of
+from pymc_flymc.bounds.bound import Bound
+from pymc_flymc.bounds.expansion_bound import ExpansionBound
 from pymc_flymc.bounds.rounding import rounding_error
 from pymc_flymc.graphs.compilation import RowFactor
 from pymc_flymc.kernels.factors import VIOLATED
@@ -57,7 +58,7 @@ def row_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
     """
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
-        if is_expansion(bound):
+        if isinstance(bound, ExpansionBound):
             remainder = bound.remainder(likelihood, arguments, constants)
             gap: Any = remainder + bound.rate(constants, arguments, shared)
             # The gap of rows that are kept bright is infinite: their bound is zero, never dark.
@@ -82,7 +83,8 @@ def exact_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
     """
 
     def log_factor(arguments: list[Any], constants: Any, shared: Any) -> Any:
-        if is_expansion(bound):  # far out powers are infinite, and zero times infinity is NaN
+        if isinstance(bound, ExpansionBound):
+            # Not the gap less the rate: far out powers are infinite, and zero times that is NaN.
             return bound.remainder(likelihood, arguments, constants)
         return bound.gap(likelihood, arguments, constants, shared)
 
@@ -90,6 +92,8 @@ def exact_factor(likelihood: Likelihood, bound: Bound) -> RowFactor:
 
 
 def _factor(likelihood: Likelihood, bound: Bound, log_factor: Callable[..., Any]) -> RowFactor:
-    sizes = len(likelihood.nuisances), bound.n_constants(likelihood), n_common_of(bound)
-    # A row's sums are passed as further predictors.
-    return RowFactor(log_factor, likelihood.n_predictors + n_sums_of(bound), *sizes)
+    n_arguments, n_common = likelihood.n_predictors, bound.n_shared
+    if isinstance(bound, ExpansionBound):  # a row's sums are passed as further predictors
+        n_arguments, n_common = n_arguments + bound.n_sums, bound.n_common
+    sizes = len(likelihood.nuisances), bound.n_constants(likelihood), n_common
+    return RowFactor(log_factor, n_arguments, *sizes)

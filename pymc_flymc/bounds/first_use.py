@@ -45,7 +45,7 @@ def check_first_use(problem: Problem, bound: Bound) -> None:
     if key in _known:
         return
     y = _some_outcomes(problem)
-    if isinstance(family, SmoothLikelihood) and getattr(family, "log_concave", True):
+    if isinstance(family, SmoothLikelihood) and family.log_concave:
         _check_concave(problem, y)
     # `TaylorInParts` uses the same limits of the family as `Taylor`.
     checked: Any = Taylor() if isinstance(bound, TaylorInParts) else bound

@@ -22,7 +22,6 @@ class TightenedBound(Bound, Protocol):
     """A bound with one parameter for each row that says where it touches."""
 
     n_shared: int = 0
-    joint: bool = False
     #: Slack in units of a row's expected gap: every log B_n is lowered by this much.
     slack: float
 

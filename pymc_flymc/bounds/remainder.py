@@ -28,16 +28,14 @@ dark rows could not cross: conditional updates would cut off the posterior's tai
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from math import factorial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.bound import Graph, Graphs
-from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.likelihoods import JointlySmoothLikelihood, Likelihood, SmoothLikelihood
 
 
@@ -55,42 +53,6 @@ def remainder(
         derivative = pytensor.grad(derivative.sum(), t)
         difference = difference - derivative / factorial(i)
     return difference
-
-
-class Expansion(ABC):
-    """Base of bounds that are expansions less rates, see `ExpansionBound`."""
-
-    is_expansion = True
-
-    @abstractmethod
-    def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
-        """Graph of the remainder of the expansion."""
-
-    def is_kept_bright(self, constants: Graph) -> Graph:
-        """Graph of whether the rate of a row is infinite, element by element."""
-        return cast(Graph, pt.isinf(constants[:, ROW.near]))
-
-    def rate(self, constants: Graph, arguments: Graphs, shared: Graphs) -> Graph:
-        """Graph of the bound on the remainder: two powers of a radius, see `kernels.layout`."""
-        near = finite(constants[:, ROW.near]) * shared[POWERS.near]
-        beyond = constants[:, ROW.beyond] * shared[POWERS.beyond]
-        return cast(Graph, near + beyond)
-
-    def gap(
-        self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs
-    ) -> Graph:
-        """Graph of the remainder of the expansion plus its bound."""
-        rate = self.rate(constants, arguments, shared)
-        gap: Any = self.remainder(likelihood, arguments, constants) + rate
-        return cast(Graph, pt.switch(self.is_kept_bright(constants), np.inf, gap))
-
-
-def finite(multiplier: Graph) -> Graph:
-    """Graph of a power's multiplier, with infinity replaced by zero.
-
-    So the graph has finite derivatives even where its value is not used.
-    """
-    return cast(Graph, pt.switch(pt.isinf(multiplier), 0.0, multiplier))
 
 
 def limits_of_differences(

@@ -10,7 +10,8 @@ import pytensor.tensor as pt
 
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
-from pymc_flymc.bounds.remainder import Expansion, remainder
+from pymc_flymc.bounds.expansion_bound import ExpansionBound
+from pymc_flymc.bounds.remainder import remainder
 from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.graphs.tools import evaluate
 from pymc_flymc.kernels.layout import POWERS, ROW
@@ -34,7 +35,7 @@ class Before(NamedTuple):
 BEFORE = Before()
 
 
-class ScaledTaylor(Expansion):
+class ScaledTaylor(ExpansionBound):
     r"""The Taylor bound on a `ScaledLikelihood`, times its scale.
 
     With :math:`\log L_n = e^s \varphi_n(\eta_n) + h(s)` and the Taylor bound :math:`b_n \le
@@ -56,7 +57,6 @@ class ScaledTaylor(Expansion):
 
     name = "scaled Taylor"
     n_shared = len(POWERS)
-    joint = True
 
     def __init__(self) -> None:
         self._taylor = Taylor()

@@ -49,7 +49,6 @@ class SoftmaxBound(ABC):
     """
 
     n_shared = 0
-    joint = False
 
     def __init__(self, *, tuned: bool = True, slack: float = 1.0) -> None:
         name = type(self).__name__

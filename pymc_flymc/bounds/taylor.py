@@ -8,10 +8,10 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
+from pymc_flymc.bounds.expansion_bound import ExpansionBound
 from pymc_flymc.bounds.kept_rows import keep_bright
 from pymc_flymc.bounds.metric import Radius
 from pymc_flymc.bounds.remainder import (
-    Expansion,
     joint_limits,
     limits_of_differences,
     near_and_beyond,
@@ -69,7 +69,7 @@ class Packed(NamedTuple):
         return cls(*(statistics[at] for at in cls.places(statistics, n_coefficients, order)))
 
 
-class Taylor(Expansion):
+class Taylor(ExpansionBound):
     r"""Taylor expansion at the anchor, less a remainder that is one function of a radius.
 
     Let :math:`C C^\top` be about the posterior covariance of the coefficients w, and
@@ -119,7 +119,6 @@ class Taylor(Expansion):
     """
 
     n_shared = len(POWERS)
-    joint = True
 
     def __init__(self, order: int = 2) -> None:
         check(is_number(order) and order in (2, 3), "Taylor: order", "2 or 3", order)

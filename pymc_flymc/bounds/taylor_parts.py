@@ -10,8 +10,9 @@ from scipy.sparse import csr_array
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.coefficient_parts import CoefficientParts, split_coefficients
+from pymc_flymc.bounds.expansion_bound import ExpansionBound, finite
 from pymc_flymc.bounds.kept_rows import keep_bright
-from pymc_flymc.bounds.remainder import Expansion, finite, remainder
+from pymc_flymc.bounds.remainder import remainder
 from pymc_flymc.graphs.radius_powers_op import RadiusPowers
 from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
 from pymc_flymc.kernels.native import NativeFunction
@@ -27,7 +28,7 @@ from pymc_flymc.regression.quadratic_statistics import PLACES, quadratic_size, q
 WIDER, RANGES = 5.0 / 3.0, 4
 
 
-class TaylorInParts(Expansion):
+class TaylorInParts(ExpansionBound):
     r"""The bound of `Taylor` with effects of groups, for conditional moves: each part has a radius.
 
     A row's distance from the anchor is a sum over its parts, the dense columns and each effect,
@@ -55,7 +56,6 @@ class TaylorInParts(Expansion):
     """
 
     name = "Taylor"
-    joint = False
     #: Number of shared numbers that a row's gap depends on directly: powers of the dense part.
     n_common = PARTS_SHARED.effects
     #: Number of sums that a row makes of the other shared numbers, those of its effects.
@@ -75,9 +75,8 @@ class TaylorInParts(Expansion):
 
         It must be log-concave: sums over rows with many columns treat convex rows as flat.
         """
-        if not getattr(likelihood, "log_concave", True):
-            return False
-        return likelihood.n_predictors == 1 and isinstance(likelihood, SmoothLikelihood)
+        smooth = isinstance(likelihood, SmoothLikelihood) and likelihood.log_concave
+        return smooth and likelihood.n_predictors == 1
 
     def n_constants(self, likelihood: Likelihood) -> int:
         """Those of `PartsRow`, and row data."""

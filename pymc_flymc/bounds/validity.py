@@ -9,7 +9,7 @@ import pytensor
 import pytensor.tensor as pt
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
-from pymc_flymc.bounds import Bound, Problem, is_bound, is_expansion, row_factor
+from pymc_flymc.bounds import Bound, ExpansionBound, Problem, is_bound, row_factor
 from pymc_flymc.bounds.rounding import EPSILONS, rounding_error
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
@@ -99,7 +99,7 @@ def check_bound(
                 f"{distance:.3g} Laplace sds from the anchor"
             )
         # The rate of an expansion limits the remainder from above, too: brightness is drawn by it.
-        exceeds = np.flatnonzero(is_expansion(bound) & (2.0 * above > gap + allowed))
+        exceeds = np.flatnonzero(isinstance(bound, ExpansionBound) & (2.0 * above > gap + allowed))
         if len(exceeds):
             i = exceeds[0]
             raise AssertionError(
@@ -128,8 +128,9 @@ def _evaluator(bound: Bound, likelihood: Likelihood, n_coefficients: int) -> Any
     apart = [shared[i] for i in range(bound.n_shared)]
     gap = bound.gap(likelihood, arguments, constants, apart)
     log_l = likelihood.log_likelihood(arguments, outcome(likelihood, y))
-    # What is collapsed is the sum of bounds, or of expansions.
-    above = bound.remainder(likelihood, arguments, constants) if is_expansion(bound) else gap
+    above = gap
+    if isinstance(bound, ExpansionBound):  # what is collapsed is the sum of expansions
+        above = bound.remainder(likelihood, arguments, constants)
     outputs = [log_l, gap, above, total, rounding_error(gap)]
     function = pytensor.function(
         [w, statistics, *y, constants, *arguments],

@@ -38,7 +38,6 @@ class Beta(Family):
     usage = "pm.Beta(mu=pm.math.sigmoid(eta), nu=nu)"
     distributions: Any = BetaRV
     n_predictors = 2
-    log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return eta and tau, found inside the graphs of the shapes."""
@@ -132,7 +131,6 @@ class BetaBinomial(JointlySmoothFamily):
     distributions: Any = BetaBinomialRV
     n_predictors = 2
     row_data: tuple[str, ...] = ("n",)
-    log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return eta and tau, found inside the graphs of the shapes, and the number of trials."""

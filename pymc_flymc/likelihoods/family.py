@@ -68,6 +68,8 @@ class SmoothFamily(Family):
     A family with tighter limits overrides `derivative_bound` and `growth`.
     """
 
+    log_concave: bool = True
+
     @property
     def growth(self) -> float:
         """Rate at which derivatives may grow with the distance from a predictor."""

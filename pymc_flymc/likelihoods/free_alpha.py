@@ -54,7 +54,6 @@ class NegativeBinomialSmooth(JointlySmoothFamily):
     usage = NegativeBinomialFree.usage
     distributions: Any = NegBinomialRV
     n_predictors = 2
-    log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return eta and tau."""
@@ -82,7 +81,6 @@ class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, JointlySmoothFamily):
     usage = ZeroTruncatedNegativeBinomial.usage
     distributions: Any = NegBinomialRV
     n_predictors = 2
-    log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return eta and tau."""

@@ -164,11 +164,11 @@ class SmoothLikelihood(Likelihood, Protocol):
     Its derivatives of higher order are those along any direction u with
     ``max(0, u) - min(0, u) = 1``. For one predictor that is the ordinary derivative.
 
-    It is log-concave, or says that it need not be by an attribute ``log_concave = False``. Then
-    some rows may be convex in a predictor, and there is no bound for effects of groups.
-
     Attributes
     ----------
+    log_concave : bool
+        Whether the log-likelihoods of all rows are concave. If not, there is no bound for effects
+        of groups.
     growth : float
         Far from any eta, at eta + u, the third and fourth derivative are at most
         ``exp(growth |u|)`` times ``derivative_bound(order, -inf, inf, y)`` if growth is zero, and
@@ -176,6 +176,7 @@ class SmoothLikelihood(Likelihood, Protocol):
     """
 
     growth: float
+    log_concave: bool = True
 
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
@@ -216,9 +217,8 @@ class ScaledLikelihood(Likelihood, Protocol):
 class JointlySmoothLikelihood(Likelihood, Protocol):
     """A likelihood of several predictors of different kinds, without nuisances, that is smooth.
 
-    Its third derivatives are those along a direction u, with limits on each of its elements. As
-    a `SmoothLikelihood` it may say ``log_concave = False``.
-
+    Its third derivatives are those along a direction u, with limits on each of its elements. It
+    need not be log-concave.
     """
 
     def third_bound(

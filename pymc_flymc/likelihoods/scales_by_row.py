@@ -29,7 +29,6 @@ class ScalesByRow(JointlySmoothFamily):
 
     n_predictors: int = 2
     row_data: tuple[str, ...] = ("known standard errors",)
-    log_concave = False
 
     def of_scales(
         self, likelihood: Likelihood, mu: Any, sigma: Any, y: Any, rv: TensorVariable

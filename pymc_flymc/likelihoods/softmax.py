@@ -46,6 +46,7 @@ class Softmax:
     nuisances: tuple[str, ...] = ()
     row_data: tuple[str, ...] = ()
     growth = 0.0
+    log_concave = True
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a random variable is ``pm.Categorical``, written as such."""

@@ -41,8 +41,6 @@ class TruncatedNormal(JointlySmoothFamily):
     distributions: Any = pm.TruncatedNormal.rv_type
     n_predictors: int = 2
     row_data: tuple[str, ...] = ("the distance from the limit",)
-    #: The last but one term is convex.
-    log_concave = False
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return both predictors, and distances from the limit."""

@@ -54,7 +54,6 @@ class Weighted(Family):
         self.name = f"weighted {base.name}"
         self.n_predictors, self.nuisances = base.n_predictors, tuple(base.nuisances)
         self.row_data = (*base.row_data, "weight")
-        self.log_concave = getattr(base, "log_concave", True)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Check observed values as the family does, shape (N, 2 + R); return them with weights.
@@ -76,7 +75,7 @@ class _Smooth(Weighted):
 
     def __init__(self, base: Any) -> None:
         super().__init__(base)
-        self.growth = base.growth
+        self.growth, self.log_concave = base.growth, base.log_concave
 
     derivative_bound = _times_weight("derivative_bound")
 

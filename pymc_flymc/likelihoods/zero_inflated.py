@@ -38,7 +38,6 @@ class ZeroInflated(JointlySmoothFamily):
 
     usage: str
     #: The log-likelihood of a zero is not concave in a predictor for which counts are rarely zero.
-    log_concave = False
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a variable is a mixture of zeros and one of these distributions."""

@@ -51,6 +51,7 @@ class ZeroTruncatedPoisson(ZeroTruncated):
     distributions: Any = PoissonRV
     #: The fourth cumulant is at most 1.3457 times the third, the fifth 1.4121 times the fourth.
     growth = 1.4121
+    log_concave = True
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the log mean of the variable that is not truncated, as `PoissonLog.read`."""

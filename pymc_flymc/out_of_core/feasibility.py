@@ -9,7 +9,7 @@ from typing import Any, override
 import numpy as np
 
 from pymc_flymc.anchor.expanded_density import expanded_density
-from pymc_flymc.bounds import Bound, Problem, Tangent, Taylor
+from pymc_flymc.bounds import Bound, Problem, Tangent, Taylor, is_for_joint_moves
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods import Normal
 from pymc_flymc.likelihoods.weighted import unweighted
@@ -135,7 +135,7 @@ def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: 
         raise ValueError(
             f"proposal={proposal!r} is for rows in memory: with data= proposals are independent"
         )
-    if not isinstance(bound, str | Mapping) and not getattr(bound, "joint", False):
+    if not isinstance(bound, str | Mapping) and not is_for_joint_moves(bound):
         raise ValueError("data= needs bound=Taylor(), which bound='auto' takes")
 
 

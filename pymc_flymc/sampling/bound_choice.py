@@ -11,7 +11,7 @@ from pymc_flymc.bounds import (
     Problem,
     Taylor,
     TaylorInParts,
-    is_expansion,
+    is_for_joint_moves,
 )
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.reporting import count
@@ -68,7 +68,7 @@ def forms(bound: Bound, problem: Problem) -> list[Bound]:
 
     With more effects of groups than one radius serves, that form is the only one.
     """
-    found = [] if bound.joint and problem.design.is_arrow else [bound]
+    found = [] if is_for_joint_moves(bound) and problem.design.is_arrow else [bound]
     expands = isinstance(bound, Taylor) and bound.order == 2
     if expands and TaylorInParts.fits(problem.likelihood, problem.design):
         found.append(TaylorInParts(problem.design.n_sparse))
@@ -86,9 +86,7 @@ def tightest(valid: Sequence[Bound], problem: Problem) -> Bound:
     Taylor bounds are used if there is no other. They leave fewer rows bright on average. But where
     effects are far from the anchor, ever more rows are bright, and hold the effects there.
     """
-    conditional = [
-        bound for bound in valid if not (bound.joint or isinstance(bound, TaylorInParts))
-    ]
+    conditional = [bound for bound in valid if not isinstance(bound, ExpansionBound)]
     conditional = conditional or list(valid)
     if len(conditional) == 1:
         return conditional[0]
@@ -113,5 +111,4 @@ def joint_bound(problems: Sequence[Problem]) -> ExpansionBound | None:
     """Return the bound for joint moves, if there is one: they are for one likelihood."""
     if len(problems) > 1:
         return None
-    valid = valid_bounds(problems[0])
-    return next((bound for bound in valid if bound.joint and is_expansion(bound)), None)
+    return next(filter(is_for_joint_moves, valid_bounds(problems[0])), None)

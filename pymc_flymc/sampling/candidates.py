@@ -10,7 +10,6 @@ import numpy as np
 
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.bounds import Bound, ExpansionBound
-from pymc_flymc.bounds.bound import is_expansion
 from pymc_flymc.kernels.rescaling import reading_moves
 from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE
 from pymc_flymc.sampling.bound_choice import (
@@ -145,7 +144,7 @@ class Candidates:
         bounds = [tightest(valid_bounds(problem), problem) for problem in self.problems]
         pairs = zip(bounds, self.problems, strict=True)
         bright = sum(estimate_rows(*pair) for pair in pairs)
-        by_expansion = all(map(is_expansion, bounds))
+        by_expansion = all(isinstance(bound, ExpansionBound) for bound in bounds)
         n_parameters = len(self.problems[0].anchor.theta)
         # Each bright row holds the parameters where they are, with about twice the posterior's
         # precision in the row's direction: many bright rows hold back any conditional update.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pymc_flymc.bounds import Bound, is_expansion
+from pymc_flymc.bounds import ExpansionBound, Taylor, is_for_joint_moves
 from pymc_flymc.bounds.setting import check_bound_setting
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
@@ -65,9 +65,9 @@ def check_settings(
     if spec is not None and spec.gradients and proposal != "auto":
         raise ValueError(f"proposal= is not for kernel={kernel!r}, which follows trajectories")
     for asked in bound.values() if isinstance(bound, Mapping) else [bound]:
-        if fresh and not (isinstance(asked, str) or getattr(asked, "joint", False)):
+        if fresh and not (isinstance(asked, str) or is_for_joint_moves(asked)):
             raise ValueError(f"kernel={kernel!r} needs bound=Taylor(), which bound='auto' takes")
-        if spec is not None and spec.exact and getattr(asked, "order", 2) != 2:
+        if spec is not None and spec.exact and isinstance(asked, Taylor) and asked.order != 2:
             # The exponential of a cubic form has no integral: it is no proposal distribution.
             raise ValueError(
                 "kernel='surrogate' expands rows to second order: bound=Taylor(), not "
@@ -80,7 +80,7 @@ def check_settings(
 
 
 def _check_resampling(bound: object, resampling: Resampling | None) -> None:
-    if getattr(bound, "joint", False) and resampling is not None:
+    if is_for_joint_moves(bound) and resampling is not None:
         raise ValueError(
             "brightness= is for conditional moves; with the bound Taylor(), the only one for some "
             "likelihoods, brightness is drawn again in every move"
@@ -113,14 +113,13 @@ def choose_sampler(
     if not adaptation.spec.fresh:
         return conditional_sampler(task, resampling, adaptation, transitions)
     taylor = _joint_bound(task, proposal, kernel)
-    if adaptation.spec.exact and is_expansion(taylor):
+    if adaptation.spec.exact:
         sampler = replace(selection.surrogate(taylor), transitions=transitions)
     else:
         sampler = task.sampler([taylor], adaptation, transitions=transitions)
         log.info(joint_moves_read(task.problems[0], *sampler.target.parts))
         say_time(task, sampler)
-    if is_expansion(taylor):
-        warn_of_heavy_tails(task, sampler)
+    warn_of_heavy_tails(task, sampler)
     return sampler
 
 
@@ -149,7 +148,7 @@ def conditional_sampler(
     return sampler
 
 
-def _joint_bound(task: SamplingTask, proposal: str, kernel: str) -> Bound:
+def _joint_bound(task: SamplingTask, proposal: str, kernel: str) -> ExpansionBound:
     """Return the bound that was asked for, or the one for fresh brightness.
 
     Raises
@@ -164,7 +163,7 @@ def _joint_bound(task: SamplingTask, proposal: str, kernel: str) -> Bound:
         )
     (asked,) = task.bounds
     taylor = joint_bound(task.problems) if isinstance(asked, str) else asked
-    if taylor is None:
+    if not is_for_joint_moves(taylor):
         raise ValueError(
             f"kernel={kernel!r} is for one likelihood that is smooth in its predictors, "
             f"and not{WITH_EFFECTS}"
@@ -177,7 +176,7 @@ def _implied(task: SamplingTask, resampling: Resampling | None, proposal: str) -
     (problem, *_), (first, *more) = task.problems, task.bounds
     if not all(isinstance(asked, str) for asked in task.bounds):
         _check_resampling(first, resampling)
-        joint_moves = getattr(first, "joint", False) and not (more or problem.design.is_arrow)
+        joint_moves = is_for_joint_moves(first) and not (more or problem.design.is_arrow)
         return "joint" if joint_moves else "metropolis"
     joint = joint_bound(task.problems)
     if joint is not None and valid_bounds(problem) == [joint]:  # the only one

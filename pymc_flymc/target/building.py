@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pymc_flymc.bounds import AllRows, Bound, Preparation, Problem, is_expansion, row_factor
+from pymc_flymc.bounds import AllRows, Bound, ExpansionBound, Preparation, Problem, row_factor
 from pymc_flymc.bounds.kept_rows import treat_exactly
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.layout import ROW
@@ -67,7 +67,7 @@ def target_at(target: Target, problems: Sequence[Problem], resampling: Resamplin
 
 def _prepare(problem: Problem, bound: Bound, log_factor: NativeFunction) -> Preparation:
     try:
-        if is_expansion(bound):
+        if isinstance(bound, ExpansionBound):
             return bound.prepare(problem, log_factor, MOSTLY)
         return bound.prepare(problem, log_factor)
     except ValueError as error:  # of sizes, say: a bound of a user's own
@@ -90,7 +90,7 @@ def _tables(
     for problem, bound, size in zip(problems, bounds, sizes, strict=True):
         log_factor = compile_log_factor(row_factor(problem.likelihood, bound))
         prepared = _prepare(problem, bound, log_factor)
-        check_preparation(bound, problem, prepared, size, spec.fresh)
+        check_preparation(bound, problem, prepared, size)
         if spec.exact:
             rates = prepared.constants[:, ROW.near]
             # Rows that are kept bright are read at each proposal anyway.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.bounds import Bound, is_expansion, n_sums_of
+from pymc_flymc.bounds import Bound, ExpansionBound
 from pymc_flymc.kernels.dark_rates import total_rates
 from pymc_flymc.kernels.fresh_brightness import HEAVY, AliasTables, alias_table_kernel
 from pymc_flymc.kernels.layout import ROW
@@ -100,13 +100,13 @@ def make_rows(design: Design, constants: np.ndarray, bound: Bound | None = None)
         int(design.intercept),
         read_only(constants),
         n_sparse=design.n_sparse,
-        n_sums=0 if bound is None else n_sums_of(bound),
         n_nuisances=design.n_nuisances,
     )
     arrays: dict[str, Any] = {n: read_only(getattr(design.sparse, n)) for n in _SPARSE}
     rows = rows._replace(**arrays)
-    if bound is None or not is_expansion(bound):
+    if not isinstance(bound, ExpansionBound):
         return rows
+    rows = rows._replace(n_sums=bound.n_sums)
     return rows._replace(totals=read_only(total_rates(rows, bound.n_shared)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.bounds import Bound, Preparation, Problem, is_expansion
+from pymc_flymc.bounds import Bound, ExpansionBound, Preparation, Problem
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.likelihoods import Likelihood
 
@@ -16,7 +16,7 @@ RATES = [ROW.near, ROW.beyond]
 
 
 def check_preparation(
-    bound: Bound, problem: Problem, prepared: Preparation, n_coefficients: int, fresh: bool
+    bound: Bound, problem: Problem, prepared: Preparation, n_coefficients: int
 ) -> None:
     """Refuse statistics and tables that do not have the size that the bound says.
 
@@ -24,8 +24,6 @@ def check_preparation(
     ----------
     n_coefficients : int
         Length of the model's graph of the coefficients.
-    fresh : bool
-        Whether kernels draw brightness afresh, from the first columns of the constants.
 
     Raises
     ------
@@ -44,7 +42,7 @@ def check_preparation(
     _same(f"{bright} have", "rows", len(prepared.bright), n)
     if n and not (0.0 <= prepared.bright.min() and prepared.bright.max() <= 1.0):
         raise ValueError(f"{bright} are not between 0 and 1")
-    if not (fresh or is_expansion(bound)):
+    if not isinstance(bound, ExpansionBound):
         return
     for what, has, needs in (
         ("constants", prepared.constants.shape[1], len(RATES)),
@@ -52,11 +50,9 @@ def check_preparation(
     ):
         if has < needs:
             raise ValueError(
-                f"{who} has {has} {what}, and {needs} at least if its rows have rates, as "
-                "is_expansion=True or joint=True says"
+                f"{who} has {has} {what}, and rows of an ExpansionBound have rates, of {needs} "
+                "at least"
             )
-    if not is_expansion(bound):
-        raise ValueError(f"{who} is no ExpansionBound, as joint=True says: it has no rates")
     if n and prepared.constants[:, RATES].min() < 0.0:
         raise ValueError(f"the rates of {who}, its first {len(RATES)} constants, are negative")
 
@@ -72,8 +68,9 @@ def check_constants(
     """
     who = describe(bound, likelihood)
     what = f"the table of constants of {who}"
-    _check_array(what, constants, 2, infinite=is_expansion(bound))
-    if is_expansion(bound):  # what multiplies a rate may be infinite, and nothing else
+    _check_array(what, constants, 2, infinite=isinstance(bound, ExpansionBound))
+    if isinstance(bound, ExpansionBound):
+        # What multiplies a rate may be infinite, and nothing else.
         _check_array(what, constants[:, ROW.near + 1 :], 2)
     _same(f"{what} has", "rows", constants.shape[0], n_rows)
     said = bound.n_constants(likelihood)

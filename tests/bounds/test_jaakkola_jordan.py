@@ -135,7 +135,7 @@ def test_bad_xi(xi):
         JaakkolaJordan(xi=xi)
 
 
-@pytest.mark.parametrize("slack", [-0.1, np.inf])
+@pytest.mark.parametrize("slack", [-0.1, np.inf, True])
 def test_bad_slack(slack):
     with pytest.raises(ValueError, match="slack must be a finite number >= 0"):
         JaakkolaJordan(slack=slack)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 
 from pymc_flymc import Bohning, FireflyMH, JaakkolaJordan, JebaraChoromanska, Taylor
-from pymc_flymc.bounds import is_expansion, log_odds, row_factor
+from pymc_flymc.bounds import ExpansionBound, log_odds, row_factor
 from pymc_flymc.extending import check_bound
 from pymc_flymc.graphs.compilation import compile_log_factor, compile_log_factor_gradient
 from pymc_flymc.likelihoods import BernoulliLogit, Softmax
@@ -226,7 +226,8 @@ def test_collapsed_sum_is_the_sum_over_rows(bound, reference):
         np.testing.assert_allclose(w[:n_w].reshape(K - 1, 3).T, W, atol=4 * EPS * np.abs(W).max())
         eta, odds = X @ W, np.empty(len(y))
         target.parts[0].log_factor(eta, rows.constants, w[n_w:], odds)
-        if is_expansion(bound):  # whose factors are without the rates, and its sum of expansions
+        if isinstance(bound, ExpansionBound):
+            # Its factors are without the rates, and its sum is one of expansions.
             rates = rows.constants[:, :2] @ w[n_w:]
             above = np.logaddexp(0.0, odds + rates) - rates
         else:

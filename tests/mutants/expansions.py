@@ -136,6 +136,38 @@ MUTANTS: Rows = {
             "tests/bounds/test_chi.py::test_as_scipy_s",
         ),
     ],
+    "bounds/expansion_bound.py": [
+        (
+            "the second power left out of rates",
+            "return cast(Graph, near + beyond)",
+            "return cast(Graph, near)",
+            f"{PASS}[Taylor-poisson-log0]",
+        ),
+        (
+            "rates with the other sign in gaps",
+            "self.remainder(likelihood, arguments, constants) + rate",
+            "self.remainder(likelihood, arguments, constants) - rate",
+            f"{PASS}[Taylor-bernoulli-logit]",
+        ),
+        (
+            "moves together under bounds with sums over a row's effects",
+            "isinstance(bound, ExpansionBound) and bound.n_sums == 0",
+            "isinstance(bound, ExpansionBound)",
+            "tests/bounds/test_taylor_parts.py::test_form_follows_the_design",
+        ),
+        (
+            "other bounds taken for expansions",
+            "isinstance(bound, ExpansionBound) and bound.n_sums == 0",
+            "True",
+            "tests/sampling/test_choice.py::test_contradictions_are_refused",
+        ),
+        (
+            "no row kept bright",
+            "pt.isinf(constants[:, ROW.near])",
+            "pt.isinf(constants[:, ROW.near] * 0.0)",
+            "tests/posteriors/test_kept_bright.py",
+        ),
+    ],
     "bounds/remainder.py": [
         (
             "a quarter of the remainder",
@@ -159,12 +191,6 @@ MUTANTS: Rows = {
             "growth up to the limit left out",
             "at_limit = anywhere * np.exp(growth * limit)",
             "at_limit = anywhere",
-            f"{PASS}[Taylor-poisson-log0]",
-        ),
-        (
-            "the second power left out of rates",
-            "return cast(Graph, near + beyond)",
-            "return cast(Graph, near)",
             f"{PASS}[Taylor-poisson-log0]",
         ),
         (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pymc_flymc import FireflyMH, Taylor
-from pymc_flymc.bounds import BOUNDS
+from pymc_flymc.bounds import BOUNDS, is_for_joint_moves
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.sampling.local_sweeps import TANGENTS
@@ -65,7 +65,7 @@ def combinations_of(model: TinyModel) -> Iterator[Combination]:
 
     if model.form.elsewhere:
         for name, bound in _bounds(likelihood).items():
-            if getattr(bound, "joint", False):
+            if is_for_joint_moves(bound):
                 yield of(name, bound, "joint")
         return
     core = [name for name, moves in MOVES.items() if moves.core]
@@ -74,7 +74,7 @@ def combinations_of(model: TinyModel) -> Iterator[Combination]:
     yield Combination(f"{model.name}/auto/auto", model, "auto", Moves(FireflyMH))
     yield of("none", None, conditional[turn % len(conditional)])
     for i, (name, bound) in enumerate(_bounds(likelihood).items()):
-        joint = bound.joint and not several
+        joint = is_for_joint_moves(bound) and not several
         for moves in core if bound in BOUNDS else _turns(core, joint, turn + i)[:1]:
             if joint or not MOVES[moves].fresh:
                 yield of(name, bound, moves)

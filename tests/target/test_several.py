@@ -6,7 +6,7 @@ import pytest
 from scipy.special import gammaln
 
 from pymc_flymc import FireflyMH
-from pymc_flymc.bounds import is_expansion
+from pymc_flymc.bounds import ExpansionBound
 from pymc_flymc.reading.model import read_model
 from tests.support.patches import no_row_kept_bright
 from tests.support.several import both_have_bright_rows, counts, shop
@@ -48,7 +48,7 @@ def test_rows_and_collapsed_sums_add_up_to_the_model(any_size, make):
             odds = np.empty(design.n_rows)
             shared = own[design.n_predictors * design.width :].copy()
             part.log_factor(eta, target.data.parts[i].constants, shared, odds)
-            if is_expansion(target.parts[i].bound):  # whose factors are without the rates
+            if isinstance(part.bound, ExpansionBound):  # whose factors are without the rates
                 rates = target.data.parts[i].constants[:, :2] @ own[-2:]
                 total += (np.logaddexp(0.0, odds + rates) - rates).sum()
             else:

@@ -127,25 +127,18 @@ class Negative(Taylor):
         return replace(prepared, constants=-prepared.constants)
 
 
-class Joint(JaakkolaJordan):
-    """A bound that says that brightness can be drawn from its constants."""
+class WithoutPowers(Taylor):
+    """A bound whose rows share no powers of a radius."""
 
-    joint = True
-
-
-class WithoutRates(Taylor):
-    """A bound that says so, and has no rates."""
-
-    is_expansion = False
+    n_shared = 0
+    n_common = 2
 
 
 def test_fresh_brightness_is_drawn_from_rates():
     with pytest.raises(ValueError, match="first 2 constants, are negative"):
         step_of(MODEL, FireflyMH, bound=Negative(), kernel="joint")
-    with pytest.raises(ValueError, match="has 0 shared numbers, and 2 at least"):
-        step_of(MODEL, FireflyMH, bound=Joint(), kernel="joint")
-    with pytest.raises(ValueError, match="is no ExpansionBound, as joint=True says"):
-        step_of(MODEL, FireflyMH, bound=WithoutRates(), kernel="joint")
+    with pytest.raises(ValueError, match=r"has 0 shared numbers, and .* rates, of 2 at least"):
+        step_of(MODEL, FireflyMH, bound=WithoutPowers(), kernel="joint")
 
 
 def test_statistics_too_short_for_a_quadratic(monkeypatch):
