@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pymc.sampling.mcmc import sample
 from pymc.sampling.parallel import ProcessAdapter
 from pymc.stats.convergence import WarningType
-from pymc.step_methods.compound import BlockedStep
+from pymc.step_methods.compound import BlockedStep, StepMethodState
 from pytensor.graph.rewriting.basic import in2out
 from rich.progress import TextColumn
 from rich.table import Column
@@ -124,6 +124,24 @@ def printed_name(op: Any) -> str | None:
     """Return the name under which an operation prints its distribution, None if it has none."""
     names = getattr(op, "_print_name", None)
     return names[0] if names else None
+
+
+class SavedState:
+    """What PyMC saves of a step, and gives back to it, by the property `sampling_state`."""
+
+    #: Its fields are the names of the attributes that are saved.
+    saved_state: ClassVar[type[StepMethodState]]
+
+    @property
+    def _state_class(self) -> type[StepMethodState]:
+        return self.saved_state
+
+
+require(
+    hasattr(BlockedStep, "_state_class"),
+    "BlockedStep._state_class",
+    "no chain is saved, and each chain of a process goes on from the one before",
+)
 
 
 class ProgressColumns:

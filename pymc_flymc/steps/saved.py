@@ -10,7 +10,7 @@ import numpy as np
 from pymc.step_methods.compound import StepMethodState
 from pymc.step_methods.state import dataclass_state
 
-from pymc_flymc.compat.pymc import CONSTRUCTION
+from pymc_flymc.compat.pymc import CONSTRUCTION, SavedState
 
 if TYPE_CHECKING:
     from pymc_flymc.anchor.anchor import Anchor
@@ -31,10 +31,10 @@ class FireflyState(StepMethodState):
     chain_state: dict[str, Any] | None = field(default=None)
 
 
-class SavableStep:
+class SavableStep(SavedState):
     """A step whose chain can be saved, and that travels to other processes without the model."""
 
-    _state_class = FireflyState
+    saved_state = FireflyState
     _chain: FireflyChain | None
     sampler: Sampler
     data: str

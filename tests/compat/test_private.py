@@ -1,7 +1,9 @@
 """What others do not promise to keep is named in one folder, and missed with a reason."""
 
 import ast
+import inspect
 import tomllib
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import pymc_flymc
+from pymc_flymc import FireflyHMC
 from pymc_flymc.compat import private
 from pymc_flymc.compat.pytensor import rewrites
 
@@ -77,6 +80,38 @@ def test_are_named_in_one_folder():
         if COMPAT not in path.parents and (names := set(private_names(tree, own, known)))
     }
     assert not found
+
+
+def is_ours(kind):
+    return kind.__module__.partition(".")[0] == PACKAGE.name
+
+
+def overrides(kind):
+    """Yield private attributes of a class of ours that override those of somebody else's."""
+    others = [base for base in kind.__mro__ if not is_ours(base)]
+    theirs = {name for base in others if base.__module__ != "typing" for name in vars(base)}
+    for base in filter(is_ours, kind.__mro__):
+        if not base.__module__.startswith(f"{PACKAGE.name}.compat."):
+            names = filter(is_private, theirs & vars(base).keys() - {"_abc_impl"})
+            yield from (f"{base.__name__}.{name}" for name in names)
+
+
+def test_are_overridden_in_one_folder():
+    found = set()
+    for path in MODULES:
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        module = import_module(".".join(parts).removesuffix(".__init__"))
+        for kind in filter(inspect.isclass, vars(module).values()):
+            found.update(overrides(kind) if is_ours(kind) else ())
+    assert not found
+
+
+def test_overrides_are_found():
+    class Step(FireflyHMC):
+        _state_class = None
+
+    Step.__module__ = PACKAGE.name
+    assert list(overrides(Step)) == ["Step._state_class"]
 
 
 def test_are_found_by_this_test():
