@@ -1,4 +1,4 @@
-"""Checks of settings: a message says what was given and what is expected."""
+"""Checks of settings: a ValueError says what was given and what is expected."""
 
 from __future__ import annotations
 
@@ -25,22 +25,13 @@ def check(good: bool, setting: str, expected: str, given: object) -> None:
         What it must be.
     given : object
         What it is.
-
-    Raises
-    ------
-    ValueError
     """
     if not good:
         raise ValueError(f"{setting} must be {expected}, not {_described(given)}")
 
 
 def check_choice(setting: str, given: object, choices: Collection[str]) -> None:
-    """Refuse what is not one of several names.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse what is not one of several names."""
     good = isinstance(given, str) and given in choices
     check(good, setting, f"one of {', '.join(choices)}", given)
 
@@ -54,10 +45,6 @@ def check_object(
     ----------
     is_kind : callable
         Whether the objects of a class are of that kind.
-
-    Raises
-    ------
-    ValueError
     """
     if isinstance(given, type) and is_kind(given):
         called = f"{given.__name__}()"

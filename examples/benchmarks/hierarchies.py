@@ -196,7 +196,7 @@ def measure(hierarchy: Hierarchy, method: str, seed: int, tune: int, draws: int)
         "bright": float(statistics["n_bright"].mean()),
         "peak MB": peak / 1e3,
         "before MB": data / 1e3,
-        "kernel": step.target.kernel,
+        "kernel": step.target.spec.name,
         "said": said,
     }
 

@@ -59,7 +59,7 @@ def measure(model: pm.Model, n_rows: int, seed: int, **settings: Any) -> dict[st
         "rate": ess / steady,
         "rows": float(idata.sample_stats["likelihood_queries"].sum()) / ess,
         "said": said[-1] if said else "",
-        "kernel": step.target.kernel,
+        "kernel": step.target.spec.name,
     }
 
 

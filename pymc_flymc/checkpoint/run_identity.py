@@ -66,7 +66,7 @@ def identity_of_target(target: Any, adaptation: Any, others: np.ndarray) -> str:
     target : Target or BatchTarget
     adaptation : Adaptation
     """
-    names = [type(adaptation).__name__, target.kernel, written(target.geometry._fields)]
+    names = [type(adaptation).__name__, adaptation.spec.name, written(target.geometry._fields)]
     found = blake2b(digest_size=16)
     for part in target.parts:
         names += [written(part.bound), repr(part.expected_bright)]

@@ -37,7 +37,7 @@ def private(name: str, lost: str) -> Any:
 
 
 def require(there: bool, name: str, lost: str) -> None:
-    """Raise an error if what another package does not promise is not there.
+    """Raise an ImportError if what another package does not promise is not there.
 
     Parameters
     ----------
@@ -45,10 +45,6 @@ def require(there: bool, name: str, lost: str) -> None:
         Whether it is.
     name, lost : str
         As of `private`.
-
-    Raises
-    ------
-    ImportError
     """
     if not there:
         raise ImportError(

@@ -28,6 +28,7 @@ def rewrites(*names: str) -> tuple[str, ...]:
     Raises
     ------
     ImportError
+        If there is none of a name.
     """
     for name in names:
         require(

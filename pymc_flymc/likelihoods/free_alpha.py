@@ -41,7 +41,6 @@ from pymc_flymc.likelihoods.zero_inflated import (
 from pymc_flymc.likelihoods.zero_truncated import (
     ZeroTruncated,
     ZeroTruncatedNegativeBinomial,
-    check_positive_counts,
     untruncated,
 )
 from pymc_flymc.likelihoods.zeros import parts_of_inflated
@@ -74,25 +73,20 @@ class NegativeBinomialSmooth(JointlySmoothFamily):
         return _third_of_count(eta, spread, y)
 
 
-class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, JointlySmoothFamily):
+class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, NegativeBinomialSmooth):
     r"""Observed counts from 1 on, of such a variable: less :math:`\log(1 - e^{-s})`."""
 
     name = "zero-truncated-negative-binomial-free"
     usage = ZeroTruncatedNegativeBinomial.usage
-    distributions: Any = NegBinomialRV
-    n_predictors = 2
 
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return eta and tau."""
-        return RowParameters(self, as_columns(*_read(untruncated(rv))))
-
-    read_observed = staticmethod(check_positive_counts)
+        return super().read(untruncated(rv))
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return the log-likelihood but for ``log y!``."""
-        eta, tau = arguments
-        value: Any = _apart_from_s(eta, tau, y) - exponent(eta, tau)
-        return value - log_positive(log_exponent(eta, tau))
+        value: Any = super().log_likelihood(arguments, y)
+        return value - log_positive(log_exponent(*arguments))
 
     def third_beyond(
         self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
@@ -102,7 +96,7 @@ class ZeroTruncatedNegativeBinomialFree(ZeroTruncated, JointlySmoothFamily):
         anywhere = (Jet.predictor(-far, far, each) for each in spread)
         with np.errstate(all="ignore"):
             truncation = log_exponent_jet(*anywhere).through(LOG_POSITIVE).derivative(3)
-        scale, rate = _third_of_count(eta, spread, y)
+        scale, rate = super().third_beyond(eta, spread, y)
         return np.asarray(scale + truncation), rate
 
 

@@ -23,8 +23,23 @@ from pymc_flymc.likelihoods.value_checks import check_counts, check_values
 _TRUNCATED: Any = pm.Truncated.rv_type
 
 
+def check_positive_counts(values: np.ndarray, name: str) -> np.ndarray:
+    """Return observed counts as float64.
+
+    Raises
+    ------
+    ValueError
+        If there are other values, zero included.
+    """
+    values = check_counts(values, name)
+    check_values(values > 0, values, name, "counts from 1 on")
+    return values
+
+
 class ZeroTruncated(Family):
     """Base of families of counts that are never zero."""
+
+    read_observed = staticmethod(check_positive_counts)
 
     def matches(self, rv: TensorVariable) -> bool:
         """Return whether a variable is one of the family's distributions, from 1 on."""
@@ -56,10 +71,6 @@ class ZeroTruncatedPoisson(ZeroTruncated):
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the log mean of the variable that is not truncated, as `PoissonLog.read`."""
         return replace(PoissonLog().read(untruncated(rv)), likelihood=self)
-
-    def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
-        """Return observed counts as float64."""
-        return check_positive_counts(values, name)
 
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
@@ -119,16 +130,3 @@ def untruncated(rv: TensorVariable) -> TensorVariable:
     whole = rv.owner.op.base_rv_op.make_node(*rv.owner.inputs[:-2]).default_output()
     whole.name = rv.name
     return whole
-
-
-def check_positive_counts(values: np.ndarray, name: str) -> np.ndarray:
-    """Return observed counts as float64.
-
-    Raises
-    ------
-    ValueError
-        If there are other values, zero included.
-    """
-    values = check_counts(values, name)
-    check_values(values > 0, values, name, "counts from 1 on")
-    return values

@@ -195,8 +195,6 @@ class BatchTarget:
         partition. No row of the other likelihoods is ever bright.
     """
 
-    #: Name of the kernel.
-    kernel: ClassVar[str] = "joint"
     #: Arrays of rows that no statistics depend on.
     own_rows: ClassVar[tuple[np.ndarray, ...]] = ()
 

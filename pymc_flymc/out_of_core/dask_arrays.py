@@ -51,10 +51,6 @@ def check_repeatable(name: str, array: Any) -> None:
     name : str
         Of the container, for messages.
     array : dask.array.Array
-
-    Raises
-    ------
-    ValueError
     """
     first = next(i for i, n in enumerate(array.chunks[0]) if n)
     block = array.blocks[first]

@@ -18,7 +18,7 @@ from pymc_flymc.out_of_core.batch_target import BatchTarget, build_batch_target
 from pymc_flymc.out_of_core.proposals import BATCH, draw_v, log_proposal_density
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import count, doing, log
-from pymc_flymc.sampling.adaptation import Adaptation
+from pymc_flymc.sampling.adaptation import JOINT, Adaptation
 from pymc_flymc.sampling.far_out import HEAVY, REPLICATES, places_far_out
 from pymc_flymc.sampling.proposal_weights import (
     LARGEST_WEIGHT,
@@ -36,6 +36,7 @@ LARGEST_TIME = 20.0
 class BatchAdaptation(Adaptation):
     """Independent proposals have nothing to learn."""
 
+    spec = JOINT
     fewest = most = 1
 
     @override
@@ -119,12 +120,7 @@ def heavier_than_proposals(target: BatchTarget, log_weight: np.ndarray) -> bool:
 
 
 def check_out_of_core(bound: object, brightness: object, proposal: str, kernel: str) -> None:
-    """Refuse settings that are not for rows out of core, before any work is done.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse settings that are not for rows out of core, before any work is done."""
     if brightness is not None or kernel not in ("auto", "joint"):
         asked = "brightness=" if brightness is not None else f"kernel={kernel!r}"
         raise ValueError(

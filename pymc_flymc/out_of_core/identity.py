@@ -29,12 +29,7 @@ LOOKED_AT = 16
 
 
 def check_file(path: str, state: tuple[int, int]) -> None:
-    """Refuse a file whose state has changed since the run began.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a file whose state has changed since the run began."""
     if not os.path.exists(path) or state_of_file(path) != state:
         raise ValueError(
             f"{path} has been written to while it was sampled from: the draws since then follow "
@@ -113,10 +108,6 @@ def check_chunks(name: str, array: Any) -> None:
     """Refuse a container's Zarr arrays that are not whole, or not as they were opened.
 
     What is missing would be read as zeros.
-
-    Raises
-    ------
-    ValueError
     """
     for leaf in filter(is_zarr, leaves(array)):
         check_shape(leaf)

@@ -19,10 +19,6 @@ def check_rows(rows: Any, container: str, shape: tuple[int, ...], what: str) -> 
         The requested shape.
     what : str
         Where the rows come from, for messages.
-
-    Raises
-    ------
-    ValueError
     """
     if np.ma.is_masked(rows):
         n_masked = int(np.ma.getmaskarray(rows).sum())

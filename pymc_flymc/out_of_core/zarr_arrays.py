@@ -27,12 +27,7 @@ def is_in_memory(array: Any) -> bool:
 
 
 def check_shape(array: Any) -> None:
-    """Refuse an array whose store holds one of another shape than when it was opened.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse an array whose store holds one of another shape than when it was opened."""
     import zarr
 
     try:

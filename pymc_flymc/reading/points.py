@@ -75,10 +75,6 @@ def check_start(theta: np.ndarray, layout: Layout) -> None:
     ----------
     theta : ndarray, shape (D,)
         The step's variables, unconstrained.
-
-    Raises
-    ------
-    ValueError
     """
     bad = np.flatnonzero(~np.isfinite(theta))
     if bad.size:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pymc_flymc.bounds import ExpansionBound, Taylor, is_for_joint_moves
-from pymc_flymc.bounds.setting import check_bound_setting
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.adaptation import (
@@ -52,7 +51,6 @@ def check_settings(
     ValueError
         If a setting is unknown, or if settings contradict each other.
     """
-    check_bound_setting(bound)
     check_choice("proposal", proposal, PROPOSALS)
     check_choice("kernel", kernel, KERNEL_NAMES)
     spec = None if kernel == "auto" else spec_of(kernel)

@@ -25,12 +25,7 @@ NAMES = " or ".join(type(bound).__name__ for bound in TANGENTS)
 
 
 def check_local(bound: object, resampling: Resampling | None) -> None:
-    """Refuse settings that local sweeps cannot use.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse settings that local sweeps cannot use."""
     is_tangent = isinstance(bound, (str, *map(type, TANGENTS)))
     if not is_tangent:
         raise ValueError(f"kernel='local' needs bound='auto' or one bound: {NAMES}")

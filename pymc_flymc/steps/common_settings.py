@@ -7,12 +7,14 @@ from collections.abc import Collection, Mapping
 
 from pytensor.graph.basic import Variable
 
+from pymc_flymc.bounds.setting import check_bound_setting
 from pymc_flymc.settings import check, check_object, is_positive_integer
 from pymc_flymc.target.resampling import Resampling
 
 
 def check_common(
     vars: object,
+    bound: object,
     brightness: object,
     transitions: object,
     anchor: object,
@@ -30,6 +32,7 @@ def check_common(
         expected = "variables or their names (all other settings are named: bound=Taylor())"
         for each in vars if isinstance(vars, Collection) else [vars]:
             check(isinstance(each, str | Variable), "vars", expected, each)
+    check_bound_setting(bound)
     if brightness is not None:
         expected = "ImplicitResampling(), ExplicitResampling() or None"
         check_object("brightness", brightness, lambda k: issubclass(k, Resampling), expected)

@@ -108,19 +108,16 @@ class FireflyHMC(FireflyStep):
     ) -> None:
         good = is_number(path_length) and 0 < path_length < np.inf
         check(good, "path_length", "a positive number", path_length)
-        self._prepare(bound, float(path_length), target_accept, metric)
-        self._build(vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint)
+        self._prepare(float(path_length), target_accept, metric)
+        common = vars, bound, brightness, transitions, anchor, model, rng, initial_point, checkpoint
+        self._build(*common)
 
-    def _prepare(self, bound: Any, length: float, target_accept: float, metric: str) -> None:
+    def _prepare(self, length: float, target_accept: float, metric: str) -> None:
         """Check and keep settings."""
-        from pymc_flymc.bounds.setting import check_bound_setting  # late: see `FireflyStep`
-
-        check_bound_setting(bound)
         good = is_number(target_accept) and 0 < target_accept < 1
         check(good, "target_accept", "a number between 0 and 1", target_accept)
         check_choice("metric", metric, METRICS)
-        self._bound_setting, self._metric = bound, metric
-        self._length, self._target_accept = length, float(target_accept)
+        self._length, self._target_accept, self._metric = length, float(target_accept), metric
 
     def _choose(self, task: SamplingTask) -> Sampler:
         from pymc_flymc.sampling.adaptation import HamiltonianAdaptation
@@ -197,5 +194,6 @@ class FireflyMALA(FireflyHMC):
         initial_point: PointType | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
-        self._prepare(bound, 0.0, target_accept, metric)
-        self._build(vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint)
+        self._prepare(0.0, target_accept, metric)
+        common = vars, bound, brightness, transitions, anchor, model, rng, initial_point, checkpoint
+        self._build(*common)

@@ -169,8 +169,8 @@ class FireflyMH(FireflyStep):
             check_out_of_core(bound, brightness, proposal, kernel)
             of = modelcontext(model)
             source = source_of(of_table(data, of), client, of)
-        self._bound_setting, self._settings = bound, (brightness, proposal, kernel)
-        common = vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint
+        self._settings = brightness, proposal, kernel
+        common = vars, bound, brightness, transitions, anchor, model, rng, initial_point, checkpoint
         self._build(*common, source)
 
     @property

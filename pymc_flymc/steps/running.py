@@ -20,10 +20,6 @@ def check_model(model: Model | None, name: str) -> None:
         none: it would sample given the data that there were when it was made.
     name : str
         Of the step.
-
-    Raises
-    ------
-    ValueError
     """
     arguments = arguments_of_sample()
     if arguments is None:
@@ -42,17 +38,7 @@ def check_model(model: Model | None, name: str) -> None:
 
 
 def check_seeded(name: str) -> None:
-    """Refuse to begin to sample without a seed.
-
-    Parameters
-    ----------
-    name : str
-        Of the step.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse to begin to sample without a seed."""
     arguments = arguments_of_sample()
     if arguments is not None and arguments.get("random_seed") is None:
         raise ValueError(
@@ -62,17 +48,7 @@ def check_seeded(name: str) -> None:
 
 
 def check_no_chain_runs(name: str) -> None:
-    """Refuse to read changed data for another chain of a run: all chains must have the same data.
-
-    Parameters
-    ----------
-    name : str
-        Of the step.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse to read changed data for another chain of a run: all chains must have the same."""
     if chains_are_running():
         raise ValueError(
             f"{name}: the model's data changed while pm.sample ran, as by a callback: chains that "

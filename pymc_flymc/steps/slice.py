@@ -88,12 +88,10 @@ class FireflySlice(FireflyStep):
         initial_point: PointType | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
-        from pymc_flymc.bounds.setting import check_bound_setting  # late: see `FireflyStep`
-
-        check_bound_setting(bound)
         check_choice("direction", direction, DIRECTIONS)
-        self._bound_setting, self._direction = bound, direction
-        self._build(vars, brightness, transitions, anchor, model, rng, initial_point, checkpoint)
+        self._direction = direction
+        common = vars, bound, brightness, transitions, anchor, model, rng, initial_point, checkpoint
+        self._build(*common)
 
     def _choose(self, task: SamplingTask) -> Sampler:
         from pymc_flymc.sampling.adaptation import SliceAdaptation

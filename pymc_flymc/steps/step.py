@@ -76,7 +76,6 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     }
     #: Statistics of kernels that are not in use.
     _unused: ClassVar[dict[str, float]] = {}
-    _bound_setting: BoundSetting
     _has_warned = False
     #: Chains that have begun in this process since `pm.sample` did.
     _begun = 0
@@ -84,6 +83,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     def _build(
         self,
         vars: Sequence[Any] | None,
+        bound: BoundSetting,
         brightness: Resampling | None,
         transitions: int | None,
         anchor: dict[str, Any] | None,
@@ -97,12 +97,11 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         from pymc_flymc.checkpoint.folder import Checkpoint
         from pymc_flymc.steps.common_settings import check_common
 
-        check_common(vars, brightness, transitions, anchor, initial_point, checkpoint)
+        check_common(vars, bound, brightness, transitions, anchor, initial_point, checkpoint)
         self.rng, self.tune = get_random_generator(rng), True
-        self._brightness = brightness
-        self._transitions = transitions
+        self._brightness, self._transitions = brightness, transitions
         self._model: Model | None = modelcontext(model)
-        self._asked = vars, anchor, initial_point
+        self._asked = vars, anchor, initial_point, bound
         self._source, self._interrupts = source, Interrupts()
         self._checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
         self._journal: Journal | None = None
@@ -132,9 +131,8 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         source, self._watch = self._source, Stopwatch()
         fingerprint = Fingerprint.of(self._model, None if source is None else source.identity)
         kept = begin_run(self, self._checkpoint, fingerprint)
-        asked = *self._asked, self._bound_setting
         with one_blas_thread():
-            reading = read(self._model, *asked, source, kept, self._watch)
+            reading = read(self._model, *self._asked, source, kept, self._watch)
             self._vars, self._per_row = reading.vars, reading.per_row
             self.observed = tuple(problem.name for problem in reading.problems)
             self._of_all_draws = reading.statistics

@@ -128,11 +128,6 @@ class Target:
         self.compiled_kernel()  # loaded here, it is there in every forked chain
 
     @property
-    def kernel(self) -> str:
-        """Name of the kernel."""
-        return self.spec.name
-
-    @property
     def is_joint(self) -> bool:
         """Whether theta and z are updated together."""
         return self.spec.fresh

@@ -60,12 +60,7 @@ def check_preparation(
 def check_constants(
     bound: Bound, likelihood: Likelihood, constants: np.ndarray, n_rows: int
 ) -> None:
-    """Refuse a table of rows' constants that is not of the shape that the bound says, or finite.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a table of rows' constants that is not of the shape that the bound says, or finite."""
     who = describe(bound, likelihood)
     what = f"the table of constants of {who}"
     _check_array(what, constants, 2, infinite=isinstance(bound, ExpansionBound))
@@ -78,12 +73,7 @@ def check_constants(
 
 
 def check_collapsed(bound: Bound, likelihood: Likelihood, total: Any, shared: Any) -> None:
-    """Refuse graphs of a collapsed sum, and of what rows share, that do not have the known shapes.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse graphs of a collapsed sum, and of what rows share, that are of other shapes."""
     who = f"{describe(bound, likelihood)}: collapsed() returns"
     if not isinstance(total, TensorVariable) or total.type.ndim != 0:
         raise ValueError(f"{who} a sum that is not a scalar graph, but {total}")

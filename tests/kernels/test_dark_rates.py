@@ -114,6 +114,6 @@ def test_default_where_proposals_do_not_reach_the_tails():
         pm.Poisson("y", mu=exp(CATEGORY.astype(bool) @ b), observed=COUNTS)
         target = FireflyMH().target
     # Trajectories reach them, with those rows in the density that they are simulated on.
-    assert target.kernel == "surrogate"
+    assert target.spec.name == "surrogate"
     assert len(target.data.exact.X) == CATEGORY[:, 1].sum()
     assert target.data.exact.X.dtype == np.float32

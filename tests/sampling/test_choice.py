@@ -34,7 +34,7 @@ def test_joint_moves_where_the_posterior_is_concentrated():
 def test_all_rows_where_no_subset_pays():
     X, y = logistic_rows(400, 100)
     target = logistic_step(X, y, prior_sd=3.0)[1].target
-    assert target.kernel == "hamiltonian" and not target.subsamples
+    assert target.spec.name == "hamiltonian" and not target.subsamples
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_rare_categories():
     y[:200] = 1
     X, settings = np.column_stack([X, rare]), {"bound": "auto", "prior_sd": 5.0}
     target = logistic_step(X, y, **settings)[1].target
-    assert target.kernel != "joint" and target.subsamples
+    assert target.spec.name != "joint" and target.subsamples
     # A surrogate treats exactly the rows that make the tails skewed.
     target = logistic_step(X, y, kernel="surrogate", **settings)[1].target
     found = target.data.exact.X[:, 4:].any(axis=1).sum()
@@ -62,7 +62,7 @@ def test_rare_events_with_skewed_predictors():
     y = rng.random(n) < expit(X @ [0.3, 0.2, 0.1, 0.0, 0.3, 0.2, 0.0, 0.0] - 6.0)
     X = np.column_stack([np.ones(n), X])
     target = logistic_step(X, y.astype(int), bound="auto", prior_sd=2.0)[1].target
-    assert target.kernel == "surrogate" and len(target.data.exact.X) > 0
+    assert target.spec.name == "surrogate" and len(target.data.exact.X) > 0
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_no_independent_proposals_for_a_funnel():
         raw = pm.Normal("raw", 0.0, 1.0, shape=6)
         pm.Bernoulli("y", logit_p=X @ (sigma * raw), observed=y)
         step = FireflyMH()
-    assert step.target.kernel != "joint" and step.target.subsamples
+    assert step.target.spec.name != "joint" and step.target.subsamples
     draws, drawn = drive(step, model.initial_point(), tune=300, draws=1000, chains=1)
     # Less than a pass over the 20,000 rows; the ridge of scale and coefficients stays slow.
     assert drawn["likelihood_queries"].mean() < 20_000
@@ -153,7 +153,7 @@ def test_the_choice_is_the_same_again(caplog, monkeypatch):
         caplog.clear()
         target = logistic_step(X, y, prior_sd=3.0)[1].target
         said = [line for line in caplog.messages if "rows" in line]
-        found.append((target.kernel, target.n_exact, said))
+        found.append((target.spec.name, target.n_exact, said))
     assert found[0] == found[1] and len(said) > 1
 
 
@@ -176,14 +176,14 @@ def test_contradictions_are_refused(settings, message):
 def test_kernels_by_name():
     X, y = logistic_rows(2_000, 3)
     for kernel in ("joint", "surrogate", "metropolis", "hamiltonian"):
-        assert logistic_step(X, y, kernel=kernel)[1].target.kernel == kernel
+        assert logistic_step(X, y, kernel=kernel)[1].target.spec.name == kernel
 
 
 def test_kernels_that_need_a_bound_take_it_by_name():
     X, y = logistic_rows(2_000, 3)
     for kernel in ("joint", "surrogate"):
         target = logistic_step(X, y, kernel=kernel, bound={"y": Taylor()})[1].target
-        assert target.kernel == kernel
+        assert target.spec.name == kernel
 
 
 def test_a_stuck_surrogate_does_not_make_all_rows_cheap(selection, monkeypatch):

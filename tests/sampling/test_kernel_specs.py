@@ -31,8 +31,7 @@ class FireflyWalk(FireflyStep):
     _unused = FireflyMH._unused
 
     def __init__(self, transitions=None, model=None):
-        self._bound_setting = "auto"
-        self._build(None, None, transitions, None, model, None, None)
+        self._build(None, "auto", None, transitions, None, model, None, None)
 
     def _choose(self, task):
         bounds = conditional_bounds(task)

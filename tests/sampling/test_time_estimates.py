@@ -216,7 +216,7 @@ def test_clocks_decide_nothing(monkeypatch):
         ticks = itertools.count()
         monkeypatch.setattr(time, "thread_time", lambda s=seconds, t=ticks: s * next(t))
         target = logistic_step(X, y, prior_sd=3.0)[1].target
-        found.append((target.kernel, target.n_exact))
+        found.append((target.spec.name, target.n_exact))
     assert found[0] == found[1]
 
 
