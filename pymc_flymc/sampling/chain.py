@@ -140,8 +140,12 @@ class FireflyChain:
         self.state.v[:] = self.geometry.whiten(self.state.theta)
 
     def set_others(self, others: np.ndarray) -> None:
-        """Take over values of variables that belong to other step methods, if they changed."""
-        if self.others.size and not np.array_equal(others, self.others):
+        """Take over values of variables that belong to other step methods, if they changed.
+
+        The log density of a surrogate is then without its exact rows, which the kernel adds as it
+        begins.
+        """
+        if not np.array_equal(others, self.others):
             state, before = self.state, self.state.log_density[0]
             statistics = np.concatenate([self.statistics[: self._n_collapsed], others])
             if self.started:  # first, for it may raise: then nothing has been taken over

@@ -16,6 +16,7 @@ _TABLES = (
     "local_sweeps",
     "moves",
     "native",
+    "others",
     "parts",
     "quadratic_bounds",
     "rows",
