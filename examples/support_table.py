@@ -21,7 +21,7 @@ from pymc_flymc import UnsupportedModelError, weighted
 from pymc_flymc.bounds import BOUNDS, is_for_joint_moves
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.out_of_core.data_setting import source_of
-from pymc_flymc.out_of_core.reading import read_stored
+from pymc_flymc.out_of_core.stored_model import read_stored
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.regression import Regression

@@ -20,8 +20,8 @@ from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.records import read_only
+from pymc_flymc.out_of_core.batch_kernels import RateTables, draw_rows_kernel, weigh_kernel
 from pymc_flymc.out_of_core.design_builder import DesignBuilder
-from pymc_flymc.out_of_core.kernels import RateTables, draw_rows_kernel, weigh_kernel
 from pymc_flymc.out_of_core.proposals import FIRST_PARTITION, Key, Proposals, Proposer, stream
 from pymc_flymc.out_of_core.rates import Rates, exact_statistics, prepare_rates
 from pymc_flymc.out_of_core.source import CHUNK, Partition, RowSource

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 
 from pymc_flymc.graphs.compilation import compile_density
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.out_of_core.kernels import densities_kernel
+from pymc_flymc.out_of_core.batch_kernels import densities_kernel
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.target.collapsed_density import collapsed_density
 from pymc_flymc.target.target import TargetPart

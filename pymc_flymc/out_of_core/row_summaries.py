@@ -21,8 +21,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.out_of_core.data_setting import of_table, source_of
-from pymc_flymc.out_of_core.reading import containers_of
 from pymc_flymc.out_of_core.source import Partition, Values
+from pymc_flymc.out_of_core.stored_model import containers_of
 from pymc_flymc.reading.casts import cast_rows
 from pymc_flymc.reading.row_axes import check_rows_alone
 from pymc_flymc.reporting import reporting

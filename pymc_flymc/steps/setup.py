@@ -96,7 +96,7 @@ def read(
     if source is None:
         found = read_model(model, vars)
     else:
-        from pymc_flymc.out_of_core.reading import read_stored
+        from pymc_flymc.out_of_core.stored_model import read_stored
 
         found = read_stored(model, vars, source)
     bounds = bounds_asked(bound, found.regressions)

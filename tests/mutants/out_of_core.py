@@ -11,7 +11,7 @@ MUTANTS: Rows = {
             "one-batch",
         ),
     ],
-    "out_of_core/kernels.py": [
+    "out_of_core/batch_kernels.py": [
         (
             "bright rows of a batch drawn at half the rate",
             "rng.random() < -np.expm1(-rate)",

@@ -8,7 +8,7 @@ import pytest
 
 from pymc_flymc import UnsupportedModelError
 from pymc_flymc.out_of_core.data_setting import source_of
-from pymc_flymc.out_of_core.reading import read_stored
+from pymc_flymc.out_of_core.stored_model import read_stored
 from pymc_flymc.regression.design import Design
 from tests.support.out_of_core import written_on_head
 from tests.support.readings import compare

@@ -22,7 +22,7 @@ from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.out_of_core import source as sources
 from pymc_flymc.out_of_core.data_setting import source_of
 from pymc_flymc.out_of_core.proposals import log_proposal_density
-from pymc_flymc.out_of_core.reading import read_stored
+from pymc_flymc.out_of_core.stored_model import read_stored
 from pymc_flymc.reading.model import read_model
 from tests.out_of_core.test_posteriors import assert_as_in_memory
 from tests.support.out_of_core import logistic, step_elsewhere, written_on_head
