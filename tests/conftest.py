@@ -103,10 +103,10 @@ def keep_all_compiled():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def times_without_trial(request):
-    """What the log says of time is guessed: of a small model, to try it would take longest of all.
+def times_without_pilots(request):
+    """What the log says of time is guessed: of a small model, pilot runs take longest of all.
 
-    Nothing but the log depends on it. It is tried by its own tests, and by slow ones.
+    Nothing but the log depends on it. Its own tests, and slow ones, make them.
     """
     if not seeks_examples(request.config):
         time_estimates.BRIEF = np.inf

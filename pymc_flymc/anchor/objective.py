@@ -108,7 +108,7 @@ class Objective:
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, shape (D,)."""
-        return _once(self._values_at, theta, self._value_and_gradient)
+        return _memoised_at(self._values_at, theta, self._value_and_gradient)
 
     def _value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self._density(theta, self._statistics)
@@ -129,7 +129,7 @@ class Objective:
 
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """Hessian, shape (D, D)."""
-        return _once(self._hessian_at, theta, self._find_hessian, most=1)
+        return _memoised_at(self._hessian_at, theta, self._find_hessian, most=1)
 
     def _find_hessian(self, theta: np.ndarray) -> np.ndarray:
         points = self._points(theta)
@@ -152,7 +152,7 @@ class Objective:
 
         Many products with the Hessian are asked for at the same theta: these are found once.
         """
-        return _once(self._curvatures_at, theta, self._find_curvatures)
+        return _memoised_at(self._curvatures_at, theta, self._find_curvatures)
 
     def _find_curvatures(self, theta: np.ndarray) -> Curvatures:
         if not len(self.effects.diagonal):
@@ -173,7 +173,7 @@ class Objective:
 
         Many products with the Hessian are asked for at the same theta: these are found once, too.
         """
-        return _once(self._points_at, theta, self._find_points)
+        return _memoised_at(self._points_at, theta, self._find_points)
 
     def _find_points(self, theta: np.ndarray) -> list[np.ndarray]:
         at = self.effects.integrated_out
@@ -255,10 +255,10 @@ class Objective:
         return float(np.linalg.norm(self.geometry(theta).whiten_gradient(gradient)))
 
 
-def _once[T](
+def _memoised_at[T](
     kept: dict[bytes, T], theta: np.ndarray, find: Callable[[np.ndarray], T], most: int = KEPT
 ) -> T:
-    """Return what is kept for theta, or find it, and keep it in the place of the oldest."""
+    """Return ``find(theta)``, memoised by theta; the oldest result goes first."""
     at = theta.tobytes()
     if at not in kept:
         found = find(theta)

@@ -44,7 +44,7 @@ def identity_of_run(
     found = {
         "step": step.__name__,
         "model": fingerprint.structure,
-        "data": fingerprint.digest,
+        "data": fingerprint.content_hash,
         "vars": ", ".join(str(getattr(each, "name", each)) for each in vars),
     }
     for name, parameter in inspect.signature(step).parameters.items():

@@ -46,7 +46,7 @@ def limit_within(
     """
     etas = [Jet.predictor(*each) for each in zip(low, high, spread, strict=True)]
     with np.errstate(all="ignore"):
-        return _rounded(_walk(likelihood, etas, y).derivative(order), len(y))
+        return _rounded(_traverse(likelihood, etas, y).derivative(order), len(y))
 
 
 def limit_anywhere(likelihood: Any, order: int, eta: Any, y: np.ndarray) -> Growing:
@@ -56,7 +56,7 @@ def limit_anywhere(likelihood: Any, order: int, eta: Any, y: np.ndarray) -> Grow
     """
     with np.errstate(all="ignore"):
         jet = Jet.predictor(eta, eta, 1.0, anywhere=True)
-        limit = Growing.of(_walk(likelihood, [jet], y).derivative(order))
+        limit = Growing.of(_traverse(likelihood, [jet], y).derivative(order))
         return Growing(_rounded(limit.size, len(y)), limit.rate)
 
 
@@ -75,7 +75,7 @@ def _rounded(limit: Any, n: int) -> np.ndarray:
     return np.where(np.isnan(limit), np.inf, limit)
 
 
-def _walk(likelihood: Any, etas: list[Jet], y: np.ndarray) -> Jet:
+def _traverse(likelihood: Any, etas: list[Jet], y: np.ndarray) -> Jet:
     """Return the log-likelihood with its limits.
 
     Raises

@@ -91,7 +91,7 @@ class Fingerprint:
         return self.identity is None or not in_place or self.identity() == self.rows
 
     @cached_property
-    def digest(self) -> str:
+    def content_hash(self) -> str:
         """Hash of the data's content, the same in each process."""
         # The order is that of the graph, which is the same in each process. Two containers that
         # swap their arrays are different data. Of files whole content counts, in a pass over them:

@@ -73,14 +73,14 @@ class RowDerivatives:
         else:
             self._value = likelihood.log_likelihood(arguments, outcome(likelihood, y))
         self._inputs, self._n_columns = [*arguments, *y], len(y)
-        self._function = self._once(_compile_derivatives)
+        self._function = self._memoised(_compile_derivatives)
         self._is_compiled = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as the family: machine code does not."""
         return RowDerivatives, (self._likelihood,)
 
-    def _once(self, compile: Callable[..., Any]) -> Any:
+    def _memoised(self, compile: Callable[..., Any]) -> Any:
         graph: Any = self._inputs, self._value, *self._sizes
         return memoised(compile, *graph, inputs=graph[0], outputs=[graph[1]], also=self._sizes)
 
@@ -91,7 +91,7 @@ class RowDerivatives:
 
     @cached_property
     def _third(self) -> Callable[..., Any]:
-        return self._once(_compile_third)  # type: ignore[no-any-return]
+        return self._memoised(_compile_third)  # type: ignore[no-any-return]
 
     def __call__(self, arguments: np.ndarray, y: np.ndarray) -> Derivatives:
         """Evaluate for arguments of shape (K + S, n), the last S rows of which are constant."""

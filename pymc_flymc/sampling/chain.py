@@ -80,7 +80,7 @@ class FireflyChain:
         ----------
         v : ndarray, shape (D,)
         moved : bool
-            Whether another step has moved there a chain that has started. Then joint moves draw z
+            Whether another step has moved there a chain that has started. Then joint updates draw z
             from its conditional distribution, and not as they propose it.
 
         Returns
@@ -177,7 +177,7 @@ class FireflyChain:
 
     @property
     def log_weight(self) -> float:
-        """Log weight of the state among joint proposals; NaN if there are none."""
+        """Log weight of the state under joint updates; NaN under conditional ones."""
         return float(self.state.log_weight[0]) if self.target.is_joint else np.nan
 
     @property

@@ -52,7 +52,7 @@ class Drawn(NamedTuple):
     moved : bool
         Whether the parameters are others than before.
     log_weight : float
-        Of the state among joint proposals, NaN if the chain has none.
+        Of the state under joint updates; NaN under conditional ones.
     acceptance_probability, rescaling_acceptance_probability : float
         Mean acceptance probabilities on the way to it, of moves of scales NaN if there are none.
     parameters : ndarray, shape (K,)

@@ -178,28 +178,28 @@ class KernelSelection:
         self, candidate: Candidate, to_beat: float, limit: float, left: Sequence[Candidate]
     ) -> None:
         """Estimate a candidate's cost by a short chain, and what gradients cost those left."""
-        trial = pilot_chain(candidate.built(), self.others, self.costs, to_beat, limit)
-        unseen = not candidate.spec.gradients or (candidate.spec.exact and not trial.ended)
-        candidate.cost = UNSEEN * trial.cost if unseen else trial.cost
-        candidate.time = chain_time(trial)
+        pilot = pilot_chain(candidate.built(), self.others, self.costs, to_beat, limit)
+        unseen = not candidate.spec.gradients or (candidate.spec.exact and not pilot.ended)
+        candidate.cost = UNSEEN * pilot.cost if unseen else pilot.cost
+        candidate.time = chain_time(pilot)
         if candidate.cost == np.inf:  # a chain that never moved says nothing of others
             return
-        gradients = trial.gradients
+        gradients = pilot.gradients
         if candidate.spec.exact:
             # Trajectories through the posterior would be like those through a surrogate, without
             # rejections by weight.
-            gradients *= trial.accept / (2.0 - trial.accept)
+            gradients *= pilot.accept / (2.0 - pilot.accept)
             # A stuck chain does not show how many gradients are needed: there is a least number.
             gradients = max(self.least_gradients, gradients)
             # With fewer exact rows weights vary more.
             for other in left:
-                if trial.ended and other.spec.exact and other.gradient < candidate.gradient:
-                    other.rows *= max(1.0, FEWER * trial.transitions)
-        if candidate.spec.exact or (candidate.as_all_rows and trial.ended):
+                if pilot.ended and other.spec.exact and other.gradient < candidate.gradient:
+                    other.rows *= max(1.0, FEWER * pilot.transitions)
+        if candidate.spec.exact or (candidate.as_all_rows and pilot.ended):
             self.found_gradients = min(self.found_gradients, gradients)
         if candidate.spec.gradients:
             # Of a chain that was cut off one transition may have been enough.
-            least = FEWER * gradients / (1.0 if trial.ended else trial.transitions)
+            least = FEWER * gradients / (1.0 if pilot.ended else pilot.transitions)
             for other in left:
                 if other.gradients > 0.0:
                     other.gradients = max(other.gradients, least)

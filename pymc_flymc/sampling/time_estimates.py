@@ -87,11 +87,11 @@ class PilotTime:
         return EstimatedTime(draw * draws * factor, self.at_least)
 
 
-def chain_time(trial: PilotRun) -> PilotTime | None:
+def chain_time(pilot: PilotRun) -> PilotTime | None:
     """Return the time of moves by a short chain; None if it never moved."""
-    if trial.cost == np.inf:
+    if pilot.cost == np.inf:
         return None
-    return PilotTime(trial.seconds, trial.transitions, at_least=not trial.ended)
+    return PilotTime(pilot.seconds, pilot.transitions, at_least=not pilot.ended)
 
 
 def joint_time(pilot: JointPilot) -> PilotTime | None:
@@ -207,11 +207,10 @@ def say_time(task: SamplingTask, sampler: Sampler) -> None:
     limit = largest_cost(costs, task.problems)
     try:
         if target.spec.fresh and not target.spec.exact:
-            pilot = pilot_joint_moves(target, sampler.brightness, others, costs, limit, np.inf)
-            time_each = joint_time(pilot)
+            moves = pilot_joint_moves(target, sampler.brightness, others, costs, limit, np.inf)
+            time_each = joint_time(moves)
         else:
-            trial = pilot_chain(sampler, others, costs, np.inf, limit)
-            time_each = chain_time(trial)
+            time_each = chain_time(pilot_chain(sampler, others, costs, np.inf, limit))
     except Exception as error:
         _say_unknown(error)
         return

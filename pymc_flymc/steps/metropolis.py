@@ -94,7 +94,7 @@ class FireflyMH(FireflyStep):
 
     See Also
     --------
-    FireflyHMC : trajectories without a trial of other moves.
+    FireflyHMC : trajectories without pilot runs of other kernels.
     report : what a run read, and what would help.
     weighted : rows that count with weights.
 

@@ -144,7 +144,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         keeps = reading.problems[0].anchor, sampler.target, sampler.adaptation, reading.others
         self.prepared = keep_run(self._checkpoint, *keeps)
         self._watch.lap("check_time")
-        self._fingerprint, self.data = fingerprint, fingerprint.digest
+        self._fingerprint, self.data = fingerprint, fingerprint.content_hash
 
     def _refresh(self, in_place: bool) -> None:
         """Read the model again if it, or its data, have changed since.

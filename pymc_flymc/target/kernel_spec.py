@@ -30,7 +30,7 @@ class KernelSpec:
         Whether it follows gradients of the density.
     fresh : bool
         Whether z is drawn together with theta, independently of its previous value. Such a kernel
-        is for one likelihood, under a bound for joint moves.
+        is for one likelihood, under a bound for joint updates.
     exact : bool
         Whether its proposals follow a surrogate, which treats some rows exactly and all others by
         their expansion.

@@ -88,7 +88,7 @@ def test_other_code_of_an_operation_is_refused(begun, monkeypatch):
     """Of a user's own operations nothing but the name can be told."""
     folder, _ = begun
     model = model_of(prior_sd=2.0)
-    for name in ("structure", "digest"):
+    for name in ("structure", "content_hash"):
         monkeypatch.setattr(Fingerprint, name, getattr(Fingerprint.of(begun[1]), name))
     with pytest.raises(ValueError, match="to the last bit"):
         kept_step(model, folder)

@@ -37,7 +37,11 @@ def test_data_containers_constants_and_variables():
     assert taken.matches(in_place=True)
     model["dose"].get_value(borrow=True)[0] = 7.0
     assert not taken.matches(in_place=True)
-    assert Fingerprint.of(model).digest != taken.digest == Fingerprint.of(model_of(X, y)).digest
+    assert (
+        Fingerprint.of(model).content_hash
+        != taken.content_hash
+        == Fingerprint.of(model_of(X, y)).content_hash
+    )
     taken = Fingerprint.of(model)
     with model:
         pm.set_data({"observed": y})  # the same values: it might as well be others
@@ -70,31 +74,31 @@ def test_a_file_that_is_written_into(tmp_path):
     assert X[1, 2] == 2.0 and not taken.matches(in_place=True)
 
 
-def test_the_digest_is_of_a_whole_file(tmp_path):
+def test_the_content_hash_is_of_a_whole_file(tmp_path):
     """In another process nothing else tells of rows that are in no sample."""
 
-    def digest(value=1.0):
+    def content_hash(value=1.0):
         X = np.ones((5000, 3))
         X[1, 2] = value
         np.save(tmp_path / "X.npy", X)
         model = model_of(np.load(tmp_path / "X.npy", mmap_mode="r"), np.zeros(5000, dtype=int))
-        return Fingerprint.of(model).digest
+        return Fingerprint.of(model).content_hash
 
-    first = digest()
+    first = content_hash()
     time.sleep(0.05)  # another time of change, of the same content
-    assert first == digest() != digest(2.0)
+    assert first == content_hash() != content_hash(2.0)
 
 
 def test_containers_that_change_places():
-    def digest(dose, weight):
+    def content_hash(dose, weight):
         with pm.Model() as model:
             beta = pm.Normal("beta")
             eta = beta * pm.Data("dose", dose) + pm.Data("weight", weight)
             pm.Bernoulli("y", logit_p=eta, observed=np.zeros(6))
-        return Fingerprint.of(model).digest
+        return Fingerprint.of(model).content_hash
 
     one, other = np.arange(6.0), np.ones(6)
-    assert digest(one, other) == digest(one, other) != digest(other, one)
+    assert content_hash(one, other) == content_hash(one, other) != content_hash(other, one)
 
 
 def test_a_sparse_constant_that_is_written_into():
@@ -140,7 +144,7 @@ def test_arrays_inside_an_operation():
 
     array = np.arange(3.0)
     found = taken(array)
-    assert found.digest == taken(array.copy()).digest != taken(array + 1.0).digest
+    assert found.content_hash == taken(array.copy()).content_hash != taken(array + 1.0).content_hash
     array[1] = 7.0
     assert not found.matches(in_place=True)
 

@@ -200,18 +200,18 @@ def test_a_stuck_surrogate_does_not_make_all_rows_cheap(selection, monkeypatch):
 @pytest.mark.parametrize("ended", [True, False])
 def test_moves_whose_price_a_short_chain_hardly_shows(selection, ended, monkeypatch):
     """Weights of surrogate moves need a pilot run to its end, walks more than that."""
-    trial = PilotRun(1000.0, 10.0, 0.8, ended)
-    monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: trial)
+    pilot = PilotRun(1000.0, 10.0, 0.8, ended)
+    monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: pilot)
     for spec, dearer in (SURROGATE, not ended), (HAMILTONIAN, False), (METROPOLIS, True):
         candidate = Candidate(spec, spec.name, lambda: None)
         selection._run_chain(candidate, np.inf, np.inf, [])
-        assert candidate.cost == (selections.UNSEEN if dearer else 1.0) * trial.cost
+        assert candidate.cost == (selections.UNSEEN if dearer else 1.0) * pilot.cost
 
 
 def test_a_chain_that_was_cut_off_tells_the_fewest_gradients(selection, monkeypatch):
     """One transition may have been enough for an effective draw, and no fewer are."""
-    trial = PilotRun(1e9, 600.0, 0.8, False, transitions=15.0)
-    monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: trial)
+    pilot = PilotRun(1e9, 600.0, 0.8, False, transitions=15.0)
+    monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: pilot)
     left = selection.candidates.surrogates(50.0, 0, Taylor())
     selection._run_chain(Candidate(HAMILTONIAN, "", lambda: None), np.inf, np.inf, left)
     assert selection.least_gradients == selections.FEWER * 40.0
@@ -253,8 +253,8 @@ def test_normal_outcomes_are_not_read():
 
 
 def test_fewer_exact_rows_take_no_fewer_transitions(selection, monkeypatch):
-    trial = PilotRun(1e9, 10.0, 0.8, True, transitions=8.0)
-    monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: trial)
+    pilot = PilotRun(1e9, 10.0, 0.8, True, transitions=8.0)
+    monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: pilot)
     few, some, many = selection.candidates.surrogates(50.0, 0, Taylor())[:3]
     before = few.rows, many.rows
     selection._run_chain(some, np.inf, np.inf, [few, many])

@@ -1,4 +1,4 @@
-"""What trials say of moves before a chain runs."""
+"""What pilot runs say of moves before a chain runs."""
 
 import numpy as np
 import pymc as pm
@@ -65,11 +65,11 @@ ONE_EACH = Costs(seconds=1e-7, bright=1.0, drawn=1.0, evaluation=1.0)
 def test_a_chain_that_never_moves_scores_nothing(monkeypatch, limit):
     _, step = logistic_step(*logistic_rows(400), bound=JaakkolaJordan(xi=1.5, slack=0.0))
 
-    def trial():
+    def pilot():
         sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
         return pilot_chain(sampler, np.empty(0), ONE_EACH, np.inf, limit)
 
-    assert np.isfinite(trial().cost) or limit == 0.0  # a first draw may have stayed
+    assert np.isfinite(pilot().cost) or limit == 0.0  # a first draw may have stayed
     monkeypatch.setattr(FireflyChain, "advance", lambda *_: 0.0)
-    found = trial()
+    found = pilot()
     assert (found.cost, found.gradients, found.ended) == (np.inf, np.inf, False)

@@ -17,7 +17,7 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
 
-#: Mixtures of random walk, pCN and independent proposals: without and with joint moves.
+#: Mixtures of random walk, pCN and independent proposals: of conditional and of joint updates.
 _CONDITIONAL = {"auto": (0.3, 0.7, 0.0), "random_walk": (1.0, 0.0, 0.0), "pcn": (0.0, 1.0, 0.0)}
 _JOINT = {**_CONDITIONAL, "auto": (0.05, 0.05, 0.9), "independent": (0.0, 0.0, 1.0)}
 _CONDITIONAL["isotropic"] = _CONDITIONAL["random_walk"]
@@ -44,7 +44,7 @@ METROPOLIS = KernelSpec("metropolis", metropolis.run_kernel, _conditional, condi
 
 
 class MetropolisAdaptation(Adaptation):
-    """Metropolis-Hastings moves.
+    """Metropolis-Hastings updates.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class MetropolisAdaptation(Adaptation):
     Raises
     ------
     ValueError
-        If the moves do not include the proposal.
+        If these updates do not have the proposal.
     """
 
     def __init__(self, proposal: str, joint: bool) -> None:
@@ -78,7 +78,7 @@ class MetropolisAdaptation(Adaptation):
         self.fewest, self.sparing = (2, True) if joint else (1, False)
 
     def first_transitions(self, target: Target) -> int:
-        """Return a few for joint moves, and more for conditional ones, which move slowly."""
+        """Return a few for joint updates, and more for conditional ones, which move slowly."""
         return 2 if target.is_joint else 20
 
     def cheap_transitions(self, target: Target) -> int:

@@ -50,7 +50,7 @@ SURROGATE = KernelSpec(
 
 
 class SurrogateAdaptation(HamiltonianAdaptation):
-    """Joint moves whose parameters come by trajectories through a surrogate."""
+    """Joint updates whose parameters come by trajectories through a surrogate."""
 
     spec = SURROGATE
     # Each has several trajectories. Where these mix slowly, draws may be dependent.
