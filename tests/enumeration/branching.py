@@ -78,7 +78,7 @@ class BranchingGenerator:
         return 1 + self.choose([*exact, (1.0 - q) ** (longest - 1)])
 
     def standard_normal(self):
-        """A symmetric law on two points: turns a random walk into one on a lattice."""
+        """A symmetric distribution on two points: turns a random walk into one on a lattice."""
         return -1.0 if self.choose([0.5, 0.5]) == 0 else 1.0
 
 
@@ -111,7 +111,7 @@ def gets_everywhere(matrix):
 
 
 def end_with_verdict(name, pi, matrix):
-    """Exit with 1 unless a transition matrix leaves the law pi invariant."""
+    """Exit with 1 unless a transition matrix leaves the distribution pi invariant."""
     invariance = np.max(np.abs(pi @ matrix - pi))
     row_sums = np.max(np.abs(matrix.sum(axis=1) - 1.0))
     print(f"{name}: |pi P - pi| = {invariance:.1e}, |P 1 - 1| = {row_sums:.1e}")

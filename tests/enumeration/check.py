@@ -105,7 +105,7 @@ def log_factor(eta, constants, shared, out):
     out[:] = np.log(np.expm1(gap))
 
 
-def augmented_law(states):
+def augmented_distribution(states):
     """p(theta, z | data) from the definition: prod (L - B)^z B^(1 - z)."""
     log_p = []
     for theta, z in states:
@@ -170,8 +170,8 @@ def violations(scheme, cursor=0):
     for i, (theta, z) in enumerate(states):
         for probability, state in transition(scheme, theta, z, cursor):
             matrix[i, place[state]] += probability
-    law = augmented_law(states)
-    return np.max(np.abs(law @ matrix - law)), np.max(np.abs(matrix.sum(axis=1) - 1.0)), matrix
+    pi = augmented_distribution(states)
+    return np.max(np.abs(pi @ matrix - pi)), np.max(np.abs(matrix.sum(axis=1) - 1.0)), matrix
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ class Generator(BranchingGenerator):
         return 0
 
 
-def law(states):
+def distribution(states):
     log_p = []
     for v, z in states:
         theta = CENTRE + FACTOR * v
@@ -153,7 +153,7 @@ def branches(weights, v, z):
 
 
 def verdict(name, states, pi, branches_of):
-    """Exit with 1 unless the kernel of these branches leaves the law pi of the states invariant."""
+    """Exit with 1 unless the kernel of these branches leaves the distribution pi invariant."""
     place = {state: i for i, state in enumerate(states)}
     matrix = np.zeros((len(states), len(states)))
     for i, (v, z) in enumerate(states):
@@ -168,4 +168,4 @@ if __name__ == "__main__":
     Generator.walk = move == "walk"
     brightness = [z for z in itertools.product((0, 1), repeat=N) if all(np.array(z)[KEPT])]
     states = list(itertools.product(V, brightness))
-    verdict(sys.argv[1], states, law(states), lambda v, z: branches(weights, v, z))
+    verdict(sys.argv[1], states, distribution(states), lambda v, z: branches(weights, v, z))

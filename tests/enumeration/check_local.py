@@ -2,7 +2,8 @@
 
 ``NUMBA_DISABLE_JIT=1 python check_local.py WHAT``: "local-globals" for updates of a global
 parameter that effects follow, "local-effects" for those of effects, and "local-brightness" for
-those of z. Each is to keep the law given what it does not move. Prints and exits as `check.py`.
+those of z. Each is to keep the distribution given what it does not move. Prints and exits as
+`check.py`.
 
 The global parameter is the mean and the log scale of the effects, so that their conditional means
 and sds depend on it. It stays on a lattice under a force of zero; standardised effects stay on one
@@ -181,7 +182,7 @@ def theta_of(x, v):
     return np.array([b, *(mean + sd * np.array(v))])
 
 
-def law(states):
+def distribution(states):
     """p(theta, z) prod_g s_g, for uniform counting in (x, v), from the definition."""
     log_p = []
     for x, v, z in states:
@@ -270,7 +271,7 @@ def transition_matrix(what):
     for i, state in enumerate(states):
         for probability, new in branches(what, *state):
             matrix[i, place[new]] += probability
-    return law(states), matrix
+    return distribution(states), matrix
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
 ``NUMBA_DISABLE_JIT=1 python check_parts.py parts``: a Poisson regression with one dense column and
 two effects, of which a row may touch both, or one of them twice. On the lattice of theta no part is
-beyond its limit, or some are. Constants and statistics are
-the bound's own, the law is the definition's. For "parts-kept" the last row is kept bright: its
-bound is zero, and no state has it dark. Prints and exits as `check.py`.
+beyond its limit, or some are. Constants and statistics are the bound's own, the distribution is the
+definition's. For "parts-kept" the last row is kept bright: its bound is zero, and no state has it
+dark. Prints and exits as `check.py`.
 """
 
 import functools
@@ -164,7 +164,7 @@ def factors_at(theta):
     return np.where(KEPT, exact, odds - remainders_of(theta)[0])
 
 
-def augmented_law(states):
+def augmented_distribution(states):
     """p(theta, z | data) from the definition: prod (L - B)^z B^(1 - z)."""
     log_p = []
     for theta, z in states:
@@ -248,8 +248,8 @@ def violations():
     for i, (theta, z) in enumerate(states):
         for probability, state in transition(theta, z):
             matrix[i, place[state]] += probability
-    law = augmented_law(states)
-    return np.max(np.abs(law @ matrix - law)), np.max(np.abs(matrix.sum(axis=1) - 1.0)), matrix
+    pi = augmented_distribution(states)
+    return np.max(np.abs(pi @ matrix - pi)), np.max(np.abs(matrix.sum(axis=1) - 1.0)), matrix
 
 
 if __name__ == "__main__":

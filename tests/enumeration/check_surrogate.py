@@ -52,7 +52,7 @@ def vjp(theta, statistics, slope):
     return (np.zeros(1),)
 
 
-def law(states):
+def distribution(states):
     log_p = []
     for v, z in states:
         theta = joint.CENTRE + joint.FACTOR * v
@@ -121,4 +121,6 @@ if __name__ == "__main__":
     dark = (0,)  # whoever is exact is never bright
     members = [(0, 1) if n != EXACT else dark for n in range(joint.N)]
     states = list(itertools.product(joint.V, itertools.product(*members)))
-    joint.verdict(sys.argv[1], states, law(states), lambda v, z: branches(sys.argv[1], v, z))
+    joint.verdict(
+        sys.argv[1], states, distribution(states), lambda v, z: branches(sys.argv[1], v, z)
+    )

@@ -1,4 +1,4 @@
-"""Kernels leave the augmented law invariant, by enumeration or as textbooks do.
+"""Kernels leave the augmented distribution invariant, by enumeration or as textbooks do.
 
 Mutants of them do not: see `tests.mutants`.
 """
@@ -16,6 +16,6 @@ def server():
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.slow_cases("local-effects", "rescaling-surrogate", "slice-two")
-def test_joint_law_is_invariant(server, scheme):
+def test_joint_distribution_is_invariant(server, scheme):
     result = server.run(SCHEMES[scheme], scheme, PACKAGE.parent)
     assert result.returncode == 0, result.stdout + result.stderr

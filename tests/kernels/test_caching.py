@@ -200,7 +200,7 @@ def test_the_temporary_folder_is_the_same_each_time(temporary_folder, caplog):
     assert len(caplog.records) == 2 and "NUMBA_CACHE_DIR" in caplog.text
 
 
-@pytest.mark.parametrize("kind", ["writable", "link", "foreign"])
+@pytest.mark.parametrize("kind", ["writable", "link", "of another user"])
 def test_a_folder_that_may_be_others_is_not_used(temporary_folder, kind, monkeypatch):
     path, take = temporary_folder
     if kind == "link":
@@ -208,7 +208,7 @@ def test_a_folder_that_may_be_others_is_not_used(temporary_folder, kind, monkeyp
     else:
         path.mkdir()
         path.chmod(0o777 if kind == "writable" else 0o700)
-    if kind == "foreign":
+    if kind == "of another user":
         user = os.getuid()
         monkeypatch.setattr(os, "getuid", lambda: user + 1)
         path.rename(path.with_name(f"pymc-flymc-{user + 1}"))

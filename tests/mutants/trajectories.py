@@ -80,7 +80,7 @@ MUTANTS: Rows = {
             "hamiltonian",
         ),
         (
-            "normal law followed, and not taken off the force",
+            "normal distribution followed, and not taken off the force",
             "force[j], pull * chain.v_new[j]",
             "force[j], 0.0",
             "hamiltonian",

@@ -95,7 +95,7 @@ def test_combination(
 
 
 def _features(draws: np.ndarray, exact: Exact) -> list[np.ndarray]:
-    """Return the parameters, the log density, and products of pairs: what laws are compared by."""
+    """Return the parameters, the log density, and products of pairs, which are compared."""
     d = draws.shape[1]
     centred = draws - exact.posterior.mean
     pairs = [centred[:, i] * centred[:, j] for i in range(d) for j in range(i)]

@@ -100,7 +100,7 @@ def test_scales_that_underflow_are_outside_the_support(cls):
         assert np.isfinite(log_density) if finite else log_density == -np.inf
 
 
-def test_foreign_step_on_the_likelihood_is_refused():
+def test_another_step_on_the_likelihood_is_refused():
     X, y = logistic_rows(50, [-0.5, 1.0])
     with pm.Model():
         a = pm.Normal("a", 0.0, 1.0)

@@ -136,6 +136,6 @@ def test_single_precision_variables():
         draws, stats = drive(step, point, tune=100, draws=4000)
         after, _ = step.step(point)
     assert after["beta"].dtype == np.float32
-    # The chain keeps its own state in double precision: no draw is taken for a foreign move.
+    # The chain keeps its own state in double precision: no draw counts as another step's.
     assert stats["likelihood_queries"].mean() < 20 * 60
     assert_matches(draws, quadrature(logistic_posterior(X, y, 1.0), [-8.0], [8.0]))
