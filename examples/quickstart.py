@@ -56,8 +56,8 @@ def draw_figure(idata: Any, path: str) -> None:
     for place, (name, (draws, truth)) in enumerate(marginals.items()):
         axes = figure.add_subplot(grid[place // 4, place % 4])
         values = draws.to_numpy().ravel()
-        reach = 4.5 * values.std()
-        x = np.linspace(values.mean() - reach, values.mean() + reach, 200)
+        half_width = 4.5 * values.std()
+        x = np.linspace(values.mean() - half_width, values.mean() + half_width, 200)
         density = gaussian_kde(values)(x)
         axes.fill_between(x, density, color="C0", alpha=0.35, lw=0, label="posterior density")
         axes.plot(x, density, color="C0", lw=1)

@@ -86,8 +86,8 @@ def _plane(ax: Axes, X: np.ndarray, y: np.ndarray, bright: np.ndarray) -> None:
             ax.scatter(
                 X[rows, 1], X[rows, 2], marker=marker, facecolor=face, edgecolor=colour, s=28
             )
-    reach = np.abs(X[:, 1:]).max() * 1.1
-    ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+    half_width = np.abs(X[:, 1:]).max() * 1.1
+    ax.set(xlim=(-half_width, half_width), ylim=(-half_width, half_width), aspect="equal")
 
 
 def _line(ax: Axes, theta: np.ndarray, colour: str) -> None:

@@ -13,8 +13,8 @@ from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.shared_scales import SharedScales
 from pymc_flymc.reading.flat import Layout
 
-#: Posterior sds by which a parameter is moved; those of which e times is within reach, as of the
-#: logarithm of a scale, from this sd on.
+#: Posterior sds by which a parameter is moved, and the least sd of one that is moved: its
+#: exponential, as of the logarithm of a scale, then changes by a factor of e.
 SDS_AWAY, LEAST_SD = 3.0, 1.0 / 3.0
 #: Times that the part of such a step is halved in which a density ends.
 HALVINGS = 20
@@ -111,8 +111,8 @@ def narrowest(
         own[place] = True
         away = np.where(own & ~moved, SDS_AWAY * sds, 0.0)
         for sign, values in (-1.0, "small"), (1.0, "large"):
-            reach = _fraction_within(density, statistics, theta, sign * away)
-            there = theta + reach * sign * np.where((sds >= LEAST_SD) | (reach < 1.0), away, 0.0)
+            share = _fraction_within(density, statistics, theta, sign * away)
+            there = theta + share * sign * np.where((sds >= LEAST_SD) | (share < 1.0), away, 0.0)
             if np.array_equal(there, theta):
                 continue
             # Only differences are used: estimates from one Hessian depend on correlations.
@@ -122,7 +122,7 @@ def narrowest(
             i = int(np.argmax(times))
             units = np.where(own, 0.0, sds)
             if times[i] < NARROWER or _is_reached(density, statistics, there, units, mode):
-                found.append(Funnel(float(times[i]), name, values, i, reach < 1.0))
+                found.append(Funnel(float(times[i]), name, values, i, share < 1.0))
     return max(found, default=None)
 
 

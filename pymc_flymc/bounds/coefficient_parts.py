@@ -38,8 +38,8 @@ class CoefficientParts:
     ----------
     precision : ndarray, shape (M, M)
         F: the radius of the dense part is ``|F u_1|``.
-    reach : ndarray, shape (M, M)
-        The inverse of F: ``|(x - G'z)' u_1| <= |reach' (x - G'z)| |F u_1|``.
+    inverse : ndarray, shape (M, M)
+        The inverse of F: ``|(x - G'z)' u_1| <= |inverse' (x - G'z)| |F u_1|``.
     within : ndarray, shape (Q, M)
         G.
     limit, typical : float
@@ -49,16 +49,16 @@ class CoefficientParts:
     """
 
     precision: np.ndarray
-    reach: np.ndarray
+    inverse: np.ndarray
     within: np.ndarray
     limit: float
     typical: float
     limits: np.ndarray
     typicals: np.ndarray
 
-    def dense_reach(self, x: RowMatrix) -> np.ndarray:
-        """Return ``|reach' (x - G'z)|`` of rows, shape (n,)."""
-        centred = (x.dense - x.sparse @ self.within) @ self.reach
+    def dense_half_width(self, x: RowMatrix) -> np.ndarray:
+        """Return ``|inverse' (x - G'z)|``, shape (n,): half-widths at a radius of one."""
+        centred = (x.dense - x.sparse @ self.within) @ self.inverse
         return np.sqrt(np.einsum("ij,ij->i", centred, centred))
 
 
@@ -77,7 +77,7 @@ def split_coefficients(anchor: AnchorPart, n_sparse: int) -> CoefficientParts:
     schur += np.diag(_prior(np.sum(factor[:m] ** 2, axis=1), np.diag(schur)))
     precision = np.linalg.cholesky(0.5 * (schur + schur.T)).T
     # Slightly enlarged, so that rounding never violates the Cauchy-Schwarz inequality.
-    reach = solve_triangular(precision, np.eye(m)) * (1.0 + 1e-9)
+    inverse = solve_triangular(precision, np.eye(m)) * (1.0 + 1e-9)
     sds = _sds(np.sum((factor[m:] + within @ factor[:m]) ** 2, axis=1), diagonal)
     free = int(np.count_nonzero(factor[:m].any(axis=1)))
     limit, typical = 0.0, 0.0
@@ -85,7 +85,7 @@ def split_coefficients(anchor: AnchorPart, n_sparse: int) -> CoefficientParts:
         limit = DENSE_WIDTH * chi_quantile(DENSE_QUANTILE, free)
         typical = chi_moment(3, free) ** (1.0 / 3.0)
     return CoefficientParts(
-        precision, reach, within, limit, typical, EFFECT_LIMIT * sds, CUBIC_MEAN * sds
+        precision, inverse, within, limit, typical, EFFECT_LIMIT * sds, CUBIC_MEAN * sds
     )
 
 

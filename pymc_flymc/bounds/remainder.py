@@ -63,11 +63,11 @@ def limits_of_differences(
     y: np.ndarray,
     limit: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return limits on terms of order `power`, each of shape (n,), for rows of reach c, shape (n,).
+    """Return limits on terms of order `power`, each of shape (n,), for rows of half-width c.
 
-    The unit is the radius: no difference of two predictors grows faster with it than c. The results
-    are the limit up to the radius' limit, the limit anywhere, and the rate at which the latter
-    grows.
+    That is their half-width at a radius of one: no difference of two predictors grows faster with
+    the radius. The results are the limit up to the radius' limit, the limit anywhere, and the rate
+    at which the latter grows.
     """
     half_width = limit * c
     if len(eta) == 1:

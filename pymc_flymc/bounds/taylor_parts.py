@@ -92,10 +92,10 @@ class TaylorInParts(ExpansionBound):
         bright = np.empty(design.n_rows, np.float32)
 
         def bound(rows: slice, x: RowMatrix, eta: np.ndarray, y: np.ndarray) -> Any:
-            near, beyond, reach, gap, limit = self.remainders(problem, parts, x, eta[0], y)
+            near, beyond, half_width, gap, limit = self.remainders(problem, parts, x, eta[0], y)
             columns = y.reshape(len(x), -1)
             constants[rows] = np.column_stack(
-                [near, beyond, reach, columns[:, 0], eta[0], columns[:, 1:]]
+                [near, beyond, half_width, columns[:, 0], eta[0], columns[:, 1:]]
             )
             bright[rows] = -np.expm1(-gap)
             limit[bright[rows] > keep] = 0.0
@@ -138,16 +138,16 @@ class TaylorInParts(ExpansionBound):
     ) -> tuple[np.ndarray, ...]:
         """Return the contributions of rows to the bound, each of shape (n,).
 
-        They are the multipliers of powers, and of those beyond limits; the reach of the dense part;
-        the expected gap; and the sum of the limits of the row's parts.
+        They are the multipliers of powers, and of those beyond limits; the half-width of the dense
+        part; the expected gap; and the sum of the limits of the row's parts.
         """
-        likelihood, reach = cast(SmoothLikelihood, problem.likelihood), parts.dense_reach(x)
-        sizes = _sizes(x.sparse)
-        typical = reach * parts.typical + sizes @ parts.typicals
-        limit = reach * parts.limit + sizes @ parts.limits
+        likelihood = cast(SmoothLikelihood, problem.likelihood)
+        half_width, sizes = parts.dense_half_width(x), _sizes(x.sparse)
+        typical = half_width * parts.typical + sizes @ parts.typicals
+        limit = half_width * parts.limit + sizes @ parts.limits
         steepest, beyond = _two_powers(likelihood, eta, limit, y)
         near = steepest * typical**2 / 6.0
-        return near, beyond * limit**2 / 6.0, reach, near * typical, limit
+        return near, beyond * limit**2 / 6.0, half_width, near * typical, limit
 
     def collapsed(
         self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
@@ -170,9 +170,9 @@ class TaylorInParts(ExpansionBound):
         The arguments after the predictor are the row's sums of the effects' powers.
         """
         _, near, beyond = arguments
-        reach = constants[:, PARTS_ROW.reach]
-        rate = finite(constants[:, PARTS_ROW.near]) * (reach * shared[PARTS_SHARED.near] + near)
-        rate += constants[:, PARTS_ROW.beyond] * (reach * shared[PARTS_SHARED.beyond] + beyond)
+        dense = constants[:, PARTS_ROW.half_width]
+        rate = finite(constants[:, PARTS_ROW.near]) * (dense * shared[PARTS_SHARED.near] + near)
+        rate += constants[:, PARTS_ROW.beyond] * (dense * shared[PARTS_SHARED.beyond] + beyond)
         return cast(Graph, rate)
 
 

@@ -60,9 +60,9 @@ def _rate_of(rows, w, n):
     if rows.n_sums == 0:
         near = _times(rows.constants[i, ROW.near], shared[POWERS.near])
         return near + _times(rows.constants[i, ROW.beyond], shared[POWERS.beyond])
-    reach = rows.constants[i, PARTS_ROW.reach]
-    near = _times(reach, shared[PARTS_SHARED.near])
-    beyond = _times(reach, shared[PARTS_SHARED.beyond])
+    half_width = rows.constants[i, PARTS_ROW.half_width]
+    near = _times(half_width, shared[PARTS_SHARED.near])
+    beyond = _times(half_width, shared[PARTS_SHARED.beyond])
     effects = shared[PARTS_SHARED.effects :]
     for j in range(n_effects(rows, i)):
         column, size = effect_at(rows, i, j)
@@ -126,9 +126,9 @@ def _subtract_row(rows, i, sums, low):
         _subtract(sums, low, POWERS.beyond, rows.constants[i, ROW.beyond])
         return
     near, beyond = rows.constants[i, PARTS_ROW.near], rows.constants[i, PARTS_ROW.beyond]
-    reach = rows.constants[i, PARTS_ROW.reach]
-    _subtract(sums, low, PARTS_SHARED.near, near * reach)
-    _subtract(sums, low, PARTS_SHARED.beyond, beyond * reach)
+    half_width = rows.constants[i, PARTS_ROW.half_width]
+    _subtract(sums, low, PARTS_SHARED.near, near * half_width)
+    _subtract(sums, low, PARTS_SHARED.beyond, beyond * half_width)
     for j in range(n_effects(rows, i)):
         column, size = effect_at(rows, i, j)
         place = PARTS_SHARED.effects + column

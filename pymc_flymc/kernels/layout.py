@@ -37,14 +37,14 @@ class Row(NamedTuple):
 
 
 class PartsRow(NamedTuple):
-    """Constants of a row under a Taylor bound in parts, with the reach of its dense part.
+    """Constants of a row under a Taylor bound in parts, with the half-width of its dense part.
 
     `near` is in the same place as that of `Row`, and may be infinite, too.
     """
 
     near: int = 0
     beyond: int = 1
-    reach: int = 2
+    half_width: int = 2
     outcome: int = 3
     anchor: int = 4
     row_data: int = 5

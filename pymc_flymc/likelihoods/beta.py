@@ -66,7 +66,7 @@ class Beta(Family):
         return gammas[0] - gammas[1] - gammas[2] + small + ends
 
     def third_bound(
-        self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
+        self, eta: np.ndarray, half_width: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> np.ndarray:
         r"""Return a limit on third derivatives near eta, along directions within the spread.
 
@@ -81,7 +81,7 @@ class Beta(Family):
 
         so that in tau little is left of h, and of the derivative's own growth.
         """
-        (low, tau_low), (high, tau_high) = eta - reach, eta + reach
+        (low, tau_low), (high, tau_high) = eta - half_width, eta + half_width
         c, c_tau = spread
         with np.errstate(all="ignore"):
             w, w1, w2 = (SOFTPLUS.limit(order, low, high) for order in (2, 3, 4))
@@ -90,11 +90,11 @@ class Beta(Family):
             both = polygamma(1, a) + polygamma(1, b)
             most = np.maximum(1.0 / a, 1.0 / b)
             h = np.max([np.abs(_residual(end, eta[1], y)) for end in (low, high)], axis=0)
-            h = h + reach[1] * most
+            h = h + half_width[1] * most
             h1 = phi * w * both
             h2 = phi * w1 * both + (phi * w) ** 2 * -polygamma(2, np.minimum(a, b))
-            centre = np.abs(_slope_in_tau(eta[0], eta[1], y)) + reach[0] * phi * w * (h + most)
-            in_tau = (centre + 1.5 * reach[1]) * np.exp(reach[1]) + 1.5
+            centre = np.abs(_slope_in_tau(eta[0], eta[1], y)) + half_width[0] * phi * w * (h + most)
+            in_tau = (centre + 1.5 * half_width[1]) * np.exp(half_width[1]) + 1.5
             near = (
                 phi * (w2 * h + 2.0 * w1 * h1 + w * h2) * c**3
                 + 3.0 * phi * (w1 * (h + most) + w * h1) * c**2 * c_tau

@@ -116,10 +116,10 @@ class JointlySmoothFamily(Family):
     """
 
     def third_bound(
-        self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
+        self, eta: np.ndarray, half_width: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> np.ndarray:
-        """Return limits on third derivatives within reach of eta."""
-        return limit_within(self, 3, eta - reach, eta + reach, spread, y)
+        """Return limits on third derivatives within a half-width of eta."""
+        return limit_within(self, 3, eta - half_width, eta + half_width, spread, y)
 
     def third_beyond(
         self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray

@@ -222,14 +222,14 @@ class JointlySmoothLikelihood(Likelihood, Protocol):
     """
 
     def third_bound(
-        self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
+        self, eta: np.ndarray, half_width: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> np.ndarray:
         """Return a limit on third derivatives near eta, shape (n,).
 
         Parameters
         ----------
-        eta, reach : ndarray, shape (K, n)
-            They are those at eta plus or minus at most the reach.
+        eta, half_width : ndarray, shape (K, n)
+            They are those at eta plus or minus at most the half-width.
         spread : ndarray, shape (K, n)
             Along directions whose elements are at most these.
         y : ndarray, shape (n,) or (n, 1 + R)

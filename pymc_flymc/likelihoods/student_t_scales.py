@@ -60,10 +60,10 @@ class StudentTScales(ScalesByRow):
         return -0.5 * (log_v + (self.nu + 1.0) * tail)
 
     def third_bound(
-        self, eta: np.ndarray, reach: np.ndarray, spread: np.ndarray, y: np.ndarray
+        self, eta: np.ndarray, half_width: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> np.ndarray:
-        """Return limits on third derivatives within reach of eta, where Q is smallest."""
-        (eta_0, tau), (away, away_tau), (value, error) = eta, reach, y.T
+        """Return limits on third derivatives within a half-width of eta, where Q is smallest."""
+        (eta_0, tau), (away, away_tau), (value, error) = eta, half_width, y.T
         r = np.maximum(np.abs(value - eta_0) - away, 0.0)
         with np.errstate(over="ignore"):
             return self._limit(

@@ -1,4 +1,4 @@
-"""The parts of a row reach as far as they say, and no further."""
+"""Half-widths of the parts of a row: none is exceeded."""
 
 from types import SimpleNamespace
 
@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from pymc_flymc.bounds.coefficient_parts import split_coefficients
 
 
-def test_reach_of_the_dense_part():
+def test_half_width_of_the_dense_part():
     """By Cauchy-Schwarz, which is an equality for one direction of each row."""
     rng, m, q, n = np.random.default_rng(0), 3, 4, 50
     root = rng.normal(size=(m + q, m + q))
@@ -19,8 +19,8 @@ def test_reach_of_the_dense_part():
     factor = np.linalg.inv(np.linalg.cholesky(matrix)).T
     parts = split_coefficients(SimpleNamespace(expansion=expansion, w_factor=factor), q)
     x = SimpleNamespace(dense=rng.normal(size=(n, m)), sparse=csr_array(rng.normal(size=(n, q))))
-    reach = parts.dense_reach(x)
-    for row, dense, z in zip(reach, x.dense, x.sparse.toarray(), strict=True):
+    half_widths = parts.dense_half_width(x)
+    for row, dense, z in zip(half_widths, x.dense, x.sparse.toarray(), strict=True):
         # What effects move with the dense columns is taken off these.
         centred = dense - z @ parts.within
         precision = parts.precision.T @ parts.precision

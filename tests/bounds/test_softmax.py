@@ -161,14 +161,14 @@ def test_confident_rows_have_less_curvature():
 @given(
     eta=st.lists(st.floats(-30, 30), min_size=K, max_size=K).map(np.array),
     along=st.lists(st.floats(0, 1), min_size=K, max_size=K).map(np.array),
-    reach=st.floats(0.0, 10.0),
+    half_width=st.floats(0.0, 10.0),
     share=st.floats(0.0, 1.0),
 )
-def test_third_derivative_is_bounded(eta, along, reach, share):
-    """Along the way from eta to a point whose differences from it are at most `reach`."""
-    p = np.exp(log_softmax(eta + share * reach * (along - 0.5)))
+def test_third_derivative_is_bounded(eta, along, half_width, share):
+    """Along the way from eta to a point whose differences from it are at most `half_width`."""
+    p = np.exp(log_softmax(eta + share * half_width * (along - 0.5)))
     third = p @ (along - p @ along) ** 3
-    box = eta[:, None] - 0.5 * reach, eta[:, None] + 0.5 * reach
+    box = eta[:, None] - 0.5 * half_width, eta[:, None] + 0.5 * half_width
     likelihood = Softmax(n_predictors=K - 1)
     local = likelihood.derivative_bound(3, *box, np.zeros(1))[0]
     everywhere = likelihood.derivative_bound(3, -np.inf, np.inf, np.zeros(1))[0]

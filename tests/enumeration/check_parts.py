@@ -108,8 +108,8 @@ def remainders_of(theta):
     """Bounds of all rows' remainders, from the constants, as the definition of the bound says."""
     u, m = coefficients(theta) - ANCHOR, 1
     radius, s = abs(METRIC * u[0]), np.abs(u[m:] + WITHIN * u[0])
-    near, far, reach = CONSTANTS[:, :3].T
-    out = near * reach * radius**3 * SCALE + far * reach * beyond(radius, LIMIT, GROWTH)
+    near, far, half_width = CONSTANTS[:, :3].T
+    out = near * half_width * radius**3 * SCALE + far * half_width * beyond(radius, LIMIT, GROWTH)
     for n in range(N):
         for k in range(SPARSE.indptr[n], SPARSE.indptr[n + 1]):
             j, size = SPARSE.indices[k], abs(SPARSE.data[k])
@@ -145,12 +145,12 @@ def density(theta, statistics):
 
 def log_factor(eta, constants, shared, out):
     """Log of L - B over the expansion, by the bound's formula, from what rows have added up."""
-    near, far, reach, _, at = constants.T
+    near, far, half_width, _, at = constants.T
     u = eta[:, 0] - at
     remainder = -np.exp(at) * (np.expm1(u) - u - 0.5 * u**2)
     kept = np.isinf(near)
     near = np.where(kept, 0.0, near)
-    rate = near * (reach * shared[0] + eta[:, 1]) + far * (reach * shared[1] + eta[:, 2])
+    rate = near * (half_width * shared[0] + eta[:, 1]) + far * (half_width * shared[1] + eta[:, 2])
     with np.errstate(invalid="ignore"):
         out[:] = np.where(kept, remainder, np.log(np.expm1(remainder + rate)) - rate)
 
@@ -233,9 +233,9 @@ def check_bound():
             change = sums[:, 0] - CONSTANTS[:, 4]
             at = np.exp(CONSTANTS[:, 4])
             remainder = -at * (np.expm1(change) - change - 0.5 * change**2)
-            near, far, reach = CONSTANTS[:, :3].T
-            bound = near * (reach * shared[0] + sums[:, 1])
-            bound = bound + far * (reach * shared[1] + sums[:, 2])
+            near, far, half_width = CONSTANTS[:, :3].T
+            bound = near * (half_width * shared[0] + sums[:, 1])
+            bound = bound + far * (half_width * shared[1] + sums[:, 2])
             assert np.all(bound + remainder >= -1e-14), (direction, share)
 
 

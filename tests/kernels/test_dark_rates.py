@@ -35,8 +35,8 @@ def rows_in_parts(rng, numbers):
     design = Design(np.zeros((N, 1)), np.empty((0, 1)), False, 0, columns)
     constants = np.zeros((N, PARTS_ROW.row_data))
     constants[:, PARTS_ROW.near], constants[:, PARTS_ROW.beyond] = numbers.T
-    constants[:, PARTS_ROW.reach] = rng.exponential(size=N)
-    spread = np.column_stack([constants[:, PARTS_ROW.reach], abs(sparse.toarray())])
+    constants[:, PARTS_ROW.half_width] = rng.exponential(size=N)
+    spread = np.column_stack([constants[:, PARTS_ROW.half_width], abs(sparse.toarray())])
     near, beyond = (number[:, None] * spread for number in numbers.T)
     expected = np.column_stack([near[:, 0], beyond[:, 0], near[:, 1:], beyond[:, 1:]])
     return make_rows(design, constants, TaylorInParts(Q)), expected

@@ -99,18 +99,18 @@ def third():
 
 
 def test_limits_on_the_derivatives(third):
-    """No less than what there is within reach, nor than what there is far away."""
+    """No less than what there is within a half-width, nor than what there is far away."""
     rng, n, family = np.random.default_rng(0), 20_000, Beta()
     eta = np.stack([rng.normal(0.0, 2.0, n), rng.normal(2.0, 2.0, n)])
     spread = np.exp(rng.normal(size=(2, n)))
-    reach = 10.0 ** rng.uniform(-4.0, 0.7, n) * spread
+    half_width = 10.0 ** rng.uniform(-4.0, 0.7, n) * spread
     y = np.clip(rng.beta(0.5, 0.5, n), 1e-9, 1.0 - 1e-9)
-    there = eta + reach * rng.uniform(-1.0, 1.0, (2, n))
+    there = eta + half_width * rng.uniform(-1.0, 1.0, (2, n))
     direction = spread * rng.choice([-1.0, 0.3, 1.0], (2, n))
     found = np.abs(third(*there, *direction, y))
     # Terms that cancel are of the size of phi.
     rounding = 1e-10 * np.exp(np.abs(there[1])) * spread.max(axis=0) ** 3
-    assert np.all(found <= family.third_bound(eta, reach, spread, y) * (1 + 1e-9) + rounding)
+    assert np.all(found <= family.third_bound(eta, half_width, spread, y) * (1 + 1e-9) + rounding)
     far = limit_beyond(family, eta, there - eta, spread, y)
     assert np.all(found <= far * (1 + 1e-9) + rounding)
 

@@ -152,19 +152,19 @@ def test_far_out(graphs):
 
 
 def test_limits_on_the_derivatives(graphs):
-    """No less than what there is within reach, nor than what there is far away."""
+    """No less than what there is within a half-width, nor than what there is far away."""
     rng, n, family = np.random.default_rng(0), 20_000, BetaBinomial()
     eta = np.stack([rng.normal(0.0, 2.0, n), rng.normal(2.0, 2.0, n)])
     spread = np.exp(rng.normal(size=(2, n)))
-    reach = 10.0 ** rng.uniform(-4.0, 0.7, n) * spread
+    half_width = 10.0 ** rng.uniform(-4.0, 0.7, n) * spread
     trials = rng.integers(0, 10.0 ** rng.integers(0, 4, n), endpoint=True)
     y = np.stack([rng.binomial(trials, rng.beta(0.5, 0.5, n)), trials], axis=1).astype(float)
-    there = eta + reach * rng.uniform(-1.0, 1.0, (2, n))
+    there = eta + half_width * rng.uniform(-1.0, 1.0, (2, n))
     direction = spread * rng.choice([-1.0, 0.3, 1.0], (2, n))
     found = np.abs(graphs(*there, *direction, *y.T)[3])
     # Terms that cancel are of the size of n.
     rounding = 1e-11 * trials * spread.max(axis=0) ** 3
-    near = family.third_bound(eta, reach, spread, y)
+    near = family.third_bound(eta, half_width, spread, y)
     far, rate = family.third_beyond(eta, spread, y)
     assert not rate.any()
     assert np.all(found <= near * (1 + 1e-9) + rounding)

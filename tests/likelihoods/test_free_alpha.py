@@ -173,20 +173,20 @@ def test_derivatives_of_the_exponent():
 
 @pytest.mark.parametrize("i", [0, 1], ids=NAMES)
 def test_limits_on_the_derivatives(graphs, i):
-    """No less than what there is within reach, nor than what there is far away."""
+    """No less than what there is within a half-width, nor than what there is far away."""
     rng, n, family = np.random.default_rng(i), 20_000, FAMILIES[i]
     k = family.n_predictors
     eta = rng.normal([1.0, 1.0, 0.0][:k], [2.0, 3.0, 2.0][:k], (n, k)).T
     spread = np.exp(rng.normal(size=(k, n)))
-    reach = 10.0 ** rng.uniform(-4.0, 0.7, n) * spread
+    half_width = 10.0 ** rng.uniform(-4.0, 0.7, n) * spread
     y = np.floor(10.0 ** rng.uniform(0.0, 3.0, n)) * (rng.random(n) < (1.0, 0.5)[i])
     y = np.maximum(y, 1 - i)
-    there = eta + reach * rng.uniform(-1.0, 1.0, (k, n))
+    there = eta + half_width * rng.uniform(-1.0, 1.0, (k, n))
     direction = spread * rng.choice([-1.0, 0.3, 1.0], (k, n))
     found = np.abs(graphs[i](*there, *direction, y)[3])
     # Of a sum whose terms are as large as those of y and of s.
     rounding = 1e-12 * (1.0 + y + np.exp(there[0])) * np.abs(direction).sum(axis=0) ** 3
-    assert np.all(found <= family.third_bound(eta, reach, spread, y) * (1.0 + 1e-9) + rounding)
+    assert np.all(found <= family.third_bound(eta, half_width, spread, y) * (1.0 + 1e-9) + rounding)
     far = limit_beyond(family, eta, there - eta, spread, y)
     assert np.all(found <= far * (1.0 + 1e-9) + rounding)
 

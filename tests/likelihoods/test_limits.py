@@ -101,18 +101,20 @@ PREDICTORS = st.sampled_from([(lambda a, b, y: a,) * 2, (lambda a, b, y: b,) * 2
 @settings(max_examples=150)
 @given(function=st.recursive(PREDICTORS, combined, max_leaves=4), seed=st.integers(0, 10**6))
 def test_limits_of_compositions(function, seed):
-    """No less than what there is within reach; where there is none, anywhere is not less."""
+    """No less than what there is within a half-width; where there is none, anywhere is not less."""
     graph, exact = function
     family, rng = Written(graph), np.random.default_rng(seed)
     eta, spread = rng.normal(size=(2, N)), np.exp(rng.normal(-1.0, 1.0, (2, N)))
-    reach, y = spread * rng.choice([1e-3, 0.3, 2.0]), rng.poisson(1.0, N).astype(float)
-    there = eta + reach * rng.uniform(-1.0, 1.0, (2, N))
+    half_width, y = spread * rng.choice([1e-3, 0.3, 2.0]), rng.poisson(1.0, N).astype(float)
+    there = eta + half_width * rng.uniform(-1.0, 1.0, (2, N))
     direction = spread * rng.choice([-1.0, 0.5, 1.0], (2, N))
     series = exact(*map(Series.line, there, direction), y)
     for order in (1, 2, 3, 4):
         largest = np.abs(series.derivative(order))
-        near = limit_within(family, order, eta - reach, eta + reach, spread, y)
-        wide = limit_within(family, order, eta - 2.0 * reach, eta + 2.0 * reach, spread, y)
+        near = limit_within(family, order, eta - half_width, eta + half_width, spread, y)
+        wide = limit_within(
+            family, order, eta - 2.0 * half_width, eta + 2.0 * half_width, spread, y
+        )
         assert np.all(largest <= near * (1.0 + 1e-12) + 1e-14)
         assert np.all(near <= wide * (1.0 + 1e-12))
 

@@ -203,7 +203,7 @@ def test_limits_of_heavy_tails(nu):
         log_l = v.log() * (0.5 * nu) - (v * nu + residual * residual).log() * (0.5 * (nu + 1.0))
         share = np.abs(log_l.derivative(3)) / family.third_bound(eta, none, np.abs(own), y)
         assert 0.99 * (i < 2 and nu < 10.0) < share.max() < 1.0 + 1e-9
-        # From elsewhere: within reach of there, and at any distance.
+        # From elsewhere: within a half-width of there, and at any distance.
         moved = eta + spread * rng.uniform(-1.0, 1.0, spread.shape)
         there = family.third_bound(moved, np.abs(eta - moved), np.abs(own), y)
         far = limit_beyond(family, moved, eta - moved, spread, y)

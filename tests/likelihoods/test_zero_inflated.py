@@ -190,19 +190,19 @@ def test_log_likelihood(graphs, i, eta, a, y, log_alpha):
     size=st.floats(-3.0, 1.0),
 )
 def test_limits_on_the_derivatives(graphs, i, seed, log_alpha, size):
-    """No less than what there is within reach, nor than what there is far away."""
+    """No less than what there is within a half-width, nor than what there is far away."""
     rng, n = np.random.default_rng(seed), 200
     eta = rng.normal(0.0, 2.0, (2, 1)) * np.ones(n)
     spread = np.exp(rng.normal(size=(2, 1))) * np.ones(n)
-    reach = 10.0**size * spread
+    half_width = 10.0**size * spread
     y = (rng.poisson(1.0) * np.ones(n)).astype(float)
     m = y + np.exp(log_alpha)
     observed = y if i == 0 else np.column_stack([y, m])
-    there = eta + reach * rng.uniform(-1.0, 1.0, (2, n))
+    there = eta + half_width * rng.uniform(-1.0, 1.0, (2, n))
     direction = spread * rng.choice([-1.0, 0.3, 1.0], (2, n))
     family = FAMILIES[i]
     third = np.abs(graphs[i](*there, *direction, y, m)[3])
-    limit = family.third_bound(eta, reach, spread, observed)
+    limit = family.third_bound(eta, half_width, spread, observed)
     assert np.all(third <= limit * (1.0 + 1e-9) + 1e-12)
     beyond = limit_beyond(family, eta, there - eta, spread, observed)
     assert np.all(third <= beyond * (1.0 + 1e-9) + 1e-12)

@@ -69,7 +69,7 @@ MUTANTS: Rows = {
         ),
         (
             "dense part beyond its limit left out of the sum",
-            "_subtract(sums, low, PARTS_SHARED.beyond, beyond * reach)",
+            "_subtract(sums, low, PARTS_SHARED.beyond, beyond * half_width)",
             "pass",
             "parts",
         ),
@@ -86,8 +86,8 @@ MUTANTS: Rows = {
             "parts",
         ),
         (
-            "reach of the dense part left out of the sum",
-            "_subtract(sums, low, PARTS_SHARED.near, near * reach)",
+            "half-width of the dense part left out of the sum",
+            "_subtract(sums, low, PARTS_SHARED.near, near * half_width)",
             "_subtract(sums, low, PARTS_SHARED.near, near)",
             "parts",
         ),
@@ -169,8 +169,8 @@ MUTANTS: Rows = {
         ),
         (
             "constants of parts swapped",
-            "near: int = 0\n    beyond: int = 1\n    reach: int = 2\n    outcome: int = 3",
-            "near: int = 1\n    beyond: int = 0\n    reach: int = 2\n    outcome: int = 3",
+            "near: int = 0\n    beyond: int = 1\n    half_width: int = 2\n    outcome: int = 3",
+            "near: int = 1\n    beyond: int = 0\n    half_width: int = 2\n    outcome: int = 3",
             "parts",
         ),
         (

@@ -74,7 +74,7 @@ MUTANTS: Rows = {
     ],
     "bounds/coefficient_parts.py": [
         (
-            "reach of the dense part too short",
+            "half-width of the dense part too short",
             "return np.sqrt(np.einsum(",
             "return 0.5 * np.sqrt(np.einsum(",
             "parts",
@@ -99,8 +99,8 @@ MUTANTS: Rows = {
         ),
         (
             "the transposed inverse",
-            "self.within) @ self.reach",
-            "self.within) @ self.reach.T",
+            "self.within) @ self.inverse",
+            "self.within) @ self.inverse.T",
             "tests/bounds/test_coefficient_parts.py",
         ),
     ],
@@ -303,7 +303,7 @@ MUTANTS: Rows = {
         ),
         (
             "the dense part's powers left out of rates",
-            "(reach * shared[PARTS_SHARED.near] + near)",
+            "(dense * shared[PARTS_SHARED.near] + near)",
             "near",
             PARTS,
         ),
@@ -316,7 +316,7 @@ MUTANTS: Rows = {
         (
             "weights of the parts left out of the remainder",
             "near = steepest * typical**2 / 6.0",
-            "near = steepest * (reach * parts.typical) ** 2 / 6.0",
+            "near = steepest * (half_width * parts.typical) ** 2 / 6.0",
             "parts",
         ),
     ],
