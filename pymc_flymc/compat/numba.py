@@ -145,8 +145,8 @@ def native_caller(
     return call  # type: ignore[no-any-return]
 
 
-def _borrower() -> Callable[..., Any]:
-    """Make ``borrow(named_tuple)``, usable in native code."""
+def _viewer() -> Callable[..., Any]:
+    """Make ``view(named_tuple)``, usable in native code."""
     if DISABLE_JIT:
         return lambda record: record
 
@@ -166,8 +166,8 @@ def _borrower() -> Callable[..., Any]:
         return strip(context, builder, sig.args[0], args[0])
 
     @intrinsic
-    def borrow(typingctx, record):
-        """Return the record, its arrays without their reference counts.
+    def view(typingctx, record):
+        """Return a non-owning view of the record: its arrays without their reference counts.
 
         Numba counts references, atomically, to each array wherever it is taken out of a record
         (not to records themselves, see `numba_compilers`). The caller of a kernel holds the arrays
@@ -175,10 +175,10 @@ def _borrower() -> Callable[..., Any]:
         """
         return record(record), codegen
 
-    return borrow  # type: ignore[no-any-return]
+    return view  # type: ignore[no-any-return]
 
 
-borrow = _borrower()
+view = _viewer()
 
 
 def _reader() -> Callable[..., Any]:

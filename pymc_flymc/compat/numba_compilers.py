@@ -52,7 +52,7 @@ require(hasattr(_Counts, "_call_incref_decref"), "numba's counts of references",
 class _CountsOfArrays(_Counts):  # type: ignore[misc, valid-type]
     """Writes LLVM's code that counts references: to arrays, but not to those within records.
 
-    Kernels' callers hold what records consist of, see `borrow`. Numba would count each array of a
+    Kernels' callers hold what records consist of, see `view`. Numba would count each array of a
     record wherever the record is named: most of a kernel's instructions, all without effect. So a
     kernel puts no array into a record that it has allocated itself: nobody would hold it.
     """

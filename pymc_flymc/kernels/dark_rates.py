@@ -24,7 +24,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from pymc_flymc.compat.numba import borrow
+from pymc_flymc.compat.numba import view
 from pymc_flymc.kernels.layout import PARTS_ROW, PARTS_SHARED, POWERS, ROW
 from pymc_flymc.kernels.native import kernel, kernel_part, row_part
 from pymc_flymc.kernels.records import record_type, vector
@@ -199,7 +199,7 @@ def total_rates(rows: Rows, n_powers: int) -> np.ndarray:
 def _total_kernel(dtype: np.dtype) -> Callable[..., Any]:
     @kernel(types.void(record_type(Rows, dtype), vector(), vector()))
     def subtract_all(rows, sums, low):
-        rows = borrow(rows)
+        rows = view(rows)
         for i in range(rows.X.shape[0]):
             _subtract_row(rows, i, sums, low)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.compat.numba import borrow, generator_at
+from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.dark_rates import dark_rate, take_dark
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
@@ -115,8 +115,8 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     @kernel(run_type(Plan, Dynamics, dtype=dtype, n_likelihoods=n_likelihoods))
     def run(rng, n, posterior, plan, dynamics, chain, bright, scratch):
         rng = generator_at(rng)
-        posterior, plan, dynamics = borrow(posterior), borrow(plan), borrow(dynamics)
-        chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        posterior, plan, dynamics = view(posterior), view(plan), view(dynamics)
+        chain, bright, scratch = view(chain), view(bright), view(scratch)
         if n == 0:
             begin(rng, posterior, plan, chain, bright, scratch)
             return 0.0

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.compat.numba import borrow, generator_at
+from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.fresh_brightness import (
     ATTEMPTS,
     MOVED,
@@ -124,8 +124,8 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     @kernel(run_type(AliasTables, ProposalMixture, dtype=dtype))
     def run(rng, n, posterior, tables, proposals, chain, bright, scratch):
         rng = generator_at(rng)
-        posterior, tables, proposals = borrow(posterior), borrow(tables), borrow(proposals)
-        chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        posterior, tables, proposals = view(posterior), view(tables), view(proposals)
+        chain, bright, scratch = view(chain), view(bright), view(scratch)
         begin, given_theta = n <= 0, n == MOVED
         if begin:
             bright.count[0] = 0

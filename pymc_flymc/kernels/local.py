@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_flymc.compat.numba import borrow, generator_at
+from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.factors import add_gradients
 from pymc_flymc.kernels.group_brightness import sweep_groups
 from pymc_flymc.kernels.group_effects import Groups, moments_at, propose_effects
@@ -235,8 +235,8 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     @kernel(run_type(Groups, LocalProposals, dtype=dtype))
     def run(rng, n, posterior, groups, proposals, chain, bright, scratch):
         rng = generator_at(rng)
-        posterior, groups, proposals = borrow(posterior), borrow(groups), borrow(proposals)
-        chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        posterior, groups, proposals = view(posterior), view(groups), view(proposals)
+        chain, bright, scratch = view(chain), view(bright), view(scratch)
         if n == 0:
             begin(rng, posterior, groups.plan, chain, bright, scratch)
             return 0.0

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_flymc.compat.numba import borrow, generator_at
+from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import conditional_update, run_type
@@ -147,8 +147,8 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     @kernel(run_type(Plan, ProposalMixture, dtype=dtype, n_likelihoods=n_likelihoods))
     def run(rng, n, posterior, plan, proposals, chain, bright, scratch):
         rng = generator_at(rng)
-        posterior, plan, proposals = borrow(posterior), borrow(plan), borrow(proposals)
-        chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        posterior, plan, proposals = view(posterior), view(plan), view(proposals)
+        chain, bright, scratch = view(chain), view(bright), view(scratch)
         if n == 0:
             begin(rng, posterior, plan, chain, bright, scratch)
             return 0.0

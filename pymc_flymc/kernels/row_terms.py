@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from pymc_flymc.compat.numba import borrow
+from pymc_flymc.compat.numba import view
 from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import Scratch, add_gradients, log_factors
 from pymc_flymc.kernels.native import kernel, kernel_part
@@ -52,7 +52,7 @@ def _row_terms(dtype: np.dtype, n_likelihoods: int) -> Callable[..., Any]:
 
     @kernel(types.void(posterior, v, vector(types.int32), v, v, v, record_type(Scratch)))
     def row_terms(posterior, w, index, factors, rates, gradient, scratch):
-        posterior, scratch = borrow(posterior), borrow(scratch)
+        posterior, scratch = view(posterior), view(scratch)
         # By a part: numba compiles what it chooses by types again for callers with other options.
         _terms(posterior, w, index, factors, rates, gradient, scratch)
 

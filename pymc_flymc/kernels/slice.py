@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_flymc.compat.numba import borrow, generator_at
+from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
@@ -127,8 +127,8 @@ def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
     @kernel(run_type(Plan, Slices, dtype=dtype, n_likelihoods=n_likelihoods))
     def run(rng, n, posterior, plan, slices, chain, bright, scratch):
         rng = generator_at(rng)
-        posterior, plan, slices = borrow(posterior), borrow(plan), borrow(slices)
-        chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        posterior, plan, slices = view(posterior), view(plan), view(slices)
+        chain, bright, scratch = view(chain), view(bright), view(scratch)
         if n == 0:
             begin(rng, posterior, plan, chain, bright, scratch)
             return 0.0

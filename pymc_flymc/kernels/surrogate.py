@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_flymc.compat.numba import borrow, generator_at
+from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.dark_rates import take_dark
 from pymc_flymc.kernels.fresh_brightness import (
     ATTEMPTS,
@@ -217,8 +217,8 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
     @kernel(run_type(Surrogate, SurrogateProposals, dtype=dtype))
     def run(rng, n, posterior, surrogate, proposals, chain, bright, scratch):
         rng = generator_at(rng)
-        posterior, surrogate, proposals = borrow(posterior), borrow(surrogate), borrow(proposals)
-        chain, bright, scratch = borrow(chain), borrow(bright), borrow(scratch)
+        posterior, surrogate, proposals = view(posterior), view(surrogate), view(proposals)
+        chain, bright, scratch = view(chain), view(bright), view(scratch)
         # The caller may have changed parameters or statistics since the last run.
         copy(chain.v, chain.v_new)
         log_density = log_surrogate(posterior, surrogate, proposals.dynamics, chain, scratch)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numba import types
 
-from pymc_flymc.compat.numba import borrow, generator_at
+from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.factors import Scratch, log_factors
 from pymc_flymc.kernels.fresh_brightness import log_weight_of_z, sort
 from pymc_flymc.kernels.generators import GENERATOR
@@ -153,7 +153,7 @@ def draw_rows_kernel() -> Callable[..., Any]:
         shared : ndarray, shape (K, 2)
             The `POWERS` of each proposal.
         """
-        rng, tables = generator_at(rng), borrow(tables)
+        rng, tables = generator_at(rng), view(tables)
         n_rows, count = tables.near.shape[0], 0
         last = tables.near_sums.shape[0] - 1
         for k in range(start, shared.shape[0]):
@@ -219,7 +219,7 @@ def weigh_kernel() -> Callable[..., Any]:
             Of floats, as long as `index`.
         out : ndarray, shape (K,)
         """
-        rows, scratch = borrow(rows), borrow(scratch)
+        rows, scratch = view(rows), view(scratch)
         first = 0
         for k in range(start, stop):
             last = ends[k]
