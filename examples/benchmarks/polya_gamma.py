@@ -98,8 +98,8 @@ def _draw_effects(
     scaled = coupling / precision[:, None]
     linear = np.concatenate([[0.0], sums.slope]) - scaled.T @ sums.kappa
     factor = linalg.cholesky(own - scaled.T @ coupling, lower=True)
-    whitened = linalg.solve_triangular(factor, linear, lower=True) + rng.standard_normal(1 + p)
-    shared = linalg.solve_triangular(factor, whitened, lower=True, trans="T")
+    standardised = linalg.solve_triangular(factor, linear, lower=True) + rng.standard_normal(1 + p)
+    shared = linalg.solve_triangular(factor, standardised, lower=True, trans="T")
     mean = (sums.kappa - coupling @ shared) / precision
     a = mean + rng.standard_normal(n_groups) / np.sqrt(precision)
     return float(shared[0]), shared[1:], a

@@ -15,7 +15,7 @@ BATCH, THIN, BLOCK = 500, 10, 50
 
 
 def run(task: Task, step_size: float, control_variates: bool) -> Curve:
-    """Run a chain of constant step size from the mode, in coordinates whitened there."""
+    """Run a chain of constant step size from the mode, in coordinates standardised there."""
     import blackjax
     import jax
     import jax.numpy as jnp

@@ -47,7 +47,7 @@ def _collect(advance: Callable[[], np.ndarray], seconds: float, draws: int) -> n
 
 
 class Hamiltonian:
-    """Chains side by side, which share the passes over the rows; coordinates are whitened."""
+    """Chains side by side, which share the passes over the rows; coordinates are standardised."""
 
     def __init__(self, problem: Problem, laplace: Laplace, rng: np.random.Generator) -> None:
         self.problem, self.rng = problem, rng
@@ -59,7 +59,7 @@ class Hamiltonian:
         self.step = 0.5
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
-        """In whitened coordinates, for each chain, shape (D, CHAINS)."""
+        """In standardised coordinates, for each chain, shape (D, CHAINS)."""
         out = np.zeros_like(theta)
         for start in range(0, len(self.y), 4096):
             rows = slice(start, start + 4096)

@@ -16,7 +16,7 @@ ITERATIONS = 20_000
 
 
 def run(task: Task) -> Curve:
-    """In coordinates whitened at the mode, where its bounds are tighter; no seconds are told.
+    """In coordinates standardised at the mode, where its bounds are tighter; no seconds are told.
 
     Its prior is flat: the model's own comes as rows.
     """

@@ -38,7 +38,7 @@ def bernstein(
 
 
 class Sampler:
-    """Random walk from the mode, in coordinates whitened there.
+    """Random walk from the mode, in coordinates standardised there.
 
     The rows are shuffled once. A test reads on from a random one of them, a batch and another, each
     `growth` times as large as all before, or as large as the first if `growth` is zero.

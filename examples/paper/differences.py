@@ -41,7 +41,11 @@ def regular_mcmc(data: Data, settings: Settings, draws: int = 6000) -> Answer:
     import arviz as az
 
     cases = [("isotropic", scale, "prior") for scale in (0.1, 0.3, 1.0)]
-    cases += [("isotropic", 0.3, "mode"), ("whitened", 0.3, "prior"), ("whitened", 1.0, "mode")]
+    cases += [
+        ("isotropic", 0.3, "mode"),
+        ("standardised", 0.3, "prior"),
+        ("standardised", 1.0, "mode"),
+    ]
     rows = []
     for proposals, scale, start in cases:
         key = f"{proposals} {scale} {start}"

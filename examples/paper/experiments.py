@@ -89,8 +89,8 @@ def _slice(bound: Any, brightness: Any = None, direction: Any = "isotropic") -> 
 
 
 REGULAR, UNTUNED_LABEL, TUNED_LABEL = "Regular MCMC", "Untuned FlyMC", "MAP-tuned FlyMC"
-REGULAR_WHITENED = "Regular MCMC, whitened"
-OWN, WHITENED = "Slack and q by row", "Slack and q by row, whitened"
+REGULAR_STANDARDISED = "Regular MCMC, standardised"
+OWN, STANDARDISED = "Slack and q by row", "Slack and q by row, standardised"
 
 
 def _paper(key: str, label: str, step: Callable[[], Any], *lengths: int) -> Line:
@@ -124,8 +124,16 @@ MNIST = Experiment(
         ),
         _paper("tuned", TUNED_LABEL, _walk(JaakkolaJordan(slack=0), TUNED), 3000, 8000, 80_000),
         _own("own", OWN, _walk(JaakkolaJordan()), 3000, 60_000),
-        _own("regular-whitened", REGULAR_WHITENED, _walk(None, None, "random_walk"), 1000, 8000),
-        _own("whitened", WHITENED, _walk(JaakkolaJordan(), None, "random_walk"), 3000, 30_000),
+        _own(
+            "regular-standardised",
+            REGULAR_STANDARDISED,
+            _walk(None, None, "random_walk"),
+            1000,
+            8000,
+        ),
+        _own(
+            "standardised", STANDARDISED, _walk(JaakkolaJordan(), None, "random_walk"), 3000, 30_000
+        ),
         *_as_they_come((500, 1000), (500, 1000)),
     ),
 )
@@ -147,8 +155,14 @@ CIFAR = Experiment(
             ),
             _paper("tuned", TUNED_LABEL, _langevin(Bohning(slack=0), TUNED), 1000, 10_000, 8000),
             _own("own", OWN, _langevin("auto"), 1000, 5000),
-            _own("regular-whitened", REGULAR_WHITENED, _langevin(None, None, "auto"), 200, 500),
-            _own("whitened", WHITENED, _langevin("auto", None, "auto"), 800, 2000),
+            _own(
+                "regular-standardised",
+                REGULAR_STANDARDISED,
+                _langevin(None, None, "auto"),
+                200,
+                500,
+            ),
+            _own("standardised", STANDARDISED, _langevin("auto", None, "auto"), 800, 2000),
         )
     )
     + _as_they_come((400, 500), (400, 500)),
@@ -162,8 +176,8 @@ MOLECULES = Experiment(
         _paper("untuned", UNTUNED_LABEL, _slice(Tangent(0.0, slack=0), UNTUNED), 100, 700, 3000),
         _paper("tuned", TUNED_LABEL, _slice(Tangent(slack=0), TUNED), 2000, 5000, 30_000),
         _own("own", OWN, _slice(Tangent()), 2000, 30_000),
-        _own("regular-whitened", REGULAR_WHITENED, _slice(None, None, "random"), 100, 1000),
-        _own("whitened", WHITENED, _slice(Tangent(), None, "random"), 1000, 15_000),
+        _own("regular-standardised", REGULAR_STANDARDISED, _slice(None, None, "random"), 100, 1000),
+        _own("standardised", STANDARDISED, _slice(Tangent(), None, "random"), 1000, 15_000),
         *_as_they_come((500, 2000), (500, 2000)),
     ),
 )

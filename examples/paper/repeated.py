@@ -19,7 +19,7 @@ __all__ = ["ROWS", "repeated"]
 #: Molecules of the paper.
 ROWS = 1_800_000
 #: Draws of each line on the larger data.
-DRAWS = {"tuned": 8000, "own": 8000, "whitened": 4000, "hmc": 1000, "mh": 1000}
+DRAWS = {"tuned": 8000, "own": 8000, "standardised": 4000, "hmc": 1000, "mh": 1000}
 HEADER = ("algorithm", "N", "queries per iteration", "ESS per 1,000 iterations", "speedup")
 
 

@@ -72,7 +72,7 @@ def check_agreement(
     """
     rng = np.random.default_rng(20261123)
     layout, n = layouts[0], len(start)
-    thetas = [anchor.geometry.unwhiten(s * rng.standard_normal(n)) for s in SCALES]
+    thetas = [anchor.geometry.unstandardise(s * rng.standard_normal(n)) for s in SCALES]
     thetas += [start, start + rng.uniform(-1.0, 1.0, n)]
     flat = [(layout.round(theta), others) for theta in thetas]
     points = Points(*layouts, graph, flat)

@@ -57,7 +57,7 @@ def check_compiled(target: Target, problems: Sequence[Problem], others: np.ndarr
     """
     rng = np.random.default_rng(20261124)
     geometry, n = target.geometry, len(target.geometry.centre)
-    thetas = [geometry.unwhiten(scale * rng.standard_normal(n)) for scale in SCALES]
+    thetas = [geometry.unstandardise(scale * rng.standard_normal(n)) for scale in SCALES]
     try:
         found = confirmed_disagreement(_Comparison(target, problems, others, thetas))
     except NotKnownError as error:

@@ -88,7 +88,7 @@ def rounding_within_sd(target: Target, others: np.ndarray, points: np.ndarray) -
         Draws of the approximation, in standardised coordinates.
     """
     rng, w = np.random.default_rng(SEED), np.empty(target.n_slopes)
-    thetas = [target.geometry.unwhiten(v) for v in (np.zeros(points.shape[1]), *points)]
+    thetas = [target.geometry.unstandardise(v) for v in (np.zeros(points.shape[1]), *points)]
 
     def changes(statistics: np.ndarray) -> np.ndarray:
         """Return how the log density differs from that at the centre."""

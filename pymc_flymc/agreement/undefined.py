@@ -39,7 +39,7 @@ def points_around(anchor: Anchor, points: Points, rng: np.random.Generator) -> P
     """
     others = points.flat[0][1]
     steps = [s * rng.standard_normal(points.layout.size) for s in DISTANCES]
-    thetas = [anchor.geometry.unwhiten(sign * step) for step in steps for sign in (1.0, -1.0)]
+    thetas = [anchor.geometry.unstandardise(sign * step) for step in steps for sign in (1.0, -1.0)]
     return replace(points, flat=[(points.layout.round(theta), others) for theta in thetas])
 
 

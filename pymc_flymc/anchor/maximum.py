@@ -196,8 +196,8 @@ def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
 
     def negative(v: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal most, predicted, short
-        value, gradient = objective(geometry.unwhiten(v))
-        slope = geometry.whiten_gradient(gradient)
+        value, gradient = objective(geometry.unstandardise(v))
+        slope = geometry.standardise_gradient(gradient)
         short = 0 if value >= most + least else short + 1
         if value > most:
             most, predicted = value, 0.5 * float(slope @ slope)
@@ -211,9 +211,9 @@ def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
             raise StopIteration
 
     def hessian_times(v: np.ndarray, p: np.ndarray) -> np.ndarray:
-        product = objective.hessian_times(geometry.unwhiten(v), geometry.spread(p))
+        product = objective.hessian_times(geometry.unstandardise(v), geometry.spread(p))
         # A step beyond what doubles can hold is tried, and refused for its value.
-        return -geometry.whiten_gradient(product) if np.all(np.isfinite(product)) else p
+        return -geometry.standardise_gradient(product) if np.all(np.isfinite(product)) else p
 
     trust_radius = np.sqrt(len(theta))
     result = minimize(
@@ -233,4 +233,4 @@ def _by_products(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
     )
     if not result.success and not result.x.any():
         return None
-    return geometry.unwhiten(np.asarray(result.x))
+    return geometry.unstandardise(np.asarray(result.x))

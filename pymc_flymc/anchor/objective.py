@@ -252,7 +252,7 @@ class Objective:
         and the search is over.
         """
         gradient = self(theta)[1]
-        return float(np.linalg.norm(self.geometry(theta).whiten_gradient(gradient)))
+        return float(np.linalg.norm(self.geometry(theta).standardise_gradient(gradient)))
 
 
 def _memoised_at[T](

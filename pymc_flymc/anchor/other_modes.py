@@ -85,18 +85,20 @@ def _mode_near(
     """Return a mode near a start and the log of its Laplace integral; -inf if there is none."""
 
     def negative(v: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = density(geometry.unwhiten(v), statistics)
+        value, gradient = density(geometry.unstandardise(v), statistics)
         if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
             return np.inf, np.zeros_like(v)
-        return -value, -geometry.whiten_gradient(gradient)
+        return -value, -geometry.standardise_gradient(gradient)
 
-    v = geometry.whiten(start)
+    v = geometry.standardise(start)
     if not np.isfinite(negative(v)[0]):
         return start, -np.inf
     from scipy.optimize import minimize  # slow to import, and most models do without
 
     options = {"maxiter": MOST_STEPS, "gtol": 0.01, "ftol": 1e-10}
-    theta = geometry.unwhiten(minimize(negative, v, jac=True, method="L-BFGS-B", options=options).x)
+    theta = geometry.unstandardise(
+        minimize(negative, v, jac=True, method="L-BFGS-B", options=options).x
+    )
     value, gradient = density(theta, statistics)
     try:
         factor = cho_factor(-density.hessian(theta, statistics))

@@ -191,7 +191,7 @@ class _Directions:
         geometry = found.objective.geometry(theta)
         gradient = self.posterior.density(theta, found.expansion.pack())[1]
         step = np.zeros(len(theta))
-        step[self.flat] = geometry.spread(geometry.whiten_gradient(gradient))[self.flat]
+        step[self.flat] = geometry.spread(geometry.standardise_gradient(gradient))[self.flat]
         along = self.posterior.curvature_along
         before, now = along(theta, found.previous, step), along(theta, found.expansion, step)
         if SHRINKING * before < now < CONVERGED:

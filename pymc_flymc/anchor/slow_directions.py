@@ -49,10 +49,10 @@ def with_slow_directions(
     if not len(geometry.diagonal):
         return geometry
 
-    def whitened(v: np.ndarray) -> np.ndarray:
-        return geometry.whiten_gradient(precision_times(geometry.spread(v)))
+    def standardised_precision_times(v: np.ndarray) -> np.ndarray:
+        return geometry.standardise_gradient(precision_times(geometry.spread(v)))
 
-    values, vectors, errors = _lanczos(whitened, len(geometry.centre))
+    values, vectors, errors = _lanczos(standardised_precision_times, len(geometry.centre))
     good = (values > LEAST_EIGENVALUE) & (values < SLOW) & (errors**2 < ERROR * values)
     kept = np.flatnonzero(good)[:MOST]  # the slowest first
     return geometry._replace(

@@ -19,7 +19,7 @@ _NO_DIRECTIONS, _NO_STRETCH = np.empty((0, 0)), np.empty(0)
 
 
 class Geometry(NamedTuple):
-    r"""Whitened coordinates v: theta = centre + L^-T v, where L L' is the Laplace precision.
+    r"""Standardised coordinates v: theta = centre + L^-T v, where L L' is the Laplace precision.
 
     With few parameters that precision is a dense matrix, and ``L^-T`` a Cholesky factor of its
     inverse. With many effects of groups it is approximated by
@@ -75,12 +75,12 @@ class Geometry(NamedTuple):
     directions: Matrix = _NO_DIRECTIONS
     stretch: Vector = _NO_STRETCH
 
-    def unwhiten(self, v: np.ndarray) -> np.ndarray:
-        """Return theta for whitened v, shape (D,)."""
+    def unstandardise(self, v: np.ndarray) -> np.ndarray:
+        """Return theta for standardised v, shape (D,)."""
         return self.centre + self.spread(v)
 
-    def whiten(self, theta: np.ndarray) -> np.ndarray:
-        """Return v for theta, the inverse of `unwhiten`."""
+    def standardise(self, theta: np.ndarray) -> np.ndarray:
+        """Return v for theta, the inverse of `unstandardise`."""
         x, v = theta - self.centre, np.empty_like(theta, dtype=np.float64)
         v[self.dense] = solve_triangular(self.factor, x[self.dense], lower=True)
         diagonal = x[self.diagonal] + self.coupling.T @ x[self.dense]
@@ -100,7 +100,7 @@ class Geometry(NamedTuple):
         x[self.diagonal] = diagonal
         return x
 
-    def whiten_gradient(self, g: np.ndarray) -> np.ndarray:
+    def standardise_gradient(self, g: np.ndarray) -> np.ndarray:
         """Return L^-1 g: the gradient in v of a function with gradient g in theta."""
         out = np.empty_like(g, dtype=np.float64)
         out[self.dense] = self.factor.T @ (g[self.dense] - self.coupling @ g[self.diagonal])
@@ -179,7 +179,7 @@ def add_stretch(geometry, v):
 
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
-def unwhiten(geometry, v, theta):
+def unstandardise(geometry, v, theta):
     """Write theta = centre + L^-T v."""
     n_diagonal = geometry.diagonal.shape[0]
     if n_diagonal == 0:  # the elements in their order: no gathering, one vector loop
@@ -220,8 +220,8 @@ def unwhiten(geometry, v, theta):
 
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
-def whiten(geometry, theta, v):
-    """Write v for theta: the inverse of `unwhiten`."""
+def standardise(geometry, theta, v):
+    """Write v for theta: the inverse of `unstandardise`."""
     n_dense, n_diagonal = geometry.dense.shape[0], geometry.diagonal.shape[0]
     diagonal = np.empty(n_diagonal)
     for i in range(n_diagonal):
@@ -254,7 +254,7 @@ def whiten(geometry, theta, v):
 
 
 @kernel_part(fastmath={"reassoc", "contract", "nsz"})
-def whiten_gradient(geometry, g_theta, g_v):
+def standardise_gradient(geometry, g_theta, g_v):
     """Write the gradient in v of a function with gradient g_theta in theta: g_v = L^-1 g_theta.
 
     The dense elements of `g_theta` are overwritten.

@@ -11,7 +11,7 @@ from pymc_flymc.kernels.brightness import BrightSet
 from pymc_flymc.kernels.dark_rates import dark_rate
 from pymc_flymc.kernels.factors import Scratch, log_factors
 from pymc_flymc.kernels.generators import GENERATOR
-from pymc_flymc.kernels.geometry import Geometry, unwhiten
+from pymc_flymc.kernels.geometry import Geometry, unstandardise
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.native_graphs import Jacobian, call_density, call_density_gradient
 from pymc_flymc.kernels.records import Vector, record_type
@@ -65,7 +65,7 @@ class Chain(NamedTuple):
     Attributes
     ----------
     v, theta : ndarray, shape (D,)
-        Whitened and unconstrained parameters.
+        Standardised and unconstrained parameters.
     w : ndarray, shape (P,)
         Coefficients at theta, and what all rows of a likelihood share.
     log_density : ndarray, shape (1,)
@@ -162,7 +162,7 @@ def log_density_of(posterior, theta, w):
 @kernel_part
 def log_density_at(posterior, chain):
     """As `log_density_of`, at chain.v_new; writes theta_new and w_new."""
-    unwhiten(posterior.geometry, chain.v_new, chain.theta_new)
+    unstandardise(posterior.geometry, chain.v_new, chain.theta_new)
     return log_density_of(posterior, chain.theta_new, chain.w_new)
 
 

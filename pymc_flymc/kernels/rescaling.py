@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from pymc_flymc.kernels.dark_rates import take_dark
-from pymc_flymc.kernels.geometry import whiten
+from pymc_flymc.kernels.geometry import standardise
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import conditional_update, copy
 from pymc_flymc.kernels.shared_scales import SharedScales
@@ -68,7 +68,7 @@ def propose_rescaling(rng, posterior, k, chain):
         location = location_of(scales.locations, i, theta)
         theta[j] = location + (theta[j] - location) * np.exp(scales.power[i] * change)
         log_jacobian += scales.power[i] * change
-    whiten(posterior.geometry, theta, chain.v_new)
+    standardise(posterior.geometry, theta, chain.v_new)
     return log_jacobian
 
 

@@ -31,7 +31,7 @@ class Slices(NamedTuple):
     Attributes
     ----------
     width : ndarray, shape (D,) or (1,)
-        First width of the interval, for each whitened coordinate or for all random directions.
+        First width of the interval, for each standardised coordinate or for all random directions.
     random : int
         Whether a transition updates along one random direction (1), or along each coordinate in
         turn (0).

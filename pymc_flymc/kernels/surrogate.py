@@ -23,7 +23,7 @@ from pymc_flymc.kernels.fresh_brightness import (
     draw_z,
     log_weight_of_z,
 )
-from pymc_flymc.kernels.geometry import unwhiten
+from pymc_flymc.kernels.geometry import unstandardise
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import (
     accept_theta,
@@ -225,7 +225,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
         copy(proposals.dynamics.force, proposals.kept_force)
         begin, given_theta = n <= 0, n == MOVED
         if begin:
-            unwhiten(posterior.geometry, chain.v, chain.theta)
+            unstandardise(posterior.geometry, chain.v, chain.theta)
             copy(chain.w_new, chain.w)
             bright.count[0] = 0
             chain.log_weight[0] = -np.inf

@@ -15,7 +15,7 @@ from numba import types
 from pymc_flymc.kernels.brightness import brighten, darken, is_bright
 from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import CHUNK, log_factors, nan_is_dark
-from pymc_flymc.kernels.geometry import unwhiten
+from pymc_flymc.kernels.geometry import unstandardise
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.posterior import log_density_of
 from pymc_flymc.kernels.records import Int32Vector, IntVector, Vector, unwritten
@@ -163,7 +163,7 @@ def begin(rng, posterior, plan, chain, bright, scratch):
 
     Where the odds of a row are NaN, so is the density of the parameters: it is taken as zero.
     """
-    unwhiten(posterior.geometry, chain.v, chain.theta)
+    unstandardise(posterior.geometry, chain.v, chain.theta)
     chain.log_density[0] = log_density_of(posterior, chain.theta, chain.w)
     rows, log_factor, w = posterior.rows, posterior.log_factor, chain.w
     n_rows, before = bright.slot.shape[0], scratch.not_finite[0]

@@ -1,4 +1,4 @@
-"""Hamiltonian trajectories in whitened coordinates, through whatever density a kernel follows.
+"""Hamiltonian trajectories in standardised coordinates, through whatever density a kernel follows.
 
 Shahbaba, B., Lan, S., Johnson, W. O. and Neal, R. M. (2014). Split Hamiltonian Monte Carlo.
 Statistics and Computing 24, 339-349.
@@ -15,7 +15,7 @@ import numpy as np
 
 from pymc_flymc.kernels.dark_rates import dark_rate
 from pymc_flymc.kernels.factors import add_gradients
-from pymc_flymc.kernels.geometry import unwhiten, whiten_gradient
+from pymc_flymc.kernels.geometry import standardise_gradient, unstandardise
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.native_graphs import call_density_gradient, call_vjp
 from pymc_flymc.kernels.posterior import finite_or_minus_inf
@@ -99,7 +99,7 @@ def density_and_gradient(posterior, theta, w, gradient):
 @kernel_part
 def density_and_gradient_at(posterior, dynamics, chain):
     """As `density_and_gradient`, at chain.v_new; writes theta_new, and leaves all in buffers."""
-    unwhiten(posterior.geometry, chain.v_new, chain.theta_new)
+    unstandardise(posterior.geometry, chain.v_new, chain.theta_new)
     dynamics.log_density_new[0] = density_and_gradient(
         posterior, chain.theta_new, chain.w_new, dynamics.gradient_new
     )
@@ -136,13 +136,13 @@ def row_force(
     call_vjp(posterior.vjp, posterior.jacobian, theta, posterior.statistics, dynamics.slope, total)
     for i in range(count):
         total_factor += out[i]
-    whiten_gradient(posterior.geometry, total, dynamics.force)
+    standardise_gradient(posterior.geometry, total, dynamics.force)
     return total_factor
 
 
 @kernel_part
 def kinetic_energy(momentum):
-    """|p|^2 / 2: momenta are N(0, I) in whitened coordinates."""
+    """|p|^2 / 2: momenta are N(0, I) in standardised coordinates."""
     total = 0.0
     for j in range(momentum.shape[0]):
         total += 0.5 * momentum[j] * momentum[j]

@@ -65,7 +65,7 @@ class BatchChain:
         self._waiting.clear()
         self._now = None
         log_weight, bright, _ = self.target.weigh(self.key, v[None])
-        self.state = BatchState(v, self.target.geometry.unwhiten(v), float(log_weight[0]))
+        self.state = BatchState(v, self.target.geometry.unstandardise(v), float(log_weight[0]))
         self.n_bright = int(bright[0])
         self._queries += self.n_bright
         self.started = True
@@ -85,7 +85,7 @@ class BatchChain:
                 "of core, and knows of those rows only what the model has of them; leave these "
                 "variables to this step"
             )
-        log_weight = self.start(rng, self.target.geometry.whiten(theta))
+        log_weight = self.start(rng, self.target.geometry.standardise(theta))
         self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
         return log_weight
 

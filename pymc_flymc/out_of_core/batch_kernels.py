@@ -17,7 +17,7 @@ from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.factors import Scratch, log_factors
 from pymc_flymc.kernels.fresh_brightness import log_weight_of_z, sort
 from pymc_flymc.kernels.generators import GENERATOR
-from pymc_flymc.kernels.geometry import Geometry, unwhiten
+from pymc_flymc.kernels.geometry import Geometry, unstandardise
 from pymc_flymc.kernels.layout import POWERS
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.native_graphs import call_density
@@ -73,7 +73,7 @@ def densities_kernel() -> Callable[..., Any]:
     def densities(density, statistics, geometry, v, theta, w, out):
         """Write theta, w with what rows share, and the log density with the bounds, for each v."""
         for k in range(v.shape[0]):
-            unwhiten(geometry, v[k], theta[k])
+            unstandardise(geometry, v[k], theta[k])
             out[k] = call_density(density, theta[k], statistics, w[k])
 
     return densities  # type: ignore[no-any-return]

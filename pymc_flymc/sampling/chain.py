@@ -70,7 +70,7 @@ class FireflyChain:
     def log_density_at(self, v: np.ndarray) -> float:
         """Log prior and collapsed bounds, or expansions, at standardised v; no row is read."""
         return float(
-            self.target.density(self.geometry.unwhiten(v), self.statistics, self.state.w_new)
+            self.target.density(self.geometry.unstandardise(v), self.statistics, self.state.w_new)
         )
 
     def start(self, rng: np.random.Generator, v: np.ndarray, moved: bool = False) -> float:
@@ -101,7 +101,7 @@ class FireflyChain:
 
     def start_at(self, rng: np.random.Generator, theta: np.ndarray) -> float:
         """As `start`, from unconstrained parameters; moved there, if the chain has started."""
-        log_density = self.start(rng, self.geometry.whiten(theta), self.started)
+        log_density = self.start(rng, self.geometry.standardise(theta), self.started)
         self.state.theta[:] = theta  # to the last bit: v is theta's up to rounding
         return log_density
 
@@ -137,7 +137,7 @@ class FireflyChain:
     def set_geometry(self, geometry: Geometry) -> None:
         """Go on in other standardised coordinates, at the same parameters."""
         self.geometry = geometry
-        self.state.v[:] = self.geometry.whiten(self.state.theta)
+        self.state.v[:] = self.geometry.standardise(self.state.theta)
 
     def set_others(self, others: np.ndarray) -> None:
         """Take over values of variables that belong to other step methods, if they changed.

@@ -137,7 +137,7 @@ def places_far_out(geometry: Geometry) -> Iterator[np.ndarray]:
     """
     n = len(geometry.centre)
     for parameter in range(n):
-        direction = geometry.whiten_gradient((np.arange(n) == parameter).astype(np.float64))
+        direction = geometry.standardise_gradient((np.arange(n) == parameter).astype(np.float64))
         direction *= FAR_SDS / np.linalg.norm(direction)
         yield from (direction, -direction)
 
@@ -155,7 +155,7 @@ class LogDensity:
     def __call__(self, v: np.ndarray) -> float:
         """Log density at v, up to a constant."""
         target, w = self.target, np.empty(self.target.n_slopes)
-        total = target.density(target.geometry.unwhiten(v), self.statistics, w)
+        total = target.density(target.geometry.unstandardise(v), self.statistics, w)
         for start in range(0, self.n_rows, AT_A_TIME):
             rows = np.arange(start, min(start + AT_A_TIME, self.n_rows))
             factors, rates = row_terms(self.posterior, w, rows, np.empty(0), self.scratch)

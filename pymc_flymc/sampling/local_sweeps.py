@@ -78,7 +78,7 @@ def check_effects(target: Target) -> None:
         return gradient[effects], w[column : column + n_groups]
 
     for _ in range(POINTS):
-        theta = geometry.unwhiten(rng.standard_normal(len(geometry.centre)))
+        theta = geometry.unstandardise(rng.standard_normal(len(geometry.centre)))
         conditionals.moments(theta, target.statistics, moments.ravel())
         mean, sd = moments[MOMENTS.mean], moments[MOMENTS.sd]
         z = EFFECT_SDS * rng.standard_normal(n_groups)

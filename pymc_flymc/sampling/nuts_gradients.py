@@ -35,7 +35,7 @@ def nuts_gradients(geometry: Geometry) -> float:
     covariance = np.empty((len(chosen), len(chosen)))
     for row, i in zip(covariance, chosen, strict=True):
         unit[i] = 1.0
-        row[:] = geometry.spread(geometry.whiten_gradient(unit))[chosen]
+        row[:] = geometry.spread(geometry.standardise_gradient(unit))[chosen]
         unit[i] = 0.0
     sds = np.sqrt(covariance.diagonal())
     return gradients_given(covariance / np.outer(sds, sds))

@@ -47,7 +47,7 @@ def learn_geometry(geometry: Geometry, draws: np.ndarray) -> Geometry:
         A chain's standardised coordinates while it tuned.
     """
     n, mean = len(draws), draws.mean(axis=0)
-    draws, centre = draws - mean, geometry.unwhiten(n / (n + CONFIRMING) * mean)
+    draws, centre = draws - mean, geometry.unstandardise(n / (n + CONFIRMING) * mean)
     if len(geometry.stretch):
         along = draws @ geometry.directions.T
         sds = np.sqrt((np.sum(along**2, axis=0) + CONFIRMING) / (n + CONFIRMING))

@@ -84,5 +84,5 @@ def weigh_approximation(
         Of the distribution that they were drawn from.
     """
     statistics = anchor.expansion.pack()
-    evaluated = (density(anchor.geometry.unwhiten(each), statistics) for each in v)
+    evaluated = (density(anchor.geometry.unstandardise(each), statistics) for each in v)
     return Independence.of(np.array([value for value, _ in evaluated]) - log_density)

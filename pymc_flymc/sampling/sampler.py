@@ -129,7 +129,7 @@ class Sampler:
             return same
         if self.anchors is None:
             return same
-        thetas = np.stack([chain.geometry.unwhiten(v) for v in draws])
+        thetas = np.stack([chain.geometry.unstandardise(v) for v in draws])
         found = self.anchors.better(chain, thetas, bright)
         if found is None:
             return same
@@ -138,5 +138,5 @@ class Sampler:
         moved.start_at(rng, chain.state.theta)
         moved.scratch.queries[0] += chain.take_queries()
         self.adaptation.started(moved, rng, dispersed=False)
-        standardised = np.stack([moved.geometry.whiten(theta) for theta in thetas])
+        standardised = np.stack([moved.geometry.standardise(theta) for theta in thetas])
         return moved, self.new_tuning(tuning.steps - tuning.step), standardised

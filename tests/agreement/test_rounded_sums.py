@@ -36,7 +36,7 @@ def largest_error(target):
         eta = a + b * MEAN + b * residuals
         return (EVENTS * eta - np.logaddexp(0.0, eta)).sum() - 0.5 * ((a / 1e9) ** 2 + b**2)
 
-    thetas = [target.geometry.unwhiten(v) for v in points]
+    thetas = [target.geometry.unstandardise(v) for v in points]
     errors = [log_density(v) - float(exact(t)) for v, t in zip(points, thetas, strict=True)]
     return np.ptp(errors)
 

@@ -8,7 +8,7 @@ from pymc_flymc import FireflyHMC
 from pymc_flymc.anchor.anchor import laplace_geometry
 from pymc_flymc.kernels.geometry import dense_geometry
 from pymc_flymc.steps.setup import read
-from tests.support.native import unwhiten, whiten_gradient
+from tests.support.native import standardise_gradient, unstandardise
 
 
 def random_geometry(coupled=False, seed=0):
@@ -40,8 +40,8 @@ def test_laplace_geometry(coupled):
     columns = np.stack([laplace.spread(v) for v in np.eye(7)], axis=1)
     np.testing.assert_allclose(columns @ columns.T, np.linalg.inv(precision), rtol=1e-10)
     v = np.random.default_rng(1).normal(size=7)
-    np.testing.assert_allclose(laplace.whiten(laplace.unwhiten(v)), v, rtol=1e-12)
-    np.testing.assert_allclose(laplace.whiten_gradient(v), columns.T @ v, rtol=1e-12)
+    np.testing.assert_allclose(laplace.standardise(laplace.unstandardise(v)), v, rtol=1e-12)
+    np.testing.assert_allclose(laplace.standardise_gradient(v), columns.T @ v, rtol=1e-12)
     given = np.linalg.inv(precision[np.ix_(laplace.diagonal, laplace.diagonal)])
     np.testing.assert_allclose(laplace.conditional_sds(), np.sqrt(np.diag(given)), rtol=1e-12)
     wider = laplace.rescaled(np.arange(1.0, 5.0), np.eye(3))
@@ -86,10 +86,10 @@ def test_geometry_in_kernels(form):
         geometry = dense_geometry(np.arange(3.0), geometry.factor)
     v, gradient = np.random.default_rng(4).normal(size=(2, len(geometry.centre)))
     theta, out = np.empty_like(v), np.empty_like(v)
-    unwhiten(geometry, v, theta)
-    np.testing.assert_allclose(theta, geometry.unwhiten(v), rtol=1e-12)
-    whiten_gradient(geometry, gradient.copy(), out)
-    np.testing.assert_allclose(out, geometry.whiten_gradient(gradient), rtol=1e-12)
+    unstandardise(geometry, v, theta)
+    np.testing.assert_allclose(theta, geometry.unstandardise(v), rtol=1e-12)
+    standardise_gradient(geometry, gradient.copy(), out)
+    np.testing.assert_allclose(out, geometry.standardise_gradient(gradient), rtol=1e-12)
 
 
 @pytest.mark.slow

@@ -66,8 +66,8 @@ def test_search_converges(searches, name):
     # The factor is the Laplace approximation's, up to the precision of finite differences, which
     # only guide proposals; here, where no curvature is below the floor of 0.01, to 1 %.
     if np.linalg.eigvalsh(hessian)[0] > 0.02:
-        whitened = factor.T @ hessian @ factor
-        np.testing.assert_allclose(whitened, np.eye(len(whitened)), atol=0.01)
+        scaled = factor.T @ hessian @ factor
+        np.testing.assert_allclose(scaled, np.eye(len(scaled)), atol=0.01)
     np.testing.assert_allclose(anchor.parts[0].w_factor, factor, atol=1e-6 * np.abs(factor).max())
 
 

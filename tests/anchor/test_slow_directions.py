@@ -36,8 +36,8 @@ def test_the_common_level_of_paired_effects():
     assert level @ columns @ columns.T @ level == pytest.approx(
         level @ covariance @ level, rel=0.02
     )
-    whitened = columns.T @ precision @ columns
-    assert np.linalg.cond(whitened) < 0.1 * np.linalg.cond(geometry.scale**2 * precision)
+    scaled = columns.T @ precision @ columns
+    assert np.linalg.cond(scaled) < 0.1 * np.linalg.cond(geometry.scale**2 * precision)
 
 
 @pytest.mark.parametrize("size", [1, 7])

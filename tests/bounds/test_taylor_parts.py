@@ -18,7 +18,7 @@ from tests.support.native import (
     density_and_gradient,
     row_force,
     row_predictors,
-    unwhiten,
+    unstandardise,
 )
 from tests.support.patches import no_row_kept_bright
 from tests.support.steps import drive
@@ -117,7 +117,7 @@ def test_bound_is_below_the_likelihood_and_collapses(built, v, scale, only):
     """At draws of the posterior and far out, in all directions or along one."""
     v = np.where(np.arange(D) == only, v, 0.0) if only < D else np.array(v)
     geometry = built.target.geometry
-    theta = geometry.unwhiten(scale * v)
+    theta = geometry.unstandardise(scale * v)
     collapsed, w, eta = built.at(theta)
     p = built.target.graph.n_coefficients
     log_l, gap, remainder = built.gaps(eta, w[p : p + 2])
@@ -136,14 +136,14 @@ def test_bound_is_tried_within_and_beyond_limits(built):
     geometry, q = built.target.geometry, built.rows.n_sparse
     p, seen = built.target.graph.n_coefficients, set()
     for scale in (0.0, 1.0, 30.0):
-        _, w, _ = built.at(geometry.unwhiten(scale * np.ones(D)))
+        _, w, _ = built.at(geometry.unstandardise(scale * np.ones(D)))
         seen.add((bool(w[p + 1] > 0.0), bool(np.any(w[p + 2 + q :] > 0.0))))
     assert {(False, False), (True, True)} <= seen
     _, w, eta = built.at(geometry.centre)
     _, gap, _ = built.gaps(eta, w[p : p + 2])
     np.testing.assert_allclose(gap, 0.0, atol=1e-6)  # it touches at the anchor
     for v in (sign * distance * e for e in np.eye(D) for sign in (1, -1) for distance in (10, 30)):
-        _, w, eta = built.at(geometry.unwhiten(v))
+        _, w, eta = built.at(geometry.unstandardise(v))
         log_l, gap, remainder = built.gaps(eta, w[p : p + 2])
         known = np.isfinite(log_l) & np.isfinite(
             remainder
@@ -155,7 +155,7 @@ def test_bound_is_tried_within_and_beyond_limits(built):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["poisson", "probit"])
 def test_force_is_the_gradient_of_the_joint_density(family):
-    """In whitened coordinates, all rows bright: of the radii, effects and sums of rows."""
+    """In standardised coordinates, all rows bright: of the radii, effects and sums of rows."""
     built, rng = Built(family, FireflyHMC), np.random.default_rng(6)
     step = built.step
     step.setup_chain(rng, 0, 1)
@@ -166,7 +166,7 @@ def test_force_is_the_gradient_of_the_joint_density(family):
 
     def log_joint(v):
         theta = np.empty(D)
-        unwhiten(chain.geometry, v, theta)
+        unstandardise(chain.geometry, v, theta)
         collapsed, w, eta = built.at(theta)
         p, odds = built.target.graph.n_coefficients, np.empty(len(index))
         constants = built.rows.constants[index]
@@ -267,7 +267,7 @@ def test_radius_is_that_of_the_posterior():
     w, powers = np.empty(target.n_slopes), []
     for _ in range(2000):
         v = rng.standard_normal(len(target.geometry.centre))
-        target.density(target.geometry.unwhiten(v), target.statistics, w)
+        target.density(target.geometry.unstandardise(v), target.statistics, w)
         powers.append(w[p])
     # The mean of r^3 over its own; variances are those of 32 draws, a quarter off.
     assert np.mean(powers) * np.sqrt(header[HEADER.scale]) < 2.0

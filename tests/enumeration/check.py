@@ -51,7 +51,7 @@ SCHEMES = {
     "two-likelihoods-cycle": ExplicitResampling(fraction=2 / 3, scheme="cycle"),
     "pcn": ImplicitResampling(),
 }
-#: Proposals of theta, and where whitened coordinates are.
+#: Proposals of theta, and where standardised coordinates are.
 KIND = PCN if sys.argv[-1] == "pcn" else RANDOM_WALK
 V = np.array([-1.0, 0.0, 1.0])
 

@@ -31,7 +31,7 @@ from pymc_flymc.regression.design import Design
 
 N = 2
 N_BATCHES = 1 if "one" in sys.argv[-1] else 2
-V = np.array([-0.8, 0.9])  # lattice of the whitened parameter
+V = np.array([-0.8, 0.9])  # lattice of the standardised parameter
 CENTRE, FACTOR = 0.2, 0.8
 ANCHOR, METRIC, LIMIT = 0.3, 0.7, 0.9
 X = np.array([1.0, 2.5])

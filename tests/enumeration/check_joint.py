@@ -30,7 +30,7 @@ from pymc_flymc.kernels.posterior import Posterior, make_chain
 from pymc_flymc.kernels.rows import Rows
 
 N = 3
-V = np.array([-1.0, 0.0, 1.0])  # lattice of the whitened parameter
+V = np.array([-1.0, 0.0, 1.0])  # lattice of the standardised parameter
 CENTRE, FACTOR = 0.2, 0.8
 ANCHOR, METRIC, LIMIT = 0.3, 0.7, 0.9
 X = np.array([1.0, -0.4, 2.5])

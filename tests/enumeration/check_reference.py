@@ -116,7 +116,7 @@ def gradient_of(function, x, step=1e-5):
     return out
 
 
-# --- plain implementations, in whitened coordinates ----------------------------------------------
+# --- plain implementations, in standardised coordinates -------------------------------------------
 
 
 def hamiltonian_reference(rng, log_p, v, step, length):

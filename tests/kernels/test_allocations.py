@@ -9,7 +9,7 @@ from tests.support.models import intercepts_model
 from tests.support.patches import any_size, structured
 from tests.support.steps import step_of
 
-#: Ways to sample, and whether whitening allocates: where a model has the effects of many groups.
+#: Ways to sample, and whether coordinates are copied: where a model has effects of many groups.
 STEPS = {
     "metropolis": (FireflyMH, {"kernel": "metropolis"}, structured),
     "joint": (FireflyMH, {"kernel": "joint"}, any_size),

@@ -1,9 +1,9 @@
-"""The map from whitened coordinates, and its transpose."""
+"""The map from standardised coordinates, and its transpose."""
 
 import numpy as np
 import pytest
 
-from tests.support.native import jacobian_of, unwhiten, whiten, whiten_gradient
+from tests.support.native import jacobian_of, standardise, standardise_gradient, unstandardise
 
 
 @pytest.fixture(params=["geometry", "stretched"])
@@ -15,19 +15,19 @@ def test_methods_are_the_same_map(either):
     jacobian = jacobian_of(either)
     v = np.random.default_rng(1).normal(size=5)
     np.testing.assert_allclose(either.spread(v), jacobian @ v, rtol=1e-12)
-    np.testing.assert_allclose(either.whiten(either.unwhiten(v)), v, rtol=1e-12)
-    np.testing.assert_allclose(either.whiten_gradient(v), jacobian.T @ v, rtol=1e-12)
+    np.testing.assert_allclose(either.standardise(either.unstandardise(v)), v, rtol=1e-12)
+    np.testing.assert_allclose(either.standardise_gradient(v), jacobian.T @ v, rtol=1e-12)
 
 
 @pytest.mark.parametrize("mixing", [0.0, 0.7])
-def test_whitening_is_the_way_back(either, mixing):
+def test_standardising_is_the_way_back(either, mixing):
     # The second diagonal element, alone, depends on the first.
     either = either._replace(pairs=np.array([[1, 0, 1]]), mixing=np.array([mixing]))
     v, theta, back = np.random.default_rng(3).normal(size=5), np.empty(5), np.empty(5)
-    unwhiten(either, v, theta)
-    whiten(either, theta, back)
+    unstandardise(either, v, theta)
+    standardise(either, theta, back)
     np.testing.assert_allclose(back, v, rtol=1e-12)
-    np.testing.assert_allclose(either.whiten(theta), v, rtol=1e-12)
+    np.testing.assert_allclose(either.standardise(theta), v, rtol=1e-12)
 
 
 @pytest.mark.parametrize("mixing", [0.0, 0.7])
@@ -35,7 +35,7 @@ def test_gradients_are_pulled_back_by_the_transpose(either, mixing):
     either = either._replace(pairs=np.array([[1, 0, 1]]), mixing=np.array([mixing]))
     gradient, out = np.random.default_rng(2).normal(size=5), np.empty(5)
     expected = jacobian_of(either).T @ gradient
-    whiten_gradient(either, gradient, out)
+    standardise_gradient(either, gradient, out)
     np.testing.assert_allclose(out, expected, rtol=1e-12)
 
 

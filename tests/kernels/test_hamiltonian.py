@@ -13,7 +13,7 @@ from tests.support.native import (
     density_and_gradient,
     row_force,
     take_dark,
-    unwhiten,
+    unstandardise,
 )
 
 
@@ -56,7 +56,7 @@ def hmc_step(name):
 @pytest.mark.slow_cases("softmax", "robust", "poisson", "no bound")
 @pytest.mark.parametrize("name", ["logistic", "softmax", "robust", "poisson", "no bound"])
 def test_force_is_the_gradient_of_the_joint_density(name):
-    """In whitened coordinates, z given: through transforms, nuisances and shared radii."""
+    """In standardised coordinates, z given: through transforms, nuisances and shared radii."""
     step, rng = hmc_step(name), np.random.default_rng(6)
     step.setup_chain(rng, 0, 1)
     chain = step.chain
@@ -67,7 +67,7 @@ def test_force_is_the_gradient_of_the_joint_density(name):
     assert len(index) > 5
 
     def log_joint(v):
-        unwhiten(chain.geometry, v, state.theta_new)
+        unstandardise(chain.geometry, v, state.theta_new)
         total = step.target.density(state.theta_new, chain.statistics, state.w_new)
         k, p = rows.offset.shape[1], rows.X.shape[1]
         eta, odds = rows.X[index] @ state.w_new[: k * p].reshape(k, p).T, np.empty(len(index))

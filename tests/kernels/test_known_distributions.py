@@ -64,7 +64,7 @@ def reference_of(log_density):
 @pytest.mark.slow_cases("hmc-funnel")
 def test_known_distributions(kernel, log_density):
     kind, new = KERNELS[kernel]
-    # Coordinates that are off: what they whiten is another distribution.
+    # Coordinates that are off: what they standardise is another distribution.
     geometry = dense_geometry(np.array([0.3, -0.2]), np.array([[0.8, 0.0], [-0.4, 1.1]]))
     target = target_of(log_density, 2, kind, geometry)
     moves = new(2, 2)
@@ -83,7 +83,7 @@ def test_known_distributions(kernel, log_density):
 
 
 def test_a_normal_distribution_is_followed_exactly():
-    """In coordinates that whiten it no energy is lost, whatever the size of the steps."""
+    """In coordinates that standardise it no energy is lost, whatever the size of the steps."""
     covariance = np.array([[1.0, 1.6], [1.6, 4.0]])
     geometry = dense_geometry(np.zeros(2), np.linalg.cholesky(covariance))
     target, rng = target_of(gaussian, 2, "hamiltonian", geometry), np.random.default_rng(14)

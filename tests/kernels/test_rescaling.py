@@ -12,8 +12,8 @@ from tests.support.native import (
     density_and_gradient,
     location_of,
     log_ratio_at,
+    standardise,
     take_dark,
-    whiten,
 )
 
 
@@ -40,7 +40,7 @@ def test_rows_are_read_where_coefficients_change(chain, factor, is_read):
     theta = state.theta.copy()
     theta[scales.scale[0]] += 0.7
     theta[scales.effects] *= np.exp(-0.7) * factor
-    whiten(posterior.geometry, theta, state.v_new)
+    standardise(posterior.geometry, theta, state.v_new)
     log_density = density_and_gradient(posterior, theta, state.w_new, np.empty(len(theta)))
     take_dark(posterior.rows, bright, state)
     chain.take_queries()

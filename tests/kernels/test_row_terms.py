@@ -16,7 +16,7 @@ def test_of_some_rows_in_another_order():
     with no_row_kept_bright():
         _, step = logistic_step(X, y, bound=Taylor(), kernel="joint")
     target, w = step.target, np.empty(step.target.n_slopes)
-    theta = target.geometry.unwhiten(np.array([1.0, -2.0]))
+    theta = target.geometry.unstandardise(np.array([1.0, -2.0]))
     target.density(theta, target.statistics, w)
     index = np.array([40, 3, 17, 3])
     posterior = target.posterior(target.statistics, target.geometry)

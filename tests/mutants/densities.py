@@ -37,7 +37,7 @@ MUTANTS: Rows = {
     ],
     "kernels/geometry.py": [
         (
-            "parameters in whitened coordinates without the centre",
+            "parameters in standardised coordinates without the centre",
             "diagonal[i] = theta[geometry.diagonal[i]] - geometry.centre[geometry.diagonal[i]]",
             "diagonal[i] = theta[geometry.diagonal[i]]",
             "rescaling",

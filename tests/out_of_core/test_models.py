@@ -187,7 +187,7 @@ def test_normal_noise_is_weighed_without_a_row(build):
     assert not bright.any()
     whole = in_memory(build, data)
     logp = whole.compile_logp()
-    thetas = [target.geometry.unwhiten(each) for each in v]
+    thetas = [target.geometry.unstandardise(each) for each in v]
     expected = [float(logp({"beta": t[:3], "sigma_log__": t[3]})) for t in thetas]
     difference = log_weight + log_proposal_density(v) - expected
     np.testing.assert_allclose(difference, difference[0], atol=1e-7)

@@ -212,7 +212,7 @@ def test_surrogate_and_remainders_make_the_posterior(n_exact):
             FireflyChain(t, SCHEME, SurrogateAdaptation().begin(t)) for t in (target, whole)
         )
         log_q, log_all = chain.start(rng, v), of_whole.start(rng, v)
-        theta = chain.geometry.unwhiten(v)
+        theta = chain.geometry.unstandardise(v)
         # With all rows in S, q is the posterior itself.
         np.testing.assert_allclose(log_all, exact(theta), rtol=1e-12)
         eta, at = (

@@ -61,7 +61,7 @@ def drift_of(chain: Any) -> float:
     state, bright = chain.state, chain.bright
     theta, w = state.theta.copy(), np.empty_like(state.w)
     assert np.isfinite(theta).all()
-    found = [np.max(np.abs(chain.geometry.whiten(theta) - state.v) / (1.0 + np.abs(state.v)))]
+    found = [np.max(np.abs(chain.geometry.standardise(theta) - state.v) / (1.0 + np.abs(state.v)))]
     index = bright.index[: chain.n_bright].copy()
     assert len(set(index.tolist())) == len(index), "a row is bright twice"
     if not chain.target.is_joint:

@@ -126,7 +126,7 @@ def test_the_density_that_is_looked_at_is_the_models(bound, monkeypatch):
         target = FireflyMH(bound=bound, **GIVEN_Z).target
     points = np.random.default_rng(2).normal(size=(4, 2)) * 2.0
     logp, density = model.compile_logp(), LogDensity(target, NONE)
-    expected = [float(logp({"b": target.geometry.unwhiten(v)})) for v in points]
+    expected = [float(logp({"b": target.geometry.unstandardise(v)})) for v in points]
     found = [density(v) for v in points]
     assert np.ptp(expected) > 10.0
     np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-9)
@@ -137,7 +137,7 @@ def test_each_parameter_is_looked_at_on_both_sides():
     geometry = noise(
         lambda *a, **k: pm.Laplace(*a, 1.0, **k), bound=Tangent()
     ).sampler.target.geometry
-    shifts = [geometry.unwhiten(v) - geometry.centre for v in places_far_out(geometry)]
+    shifts = [geometry.unstandardise(v) - geometry.centre for v in places_far_out(geometry)]
     sds = np.linalg.norm(geometry.factor, axis=1)
     expected = [sign * FAR_SDS * sd for sd in sds for sign in (1.0, -1.0)]
     np.testing.assert_allclose([shift[i // 2] for i, shift in enumerate(shifts)], expected)

@@ -19,7 +19,7 @@ def test_diagonal_geometry_has_the_marginal_scales(which, request):
     )
 
 
-def test_learnt_geometry_whitens(geometry):
+def test_learnt_geometry_standardises(geometry):
     """The covariance of many draws becomes about the identity, within its own sampling error."""
     rng = np.random.default_rng(3)
     mixing = np.array([[1.5, 0.0, 0.0], [-0.8, 0.7, 0.0], [0.4, 0.3, 1.0]])
@@ -38,7 +38,7 @@ def test_learnt_geometry_is_centred(geometry):
     """At the draws' mean, which the old centre holds back like CONFIRMING draws."""
     rng, n = np.random.default_rng(6), 100
     draws = 0.5 + rng.standard_normal((n, 5))
-    mean = np.mean([geometry.unwhiten(v) for v in draws], axis=0)
+    mean = np.mean([geometry.unstandardise(v) for v in draws], axis=0)
     expected = geometry.centre + n / (n + CONFIRMING) * (mean - geometry.centre)
     np.testing.assert_allclose(learn_geometry(geometry, draws).centre, expected, rtol=1e-12)
 

@@ -47,7 +47,9 @@ def check_state(chain):
     np.testing.assert_allclose(w, state.w, rtol=1e-12, atol=1e-12)
     if chain.target.spec.name != "surrogate":  # which has the exact rows in its density, too
         np.testing.assert_allclose(density, state.log_density[0], rtol=1e-9)
-    np.testing.assert_allclose(chain.geometry.unwhiten(state.v), state.theta, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        chain.geometry.unstandardise(state.v), state.theta, rtol=1e-9, atol=1e-9
+    )
     n = chain.n_bright
     index, odds = bright.index[:n].copy(), np.empty(n)
     eta = rows.X[index] @ w[: rows.X.shape[1]] + w[rows.X.shape[1]] * rows.intercept

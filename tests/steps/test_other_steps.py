@@ -96,7 +96,7 @@ def test_scales_that_underflow_are_outside_the_support(cls):
     step.setup_chain(np.random.default_rng(0), 0, 1)
     chain = step.chain
     for log_tau, finite in ((-1.0, True), (-800.0, False)):
-        log_density = chain.log_density_at(chain.geometry.whiten(np.array([log_tau, 0.1])))
+        log_density = chain.log_density_at(chain.geometry.standardise(np.array([log_tau, 0.1])))
         assert np.isfinite(log_density) if finite else log_density == -np.inf
 
 

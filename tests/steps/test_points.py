@@ -37,7 +37,7 @@ def test_initvals_that_are_not_finite(shared):
 
 
 def test_starts_are_overdispersed(shared):
-    """60 first points in whitened coordinates: sd 2 before the first transition, and distinct."""
+    """60 first points, standardised: sd 2 before the first transition, and distinct."""
     model, step = shared()
     target, starts = step.target, []
     for seed in range(60):

@@ -35,8 +35,8 @@ def from_python(function):
 brighten, darken, is_bright = map(
     from_python, (brightness.brighten, brightness.darken, brightness.is_bright)
 )
-unwhiten, whiten, whiten_gradient = map(
-    from_python, (geometry.unwhiten, geometry.whiten, geometry.whiten_gradient)
+unstandardise, standardise, standardise_gradient = map(
+    from_python, (geometry.unstandardise, geometry.standardise, geometry.standardise_gradient)
 )
 accept_conditional_update, log_ratio_at = map(
     from_python, (posterior.accept_conditional_update, posterior.log_ratio_at)
@@ -57,10 +57,10 @@ def take_dark(rows, bright, chain):
 
 
 def jacobian_of(geometry):
-    """Jacobian of the map from whitened coordinates, shape (D, D)."""
+    """Jacobian of the map from standardised coordinates, shape (D, D)."""
     columns = np.empty((len(geometry.centre), len(geometry.centre)))
     for j, e in enumerate(np.eye(len(columns))):
-        unwhiten(geometry, e, columns[j])
+        unstandardise(geometry, e, columns[j])
     return (columns - geometry.centre).T
 
 

@@ -39,7 +39,7 @@ def test_rows_and_collapsed_sums_add_up_to_the_model(any_size, make):
     assert place[-1] == target.n_slopes
     for scale in (0.0, 0.5, 1.0, 3.0):
         v = scale * rng.standard_normal(len(target.geometry.centre))
-        theta = target.geometry.unwhiten(v)
+        theta = target.geometry.unstandardise(v)
         w = np.empty(target.n_slopes)
         total = target.density(theta, target.statistics, w)
         for i, (part, reading) in enumerate(zip(target.parts, parts, strict=True)):

@@ -85,7 +85,7 @@ class LocalChain(FireflyChain):
     def advance(self, rng: np.random.Generator, n: int, gain: float) -> float:
         """Make n transitions; return the mean acceptance probability of trajectories."""
         accept = super().advance(rng, n, gain)
-        self.state.v[:] = self.geometry.whiten(self.state.theta)
+        self.state.v[:] = self.geometry.standardise(self.state.theta)
         return accept
 
 
