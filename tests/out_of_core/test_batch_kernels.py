@@ -6,7 +6,7 @@ from scipy import stats
 
 from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.layout import Powers
-from pymc_flymc.out_of_core import kernels
+from pymc_flymc.out_of_core import batch_kernels
 
 
 def drawn_rows(tables, powers, beyond=0.0, room=2, seed=1):
@@ -16,7 +16,7 @@ def drawn_rows(tables, powers, beyond=0.0, room=2, seed=1):
     ends, drawn = np.zeros(len(powers), np.int64), np.empty(room * n, np.int32)
     rng, total, sizes, start = np.random.default_rng(seed), np.zeros(n, int), [], 0
     while start < len(powers):
-        stop = kernels.draw_rows_kernel()(
+        stop = batch_kernels.draw_rows_kernel()(
             address_of_generator(rng), tables, shared, start, ends, drawn
         )
         assert stop > start
@@ -36,7 +36,7 @@ def test_rows_are_bright_with_their_probabilities(power, beyond):
     rates[::9] = 0.0
     others = rates[rng.permutation(700)]
     others[::9] = 0.0
-    tables = kernels.make_tables(rates, others)
+    tables = batch_kernels.make_tables(rates, others)
     k = 20_000 if power < 100 else 2000
     counts, sizes = drawn_rows(tables, np.full(k, power), beyond)
     p = -np.expm1(-power * (rates.astype(float) + beyond * others))
@@ -52,7 +52,7 @@ def test_rows_are_bright_with_their_probabilities(power, beyond):
 
 
 def test_rooms_of_any_size_hold_the_same_distribution():
-    tables = kernels.make_tables(np.full(300, 2e-4, np.float32), np.zeros(300, np.float32))
+    tables = batch_kernels.make_tables(np.full(300, 2e-4, np.float32), np.zeros(300, np.float32))
     powers = np.tile([0.0, 100.0, 1.0, 500.0], 50)
     found = [drawn_rows(tables, powers, room=room) for room in (2, 100)]
     for a, b in zip(*found, strict=True):
@@ -61,14 +61,14 @@ def test_rooms_of_any_size_hold_the_same_distribution():
 
 
 def test_a_row_alone_and_no_density():
-    one = kernels.make_tables(np.array([5.0], np.float32), np.array([5.0], np.float32))
+    one = batch_kernels.make_tables(np.array([5.0], np.float32), np.array([5.0], np.float32))
     counts, sizes = drawn_rows(one, np.array([1e9, np.nan, np.inf]))
     assert counts[0] == 1 and list(sizes) == [1, 0, 0]
 
 
 def test_compiled_tables_fit_rows_in_groups():
     rates = np.arange(1000, dtype=np.float32)
-    tables = kernels.make_tables(rates, rates)
+    tables = batch_kernels.make_tables(rates, rates)
     assert tables.near_sums[-1] == rates.sum(dtype=float)
     for n, place in ((1, 0.5), (1, 1.0 - 1e-9), (2, 1.0), (999, rates.sum() - 0.5)):
-        assert kernels.find_row.py_func(tables.near, tables.near_sums, place) == n
+        assert batch_kernels.find_row.py_func(tables.near, tables.near_sums, place) == n
