@@ -20,7 +20,7 @@ from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.native_graphs import call_density_gradient, call_vjp
 from pymc_flymc.kernels.posterior import finite_or_minus_inf
 from pymc_flymc.kernels.records import Vector
-from pymc_flymc.kernels.step_size import StepSize, adapt_step, new_step_size
+from pymc_flymc.kernels.step_size import GAMMA, StepSize, adapt_step, new_step_size
 
 #: Steps in a trajectory, at most: reached only while the step size is far from tuned.
 MAX_STEPS = 256
@@ -69,11 +69,13 @@ class Dynamics(NamedTuple):
     kept_force: Vector
 
 
-def new_dynamics(n_parameters: int, n_coefficients: int, length: float, target: float) -> Dynamics:
+def new_dynamics(
+    n_parameters: int, n_coefficients: int, length: float, target: float, gamma: float = GAMMA
+) -> Dynamics:
     """Return dynamics as a chain starts with them; n_coefficients is the length of chain.w."""
     d = n_parameters
     return Dynamics(
-        step_size=new_step_size(d, target),
+        step_size=new_step_size(d, target, gamma),
         length=np.array([length]),
         gain=np.zeros(1),
         n_steps=np.zeros(1),

@@ -31,6 +31,8 @@ GRADIENT = 2.0
 #: three Student t regressions (california, diamonds, cep of `examples.benchmarks.real_models`) had
 #: 1.2 to 7 times as many effective draws, at no more time for each.
 CHEAP = 6000.0
+#: Rows that a transition costs at the least if it takes long: about a millisecond.
+DEAR = 16_000.0
 
 
 class Costs(NamedTuple):
@@ -92,13 +94,23 @@ def cheap_transitions(target: Target, gradients: int) -> int:
     gradients : int
         Of an update; zero if it is a random walk.
     """
-    if not target.subsamples:
-        return 1
+    return max(1, int(CHEAP / _of_update(target, gradients))) if target.subsamples else 1
+
+
+def is_dear(target: Target, gradients: int) -> bool:
+    """Whether a conditional update takes long; as `cheap_transitions`."""
+    return _of_update(target, gradients) > DEAR
+
+
+def _of_update(target: Target, gradients: int) -> float:
+    """Cost of a conditional update, in rows read in turn."""
     terms = len(target.statistics) + _numbers(target.geometry)
     each = OVERHEAD_ROWS + terms * TERM / ROW
-    bright = (1.0 + GATHERED / ROW) * target.expected_bright
-    evaluation = (GRADIENT if gradients else 1.0) * each + bright
-    return max(1, int(CHEAP / (max(1, gradients) * evaluation)))
+    if target.subsamples:
+        read = (1.0 + GATHERED / ROW) * target.expected_bright
+    else:
+        read = sum(len(part.X) for part in target.data.parts)
+    return max(1, gradients) * ((GRADIENT if gradients else 1.0) * each + read)
 
 
 def _numbers(geometry: Geometry) -> int:

@@ -45,6 +45,11 @@ class Sampler:
         """The fewest transitions in a draw that tuning may choose."""
         return max(self.adaptation.fewest, self.adaptation.cheap_transitions(self.target))
 
+    @property
+    def autocorrelation(self) -> float:
+        """What neighbouring draws should have."""
+        return self.adaptation.autocorrelation(self.target)
+
     def new_tuning(self, steps: int) -> Tuning:
         """Return the schedule of a chain that has so many tuning draws."""
         adaptation = self.adaptation
@@ -55,6 +60,7 @@ class Sampler:
             most=adaptation.most,
             adapt_transitions=self.transitions is None,
             sparing=adaptation.sparing and self.transitions is None,
+            autocorrelation=self.autocorrelation,
         )
 
     def new_chain(self, anchor: Anchor | None = None, target: Any = None) -> FireflyChain:

@@ -8,6 +8,9 @@ import numpy as np
 
 #: Autocorrelation that neighbouring draws should have: about 0.8 effective draws per draw.
 TARGET_AUTOCORRELATION = 0.1
+#: And where a transition takes long, for at least a third of an effective draw per draw: two
+#: transitions are worth less than twice one, and draws of one are soon there.
+LARGEST_AUTOCORRELATION = 0.5
 #: Ends of the tuning windows, as fractions of the tuning steps.
 WINDOWS = (0.1, 0.2, 0.35, 0.6, 1.0)
 
@@ -29,6 +32,8 @@ class Tuning:
     sparing : bool
         Whether the number changes at the end only: until then draws may be dependent, if nothing
         else is learnt from them.
+    autocorrelation : float
+        That neighbouring draws should have.
     """
 
     steps: int
@@ -37,6 +42,7 @@ class Tuning:
     most: int
     adapt_transitions: bool
     sparing: bool = False
+    autocorrelation: float = TARGET_AUTOCORRELATION
     step: int = 0
     transitions_done: int = 0
     window: list[np.ndarray] = field(default_factory=list)
@@ -85,7 +91,7 @@ class Tuning:
         slowest = slowest_autocorrelation(draws)
         # An autocorrelation that decays as exp(-transitions / time):
         time = -self.transitions / np.log(max(slowest, 0.02))
-        wanted = -time * np.log(TARGET_AUTOCORRELATION)
+        wanted = -time * np.log(self.autocorrelation)
         # One window's estimate is rough: at most a factor of five up or down.
         low, high = self.chosen / 5.0, self.chosen * 5.0
         return int(np.clip(np.round(np.clip(wanted, low, high)), self.fewest, self.most))

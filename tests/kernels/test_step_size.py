@@ -7,11 +7,12 @@ from pymc_flymc.kernels.step_size import freeze_step, new_step_size
 from tests.support.native import adapt_step
 
 
+@pytest.mark.parametrize("gamma", [0.05, 0.2])
 @pytest.mark.parametrize("largest", [np.inf, 0.5])
-def test_dual_averaging(largest):
+def test_dual_averaging(largest, gamma):
     """The recursion of Hoffman & Gelman (2014, section 3.2.1), written as there, with a limit."""
-    gamma, t0, kappa, target = 0.05, 10.0, 0.75, 0.8
-    size = new_step_size(3, target)
+    t0, kappa, target = 10.0, 0.75, 0.8
+    size = new_step_size(3, target, gamma)
     mu = np.log(2.0) + size.log_step[0]
     mean_error, log_average = 0.0, size.log_step[0]
     for t, accept in enumerate(np.random.default_rng(7).random(50), start=1):

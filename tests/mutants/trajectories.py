@@ -36,8 +36,8 @@ MUTANTS: Rows = {
     "kernels/step_size.py": [
         (
             "shrinkage too weak",
-            "GAMMA, T0, KAPPA = 0.05, 10.0, 0.75",
-            "GAMMA, T0, KAPPA = 0.5, 10.0, 0.75",
+            "np.sqrt(n) / size.gamma[0] * error",
+            "np.sqrt(n) / GAMMA * error",
             "tests/kernels/test_step_size.py",
         ),
         (
@@ -48,8 +48,8 @@ MUTANTS: Rows = {
         ),
         (
             "no limit on the step",
-            "/ GAMMA * error, log_largest)",
-            "/ GAMMA * error, np.inf)",
+            "/ size.gamma[0] * error, log_largest)",
+            "/ size.gamma[0] * error, np.inf)",
             "tests/kernels/test_step_size.py",
         ),
         (

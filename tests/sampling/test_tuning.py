@@ -5,25 +5,32 @@ import pymc as pm
 import pytest
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, JaakkolaJordan, Taylor
-from pymc_flymc.sampling.costs import CHEAP
-from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION, Tuning, slowest_autocorrelation
+from pymc_flymc.sampling.adaptation.hamiltonian import GRADIENTS
+from pymc_flymc.sampling.costs import CHEAP, DEAR, GATHERED, ROW
+from pymc_flymc.sampling.tuning import (
+    LARGEST_AUTOCORRELATION,
+    TARGET_AUTOCORRELATION,
+    Tuning,
+    slowest_autocorrelation,
+)
 from tests.support.data import logistic_rows
 
 CORRELATION = 0.9
 
 
+@pytest.mark.parametrize("target", [TARGET_AUTOCORRELATION, LARGEST_AUTOCORRELATION])
 @pytest.mark.parametrize("sparing", [False, True])
-def test_transitions_are_chosen_by_how_dependent_draws_are(sparing):
+def test_transitions_are_chosen_by_how_dependent_draws_are(sparing, target):
     """Draws of an autoregression, whose autocorrelation is known, whatever their number."""
     rng, steps, first = np.random.default_rng(1), 2000, 2
-    tuning = Tuning(steps, first, 1, 1000, True, sparing)
+    tuning = Tuning(steps, first, 1, 1000, True, sparing, target)
     v, made = rng.standard_normal(1), []
     for _ in range(steps):
         made.append(tuning.transitions)
         correlation = CORRELATION**tuning.transitions
         v = correlation * v + np.sqrt(1.0 - correlation**2) * rng.standard_normal(1)
         tuning.record(v, 0)
-    wanted = np.log(TARGET_AUTOCORRELATION) / np.log(CORRELATION)
+    wanted = np.log(target) / np.log(CORRELATION)
     # Of n draws the estimate of a correlation r has the variance (1 - r^2) / n: four of its sds.
     n = 0.4 * steps
     r = CORRELATION ** made[-1]
@@ -72,10 +79,26 @@ def test_a_draw_has_what_is_cheap(step, settings, cheap):
     assert tuning.transitions == tuning.fewest
 
 
-def test_rows_that_many_transitions_would_read_are_not_cheap():
-    X, y = logistic_rows(2000, [-0.5, 1.0])
+@pytest.mark.parametrize(("rows", "is_dear"), [(1000, False), (20_000, True)])
+def test_rows_that_many_transitions_would_read_are_not_cheap(rows, is_dear):
+    """Nor must draws be nearly independent where a transition takes a millisecond."""
+    X, y = logistic_rows(rows, [-0.5, 1.0])
     with pm.Model():
         pm.Bernoulli("y", logit_p=X @ pm.Normal("b", 0, 1, shape=2), observed=y)
         sampler = FireflyHMC(bound=JaakkolaJordan(xi=8.0)).sampler
-    assert sampler.target.expected_bright > 0.1 * CHEAP
-    assert sampler.new_tuning(100).fewest == 1
+    bright = sampler.target.expected_bright
+    assert bright > 0.1 * CHEAP
+    tuning = sampler.new_tuning(100)
+    assert tuning.fewest == 1
+    # Each of a trajectory's gradients reads the bright rows, and gathers them from among all.
+    each = 1.0 + GATHERED / ROW
+    assert is_dear == (GRADIENTS * each * bright > DEAR)
+    expected = LARGEST_AUTOCORRELATION if is_dear else TARGET_AUTOCORRELATION
+    assert tuning.autocorrelation == sampler.autocorrelation == expected
+
+
+def test_all_rows_are_dear_where_they_are_many():
+    X, y = logistic_rows(20_000, [-0.5, 1.0])
+    with pm.Model():
+        pm.Bernoulli("y", logit_p=X @ pm.Normal("b", 0, 1, shape=2), observed=y)
+        assert FireflyHMC(bound=None).sampler.autocorrelation == LARGEST_AUTOCORRELATION

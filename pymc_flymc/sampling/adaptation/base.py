@@ -10,6 +10,7 @@ import numpy as np
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.preconditioner import isotropic_geometry
+from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling, make_plan
 from pymc_flymc.target.target import Target
@@ -38,6 +39,10 @@ class Adaptation(ABC):
     def cheap_transitions(self, target: Any) -> int:
         """Return the transitions that a draw may have whatever it is worth, as they cost little."""
         return 1
+
+    def autocorrelation(self, target: Any) -> float:
+        """Return what neighbouring draws should have."""
+        return TARGET_AUTOCORRELATION
 
     @abstractmethod
     def begin(self, target: Target) -> Any:

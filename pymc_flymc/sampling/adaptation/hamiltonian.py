@@ -8,12 +8,13 @@ import numpy as np
 
 from pymc_flymc.kernels import hamiltonian
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.kernels.step_size import freeze_step, restart_adaptation
+from pymc_flymc.kernels.step_size import GAMMA, GAMMA_OF_MANY, freeze_step, restart_adaptation
 from pymc_flymc.kernels.trajectory import new_dynamics
 from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
-from pymc_flymc.sampling.costs import cheap_transitions
+from pymc_flymc.sampling.costs import cheap_transitions, is_dear
 from pymc_flymc.sampling.preconditioner import diagonal_geometry, learn_geometry
+from pymc_flymc.sampling.tuning import LARGEST_AUTOCORRELATION
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import ImplicitResampling
 from pymc_flymc.target.target import Target
@@ -64,6 +65,7 @@ class HamiltonianAdaptation(Adaptation):
         # it is, and longer with a smaller ratio. Such rows hold back some of thousands of effects.
         ratio = MANY_EFFECTS if many_effects else 1.0
         self.brightness = ImplicitResampling(ratio=ratio, sweeps=2 if length else 1)
+        self.gamma = GAMMA_OF_MANY if many_effects else GAMMA
 
     def first_transitions(self, target: Target) -> int:
         """Return one where that is enough: with no z to keep up with, or with many effects.
@@ -78,12 +80,22 @@ class HamiltonianAdaptation(Adaptation):
         """As of the base class, for conditional updates."""
         if self.spec.fresh:
             return 1
-        return cheap_transitions(target, GRADIENTS if self.length else 1)
+        return cheap_transitions(target, self._usual_gradients)
+
+    def autocorrelation(self, target: Target) -> float:
+        """Return more than usual where a conditional update takes long."""
+        if self.spec.fresh or not is_dear(target, self._usual_gradients):
+            return super().autocorrelation(target)
+        return LARGEST_AUTOCORRELATION
+
+    @property
+    def _usual_gradients(self) -> int:
+        return GRADIENTS if self.length else 1
 
     def begin(self, target: Target) -> Any:
         """Return `kernels.trajectory.Dynamics`."""
         d = len(target.geometry.centre)
-        return new_dynamics(d, target.n_slopes, self.length, self.target_accept)
+        return new_dynamics(d, target.n_slopes, self.length, self.target_accept, self.gamma)
 
     def dynamics(self, chain: FireflyChain) -> Any:
         """Return the parameters of trajectories."""
