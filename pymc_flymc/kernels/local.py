@@ -32,6 +32,7 @@ from pymc_flymc.kernels.posterior import (
     run_type,
 )
 from pymc_flymc.kernels.records import Matrix, Vector
+from pymc_flymc.kernels.step_size import GAMMA_OF_MANY
 from pymc_flymc.kernels.sweeps import begin
 from pymc_flymc.kernels.trajectory import (
     Dynamics,
@@ -58,6 +59,8 @@ class LocalProposals(NamedTuple):
         Buffer: standardised effects.
     moments, moments_new : ndarray, shape (3, G)
         `Moments` of the effects at the chain's parameters and at the end of a trajectory.
+    log_sds, log_sds_new : ndarray, shape (1,)
+        Sums of the logs of their sds.
     slope : ndarray, shape (2, G)
         Buffer: slopes in means and sds.
     """
@@ -71,6 +74,8 @@ class LocalProposals(NamedTuple):
     v: Vector
     moments: Matrix
     moments_new: Matrix
+    log_sds: Vector
+    log_sds_new: Vector
     slope: Matrix
 
 
@@ -82,13 +87,14 @@ def new_local_proposals(
     Their coordinates are still to be set.
     """
     m, g = n_parameters - n_effects, n_effects
-    dynamics = new_dynamics(m, n_coefficients, length, target)._replace(
+    dynamics = new_dynamics(m, n_coefficients, length, target, GAMMA_OF_MANY)._replace(
         gradient=np.zeros(n_parameters),
         gradient_new=np.zeros(n_parameters),
         total_gradient=np.zeros(n_parameters),
     )
     of_globals = np.zeros(m), np.eye(m), np.zeros(m), np.zeros(m)
-    of_effects = np.zeros(g), *np.zeros((2, len(MOMENTS), g)), np.zeros((2, g))
+    moments, log_sds = np.zeros((2, len(MOMENTS), g)), np.zeros((2, 1))
+    of_effects = np.zeros(g), *moments, *log_sds, np.zeros((2, g))
     return LocalProposals(np.zeros(1), dynamics, *of_globals, *of_effects)
 
 
@@ -96,22 +102,36 @@ def new_local_proposals(
 def log_density_of_globals(posterior, groups, proposals, chain, bright, scratch):
     """Log of p(theta, z) prod_g s_g at chain.v_new, with effects kept at v; writes the force.
 
-    Also writes theta_new, w_new, the bright rows' log factors, and the dynamics' log density and
-    gradient.
+    Also writes theta_new, the effects' moments there, and what `log_density_and_force` writes.
     """
-    dynamics, theta, factor = proposals.dynamics, chain.theta_new, proposals.factor
+    theta, factor = chain.theta_new, proposals.factor
     n_globals, n_groups = groups.others.shape[0], groups.elements.shape[0]
     for i in range(n_globals):
         total = proposals.centre[i]
         for j in range(i + 1):
             total += factor[i, j] * chain.v_new[j]
         theta[groups.others[i]] = total
-    log_sds = moments_at(posterior, groups, theta, proposals.moments_new)
-    if not -np.inf < log_sds < np.inf:
-        return finite_or_minus_inf(log_sds, scratch)
-    mean, sd = proposals.moments_new[MOMENTS.mean], proposals.moments_new[MOMENTS.sd]
+    moments, log_sds = proposals.moments_new, proposals.log_sds_new
+    log_sds[0] = moments_at(posterior, groups, theta, moments)
+    if not -np.inf < log_sds[0] < np.inf:
+        return finite_or_minus_inf(log_sds[0], scratch)
     for g in range(n_groups):
-        theta[groups.elements[g]] = mean[g] + sd[g] * proposals.v[g]
+        mean, sd = moments[MOMENTS.mean, g], moments[MOMENTS.sd, g]
+        theta[groups.elements[g]] = mean + sd * proposals.v[g]
+    return log_density_and_force(
+        posterior, groups, proposals, moments, log_sds[0], chain, bright, scratch
+    )
+
+
+@kernel_part
+def log_density_and_force(posterior, groups, proposals, moments, log_sds, chain, bright, scratch):
+    """As `log_density_of_globals`, at chain.theta_new, whose effects have the given moments.
+
+    Writes the force, w_new, the bright rows' log factors, and the dynamics' log density and
+    gradient.
+    """
+    dynamics, theta, factor = proposals.dynamics, chain.theta_new, proposals.factor
+    n_globals, n_groups = groups.others.shape[0], groups.elements.shape[0]
     log_density = density_and_gradient(posterior, theta, chain.w_new, dynamics.gradient_new)
     dynamics.log_density_new[0] = log_density
     if not -np.inf < log_density < np.inf:
@@ -137,7 +157,7 @@ def log_density_of_globals(posterior, groups, proposals, chain, bright, scratch)
     for g in range(n_groups):
         each = gradient[groups.elements[g]]
         proposals.slope[MOMENTS.mean, g] = each
-        proposals.slope[MOMENTS.sd, g] = each * proposals.v[g] + 1.0 / sd[g]
+        proposals.slope[MOMENTS.sd, g] = each * proposals.v[g] + 1.0 / moments[MOMENTS.sd, g]
     add_vjp(groups.vjp, theta, statistics, proposals.slope.ravel(), gradient)
     for j in range(n_globals):
         dynamics.force[j] = 0.0
@@ -171,9 +191,18 @@ def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
     Needs the effects' moments at the chain's parameters, and updates them if these move.
     """
     place_of_state(groups, proposals, chain)
+    copy(chain.theta, chain.theta_new)
+    log_density = log_density_and_force(
+        posterior,
+        groups,
+        proposals,
+        proposals.moments,
+        proposals.log_sds[0],
+        chain,
+        bright,
+        scratch,
+    )
     arguments = (posterior, groups, proposals, chain, bright, scratch)
-    copy(chain.v, chain.v_new)
-    log_density = log_density_of_globals(*arguments)
     # Kicks without a limit: effects that follow a small scale make forces large, and these forces
     # have to be followed. A limit kept chains out of that tail.
     largest_kick = np.inf
@@ -190,6 +219,7 @@ def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
     if -rng.standard_exponential() < log_ratio:
         accept_conditional_update(chain, proposals.dynamics.log_density_new[0], bright)
         copy(proposals.moments_new.ravel(), proposals.moments.ravel())
+        copy(proposals.log_sds_new, proposals.log_sds)
     return np.exp(min(0.0, log_ratio))
 
 
@@ -256,7 +286,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             low=chain.low,
         )
         proposals.dynamics.gain[0] = proposals.gain[0]
-        moments_at(posterior, groups, chain.theta, proposals.moments)
+        proposals.log_sds[0] = moments_at(posterior, groups, chain.theta, proposals.moments)
         total = 0.0
         for _i in range(n):
             total += transition(rng, posterior, groups, proposals, of_globals, bright, scratch)

@@ -147,6 +147,21 @@ def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:
     return start + 3 + m * m + m * n_sparse + n_sparse + n_lengths + 2 * n_pairs
 
 
+def sparse_diagonal(
+    statistics: TensorVariable, n_coefficients: int, n_sparse: int
+) -> tuple[Any, TensorVariable]:
+    """Return where the sparse columns of an arrow begin, and the diagonal of its sparse block.
+
+    Parameters
+    ----------
+    statistics : TensorVariable
+        As packed by `QuadraticStatistics.pack`; what follows is not read.
+    """
+    header, m = PLACES.curvature(n_coefficients), n_coefficients - n_sparse
+    first = header + 3 + m * m + m * n_sparse
+    return statistics[header].astype("int64"), statistics[first : first + n_sparse]
+
+
 def collapsed_quadratic(
     w: TensorVariable, statistics: TensorVariable, n_coefficients: int
 ) -> TensorVariable:

@@ -10,17 +10,21 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.subtensor import Subtensor, get_constant_idx
 
 from pymc_flymc.anchor.expanded_density import nearby
 from pymc_flymc.bounds import Problem
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.compilation import DensityGraphs, compile_density, compile_vjp
+from pymc_flymc.graphs.quadratic_op import Quadratic
 from pymc_flymc.graphs.tools import plain_function
 from pymc_flymc.kernels.layout import Moments
 from pymc_flymc.kernels.native_graphs import NativeGraph
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.matrices import LARGEST_DENSE
+from pymc_flymc.regression.quadratic_statistics import sparse_diagonal
 
 #: What messages begin with.
 WHO = "kernel='local' updates effects of groups one by one, and "
@@ -109,19 +113,21 @@ def compile_conditionals(graphs: DensityGraphs, effects: np.ndarray, rows: Rows)
     effects : ndarray, shape (G,), int64
     rows : Rows
     """
-    at: Any = effects
-    if np.array_equal(effects, np.arange(effects[0], effects[0] + len(effects))):
-        at = slice(int(effects[0]), int(effects[-1]) + 1)
-    column = rows.X.shape[1] + rows.intercept
-    logp: Any = graphs.prior + graphs.bounds
-    slope: Any = pytensor.grad(logp, graphs.theta)
-    outputs = [slope[at], graphs.w[column : column + rows.n_sparse]]
-    theta: Any = graphs.theta.clone()
-    moved: list[Any] = [{graphs.theta: pt.set_subtensor(theta[at], x)} for x in (0.0, 1.0)]
-    found: Any = [graph_replace(outputs, each, strict=False) for each in moved]
-    (slope_0, w_0), (slope_1, w_1) = found
+    column, pieces = rows.X.shape[1] + rows.intercept, _pieces(graphs, effects)
+    theta: Any = graphs.theta
+    part: Any = (pieces or [theta])[0].type()
+    known = dict.fromkeys(pieces or [theta], part)
+    replaced: Any = graph_replace([graphs.prior + graphs.bounds, graphs.w], known, strict=False)
+    logp, w = replaced
+    slope: Any = pytensor.grad(logp, part)
+    outputs = [slope if pieces else slope[effects], w[column : column + rows.n_sparse]]
+    at_zero, at_one = (
+        pt.alloc(np.float64(x), len(effects)) if pieces else pt.set_subtensor(theta[effects], x)
+        for x in (0.0, 1.0)
+    )
+    (slope_0, w_0), (slope_1, w_1) = _at_both(outputs, part, at_zero, at_one, rows, column)
     precision = slope_0 - slope_1
-    mean, sd = slope_0 / precision, precision**-0.5
+    mean, sd = slope_0 / precision, 1.0 / pt.sqrt(precision)
     zero, nothing = pt.constant(0.0), pt.zeros((0,))
     log_sds: Any = -0.5 * pt.sum(pt.log(precision))
     moments = DensityGraphs(
@@ -130,3 +136,54 @@ def compile_conditionals(graphs: DensityGraphs, effects: np.ndarray, rows: Rows)
     all_moments: Any = Moments(mean=mean, sd=sd, change=w_1 - w_0)
     together = moments._replace(w=pt.join(0, *all_moments))
     return Conditionals(compile_density(together), compile_vjp(moments))
+
+
+def _pieces(graphs: DensityGraphs, effects: np.ndarray) -> list[Any]:
+    """Return what stands for all effects, in their order, wherever theta has been cut for them.
+
+    Gradients in it take no vectors of all parameters. There is none of effects in another order.
+    """
+    whole = slice(int(effects[0]), int(effects[0]) + len(effects))
+    if not np.array_equal(effects, np.arange(whole.start, whole.stop)):
+        return []
+    cuts = [
+        each
+        for each in ancestors([graphs.prior, graphs.bounds, graphs.w])
+        if each.owner
+        and isinstance(each.owner.op, Subtensor)
+        and each.owner.inputs[0] is graphs.theta
+    ]
+    size = graphs.theta.type.shape[0]
+    return [
+        each
+        for each in dict.fromkeys(cuts)
+        if get_constant_idx(each.owner.op.idx_list, each.owner.inputs)[0].indices(size)
+        == whole.indices(size)
+    ]
+
+
+def _at_both(
+    outputs: list[Any], part: Any, at_zero: Any, at_one: Any, rows: Rows, column: int
+) -> Any:
+    """Graphs of the outputs at two points, between which the effects of one factor alone differ.
+
+    The curvature of an arrow is read once: such effects change A u by its diagonal alone.
+    """
+    n_effects, nodes = rows.n_sparse, {}
+    if column + n_effects > LARGEST_DENSE:
+        of_outputs = (each.owner for each in ancestors(outputs))
+        nodes = dict.fromkeys(
+            node for node in of_outputs if node and isinstance(node.op, Quadratic)
+        )
+    inner = [part for node in nodes for part in (node.inputs[0], node.outputs[2])]
+    both: Any = [
+        graph_replace([*outputs, *inner], {part: point}, strict=False)
+        for point in (at_zero, at_one)
+    ]
+    n, known = len(outputs), {}
+    for i, node in enumerate(nodes):
+        (u_0, product_0), (u_1, product_1) = (each[n + 2 * i : n + 2 * i + 2] for each in both)
+        start, diagonal = sparse_diagonal(node.inputs[1], u_0.shape[0], n_effects)
+        own = slice(start, start + n_effects)
+        known[product_1] = pt.inc_subtensor(product_0[own], diagonal * (u_1 - u_0)[own])
+    return both[0][:n], graph_replace(both[1][:n], known, strict=False)

@@ -228,7 +228,7 @@ def branches(what, x, v, z):
         proposals.centre[0], proposals.factor[0, 0] = CENTRE, STEP
         chain.theta[:] = theta_of(x, v)
         chain.w[:], _, _, chain.log_density[0] = density_gradient(chain.theta, None)
-        proposals.moments.ravel()[:] = conditional(chain.theta, None)[0]
+        proposals.moments.ravel()[:], proposals.log_sds[0], *_ = conditional(chain.theta, None)
         odds = np.empty(N)
         log_factor(predictors(chain.theta)[:, None], CONSTANTS, None, odds)
         for n in np.flatnonzero(z)[::-1]:  # not in the order of their groups
@@ -249,7 +249,9 @@ def branches(what, x, v, z):
         assert np.all(np.abs(new_v - np.round(new_v)) < 1e-9)
         # What is kept must be that of the state that the chain is in.
         assert_close(chain.log_density[0], density_gradient(chain.theta, None)[-1], 1e-12)
-        assert_close(proposals.moments.ravel(), conditional(chain.theta, None)[0], 1e-12)
+        expected, log_sds, *_ = conditional(chain.theta, None)
+        assert_close(proposals.moments.ravel(), expected, 1e-12)
+        assert_close(proposals.log_sds, log_sds, 1e-12)
         assert_close(chain.w, chain.theta, 1e-12)
         log_factor(predictors(chain.theta)[:, None], CONSTANTS, None, odds)
         k = bright.count[0]

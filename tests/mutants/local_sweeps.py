@@ -91,6 +91,22 @@ MUTANTS: Rows = {
             "local-brightness",
         ),
     ],
+    "target/conditionals.py": [
+        (
+            "curvature of the likelihoods left out",
+            "diagonal * (u_1 - u_0)[own]",
+            "0.0 * diagonal * (u_1 - u_0)[own]",
+            "tests/sampling/test_local_sweeps.py",
+        ),
+    ],
+    "regression/quadratic_statistics.py": [
+        (
+            "another block for the diagonal of the sparse one",
+            "first = header + 3 + m * m + m * n_sparse",
+            "first = header + 3 + m * m",
+            "tests/sampling/test_local_sweeps.py",
+        ),
+    ],
     "kernels/local.py": [
         (
             "Jacobian of effects that follow left out",
@@ -133,8 +149,20 @@ MUTANTS: Rows = {
         ),
         (
             "effects in the place of others",
-            "theta[groups.elements[g]] = mean[g] + sd[g] * proposals.v[g]",
-            "theta[groups.elements[g]] = mean[0] + sd[g] * proposals.v[g]",
+            "theta[groups.elements[g]] = mean + sd * proposals.v[g]",
+            "theta[groups.elements[0]] = mean + sd * proposals.v[g]",
+            "local-globals",
+        ),
+        (
+            "Jacobian of an earlier trajectory",
+            "copy(proposals.log_sds_new, proposals.log_sds)",
+            "pass",
+            "local-globals",
+        ),
+        (
+            "Jacobian of another trajectory where one begins",
+            "        proposals.log_sds[0],\n        chain,",
+            "        proposals.log_sds_new[0],\n        chain,",
             "local-globals",
         ),
     ],

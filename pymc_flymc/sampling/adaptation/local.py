@@ -21,6 +21,8 @@ from pymc_flymc.target.target import Target
 
 #: Largest length of a trajectory of global parameters, in posterior sds.
 LENGTH, TARGET_ACCEPT = 2.5, 0.75
+#: Of effects and their rows, after a trajectory, which takes as long with 100,000 groups.
+SWEEPS = 4
 
 
 def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Groups:
@@ -96,7 +98,7 @@ class LocalAdaptation(HamiltonianAdaptation):
 
     def __init__(self) -> None:
         super().__init__(LENGTH, TARGET_ACCEPT, many_effects=True)
-        self.brightness = ImplicitResampling(ratio=1.0, sweeps=2)
+        self.brightness = ImplicitResampling(ratio=1.0, sweeps=SWEEPS)
 
     def first_transitions(self, target: Target) -> int:
         """Return one: each has a trajectory and several sweeps."""
