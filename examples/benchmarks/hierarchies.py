@@ -81,6 +81,15 @@ def grouped(rows: int, groups: int, slopes: int = 10) -> dict[str, np.ndarray]:
     return {"X": X, "group": group, "y": _outcomes(eta, rng)}
 
 
+def uneven(rows: int, groups: int) -> dict[str, np.ndarray]:
+    """Simulate as `grouped`, but for five slopes, and groups from many rows to one."""
+    rng = np.random.default_rng(5)
+    X, group = rng.normal(size=(rows, 5)), _zipf(groups, rows, 1.0, rng)
+    group = np.unique(group, return_inverse=True)[1]  # without those that have no row
+    eta = X @ np.linspace(-0.5, 0.5, 5) + rng.normal(0.3, 0.8, levels(group))[group]
+    return {"X": X, "group": group, "y": _outcomes(eta, rng)}
+
+
 def levels(codes: np.ndarray) -> int:
     """Count the levels of a factor: each has outcomes."""
     return int(codes.max()) + 1
@@ -144,6 +153,8 @@ MODELS = {
     "crossed": Hierarchy(crossed, ratings),
     "intercepts 1e5 x 1e2": Hierarchy(intercepts, partial(grouped, 100_000, 100)),
     "intercepts 1e5 x 1e3": Hierarchy(intercepts, partial(grouped, 100_000, 1_000)),
+    "uneven 1e5 x 5e3": Hierarchy(intercepts, partial(uneven, 100_000, 5_000)),
+    "uneven 2e5 x 2e4": Hierarchy(intercepts, partial(uneven, 200_000, 20_000)),
     "intercepts 1e6 x 1e4": Hierarchy(intercepts, partial(grouped, 1_000_000, 10_000)),
     "intercepts 1e6 x 1e5": Hierarchy(intercepts, partial(grouped, 1_000_000, 100_000)),
 }

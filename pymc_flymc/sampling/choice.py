@@ -28,7 +28,7 @@ from pymc_flymc.sampling.bound_choice import (
 )
 from pymc_flymc.sampling.far_out import warn_of_heavy_tails
 from pymc_flymc.sampling.kernel_selection import KernelSelection
-from pymc_flymc.sampling.local_sweeps import check_effects, check_local, local_bound
+from pymc_flymc.sampling.local_sweeps import check_local, local_sampler
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.time_estimates import say_time
@@ -131,12 +131,11 @@ def conditional_sampler(
 
     Warn if its proposals would hardly reach a tail of the posterior.
     """
-    local = adaptation.spec.local
-    bounds = [local_bound(task)] * len(task.problems) if local else conditional_bounds(task)
-    sampler = task.sampler(bounds, adaptation, resampling, transitions)
+    if adaptation.spec.local:
+        sampler = local_sampler(task, adaptation, resampling, transitions)
+    else:
+        sampler = task.sampler(conditional_bounds(task), adaptation, resampling, transitions)
     target = sampler.target
-    if local:
-        check_effects(target)
     if target.subsamples:
         for problem, part in zip(task.problems, target.parts, strict=True):
             log.info(f"moves {bright_rows_read(problem, part)}")

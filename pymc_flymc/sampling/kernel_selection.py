@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from pymc_flymc.bounds import AllRows, ExpansionBound
+from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.reporting import count, log
-from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, SURROGATE
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, LOCAL, SURROGATE
 from pymc_flymc.sampling.bound_choice import (
     bright_rows_read,
     estimate_kept,
@@ -18,11 +20,16 @@ from pymc_flymc.sampling.bound_choice import (
 from pymc_flymc.sampling.candidates import MOST, SHARES, UNSEEN, Candidate, Candidates
 from pymc_flymc.sampling.costs import GRADIENT
 from pymc_flymc.sampling.far_out import OF_ROWS, look_at_tails
+from pymc_flymc.sampling.local_sweeps import local_sampler
 from pymc_flymc.sampling.pilot_runs import largest_cost, pilot_chain, pilot_joint_moves
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_time, say_verdict
 
+#: Groups from which on local sweeps are taken where they serve, and nothing else is tried. With
+#: some 10,000 groups of one size they are as fast as conditional Hamiltonian moves, and faster from
+#: 5,000 on if sizes differ (`examples.benchmarks.hierarchies`).
+MANY_GROUPS = 5_000
 #: Gradients per effective draw of Hamiltonian Monte Carlo on all rows, where no pilot run of
 #: trajectories says better.
 ALL_ROWS = 5.0
@@ -71,6 +78,9 @@ class KernelSelection:
 
     def best(self) -> Sampler:
         """Return what samples by the best kernel."""
+        local = self._local()
+        if local is not None:
+            return local
         candidates = self.candidates.all()
         best: Candidate | None = None
         left = candidates
@@ -99,6 +109,24 @@ class KernelSelection:
         took = "cost per effective draw in pilot runs, in units of one row read in turn"
         self._say(best, f"{took}: {times}")
         return best.built()
+
+    def _local(self) -> Sampler | None:
+        """Return local sweeps, if there are effects of so many groups, and sweeps are for these."""
+        problem, *_ = self.problems
+        n_effects = problem.design.n_sparse
+        # Trajectories of all other parameters are in coordinates that a dense matrix spans. Effects
+        # of groups without rows are among them.
+        if n_effects < MANY_GROUPS or len(problem.anchor.theta) - n_effects > LARGEST_DENSE:
+            return None
+        adaptation = LOCAL.adaptation(problem.anchor.geometry, "auto")
+        try:
+            sampler = local_sampler(self.task, adaptation)
+        except UnsupportedModelError:
+            return None
+        read = bright_rows_read(problem, *sampler.target.parts)
+        log.info(f"local sweeps of {n_effects:,} effects {read}")
+        say_time(self.task, sampler)
+        return sampler
 
     def _may_pay(self, candidate: Candidate, best: Candidate | None) -> bool:
         """Whether to try a candidate: for what it usually costs, and what it could save at best."""

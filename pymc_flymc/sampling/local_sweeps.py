@@ -7,6 +7,8 @@ import numpy as np
 from pymc_flymc.bounds import Bound, FreeJaakkolaJordan, JaakkolaJordan, Tangent
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.layout import MOMENTS
+from pymc_flymc.sampling.adaptation import Adaptation
+from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.target.conditionals import WHO
 from pymc_flymc.target.resampling import ImplicitResampling, Resampling
@@ -51,6 +53,25 @@ def local_bound(task: SamplingTask) -> Bound:
             f"{likelihood.name} likelihoods; take kernel='auto' or 'hamiltonian' here"
         )
     return valid[0]
+
+
+def local_sampler(
+    task: SamplingTask,
+    adaptation: Adaptation,
+    resampling: Resampling | None = None,
+    transitions: int | None = None,
+) -> Sampler:
+    """Return the sampler of local sweeps.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If they cannot sample the model.
+    """
+    bounds = [local_bound(task)] * len(task.problems)
+    sampler = task.sampler(bounds, adaptation, resampling, transitions)
+    check_effects(sampler.target)
+    return sampler
 
 
 def check_effects(target: Target) -> None:

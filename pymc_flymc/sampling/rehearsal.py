@@ -24,8 +24,8 @@ TUNES, FEWEST_TUNING, MOST_TUNING = 0.3, 50, 500
 #: Draws after tuning, of all chains and of each. Of fewer, the slowest of many parameters would be
 #: one whose estimate is off: with 120 the time of 60 coefficients came out five times too long.
 FEWEST_DRAWS, ENOUGH = 200, 1000
-#: Parameters whose draws are kept, at most.
-PARAMETERS = 300
+#: Parameters whose draws are kept, at most, and how many of them stand for the slowest.
+PARAMETERS, JUDGED = 300, 15
 #: Effective draws of the slowest parameter below which more draws find it slower yet: of a centred
 #: horseshoe, four times as slow.
 TELLING = 50.0
@@ -68,17 +68,35 @@ def rehearse(
     if (FEWEST_TUNING + FEWEST_DRAWS / CHAINS) * draw > 2.0 * limit:  # far from enough, roughly
         return None
     steps = int(np.clip(TUNES * limit / draw, FEWEST_TUNING, MOST_TUNING))
-    n_draws, seconds, effective = 0, 0.0, np.zeros(1)
+    n_draws, seconds, effective = 0, 0.0, []
     for rng in np.random.default_rng(SEED).spawn(CHAINS):
         draws, spent = _chain(sampler, others, rng, steps, limit)
         if len(draws) < FEWEST_DRAWS // CHAINS:
             return None
         n_draws, seconds = n_draws + len(draws), seconds + spent
-        effective = effective + effective_draws(draws)
-    slowest = float(effective.min())
+        effective.append(effective_draws(draws))
+    slowest = _slowest(np.array(effective))
     if not slowest:
         return None
     return EstimatedTime((seconds + n_draws * PYMC_DRAW) / slowest, slowest < TELLING)
+
+
+def _slowest(effective: np.ndarray) -> float:
+    """Return how many effective draws of the slowest parameter all chains have.
+
+    The smallest of hundreds of estimates from few draws is one that is off. Of so many parameters,
+    those that are slowest by one chain are judged by another.
+
+    Parameters
+    ----------
+    effective : ndarray, shape (CHAINS, n)
+        Effective draws of each chain and parameter.
+    """
+    if effective.shape[1] < PARAMETERS:
+        return float(effective.sum(axis=0).min())
+    order = np.argsort(effective, axis=1)[:, :JUDGED]
+    judged = [np.median(other[slow]) for other, slow in zip(effective[::-1], order, strict=True)]
+    return float(np.sum(judged))
 
 
 def _chain(

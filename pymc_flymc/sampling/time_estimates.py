@@ -24,7 +24,6 @@ from pymc_flymc.sampling.pilot_runs import (
 from pymc_flymc.sampling.rehearsal import PYMC_DRAW, EstimatedTime, rehearse
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
-from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION
 from pymc_flymc.target.target import Target
 
 #: Effective draws that times are said for.
@@ -36,6 +35,10 @@ WITHIN = 2.0
 #: Where there is no time for a rehearsal: pilot runs hardly show how long brightness holds
 #: parameters back. Of six models, such chains took 1.1 to 4.3 times what these said.
 CONDITIONAL_FACTOR = 2.2
+
+#: What a pilot run may cost that nothing but the log needs, as a share of others: where draws take
+#: long it is ended early, and a rehearsal, if there is time for one, says more.
+SHARE_OF_PILOT = 0.125
 
 #: Numbers of a design that are read for a time, and repeats.
 TIMED_NUMBERS, REPEATS = 200_000, 3
@@ -67,7 +70,7 @@ class PilotTime:
         adaptation, given = sampler.adaptation, sampler.transitions
         # As if the autocorrelation of transitions decayed exponentially, as `Tuning` has it.
         one = max((self.transitions - 1.0) / (self.transitions + 1.0), 0.0)
-        wanted = np.log(TARGET_AUTOCORRELATION) / np.log(max(one, 0.01))
+        wanted = np.log(sampler.autocorrelation) / np.log(max(one, 0.01))
         each = given or int(np.clip(np.round(wanted), sampler.fewest, adaptation.most))
         draws = (1.0 + one**each) / (1.0 - one**each)
         return each * self.seconds / self.transitions + PYMC_DRAW, draws
@@ -204,7 +207,7 @@ def say_time(task: SamplingTask, sampler: Sampler) -> None:
     if not log.isEnabledFor(logging.INFO):
         return
     target, others, costs = sampler.target, task.others, Costs.of(task.problems)
-    limit = largest_cost(costs, task.problems)
+    limit = SHARE_OF_PILOT * largest_cost(costs, task.problems)
     try:
         if target.spec.fresh and not target.spec.exact:
             moves = pilot_joint_moves(target, sampler.brightness, others, costs, limit, np.inf)

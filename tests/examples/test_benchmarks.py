@@ -27,6 +27,7 @@ def test_parts_of_the_setup(where):
         (hierarchies.rasch, hierarchies.answers(8, 5), 14),
         (hierarchies.crossed, hierarchies.ratings(40, 6, 4), 13),
         (hierarchies.intercepts, hierarchies.grouped(40, 6), 18),
+        (hierarchies.intercepts, hierarchies.uneven(40, 6), 13),
     ],
 )
 def test_hierarchies(model, data, n_parameters):

@@ -9,6 +9,8 @@ import pytest
 
 from pymc_flymc import ExplicitResampling, FireflyMH, Taylor
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.kernels.layout import MOMENTS
+from pymc_flymc.sampling import kernel_selection
 from pymc_flymc.target import conditionals
 from tests.support.native import jacobian_of
 from tests.support.steps import advance, begin
@@ -95,6 +97,22 @@ def test_models_that_do_not_qualify_are_refused(effects, outcomes, message):
         FireflyMH(kernel="local")
 
 
+@pytest.mark.parametrize(
+    ("effects", "outcomes", "many", "are_taken"),
+    [
+        (intercepts, "logistic", G, True),
+        pytest.param(intercepts, "logistic", G + 1, False, marks=pytest.mark.slow),
+        pytest.param(heavy_tailed, "logistic", G, False, marks=pytest.mark.slow),
+        pytest.param(intercepts, "poisson", G, False, marks=pytest.mark.slow),
+    ],
+)
+def test_they_are_taken_for_many_groups(effects, outcomes, many, are_taken, monkeypatch):
+    """Where they serve; other moves are selected where not."""
+    monkeypatch.setattr(kernel_selection, "MANY_GROUPS", many)
+    with model_of(effects, outcomes):
+        assert (FireflyMH().target.spec.name == "local") == are_taken
+
+
 def test_single_precision_is_refused_by_name():
     with (
         pytensor.config.change_flags(floatX="float32", warn_float64="ignore"),
@@ -131,6 +149,29 @@ def test_effects_of_columns_in_any_order(step):
     w = target.coefficients(theta, target.statistics)
     np.testing.assert_array_equal(w[-G:], theta[target.effects])
     assert not np.array_equal(target.effects, np.sort(target.effects))
+
+
+def test_conditional_distributions_of_many_groups():
+    """Where curvatures are arrows: of slopes and second derivatives in each effect by itself."""
+    n, g = 1000, 310
+    rng = np.random.default_rng(8)
+    x, group = rng.normal(size=n), np.arange(n) % g
+    with pm.Model():
+        tau, beta = pm.LogNormal("tau", -0.5, 0.3), pm.Normal("beta", 0.0, 1.0)
+        a = pm.Normal("a", pm.Normal("mu", 0.0, 1.0), tau, shape=g)
+        pm.Bernoulli("y", logit_p=beta * x + a[group], observed=rng.integers(0, 2, n))
+        target = FireflyMH(kernel="local").target
+    theta = target.geometry.unwhiten(rng.standard_normal(len(target.geometry.centre)))
+    moments, gradient = np.empty((len(MOMENTS), g)), np.empty((2, len(theta)))
+    target.conditionals.moments(theta, target.statistics, moments.ravel())
+    w = np.empty(target.n_slopes)
+    for i in (0, 1):
+        theta[target.effects] = float(i)
+        target.density_gradient(theta, target.statistics, w, gradient[i])
+    slopes = gradient[:, target.effects]
+    precision = slopes[0] - slopes[1]
+    np.testing.assert_allclose(moments[MOMENTS.sd], precision**-0.5, rtol=1e-9)
+    np.testing.assert_allclose(moments[MOMENTS.mean], slopes[0] / precision, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.slow

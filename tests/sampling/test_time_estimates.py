@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import beta, gamma
 
 from pymc_flymc import FireflyHMC, FireflyMALA, FireflyMH, FireflySlice
 from pymc_flymc.kernels.geometry import dense_geometry
@@ -175,6 +176,19 @@ def test_effective_draws(correlation):
     ratios = found[:-1] * (1.0 + correlation) / (1.0 - correlation) / len(draws)
     assert abs(ratios.mean() - 1.0) < ratios.std() < 0.1
     assert found[-1] == 0.0
+
+
+def test_of_many_parameters_no_estimate_that_is_off_is_the_slowest():
+    """All are worth the same here: the smallest of their estimates says too little."""
+    rng, n, of_one = np.random.default_rng(2), 4000, gamma(20.0, scale=5.0)
+    estimates = of_one.rvs((n, 2, rehearsal.PARAMETERS), rng)
+    found = np.array([rehearsal._slowest(each) for each in estimates])
+    middle = (rehearsal.JUDGED + 1) / 2.0  # of independent estimates, the order statistic
+    expected = beta(middle, middle).expect(of_one.ppf)
+    assert abs(found.mean() - 2.0 * expected) < 4.0 * found.std() / np.sqrt(n)
+    assert estimates.sum(axis=1).min(axis=1).mean() < 150.0
+    few = estimates[0, :, :10]
+    assert rehearsal._slowest(few) == few.sum(axis=0).min()
 
 
 def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
