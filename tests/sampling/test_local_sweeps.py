@@ -161,7 +161,7 @@ def test_conditional_distributions_of_many_groups():
         a = pm.Normal("a", pm.Normal("mu", 0.0, 1.0), tau, shape=g)
         pm.Bernoulli("y", logit_p=beta * x + a[group], observed=rng.integers(0, 2, n))
         target = FireflyMH(kernel="local").target
-    theta = target.geometry.unwhiten(rng.standard_normal(len(target.geometry.centre)))
+    theta = target.geometry.unstandardise(rng.standard_normal(len(target.geometry.centre)))
     moments, gradient = np.empty((len(MOMENTS), g)), np.empty((2, len(theta)))
     target.conditionals.moments(theta, target.statistics, moments.ravel())
     w = np.empty(target.n_slopes)
