@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,15 +176,19 @@ def _at_both(
         nodes = dict.fromkeys(
             node for node in of_outputs if node and isinstance(node.op, Quadratic)
         )
-    inner = [part for node in nodes for part in (node.inputs[0], node.outputs[2])]
-    both: Any = [
-        graph_replace([*outputs, *inner], {part: point}, strict=False)
-        for point in (at_zero, at_one)
-    ]
-    n, known = len(outputs), {}
-    for i, node in enumerate(nodes):
-        (u_0, product_0), (u_1, product_1) = (each[n + 2 * i : n + 2 * i + 2] for each in both)
+    terms = [(*node.inputs, *node.outputs) for node in nodes]
+    us, products = [u for u, *_ in terms], [product for *_, product in terms]
+
+    def moved(point: Any) -> Any:
+        found = iter(graph_replace([*outputs, *us, *products], {part: point}, strict=False))
+        return [list(islice(found, len(each))) for each in (outputs, us, products)]
+
+    (found_0, us_0, products_0), (found_1, us_1, products_1) = moved(at_zero), moved(at_one)
+    known = {}
+    for node, u_0, u_1, product_0, product_1 in zip(
+        nodes, us_0, us_1, products_0, products_1, strict=True
+    ):
         start, diagonal = sparse_diagonal(node.inputs[1], u_0.shape[0], n_effects)
         own = slice(start, start + n_effects)
         known[product_1] = pt.inc_subtensor(product_0[own], diagonal * (u_1 - u_0)[own])
-    return both[0][:n], graph_replace(both[1][:n], known, strict=False)
+    return found_0, graph_replace(found_1, known, strict=False)
