@@ -130,6 +130,11 @@ class Run:
         return name in self._stats and bool(self.of(name).any())
 
     @property
+    def has_local_sweeps(self) -> bool:
+        """Whether effects were updated one by one."""
+        return "local_sweeps" in self._stats and bool(self.of("local_sweeps").any())
+
+    @property
     def has_slices(self) -> bool:
         """Whether parameters were updated by slices."""
         return "slice_width" in self._stats

@@ -127,5 +127,7 @@ def _moves(run: Run) -> str:
     follows = run.follows_trajectories
     if run.is_joint:
         return "surrogate moves" if follows else "joint moves"
+    if run.has_local_sweeps:
+        return "local sweeps"
     kind = "slice" if run.has_slices else "Hamiltonian" if follows else "Metropolis"
     return f"{kind} moves, all rows" if run.reads_all else f"conditional {kind} moves"

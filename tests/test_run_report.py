@@ -56,6 +56,7 @@ CONDITIONAL = {"log_weight": np.nan, "n_bright": 50.0, "likelihood_queries": 200
         ({"n_leapfrog_steps": 5}, "surrogate moves"),
         (CONDITIONAL, "conditional Metropolis moves"),
         (CONDITIONAL | {"n_leapfrog_steps": 5}, "conditional Hamiltonian moves"),
+        (CONDITIONAL | {"n_leapfrog_steps": 5, "local_sweeps": 4}, "local sweeps"),
         (CONDITIONAL | {"slice_width": 1.0}, "conditional slice moves"),
         (
             CONDITIONAL | {"n_leapfrog_steps": 5, "n_rows": 100, "n_bright": 100},

@@ -131,12 +131,14 @@ class FireflyMH(FireflyStep):
         "pcn_scale": (np.float64, []),
         "leapfrog_step_size": (np.float64, []),
         "n_leapfrog_steps": (np.int64, []),
+        "local_sweeps": (np.int64, []),
     }
     _unused: ClassVar[dict[str, float]] = {
         "random_walk_scale": np.nan,
         "pcn_scale": np.nan,
         "leapfrog_step_size": np.nan,
         "n_leapfrog_steps": 0,
+        "local_sweeps": 0,
     }
 
     def __init__(

@@ -30,6 +30,7 @@ STATS = {
     "pcn_scale": np.float64,
     "leapfrog_step_size": np.float64,
     "n_leapfrog_steps": np.int64,
+    "local_sweeps": np.int64,
     "transitions": np.int64,
     "n_rows": np.int64,
     "nuts_gradients": np.float64,

@@ -114,6 +114,10 @@ class LocalAdaptation(HamiltonianAdaptation):
         """Return a chain over a target, whose anchor may not be the step's first."""
         return LocalChain(target, brightness, self.begin(target), anchor)
 
+    def statistics(self, chain: FireflyChain) -> dict[str, Any]:
+        """As of the base class, and the sweeps of effects in a transition."""
+        return super().statistics(chain) | {"local_sweeps": chain.plan.plan.sweeps}
+
     def dynamics(self, chain: FireflyChain) -> Any:
         """Return the parameters of trajectories, which are some of the kernel's."""
         return chain.kernel_parameters.dynamics
