@@ -131,7 +131,7 @@ def test_a_radius_for_each_part_by_quadrature(family, many, request):
     with model:
         step = FireflyMH(kernel="metropolis", bound=Taylor(), transitions=300)
     assert isinstance(step.bounds[0], TaylorInParts)
-    draws, stats = drive(step, model.initial_point(), tune=300, draws=2000, chains=2)
+    draws, stats = drive(step, model.initial_point(), tune=300, draws=8000, chains=2)
     assert stats["n_bright"].mean() > 0.1
     for k, reference in enumerate(intercepts_reference(group, y, family, sure=True)):
         assert_matches(draws[..., [0, k + 1]], reference)
