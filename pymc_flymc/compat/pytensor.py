@@ -28,7 +28,7 @@ def rewrites(*names: str) -> tuple[str, ...]:
     Raises
     ------
     ImportError
-        If there is none of a name.
+        If one of these names is not there.
     """
     for name in names:
         require(

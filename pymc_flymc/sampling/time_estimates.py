@@ -15,6 +15,7 @@ from pymc_flymc.reporting import log
 from pymc_flymc.sampling.costs import GRADIENT, Costs
 from pymc_flymc.sampling.nuts_gradients import CORRELATED
 from pymc_flymc.sampling.pilot_runs import (
+    CUT_OFF,
     JointPilot,
     PilotRun,
     largest_cost,
@@ -55,7 +56,7 @@ class PilotTime:
     transitions : float
     at_least : bool
         Whether the pilot run was ended before it could tell: then it is taken to have an effective
-        draw in three, and brightness to have held back the parameters as it will.
+        draw in three, and no more is said than what one draw takes.
     rough : bool
         Whether a rehearsal alone can tell: one proposal's weight stands out.
     """
@@ -84,10 +85,12 @@ class PilotTime:
             measured = rehearse(sampler, others, draw, of_all)
         if measured is not None or self.rough:
             return measured
-        conditional = target.subsamples and not (target.spec.fresh or self.at_least)
+        conditional = target.subsamples and not target.spec.fresh
+        if self.at_least:  # each draw may have been worth one
+            return EstimatedTime(self.seconds / CUT_OFF + PYMC_DRAW, True)
         few_bright = target.expected_bright <= 1.0
         factor = CONDITIONAL_FACTOR if conditional and not few_bright else 1.0
-        return EstimatedTime(draw * draws * factor, self.at_least)
+        return EstimatedTime(draw * draws * factor)
 
 
 def chain_time(pilot: PilotRun) -> PilotTime | None:

@@ -142,7 +142,7 @@ def compile_conditionals(graphs: DensityGraphs, effects: np.ndarray, rows: Rows)
 def _pieces(graphs: DensityGraphs, effects: np.ndarray) -> list[Any]:
     """Return what stands for all effects, in their order, wherever theta has been cut for them.
 
-    Gradients in it take no vectors of all parameters. There is none of effects in another order.
+    Gradients in it take no vectors of all parameters. Effects in another order have no such piece.
     """
     whole = slice(int(effects[0]), int(effects[0]) + len(effects))
     if not np.array_equal(effects, np.arange(whole.start, whole.stop)):

@@ -16,7 +16,7 @@ from pymc_flymc.sampling import rehearsal, time_estimates
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.effective_draws import effective_draws
 from pymc_flymc.sampling.nuts_gradients import PER_ROOT, nuts_gradients
-from pymc_flymc.sampling.pilot_runs import JointPilot, PilotRun, largest_cost
+from pymc_flymc.sampling.pilot_runs import CUT_OFF, JointPilot, PilotRun, largest_cost
 from pymc_flymc.sampling.proposal_weights import Independence
 from pymc_flymc.sampling.rehearsal import TELLING, EstimatedTime, rehearse
 from pymc_flymc.sampling.sampler import Sampler
@@ -153,6 +153,16 @@ def test_a_chain_that_never_moves_has_none():
     assert dear == PilotTime(3.0, 15.0, at_least=True)
 
 
+def test_a_pilot_run_that_was_ended_says_no_more_than_what_a_draw_takes(monkeypatch):
+    """Its draws may all be worth one: what is said to be the least must not be more."""
+    monkeypatch.setattr(time_estimates, "rehearse", lambda *_: None)
+    _, step = logistic_step(*logistic_rows(400), kernel="hamiltonian")
+    sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
+    each = PilotTime(CUT_OFF * 2.0, CUT_OFF * 5.0, at_least=True)
+    said = each.of_sampling(sampler, np.empty(0))
+    assert said == EstimatedTime(2.0 + rehearsal.PYMC_DRAW, at_least=True)
+
+
 @pytest.mark.parametrize(("given", "each"), [(None, 23), (40, 40), (2, 2)])
 def test_a_draw_of_few_transitions_is_no_effective_one(given, each):
     """Effective ones take 20 transitions, and autocorrelations decay: 0.1 is left after 23."""
@@ -186,7 +196,8 @@ def test_of_many_parameters_no_estimate_that_is_off_is_the_slowest():
     middle = (rehearsal.JUDGED + 1) / 2.0  # of independent estimates, the order statistic
     expected = beta(middle, middle).expect(of_one.ppf)
     assert abs(found.mean() - 2.0 * expected) < 4.0 * found.std() / np.sqrt(n)
-    assert estimates.sum(axis=1).min(axis=1).mean() < 150.0
+    smallest = estimates.sum(axis=1).min(axis=1)
+    assert (found > smallest).all()
     few = estimates[0, :, :10]
     assert rehearsal._slowest(few) == few.sum(axis=0).min()
 
