@@ -8,10 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_flymc.reporting import doing
+from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.effective_draws import effective_draws, evenly
-from pymc_flymc.sampling.pilot_runs import SEED
+from pymc_flymc.sampling.pilot_runs import LATEST, SEED
 from pymc_flymc.sampling.sampler import Sampler
 
+#: Effective draws that times are said for.
+EFFECTIVE_DRAWS = 1000
 #: Processor seconds that PyMC and a step take for a draw, beside the kernel's work.
 PYMC_DRAW = 20e-6
 #: Processor time of a rehearsal, as a share of that of the draws whose time is estimated, and its
@@ -46,9 +49,16 @@ class EstimatedTime(NamedTuple):
     at_least: bool = False
 
 
+class ExpectedTime(NamedTuple):
+    """Seconds of a draw, and of all draws whose time is to be said, by what is known of them."""
+
+    draw: float
+    of_all: float
+
+
 @doing("trying how long sampling takes")
 def rehearse(
-    sampler: Sampler, others: np.ndarray, draw: float, of_all: float
+    sampler: Sampler, others: np.ndarray, expected: ExpectedTime | None = None
 ) -> EstimatedTime | None:
     """Sample for a while; return what an effective draw of the slowest parameter takes.
 
@@ -56,28 +66,42 @@ def rehearse(
     ----------
     sampler : Sampler
     others : ndarray, shape (F,)
-    draw, of_all : float
-        Seconds of a draw and of all draws whose time is to be said, by what pilot runs say.
+    expected : ExpectedTime, optional
+        By a pilot run. Without one, a chain's first draws tell what a draw takes.
 
     Returns
     -------
     EstimatedTime or None
-        With PyMC's own work; None where there is too little time to tell.
+        With PyMC's own work; None where there is too little time to tell. Without a pilot run it is
+        then what one draw takes, if chains find a start.
     """
-    limit = float(np.clip(SHARE * of_all, LEAST_SECONDS, MOST_SECONDS)) / CHAINS
-    if (FEWEST_TUNING + FEWEST_DRAWS / CHAINS) * draw > 2.0 * limit:  # far from enough, roughly
-        return None
+    rngs, least = np.random.default_rng(SEED).spawn(CHAINS), None
+    first, *more = (_TimedChain(sampler, others, rng) for rng in rngs)
+    if expected is None:
+        times = first.tune(FEWEST_TUNING, MOST_SECONDS / CHAINS)[-LATEST:]
+        if not len(times):
+            return None
+        draw = float(times.mean())
+        least = EstimatedTime(float(times.min()) + PYMC_DRAW, True)
+        expected = ExpectedTime(draw, EFFECTIVE_DRAWS * draw)
+    draw, of_all = expected
+    fewest = (CHAINS * FEWEST_TUNING + FEWEST_DRAWS) * draw
+    limit = float(np.clip(max(SHARE * of_all, fewest), LEAST_SECONDS, MOST_SECONDS))
+    if fewest > 2.0 * limit:  # far from enough, roughly
+        return least
+    limit /= CHAINS
     steps = int(np.clip(TUNES * limit / draw, FEWEST_TUNING, MOST_TUNING))
     n_draws, seconds, effective = 0, 0.0, []
-    for rng in np.random.default_rng(SEED).spawn(CHAINS):
-        draws, spent = _chain(sampler, others, rng, steps, limit)
+    for chain in (first, *more):
+        chain.tune(steps, limit)
+        draws, spent = chain.draw(limit)
         if len(draws) < FEWEST_DRAWS // CHAINS:
-            return None
+            return least
         n_draws, seconds = n_draws + len(draws), seconds + spent
         effective.append(effective_draws(draws))
     slowest = _slowest(np.array(effective))
     if not slowest:
-        return None
+        return least
     return EstimatedTime((seconds + n_draws * PYMC_DRAW) / slowest, slowest < TELLING)
 
 
@@ -99,30 +123,69 @@ def _slowest(effective: np.ndarray) -> float:
     return float(np.sum(judged))
 
 
-def _chain(
-    sampler: Sampler, others: np.ndarray, rng: np.random.Generator, steps: int, limit: float
-) -> tuple[np.ndarray, float]:
-    """Return a chain's draws after so many steps of tuning, and the seconds that these took.
+class _TimedChain:
+    """A chain that times its draws. It starts, by a pass over all rows, with the first of them.
 
-    It returns no draws if it finds no start, or if tuning takes all of the time.
+    Parameters
+    ----------
+    sampler : Sampler
+    others : ndarray, shape (F,)
+    rng : Generator
     """
-    began = time.thread_time()
-    chain, tuning = sampler.new_chain(), sampler.new_tuning(steps)
-    chain.set_others(others)
-    if not chain.start_dispersed(rng, 1.0):
-        return np.empty((0, 1)), 0.0
-    sampler.adaptation.started(chain, rng, dispersed=True)
-    kept = evenly(len(chain.state.theta), PARAMETERS)
-    draws: list[np.ndarray] = []
-    # A start may be a pass over all rows: it takes its part of the time.
-    spent = tuned = time.thread_time() - began
-    while spent < limit and len(draws) < ENOUGH:
-        began = time.thread_time()
-        chain.advance(rng, tuning.transitions, tuning.gain())
-        spent += time.thread_time() - began
-        if tuning.is_over:
+
+    def __init__(self, sampler: Sampler, others: np.ndarray, rng: np.random.Generator) -> None:
+        self._sampler, self._others, self._rng = sampler, others, rng
+        self._chain: FireflyChain | None = None
+        self._tuning = sampler.new_tuning(0)
+        self._seconds: list[float] = []
+
+    def tune(self, steps: int, limit: float) -> np.ndarray:
+        """Tune until all draws so far are so many, or have taken so many seconds.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Seconds that each has taken: of none, if the chain finds no start.
+        """
+        if self._chain is None:
+            self._chain = self._started()
+        if self._chain is not None and len(self._seconds) < steps:
+            self._tuning = self._sampler.new_tuning(steps - len(self._seconds))
+            while not self._tuning.is_over and sum(self._seconds) < limit:
+                self._advance(self._chain)
+                learnt = self._sampler.learn(self._chain, self._tuning, self._rng)
+                self._chain, self._tuning = learnt
+        return np.array(self._seconds)
+
+    def draw(self, limit: float) -> tuple[np.ndarray, float]:
+        """Draw until all draws have taken so many seconds, or are enough.
+
+        Returns
+        -------
+        draws : ndarray, shape (n, P)
+            Of at most `PARAMETERS` parameters: none before tuning is over.
+        seconds : float
+            That these have taken.
+        """
+        chain, tuned = self._chain, sum(self._seconds)
+        if chain is None or not self._tuning.is_over:
+            return np.empty((0, 1)), 0.0
+        kept = evenly(len(chain.state.theta), PARAMETERS)
+        draws: list[np.ndarray] = []
+        while sum(self._seconds) < limit and len(draws) < ENOUGH:
+            self._advance(chain)
             draws.append(chain.state.theta[kept])
-        else:
-            chain, tuning = sampler.learn(chain, tuning, rng)
-            tuned = spent
-    return np.array(draws).reshape(-1, len(kept)), spent - tuned
+        return np.array(draws).reshape(-1, len(kept)), sum(self._seconds) - tuned
+
+    def _started(self) -> FireflyChain | None:
+        chain = self._sampler.new_chain()
+        chain.set_others(self._others)
+        if not chain.start_dispersed(self._rng, 1.0):
+            return None
+        self._sampler.adaptation.started(chain, self._rng, dispersed=True)
+        return chain
+
+    def _advance(self, chain: FireflyChain) -> None:
+        began = time.thread_time()
+        chain.advance(self._rng, self._tuning.transitions, self._tuning.gain())
+        self._seconds.append(time.thread_time() - began)

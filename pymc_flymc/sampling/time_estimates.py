@@ -12,23 +12,20 @@ import numpy as np
 from pymc_flymc.bounds import Problem
 from pymc_flymc.regression.passes import blocks_of
 from pymc_flymc.reporting import log
-from pymc_flymc.sampling.costs import GRADIENT, Costs
+from pymc_flymc.sampling.costs import GRADIENT
 from pymc_flymc.sampling.nuts_gradients import CORRELATED
-from pymc_flymc.sampling.pilot_runs import (
-    CUT_OFF,
-    JointPilot,
-    PilotRun,
-    largest_cost,
-    pilot_chain,
-    pilot_joint_moves,
+from pymc_flymc.sampling.pilot_runs import CUT_OFF, JointPilot, PilotRun
+from pymc_flymc.sampling.rehearsal import (
+    EFFECTIVE_DRAWS,
+    PYMC_DRAW,
+    EstimatedTime,
+    ExpectedTime,
+    rehearse,
 )
-from pymc_flymc.sampling.rehearsal import PYMC_DRAW, EstimatedTime, rehearse
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.target.target import Target
 
-#: Effective draws that times are said for.
-EFFECTIVE_DRAWS = 1000
 #: Seconds that nobody waits for, and those of sampling below which there is no rehearsal.
 NOTHING = BRIEF = 0.1
 #: NUTS is advised where it is faster by more than what estimates are good for.
@@ -36,10 +33,6 @@ WITHIN = 2.0
 #: Where there is no time for a rehearsal: pilot runs hardly show how long brightness holds
 #: parameters back. Of six models, such chains took 1.1 to 4.3 times what these said.
 CONDITIONAL_FACTOR = 2.2
-
-#: What a pilot run may cost that nothing but the log needs, as a share of others: where draws take
-#: long it is ended early, and a rehearsal, if there is time for one, says more.
-SHARE_OF_PILOT = 0.125
 
 #: Numbers of a design that are read for a time, and repeats.
 TIMED_NUMBERS, REPEATS = 200_000, 3
@@ -82,7 +75,7 @@ class PilotTime:
         draw, draws = self.of_draw(sampler)
         of_all, measured = EFFECTIVE_DRAWS * draw * draws, None
         if of_all > BRIEF or self.rough:
-            measured = rehearse(sampler, others, draw, of_all)
+            measured = rehearse(sampler, others, ExpectedTime(draw, of_all))
         if measured is not None or self.rough:
             return measured
         conditional = target.subsamples and not target.spec.fresh
@@ -181,7 +174,7 @@ def verdict(ours: EstimatedTime, nuts: EstimatedTime) -> str:
 def say_verdict(
     time_each: PilotTime | None, task: SamplingTask, sampler: Sampler, found: float = np.inf
 ) -> None:
-    """Log the verdict on a sampler, if its effective draw has a known time and someone reads it.
+    """Log the verdict on a sampler that was selected, if its pilot run has told a time.
 
     Parameters
     ----------
@@ -191,41 +184,32 @@ def say_verdict(
     found
         As of `time_of_nuts`.
     """
-    if time_each is None or not log.isEnabledFor(logging.INFO):
-        return
-    try:
-        ours = time_each.of_sampling(sampler, task.others)
-    except Exception as error:
-        _say_unknown(error)
-        return
-    if ours is not None:
-        log.info(verdict(ours, time_of_nuts(task, sampler.target, found)))
+    if time_each is not None:
+        _say(lambda: time_each.of_sampling(sampler, task.others), task, sampler, found)
 
 
 def say_time(task: SamplingTask, sampler: Sampler) -> None:
-    """Log the verdict on moves that were asked for, not selected, after a pilot run of them.
+    """Log the verdict on moves that no pilot run has tried."""
+    _say(lambda: rehearse(sampler, task.others), task, sampler, np.inf)
 
-    It does not select: chains are what they are without it.
-    """
+
+def _say(
+    estimate: Callable[[], EstimatedTime | None],
+    task: SamplingTask,
+    sampler: Sampler,
+    found: float,
+) -> None:
+    """Log the verdict, if someone reads it. It selects nothing: chains are what they are."""
     if not log.isEnabledFor(logging.INFO):
         return
-    target, others, costs = sampler.target, task.others, Costs.of(task.problems)
-    limit = SHARE_OF_PILOT * largest_cost(costs, task.problems)
     try:
-        if target.spec.fresh and not target.spec.exact:
-            moves = pilot_joint_moves(target, sampler.brightness, others, costs, limit, np.inf)
-            time_each = joint_time(moves)
-        else:
-            time_each = chain_time(pilot_chain(sampler, others, costs, np.inf, limit))
+        ours = estimate()
     except Exception as error:
-        _say_unknown(error)
+        # Whether draws meet it, sampling will show.
+        log.info(f"how long sampling takes is not known: trying it raised {type(error).__name__}")
         return
-    say_verdict(time_each, task, sampler)
-
-
-def _say_unknown(error: Exception) -> None:
-    """Say that the model has raised an error. Whether draws meet it, sampling will show."""
-    log.info(f"how long sampling takes is not known: a pilot run raised {type(error).__name__}")
+    if ours is not None:
+        log.info(verdict(ours, time_of_nuts(task, sampler.target, found)))
 
 
 def for_all_draws(each: EstimatedTime) -> str:

@@ -16,9 +16,9 @@ from pymc_flymc.sampling import rehearsal, time_estimates
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.effective_draws import effective_draws
 from pymc_flymc.sampling.nuts_gradients import PER_ROOT, nuts_gradients
-from pymc_flymc.sampling.pilot_runs import CUT_OFF, JointPilot, PilotRun, largest_cost
+from pymc_flymc.sampling.pilot_runs import CUT_OFF, JointPilot, PilotRun
 from pymc_flymc.sampling.proposal_weights import Independence
-from pymc_flymc.sampling.rehearsal import TELLING, EstimatedTime, rehearse
+from pymc_flymc.sampling.rehearsal import TELLING, EstimatedTime, ExpectedTime, rehearse
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.time_estimates import (
     PilotTime,
@@ -119,9 +119,8 @@ FORCED = {
 
 @pytest.mark.parametrize("kind", FORCED)
 def test_moves_that_were_asked_for_are_timed(kind, caplog, monkeypatch):
-    """By a pilot run and a rehearsal."""
-    monkeypatch.setattr(time_estimates, "largest_cost", largest_cost)
-    monkeypatch.setattr(time_estimates, "BRIEF", 0.0)
+    """By a rehearsal."""
+    monkeypatch.setattr(time_estimates, "rehearse", rehearse)
     cls, settings = FORCED[kind]
     with caplog.at_level("INFO", logger="pymc.flymc"):
         step_of(logistic_model(*logistic_rows(2_000, 3)), cls, **settings)
@@ -129,17 +128,21 @@ def test_moves_that_were_asked_for_are_timed(kind, caplog, monkeypatch):
     assert line.startswith(f"{cls.__name__}: ")
 
 
-def test_a_pilot_run_that_is_too_dear_has_a_time_yet(monkeypatch, caplog):
-    monkeypatch.setattr(time_estimates, "largest_cost", lambda *_: 0.0)
+def test_moves_that_take_long_have_a_time_yet(monkeypatch, caplog):
+    """That of one draw, at least: too few of them fit into a rehearsal."""
+    monkeypatch.setattr(time_estimates, "rehearse", rehearse)
+    seconds = 0.3
+    monkeypatch.setattr(time, "thread_time", lambda t=itertools.count(): seconds * next(t))
     with caplog.at_level("INFO", logger="pymc.flymc"):
         step_of(logistic_model(*logistic_rows(2_000, 3)), FireflyHMC)
-    assert len([each for each in caplog.messages if "of one core" in each]) == 1
+    (line,) = [each for each in caplog.messages if "of one core" in each]
+    assert "at least about 5 min" in line  # a thousand of them
 
 
 @pytest.mark.parametrize("kernel", ["auto", "metropolis"])
 def test_nothing_is_timed_where_the_log_is_silent(kernel, monkeypatch, caplog):
     timed = []
-    for what in ("pilot_chain", "rehearse", "time_of_nuts"):
+    for what in ("rehearse", "time_of_nuts"):
         monkeypatch.setattr(time_estimates, what, lambda *_, what=what: timed.append(what))
     monkeypatch.setattr(time_estimates, "BRIEF", 0.0)
     with caplog.at_level("WARNING", logger="pymc.flymc"):
@@ -203,7 +206,7 @@ def test_of_many_parameters_no_estimate_that_is_off_is_the_slowest():
 
 
 def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
-    """It ends when draws are enough, or with its time; too few tell nothing."""
+    """It ends when draws are enough, or with its time, starts apart; too few tell nothing."""
     _, step = logistic_step(*logistic_rows(400), kernel="joint")
     sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
     others, lengths = np.empty(0), []
@@ -214,7 +217,7 @@ def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
         ticks = itertools.count()
         monkeypatch.setattr(time, "thread_time", lambda s=seconds, t=ticks: s * next(t))
         lengths.clear()
-        found = rehearse(sampler, others, 1e-5, 0.0)
+        found = rehearse(sampler, others, ExpectedTime(1e-5, 0.0))
         if seconds == 1.0:
             assert found is None and not lengths
             continue
@@ -224,14 +227,20 @@ def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
             int(np.ceil(rehearsal.LEAST_SECONDS / rehearsal.CHAINS / seconds))
             - rehearsal.MOST_TUNING
         )
-        in_time -= 1  # the start's
         assert lengths == [min(rehearsal.ENOUGH, in_time)] * rehearsal.CHAINS
+    # Without a pilot run, the first chain's tuning tells what a draw takes, and goes on.
+    seconds = 2.0**-10
+    monkeypatch.setattr(time, "thread_time", lambda t=itertools.count(): seconds * next(t))
+    lengths.clear()
+    assert rehearse(sampler, others).seconds > seconds
+    in_time = rehearsal.LEAST_SECONDS / rehearsal.CHAINS / seconds
+    assert lengths == [in_time - int(rehearsal.TUNES * in_time)] * rehearsal.CHAINS
     few = np.array([0.4 * TELLING])
     monkeypatch.setattr(rehearsal, "effective_draws", lambda draws: few)
     monkeypatch.setattr(time, "thread_time", lambda t=itertools.count(): 1e-5 * next(t))
-    assert rehearse(sampler, others, 1e-5, 0.0).at_least
+    assert rehearse(sampler, others, ExpectedTime(1e-5, 0.0)).at_least
     monkeypatch.setattr(FireflyChain, "advance", None)
-    assert rehearse(sampler, others, 1.0, 0.0) is None  # nothing is begun
+    assert rehearse(sampler, others, ExpectedTime(1.0, 0.0)) is None  # nothing is begun
 
 
 def test_clocks_decide_nothing(monkeypatch):
