@@ -87,7 +87,7 @@ def rehearse(
     draw, of_all = expected
     fewest = (CHAINS * FEWEST_TUNING + FEWEST_DRAWS) * draw
     limit = float(np.clip(max(SHARE * of_all, fewest), LEAST_SECONDS, MOST_SECONDS))
-    if fewest > 2.0 * limit:  # far from enough, roughly
+    if fewest > limit:
         return least
     limit /= CHAINS
     steps = int(np.clip(TUNES * limit / draw, FEWEST_TUNING, MOST_TUNING))
@@ -138,6 +138,7 @@ class _TimedChain:
         self._chain: FireflyChain | None = None
         self._tuning = sampler.new_tuning(0)
         self._seconds: list[float] = []
+        self._spent = 0.0
 
     def tune(self, steps: int, limit: float) -> np.ndarray:
         """Tune until all draws so far are so many, or have taken so many seconds.
@@ -151,7 +152,7 @@ class _TimedChain:
             self._chain = self._started()
         if self._chain is not None and len(self._seconds) < steps:
             self._tuning = self._sampler.new_tuning(steps - len(self._seconds))
-            while not self._tuning.is_over and sum(self._seconds) < limit:
+            while not self._tuning.is_over and self._spent < limit:
                 self._advance(self._chain)
                 learnt = self._sampler.learn(self._chain, self._tuning, self._rng)
                 self._chain, self._tuning = learnt
@@ -160,6 +161,8 @@ class _TimedChain:
     def draw(self, limit: float) -> tuple[np.ndarray, float]:
         """Draw until all draws have taken so many seconds, or are enough.
 
+        Where they take longer than expected, it may be twice as many seconds, for the fewest draws.
+
         Returns
         -------
         draws : ndarray, shape (n, P)
@@ -167,15 +170,18 @@ class _TimedChain:
         seconds : float
             That these have taken.
         """
-        chain, tuned = self._chain, sum(self._seconds)
+        chain, tuned = self._chain, self._spent
         if chain is None or not self._tuning.is_over:
             return np.empty((0, 1)), 0.0
         kept = evenly(len(chain.state.theta), PARAMETERS)
         draws: list[np.ndarray] = []
-        while sum(self._seconds) < limit and len(draws) < ENOUGH:
+        while len(draws) < ENOUGH:
+            few = len(draws) < FEWEST_DRAWS // CHAINS
+            if self._spent >= (2.0 * limit if few else limit):
+                break
             self._advance(chain)
             draws.append(chain.state.theta[kept])
-        return np.array(draws).reshape(-1, len(kept)), sum(self._seconds) - tuned
+        return np.array(draws).reshape(-1, len(kept)), self._spent - tuned
 
     def _started(self) -> FireflyChain | None:
         chain = self._sampler.new_chain()
@@ -189,3 +195,4 @@ class _TimedChain:
         began = time.thread_time()
         chain.advance(self._rng, self._tuning.transitions, self._tuning.gain())
         self._seconds.append(time.thread_time() - began)
+        self._spent += self._seconds[-1]
