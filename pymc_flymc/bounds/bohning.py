@@ -10,10 +10,10 @@ import pytensor.tensor as pt
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows, touch_of, weighted_gap
 from pymc_flymc.graphs.quadratic_op import Quadratic
+from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
-from pymc_flymc.regression.quadratic_statistics import PLACES
 
 
 class Bohning(SoftmaxBound):
@@ -86,15 +86,16 @@ class Bohning(SoftmaxBound):
         """Graph of the collapsed sum; the rows share nothing."""
         k, size = likelihood.n_predictors, n_coefficients
         width = size // k
-        u, gradient = w - statistics[PLACES.centre(size)], statistics[PLACES.linear(size)]
+        places = quadratic_places(size)
+        u, gradient = w - statistics[places.centre], statistics[places.linear]
         classes = [u[i * width : (i + 1) * width] for i in range(k)]
         # The op reads only the square, at the place that the curvature has in other quadratics.
         quadratic: Any = Quadratic(False)
-        square = statistics[PLACES.curvature(size) - PLACES.curvature(width) :]
+        square = statistics[places.curvature - quadratic_places(width).curvature :]
         form = -quadratic(sum(classes[1:], classes[0]), square)[1] / (k + 1)
         for each in classes:
             form = form + quadratic(each, square)[1]
-        return statistics[PLACES.constant] + pt.sum(gradient * u) - 0.25 * form, pt.zeros((0,))
+        return statistics[places.constant] + pt.sum(gradient * u) - 0.25 * form, pt.zeros((0,))
 
     def gap(
         self, likelihood: Likelihood, arguments: Graphs, constants: Graph, shared: Graphs

@@ -10,6 +10,7 @@ import pytensor.tensor as pt
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem, check_slack
 from pymc_flymc.bounds.quadratic_bounds import RowTable, TightenedBound
+from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.forms import says
@@ -19,7 +20,6 @@ from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import add_up
 from pymc_flymc.regression.quadratic_statistics import (
-    PLACES,
     collapsed_quadratic,
     pack_quadratic,
     quadratic_size,
@@ -168,7 +168,7 @@ class Tangent(TightenedBound):
         skewness = family.skewness(nuisances)
         if skewness is not None:
             start = start + SUMS.residuals(family.n_features)
-            u = w[:width] - statistics[PLACES.centre(width)]
+            u = w[:width] - statistics[quadratic_places(width).centre]
             residuals = statistics[start] - pt.sum(statistics[start + 1 : start + 1 + width] * u)
             total = total + skewness * residuals * pt.exp(-nuisances[-1])
         return total, pt.zeros((0,))

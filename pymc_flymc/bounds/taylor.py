@@ -28,7 +28,7 @@ from pymc_flymc.likelihoods import (
 )
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows, map_rows
-from pymc_flymc.regression.quadratic_statistics import PLACES, quadratic_size, quadratic_terms
+from pymc_flymc.regression.quadratic_statistics import quadratic_size, quadratic_terms
 from pymc_flymc.settings import check, is_number
 
 
@@ -215,9 +215,8 @@ class Taylor(ExpansionBound):
     ) -> tuple[Graph, Graph]:
         """Graph of the sum of expansions, and what the rows share, in the places of `POWERS`."""
         p = n_coefficients
-        u, linear, form = quadratic_terms(w, statistics, p)
+        u, expansion, form = quadratic_terms(w, statistics, p)
         packed = Packed.of(statistics, p, self.order)
-        expansion = statistics[PLACES.constant] + linear - form
         if self.order == 3:
             i, j = np.triu_indices(p)
             expansion = expansion + u @ (packed.cubic.reshape((p, len(i))) @ (u[i] * u[j]))

@@ -22,7 +22,7 @@ from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows, map_rows
-from pymc_flymc.regression.quadratic_statistics import PLACES, quadratic_size, quadratic_terms
+from pymc_flymc.regression.quadratic_statistics import quadratic_size, quadratic_terms
 
 #: Derivatives are limited up to this times the limits, over so many nested ranges.
 WIDER, RANGES = 5.0 / 3.0, 4
@@ -153,10 +153,10 @@ class TaylorInParts(ExpansionBound):
         self, likelihood: Likelihood, w: Graph, statistics: Graph, n_coefficients: int
     ) -> tuple[Graph, Graph]:
         """Graph of the sum of expansions, and what rows share: powers of their parts."""
-        u, linear, form = quadratic_terms(w, statistics, n_coefficients)
+        u, expansion, _ = quadratic_terms(w, statistics, n_coefficients)
         behind = statistics[quadratic_size(statistics, n_coefficients) :]
         shared: Any = RadiusPowers(self.n_sparse)(u, behind)
-        return statistics[PLACES.constant] + linear - form, shared
+        return expansion, shared
 
     def remainder(self, likelihood: Likelihood, arguments: Graphs, constants: Graph) -> Graph:
         """Graph of the remainder of the expansion."""

@@ -20,6 +20,7 @@ from pytensor.link.numba.dispatch.basic import (
 )
 
 from pymc_flymc.kernels.caching import version_of
+from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.kernels.quadratic import quadratic, quadratic_kernel
 
 
@@ -67,8 +68,7 @@ class Quadratic(Op):
         (u, statistics), (along, form, product) = inputs, cotangents
         parts: list[Any] = []
         if not isinstance(along.type, DisconnectedType):
-            n = u.shape[0]
-            parts.append(along * statistics[1 + n : 1 + 2 * n])
+            parts.append(along * statistics[quadratic_places(u.shape[0]).linear])
         if not isinstance(form.type, DisconnectedType):
             parts.append(2.0 * form * outputs[2])
         if not isinstance(product.type, DisconnectedType):

@@ -1,11 +1,14 @@
 """Where numbers stand in arrays that one module fills and others read, by name.
 
-A layout is a named tuple of places. Kernels read it as constants.
+A layout is a named tuple of places. Kernels read it as constants, or get it from a function if it
+depends on sizes.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numba.extending import register_jitable
 
 
 class Powers(NamedTuple):
@@ -86,5 +89,64 @@ class Moments(NamedTuple):
     change: int = 2
 
 
+class QuadraticPlaces(NamedTuple):
+    """What a packed quadratic in P coefficients consists of, in this order.
+
+    A constant, the centre, the gradient there, and the first number of the curvature.
+    """
+
+    constant: int
+    centre: slice
+    linear: slice
+    curvature: Any
+
+
+class Arrow(NamedTuple):
+    """Numbers in front of a packed matrix of many coefficients.
+
+    The first of the sparse columns, their number, and how many pairs of them meet in a row.
+    """
+
+    start: int = 0
+    n_sparse: int = 1
+    n_pairs: int = 2
+
+
+class MatrixParts(NamedTuple):
+    """Parts of a packed symmetric matrix, in this order, or where each of them begins.
+
+    The dense block, row by row; that of dense rows and sparse columns; the diagonal of the sparse
+    block; and, if pairs of sparse columns meet, how many each row has above the diagonal, their
+    numbers, and their columns. What is behind these is no part of the matrix.
+    """
+
+    dense: Any
+    cross: Any
+    diagonal: Any
+    lengths: Any
+    values: Any
+    columns: Any
+    behind: Any = ()
+
+
+@register_jitable
+def quadratic_places(n_coefficients):
+    """Return the `QuadraticPlaces` for P coefficients, a number or a graph."""
+    linear = 1 + n_coefficients
+    end = linear + n_coefficients
+    return QuadraticPlaces(0, slice(1, linear), slice(linear, end), end)
+
+
+@register_jitable
+def matrix_places(first, n_dense, n_sparse, n_pairs):
+    """Return the `MatrixParts` from a place on, for sizes that are numbers or graphs."""
+    cross = first + n_dense * n_dense
+    diagonal = cross + n_dense * n_sparse
+    lengths = diagonal + n_sparse
+    values = lengths + n_sparse * (n_pairs > 0)
+    columns = values + n_pairs
+    return MatrixParts(first, cross, diagonal, lengths, values, columns, columns + n_pairs)
+
+
 POWERS, ROW, PARTS_ROW, PARTS_SHARED, HEADER = Powers(), Row(), PartsRow(), PartsShared(), Header()
-MOMENTS = Moments()
+MOMENTS, ARROW = Moments(), Arrow()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from pymc_flymc.kernels.layout import ARROW, matrix_places, quadratic_places
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.records import unwritten, vector
 
@@ -20,25 +21,27 @@ def quadratic(u, statistics, has_header, out):
     ----------
     u, out : ndarray, shape (P,)
     statistics : ndarray
-        A constant, P numbers that are not read, linear, and A; what follows is not read either.
+        In the places that `QuadraticPlaces` says; the constant and the centre are not read.
     has_header : bool
-        Whether A comes behind three numbers, see `SymmetricMatrix.pack`, or as a matrix.
+        Whether the parts of A come behind the numbers of `Arrow`, or it is dense.
     """
     n = u.shape[0]
-    linear, place = statistics[1 + n : 1 + 2 * n], 1 + 2 * n
+    of = quadratic_places(n)
+    linear, first = statistics[of.linear], of.curvature
     start, n_sparse, n_pairs = n, 0, 0
     if has_header:
-        start, n_sparse = int(statistics[place]), int(statistics[place + 1])
-        n_pairs = int(statistics[place + 2])
-        place += 3
+        start = int(statistics[first + ARROW.start])
+        n_sparse = int(statistics[first + ARROW.n_sparse])
+        n_pairs = int(statistics[first + ARROW.n_pairs])
+        first += len(ARROW)
     m, stop = n - n_sparse, start + n_sparse
-    n_lengths = n_sparse if n_pairs > 0 else 0
-    if place + m * m + (m + 1) * n_sparse + n_lengths + 2 * n_pairs > statistics.shape[0]:
+    parts = matrix_places(first, m, n_sparse, n_pairs)
+    if parts.behind > statistics.shape[0]:
         raise ValueError("the statistics of a quadratic are shorter than its coefficients need")
     for j in range(n):
         out[j] = 0.0
     # Row by row, each times a number: such sums are vectorised in the order in which they stand.
-    before, behind = out[:start], out[stop:]
+    before, behind, place = out[:start], out[stop:], parts.dense
     for i in range(m):
         each = u[i] if i < start else u[i + n_sparse]
         left, right = statistics[place : place + start], statistics[place + start : place + m]
@@ -48,7 +51,7 @@ def quadratic(u, statistics, has_header, out):
             behind[j] += each * right[j]
         place += m
     if n_sparse:
-        sparse_u, sparse_out = u[start:stop], out[start:stop]
+        sparse_u, sparse_out, place = u[start:stop], out[start:stop], parts.cross
         for i in range(m):
             at = i if i < start else i + n_sparse
             each, total = u[at], 0.0
@@ -59,16 +62,16 @@ def quadratic(u, statistics, has_header, out):
             out[at] += total
             place += n_sparse
         for j in range(n_sparse):
-            sparse_out[j] += statistics[place + j] * sparse_u[j]
-        place += n_sparse
+            sparse_out[j] += statistics[parts.diagonal + j] * sparse_u[j]
         # The sum of a row stays in a register: the fastest way to read millions of pairs.
-        lengths, place = statistics[place : place + n_lengths], place + n_lengths
-        values, others = statistics[place : place + n_pairs], statistics[place + n_pairs :]
+        lengths = statistics[parts.lengths : parts.values]
+        values = statistics[parts.values : parts.columns]
+        columns = statistics[parts.columns : parts.behind]
         k = 0
-        for i in range(n_lengths):
+        for i in range(lengths.shape[0]):
             each, total = sparse_u[i], 0.0
             for _j in range(int(lengths[i])):
-                j = np.uint64(others[k])
+                j = np.uint64(columns[k])
                 total += values[k] * sparse_u[j]
                 sparse_out[j] += values[k] * each
                 k += 1

@@ -10,6 +10,8 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse import csr_array, diags_array, triu
 
+from pymc_flymc.kernels.layout import Arrow, MatrixParts
+
 #: Beyond so many coefficients of a predictor, matrices with sparse columns are not written out.
 LARGEST_DENSE = 300
 #: Pairs of sparse columns that meet in a row, at most: beyond, their squares are no statistic of a
@@ -124,19 +126,22 @@ class SymmetricMatrix:
     def pack(self) -> np.ndarray:
         """Return all numbers as one vector, which `kernels.quadratic` reads.
 
-        Beyond `LARGEST_DENSE` coefficients there come first the position of the sparse columns,
-        their number and that of the pairs that meet; then the two dense blocks; the diagonal of the
-        sparse one; and, if there are pairs, how many each row has above the diagonal, their
-        numbers, and their columns.
+        They are `MatrixParts`, behind an `Arrow` beyond `LARGEST_DENSE` coefficients.
         """
         if not self.n_sparse:
             n = len(self.dense)
-            return np.concatenate([[n, 0, 0][: 3 * (n > LARGEST_DENSE)], self.dense.ravel()])
+            header: Any = Arrow(n, 0, 0) if n > LARGEST_DENSE else ()
+            return np.concatenate([header, self.dense.ravel()])
         pairs = triu(self.sparse, k=1, format="csr")
-        header = [self.start, self.n_sparse, pairs.nnz]
-        parts: list[Any] = [self.dense.ravel(), self.cross.ravel(), self.sparse.diagonal()]
-        of_pairs = [np.diff(pairs.indptr), pairs.data, pairs.indices] if pairs.nnz else []
-        return np.concatenate([header, *parts, *of_pairs])
+        parts = MatrixParts(
+            dense=self.dense.ravel(),
+            cross=self.cross.ravel(),
+            diagonal=self.sparse.diagonal(),
+            lengths=np.diff(pairs.indptr) if pairs.nnz else (),
+            values=pairs.data,
+            columns=pairs.indices,
+        )
+        return np.concatenate([Arrow(self.start, self.n_sparse, pairs.nnz), *parts])
 
 
 @dataclass(frozen=True)

@@ -3,40 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.quadratic_op import Quadratic
+from pymc_flymc.kernels.layout import ARROW, matrix_places, quadratic_places
 from pymc_flymc.regression.matrices import LARGEST_DENSE, RowMatrix, SymmetricMatrix
-
-
-class Places(NamedTuple):
-    """Where the statistics of a quadratic in P coefficients stand, as they are packed.
-
-    A constant, the centre, the gradient there, and the curvature.
-    """
-
-    constant: int = 0
-    first: int = 1
-
-    def centre(self, n_coefficients: int) -> slice:
-        """Return the place of the centre."""
-        return slice(self.first, self.first + n_coefficients)
-
-    def linear(self, n_coefficients: int) -> slice:
-        """Return the place of the gradient."""
-        p = n_coefficients
-        return slice(self.first + p, self.first + 2 * p)
-
-    def curvature(self, n_coefficients: int) -> int:
-        """Return where the curvature begins."""
-        return self.first + 2 * n_coefficients
-
-
-PLACES = Places()
 
 
 @dataclass
@@ -123,11 +97,11 @@ def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.
     """
     found, place = [], 0
     for p in sizes:
-        place += PLACES.curvature(p)
+        place += quadratic_places(p).curvature
         if p > LARGEST_DENSE:
-            if statistics[place + 1]:
+            if statistics[place + ARROW.n_sparse]:
                 return None
-            place += 3
+            place += len(ARROW)
         found.append(statistics[place : place + p * p].reshape(p, p))
         place += p * p
     return found
@@ -138,13 +112,12 @@ def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:
 
     A number for up to `LARGEST_DENSE` coefficients, and a graph of the statistics beyond.
     """
-    p, start = n_coefficients, PLACES.curvature(n_coefficients)
+    p, start = n_coefficients, quadratic_places(n_coefficients).curvature
     if p <= LARGEST_DENSE:
         return start + p * p
-    _, n_sparse, n_pairs = (statistics[start + i].astype("int64") for i in range(3))
-    m = p - n_sparse
-    n_lengths: Any = pt.switch(n_pairs > 0, n_sparse, 0)
-    return start + 3 + m * m + m * n_sparse + n_sparse + n_lengths + 2 * n_pairs
+    n_sparse = statistics[start + ARROW.n_sparse].astype("int64")
+    n_pairs = statistics[start + ARROW.n_pairs].astype("int64")
+    return matrix_places(start + len(ARROW), p - n_sparse, n_sparse, n_pairs).behind
 
 
 def sparse_diagonal(
@@ -157,9 +130,10 @@ def sparse_diagonal(
     statistics : TensorVariable
         As packed by `QuadraticStatistics.pack`; what follows is not read.
     """
-    header, m = PLACES.curvature(n_coefficients), n_coefficients - n_sparse
-    first = header + 3 + m * m + m * n_sparse
-    return statistics[header].astype("int64"), statistics[first : first + n_sparse]
+    arrow = quadratic_places(n_coefficients).curvature
+    parts = matrix_places(arrow + len(ARROW), n_coefficients - n_sparse, n_sparse, 0)
+    start = statistics[arrow + ARROW.start].astype("int64")
+    return start, statistics[parts.diagonal : parts.lengths]
 
 
 def collapsed_quadratic(
@@ -173,15 +147,15 @@ def collapsed_quadratic(
     statistics : TensorVariable
         As packed by `QuadraticStatistics.pack`; what follows is not read.
     """
-    _, linear, form = quadratic_terms(w, statistics, n_coefficients)
-    return statistics[PLACES.constant] + linear - form
+    return quadratic_terms(w, statistics, n_coefficients)[1]
 
 
 def quadratic_terms(
     w: TensorVariable, statistics: TensorVariable, n_coefficients: int
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
-    """Graphs of u = w - centre, linear . u and u' curvature u."""
-    u = w - statistics[PLACES.centre(n_coefficients)]
+    """Graphs of u = w - centre, of the collapsed sum, and of u' curvature u."""
+    places = quadratic_places(n_coefficients)
+    u = w - statistics[places.centre]
     terms: Any = Quadratic(n_coefficients > LARGEST_DENSE)(u, statistics)
     along, form, _ = terms
-    return u, along, form
+    return u, statistics[places.constant] + along - form, form

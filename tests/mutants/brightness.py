@@ -191,6 +191,12 @@ MUTANTS: Rows = {
             "return self.anchor + n_predictors - 1",
             f"{PASS}[Taylor-binomial-logit0]",
         ),
+        (
+            "pairs of an arrow where lengths of its rows are",
+            "values = lengths + n_sparse * (n_pairs > 0)",
+            "values = lengths + 0 * n_sparse",
+            "tests/kernels/test_quadratic.py",
+        ),
     ],
     "kernels/sweeps.py": [
         (

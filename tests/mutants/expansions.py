@@ -276,15 +276,17 @@ MUTANTS: Rows = {
             "tests/bounds/test_taylor.py::test_remainder_is_smooth_at_its_limit",
         ),
         (
-            "the constant left out",
-            "expansion = statistics[PLACES.constant] + linear - form",
-            "expansion = linear - form",
-            f"{PASS}[Taylor-bernoulli-logit]",
-        ),
-        (
             "the anchor of another row",
             "constants[rows] = table_of(near, beyond, eta.T, y)",
             "constants[rows] = table_of(near, beyond, np.roll(eta.T, 1, axis=0), y)",
+            f"{PASS}[Taylor-bernoulli-logit]",
+        ),
+    ],
+    "regression/quadratic_statistics.py": [
+        (
+            "the constant left out",
+            "return u, statistics[places.constant] + along - form, form",
+            "return u, along - form, form",
             f"{PASS}[Taylor-bernoulli-logit]",
         ),
     ],

@@ -102,8 +102,8 @@ MUTANTS: Rows = {
     "regression/quadratic_statistics.py": [
         (
             "another block for the diagonal of the sparse one",
-            "first = header + 3 + m * m + m * n_sparse",
-            "first = header + 3 + m * m",
+            "statistics[parts.diagonal : parts.lengths]",
+            "statistics[parts.cross : parts.cross + n_sparse]",
             "tests/sampling/test_local_sweeps.py",
         ),
     ],

@@ -56,14 +56,14 @@ MUTANTS: Rows = {
         ),
         (
             "the diagonal subtracted",
-            "sparse_out[j] += statistics[place + j] * sparse_u[j]",
-            "sparse_out[j] -= statistics[place + j] * sparse_u[j]",
+            "sparse_out[j] += statistics[parts.diagonal + j] * sparse_u[j]",
+            "sparse_out[j] -= statistics[parts.diagonal + j] * sparse_u[j]",
             "tests/regression/test_matrices.py",
         ),
         (
             "the linear part in the place of the anchor",
-            "statistics[1 + n : 1 + 2 * n], 1 + 2 * n",
-            "statistics[1 : 1 + n], 1 + 2 * n",
+            "linear, first = statistics[of.linear], of.curvature",
+            "linear, first = statistics[of.centre], of.curvature",
             "tests/kernels/test_quadratic.py",
         ),
         (

@@ -7,10 +7,11 @@ import pytest
 from scipy import sparse
 
 from pymc_flymc.graphs.quadratic_op import Quadratic
+from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.regression import matrices
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import RowMatrix
-from pymc_flymc.regression.quadratic_statistics import PLACES, quadratic_size
+from pymc_flymc.regression.quadratic_statistics import quadratic_size
 from pymc_flymc.regression.sparse_columns import SparseColumns
 
 N = 40
@@ -60,7 +61,8 @@ def test_sums_packed_and_unpacked(largest, monkeypatch):
     expected = np.zeros((9, 9))
     expected[:7, :7], expected[7:, 7:] = 0.5 * (FULL.T * A) @ FULL, own
     u, packed = pt.dvector("u"), pt.dvector("packed")
-    statistics = pt.concatenate([np.zeros(PLACES.curvature(9)), packed])
+    before = quadratic_places(9).curvature
+    statistics = pt.concatenate([np.zeros(before), packed])
     size = pt.as_tensor(quadratic_size(statistics, 9))
     form = Quadratic(largest == 1)(u, statistics)[1]
     function = pytensor.function(
@@ -70,7 +72,7 @@ def test_sums_packed_and_unpacked(largest, monkeypatch):
     value, length, slope = function(at, np.append(numbers, [1.0, 2.0]))
     np.testing.assert_allclose(value, at @ expected @ at, rtol=1e-12)
     np.testing.assert_allclose(slope, 2.0 * expected @ at, rtol=1e-11)
-    assert length == PLACES.curvature(9) + len(numbers)
+    assert length == before + len(numbers)
 
 
 def test_what_arrows_refuse(monkeypatch):
