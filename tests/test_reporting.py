@@ -15,6 +15,7 @@ from pymc_flymc import FireflyMH, reporting, threads
 from pymc_flymc.graphs import compilation, memoise
 from pymc_flymc.regression import derivatives, passes
 from pymc_flymc.regression.design import Design
+from pymc_flymc.regression.matrices import BLOCK, DenseRows
 from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
 from pymc_flymc.reporting import reporting as report
 from pymc_flymc.sampling.adaptation import METROPOLIS
@@ -79,7 +80,7 @@ def test_quick_work_goes_without_a_word(clock, caplog):
         for _ in range(3):
             with doing("this"):
                 clock.work(1.5)
-        read(6 * passes.BLOCK, clock, 0.25)
+        read(6 * BLOCK, clock, 0.25)
     assert not caplog.messages
 
 
@@ -108,19 +109,19 @@ def test_what_many_short_parts_take_is_said(clock, caplog):
 
 def test_seconds_left_of_a_pass(clock, caplog):
     with report("Step"):
-        read(50 * passes.BLOCK, clock, 0.5)
-        read(50 * passes.BLOCK, clock, 0.25)
+        read(50 * BLOCK, clock, 0.5)
+        read(50 * BLOCK, clock, 0.25)
     left = [(1, 24), (1, 19), (1, 14), (1, 9), (1, 4), (2, 12), (2, 6), (2, 2)]
     assert caplog.messages == [
-        f"Step: reading {50 * passes.BLOCK:,} rows, pass {i} of about 3; {seconds} s left"
+        f"Step: reading {50 * BLOCK:,} rows, pass {i} of about 3; {seconds} s left"
         for i, seconds in left
     ]
 
 
 def test_samples_are_no_passes(clock, caplog):
     with report("Step"):
-        read(80 * passes.BLOCK, clock, 0.5, stride=8)
-    n = passes.BLOCK
+        read(80 * BLOCK, clock, 0.5, stride=8)
+    n = BLOCK
     assert caplog.messages == [f"Step: reading {10 * n:,} of {80 * n:,} rows; 4 s left"]
 
 
@@ -135,7 +136,7 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
         return slowly
 
     monkeypatch.setattr(memoise, "_kept", OrderedDict())  # nothing is compiled yet
-    monkeypatch.setattr(passes, "BLOCK", 10)
+    monkeypatch.setattr(DenseRows, "block_rows", 10)
     monkeypatch.setattr(threads, "NUMBA_NUM_THREADS", 1)  # they would all work by one clock
     monkeypatch.setattr(derivatives, "_columns", slow(derivatives._columns, 0.25))
     monkeypatch.setattr(compilation, "_compile", slow(compilation._compile, 3.0))

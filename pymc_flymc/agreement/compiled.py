@@ -22,7 +22,8 @@ from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.records import read_only
 from pymc_flymc.kernels.row_terms import row_terms
 from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
-from pymc_flymc.regression.passes import BLOCK, blocks_of
+from pymc_flymc.regression.matrices import BLOCK
+from pymc_flymc.regression.passes import blocks_of
 from pymc_flymc.reporting import doing, log
 from pymc_flymc.target.data import combine_rows, some_rows
 from pymc_flymc.target.target import Target

@@ -9,7 +9,6 @@ import numpy as np
 from pymc_flymc.anchor.maximum import conditional_sds
 from pymc_flymc.anchor.objective import Objective, PrecisionBlocks
 from pymc_flymc.regression.expansion import JointExpansion
-from pymc_flymc.regression.matrices import SymmetricMatrix
 from pymc_flymc.regression.regression import slices_of
 
 #: Parameters that a message names, at most, and the least share that they have in a line.
@@ -62,7 +61,7 @@ class Lines:
         for total, v in zip(found, self.directions, strict=True):
             u = posterior.density.pushforward(self.theta, v)
             for part, span in zip(expansion.parts, spans, strict=True):
-                total += _terms(part.information, u[span])
+                total += part.information.form(u[span])
         return found[:, 0], found[:, 1]
 
     def described(self, i: int) -> str:
@@ -77,17 +76,3 @@ class Lines:
             f"the columns that {', '.join(names)} multiply are collinear but for about "
             f"{left:.1g} of their size"
         )
-
-
-def _terms(matrix: SymmetricMatrix, u: np.ndarray) -> tuple[float, float]:
-    """Return a quadratic form, and the sum of the absolute values of its terms."""
-    sparse = np.zeros(len(u), bool)
-    sparse[matrix.start : matrix.start + matrix.n_sparse] = True
-    us, ud = u[sparse], u[~sparse]
-    form = float(ud @ (matrix.dense @ ud))
-    size = float(np.abs(ud) @ (np.abs(matrix.dense) @ np.abs(ud)))
-    if len(us):
-        form += float(us @ (matrix.sparse @ us) + 2.0 * ud @ (matrix.cross @ us))
-        absolute = np.abs(us) @ (abs(matrix.sparse) @ np.abs(us))
-        size += float(absolute + 2.0 * np.abs(ud) @ (np.abs(matrix.cross) @ np.abs(us)))
-    return form, size

@@ -22,7 +22,7 @@ from pymc_flymc.anchor.slow_directions import with_slow_directions
 from pymc_flymc.anchor.smoothing import any_non_smooth, smoothed_around
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.expansion import JointExpansion
-from pymc_flymc.regression.passes import BLOCK
+from pymc_flymc.regression.matrices import BLOCK
 from pymc_flymc.regression.regression import Regression, expand, slices_of
 from pymc_flymc.reporting import doing, log
 
@@ -254,7 +254,7 @@ def _tolerance(n_parameters: int, stage: int, is_last: bool) -> float:
 def _warn_of_many_coefficients(regressions: Sequence[Regression]) -> None:
     for regression in regressions:
         p = regression.design.n_coefficients
-        if p > MANY_COEFFICIENTS and not regression.design.is_arrow:
+        if p > MANY_COEFFICIENTS and regression.design.format.written_out:
             log.warning(
                 f"{regression.name!r} has {p:,} coefficients: the set-up decomposes matrices of "
                 f"{8e-6 * p**2:,.0f} MB, and every transition reads "

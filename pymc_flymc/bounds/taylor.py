@@ -257,6 +257,6 @@ def cubic_form(x: RowMatrix, third: np.ndarray) -> np.ndarray:
 
     The products of a row are multiplied by its third derivative, and by the pair's multiplicity.
     """
-    rows = cast(np.ndarray, x.array)  # where one radius serves, rows are written out
-    i, j = np.triu_indices(rows.shape[1])
-    return (rows * third[:, None]).T @ (rows[:, i] * rows[:, j] * np.where(i == j, 1.0, 2.0))
+    i, j = np.triu_indices(x.array.shape[1])
+    products = x.array[:, i] * x.array[:, j] * np.where(i == j, 1.0, 2.0)
+    return (x.array * third[:, None]).T @ products

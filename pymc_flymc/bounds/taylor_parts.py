@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.coefficient_parts import CoefficientParts, split_coefficients
@@ -99,9 +98,7 @@ class TaylorInParts(ExpansionBound):
             )
             bright[rows] = -np.expm1(-gap)
             limit[bright[rows] > keep] = 0.0
-            effects, widest = x.sparse, np.zeros(q)
-            np.maximum.at(widest, effects.indices, np.repeat(limit, np.diff(effects.indptr)))
-            return limit.max(initial=0.0), widest
+            return limit.max(initial=0.0), x.largest(limit)
 
         dense_limit, limits = 0.0, np.zeros(q)
         for widest_row, widest in map_rows(design, problem.y, own.w, bound):
@@ -142,7 +139,7 @@ class TaylorInParts(ExpansionBound):
         part; the expected gap; and the sum of the limits of the row's parts.
         """
         likelihood = cast(SmoothLikelihood, problem.likelihood)
-        half_width, sizes = parts.dense_half_width(x), _sizes(x.sparse)
+        half_width, sizes = parts.dense_half_width(x), x.sizes()
         typical = half_width * parts.typical + sizes @ parts.typicals
         limit = half_width * parts.limit + sizes @ parts.limits
         steepest, beyond = _two_powers(likelihood, eta, limit, y)
@@ -214,8 +211,3 @@ def _two_powers(
         enough = np.maximum((first - 3.0 * mean) / (3.0 * h**2), (second - 3.0 * mean) / (3.0 * h))
         enough = np.maximum(enough, furthest if growth else furthest - mean)
         return mean, np.maximum(enough, 0.0) * np.exp(-growth * h * span)
-
-
-def _sizes(matrix: csr_array) -> csr_array:
-    """Return absolute values of all stored elements, explicit zeros and duplicates included."""
-    return csr_array((np.abs(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)

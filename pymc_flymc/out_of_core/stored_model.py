@@ -190,7 +190,7 @@ def _read_rows(
     n_rows = len(builder.observations(values))
     predictor = read_parameters(parameters, n_rows, name, shapes, values)
     design = predictor.design
-    if design.is_arrow:
+    if not design.format.one_radius:
         raise UnsupportedModelError(
             f"{name!r} has {design.n_coefficients:,} coefficients with effects of groups or sparse "
             f"columns; for rows given by data= there may be {LARGEST_DENSE}. Put the rows into the "

@@ -187,7 +187,7 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
         offset = np.empty((0, len(traversals)))
     X = gather(list(arrays.values()), traversals[0].n_rows)
     design = Design(X, offset, has_intercept, sparse=stack(matrices))
-    if design.is_arrow and design.n_predictors > 1:
+    if design.n_predictors > 1 and not design.format.written_out:
         raise UnsupportedModelError(
             f"each of the {design.n_predictors} predictors of {name!r} has {design.width} "
             f"coefficients; with effects of groups or sparse columns at most {LARGEST_DENSE} are "

@@ -79,13 +79,14 @@ class Design:
         return self.n_predictors * self.width + self.n_nuisances
 
     @property
-    def is_arrow(self) -> bool:
-        """Whether sums of squares of rows are arrow matrices: of many effects of groups."""
-        return self.n_sparse > 0 and self.width > matrices.LARGEST_DENSE
+    def format(self) -> type[matrices.RowMatrix]:
+        """What rows are as matrices. With many effects of groups sums of squares are arrows."""
+        many = self.n_sparse > 0 and self.width > matrices.LARGEST_DENSE
+        return matrices.RowMatrix if many else matrices.DenseRows
 
     def check_one_radius(self, name: str) -> None:
         """Refuse a bound with one radius for all coefficients, where rows depend on few of them."""
-        if self.is_arrow:
+        if not self.format.one_radius:
             raise ValueError(
                 f"the {name} bound has one radius for all coefficients, and does not work for "
                 f"{self.n_coefficients} of them with effects of groups or sparse columns: at most "
@@ -96,17 +97,12 @@ class Design:
     def matrix(self, rows: slice | np.ndarray) -> matrices.RowMatrix:
         """Return rows in float64, with the intercept's column of ones; a view where it can be."""
         part, sparse = self.X[rows], self.sparse[rows].csr()
-        n, n_columns, n_dense = *part.shape, self.width - self.n_sparse
-        width = n_dense if self.is_arrow else self.width
+        n, n_columns = part.shape
         x = part
-        if part.dtype != np.float64 or not part.flags.c_contiguous or n_columns < width:
-            x = np.empty((n, width))
-            x[:, :n_columns], x[:, n_columns:n_dense] = part, 1.0
-        if self.is_arrow:
-            return matrices.RowMatrix(x, sparse, None)
-        if self.n_sparse:
-            x[:, n_dense:] = sparse.toarray()
-        return matrices.RowMatrix(x[:, :n_dense], sparse, x)
+        if part.dtype != np.float64 or not part.flags.c_contiguous or self.intercept:
+            x = np.empty((n, n_columns + self.intercept))
+            x[:, :n_columns], x[:, n_columns:] = part, 1.0
+        return self.format(x, sparse)
 
     def rows(self, rows: slice | np.ndarray) -> Design:
         """Return the design of some rows: of a slice a view."""

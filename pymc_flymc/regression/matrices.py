@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ LARGEST_DENSE = 300
 #: Pairs of sparse columns that meet in a row, at most: beyond, their squares are no statistic of a
 #: bearable size.
 MAX_PAIRS = 50_000_000
+#: Rows in a block, unless they have many columns.
+BLOCK = 8192
 #: Weights that count as zero: products of numbers that underflow are slow.
 TINY = 1e-200
 
@@ -116,6 +119,19 @@ class SymmetricMatrix:
         values, vectors = np.linalg.eigh(self.dense)
         return SymmetricMatrix((vectors * np.abs(values)) @ vectors.T)
 
+    def form(self, u: np.ndarray) -> tuple[float, float]:
+        """Return u' A u, and the sum of the absolute values of its terms."""
+        sparse = np.zeros(len(u), bool)
+        sparse[self.start : self.start + self.n_sparse] = True
+        us, ud = u[sparse], u[~sparse]
+        form = float(ud @ (self.dense @ ud))
+        size = float(np.abs(ud) @ (np.abs(self.dense) @ np.abs(ud)))
+        if self.n_sparse:
+            form += float(us @ (self.sparse @ us) + 2.0 * ud @ (self.cross @ us))
+            absolute = np.abs(us) @ (abs(self.sparse) @ np.abs(us))
+            size += float(absolute + 2.0 * np.abs(ud) @ (np.abs(self.cross) @ np.abs(us)))
+        return form, size
+
     def arrow(self, n_sparse: int) -> SymmetricMatrix:
         """Return the matrix as an arrow, of which the last `n_sparse` columns are sparse."""
         if self.n_sparse:
@@ -156,46 +172,84 @@ class RowMatrix:
     dense : ndarray, shape (n, P - Q)
     sparse : csr_array, shape (n, Q)
         Each number as it is kept.
-    array : ndarray, shape (n, P), or None
-        All columns, written out, unless they are many.
     """
 
     dense: np.ndarray
     sparse: csr_array
-    array: np.ndarray | None
+
+    #: Rows in a block, and whether several threads work on blocks. Arrow matrices of few rows are
+    #: hardly smaller than those of many, and as large as the statistics.
+    block_rows, threaded = 4 * BLOCK, False
+    #: Whether columns are written out, and whether one radius serves for all coefficients.
+    written_out = one_radius = False
 
     __array_ufunc__ = None  # leaves ``array @ rows`` to this class
 
     def __len__(self) -> int:
         return len(self.dense)
 
+    @cached_property
+    def array(self) -> np.ndarray:
+        """All columns, written out, shape (n, P)."""
+        if not self.sparse.shape[1]:
+            return self.dense
+        return np.hstack([self.dense, self.sparse.toarray()])
+
     def __matmul__(self, w: np.ndarray) -> np.ndarray:
-        if self.array is not None:
-            return self.array @ w
         m = self.dense.shape[1]
         return self.dense @ w[:m] + self.sparse @ w[m:]
 
     def __rmatmul__(self, v: np.ndarray) -> np.ndarray:
-        if self.array is not None:
-            return v @ self.array
         return np.concatenate([v @ self.dense, v @ self.sparse], axis=-1)
 
     def predictors(self, w: np.ndarray) -> np.ndarray:
         """Return the predictors for coefficients of shape (K, P), shape (K, n)."""
-        return (self @ w.T).T if self.array is None else w @ self.array.T
+        return (self @ w.T).T
 
     def sandwich(self, a: np.ndarray) -> SymmetricMatrix:
         """Return sum_n a_n x_n x_n' for weights of shape (n,).
 
-        For K predictors the weights are of shape (K, K, n), and the matrix of shape (K P, K P).
+        For K predictors the weights are of shape (K, K, n), and the matrix of shape (K P, K P). An
+        arrow is of one predictor, and cannot be made concave as a whole: negative weights are zero.
         """
+        weights = np.where(a > TINY, a, 0.0).ravel()
+        weighted = self.dense * weights[:, None]
+        cross = (self.sparse.T @ weighted).T
+        sparse = self.sparse.T @ (diags_array(weights) @ self.sparse).tocsc()
+        return SymmetricMatrix(weighted.T @ self.dense, cross, sparse, self.dense.shape[1])
+
+    def sizes(self) -> csr_array:
+        """Return the absolute values of all sparse numbers, zeros and duplicates included."""
+        kept = np.abs(self.sparse.data), self.sparse.indices, self.sparse.indptr
+        return csr_array(kept, shape=self.sparse.shape)
+
+    def largest(self, of_rows: np.ndarray) -> np.ndarray:
+        """Return the largest of some rows' numbers, >= 0, for each sparse column, shape (Q,)."""
+        found = np.zeros(self.sparse.shape[1])
+        np.maximum.at(found, self.sparse.indices, np.repeat(of_rows, np.diff(self.sparse.indptr)))
+        return found
+
+
+class DenseRows(RowMatrix):
+    """Rows of few columns, which are written out: products take less time."""
+
+    block_rows, threaded = BLOCK, True
+    written_out = one_radius = True
+
+    def __matmul__(self, w: np.ndarray) -> np.ndarray:
+        return self.array @ w
+
+    def __rmatmul__(self, v: np.ndarray) -> np.ndarray:
+        return v @ self.array
+
+    def predictors(self, w: np.ndarray) -> np.ndarray:
+        """As of the base class."""
+        return w @ self.array.T
+
+    def sandwich(self, a: np.ndarray) -> SymmetricMatrix:
+        """As of the base class, for weights of any sign."""
         weights = np.where(np.abs(a) > TINY, a, 0.0)
         weights = weights if a.ndim == 3 else weights[None, None]
-        if self.array is None:  # of one predictor
-            weighted = self.dense * weights[0, 0, :, None]
-            cross = (self.sparse.T @ weighted).T
-            sparse = self.sparse.T @ (diags_array(weights[0, 0]) @ self.sparse).tocsc()
-            return SymmetricMatrix(weighted.T @ self.dense, cross, sparse, self.dense.shape[1])
         k, p = len(weights), self.array.shape[1]
         out = np.empty((k, p, k, p))
         for i in range(k):

@@ -15,10 +15,6 @@ from pymc_flymc.regression.matrices import RowMatrix, SymmetricMatrix
 from pymc_flymc.reporting import reading
 from pymc_flymc.threads import in_order
 
-#: Rows in a block, and in one of a design with many effects of groups.
-BLOCK, LARGE_BLOCK = 8192, 32768
-
-
 #: Row numbers, these rows, their arguments and their observed values.
 Block = tuple[slice, RowMatrix, np.ndarray, np.ndarray]
 
@@ -62,8 +58,7 @@ def map_rows[R](
         lambda start: work(*_block(design, y, w, start, stride)),
         reading(starts, design.n_rows, stride, design),
         len(starts),
-        # Their blocks are as large as the statistics: one at a time.
-        threaded=not design.is_arrow,
+        threaded=design.format.threaded,
     )
 
 
@@ -109,18 +104,13 @@ def _at_hand(design: Design, y: np.ndarray, stride: int) -> tuple[Design, np.nda
 
 
 def _starts(design: Design, stride: int) -> range:
-    return range(0, design.n_rows, _size(design) * stride)
-
-
-def _size(design: Design) -> int:
-    # Arrow matrices of few rows are hardly smaller than those of many.
-    return LARGE_BLOCK if design.is_arrow else BLOCK
+    return range(0, design.n_rows, design.format.block_rows * stride)
 
 
 def _block(design: Design, y: np.ndarray, w: np.ndarray, start: int, stride: int) -> Block:
     k, width = design.n_predictors, design.width
     weights, nuisances = w[: k * width].reshape(k, width), w[k * width :]
-    rows = slice(start, min(start + _size(design) * stride, design.n_rows), stride)
+    rows = slice(start, min(start + design.format.block_rows * stride, design.n_rows), stride)
     x = design.matrix(rows)
     arguments = np.empty((k + len(nuisances), len(x)))
     arguments[:k] = x.predictors(weights)
@@ -147,11 +137,9 @@ def likelihood_pass(
         of = derivatives(arguments, y)
         gradient = np.concatenate([(of.first @ x).ravel(), of.nuisance_first])
         # Whatever its sign: the remainders of rows are those of these very expansions.
-        curvature = -of.second
-        if design.is_arrow:  # cannot be made concave as a whole: convex rows count as flat
-            curvature = np.maximum(curvature, 0.0)
+        information = x.sandwich(-of.second)
         mixed = np.concatenate([(-each @ x).T for each in of.mixed])
-        return len(y), of.value.sum(), gradient, x.sandwich(curvature), mixed, -of.nuisance_second
+        return len(y), of.value.sum(), gradient, information, mixed, -of.nuisance_second
 
     n_read, value, gradient, information, mixed, own = sum_rows(design, y, w, expand, stride)
     scale, information = design.n_rows / n_read, information.bordered(mixed, own)

@@ -72,6 +72,11 @@ class SparseColumns:
         return self.codes.shape[1] - self.values.shape[1]
 
     @property
+    def is_factor(self) -> bool:
+        """Whether each row has a single number, a one: the codes are those of one factor."""
+        return self.codes.shape[1] == self.n_ones == 1 and not self.indptr.size
+
+    @property
     def nnz(self) -> int:
         """How many numbers there are."""
         return self.codes.size + self.numbers.size

@@ -58,7 +58,7 @@ def valid_bounds(problem: Problem) -> list[Bound]:
     if not valid:
         raise ValueError(
             f"no bound of this package is one on {problem.likelihood.name} likelihoods"
-            f"{WITH_EFFECTS * problem.design.is_arrow}; give the step a bound="
+            f"{WITH_EFFECTS * (not problem.design.format.one_radius)}; give the step a bound="
         )
     return valid
 
@@ -68,7 +68,8 @@ def forms(bound: Bound, problem: Problem) -> list[Bound]:
 
     With more effects of groups than one radius serves, that form is the only one.
     """
-    found = [] if is_for_joint_moves(bound) and problem.design.is_arrow else [bound]
+    one_radius = problem.design.format.one_radius
+    found = [bound] if one_radius or not is_for_joint_moves(bound) else []
     expands = isinstance(bound, Taylor) and bound.order == 2
     if expands and TaylorInParts.fits(problem.likelihood, problem.design):
         found.append(TaylorInParts(problem.design.n_sparse))

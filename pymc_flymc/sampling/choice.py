@@ -173,7 +173,7 @@ def _implied(task: SamplingTask, resampling: Resampling | None, proposal: str) -
     (problem, *_), (first, *more) = task.problems, task.bounds
     if not all(isinstance(asked, str) for asked in task.bounds):
         _check_resampling(first, resampling)
-        joint_moves = is_for_joint_moves(first) and not (more or problem.design.is_arrow)
+        joint_moves = is_for_joint_moves(first) and not more and problem.design.format.one_radius
         return "joint" if joint_moves else "metropolis"
     joint = joint_bound(task.problems)
     if joint is not None and valid_bounds(problem) == [joint]:  # the only one

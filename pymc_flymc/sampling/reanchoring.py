@@ -12,7 +12,8 @@ from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.bounds import Problem
 from pymc_flymc.reading.flat import Layout
-from pymc_flymc.regression.passes import BLOCK, iterate_rows
+from pymc_flymc.regression.matrices import BLOCK
+from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.regression import Regression, slices_of
 from pymc_flymc.reporting import count, log
 from pymc_flymc.sampling.chain import FireflyChain

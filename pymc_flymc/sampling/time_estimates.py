@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from pymc_flymc.bounds import Problem
+from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import blocks_of
 from pymc_flymc.reporting import log
 from pymc_flymc.sampling.costs import GRADIENT
@@ -135,7 +136,7 @@ def _pass_seconds(problem: Problem, n: int) -> float:
     _, x, arguments, y = next(blocks_of(design.rows(rows), problem.y[rows], w))
     weights = w[: k * design.width].reshape(k, -1)
     if design.n_sparse:
-        x = replace(x, array=None)  # NUTS looks effects up: it multiplies no zeros
+        x = RowMatrix(x.dense, x.sparse)  # NUTS looks effects up: it multiplies no zeros
 
     def gradient() -> None:
         x.predictors(weights)

@@ -23,7 +23,6 @@ from pymc_flymc.kernels.layout import Moments
 from pymc_flymc.kernels.native_graphs import NativeGraph
 from pymc_flymc.kernels.rows import Rows
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.regression.quadratic_statistics import sparse_diagonal
 
@@ -43,7 +42,7 @@ def effect_places(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarra
         precision.
     """
     design = problems[0].design
-    if len(problems) > 1 or not _has_one_factor(design):
+    if len(problems) > 1 or design.n_predictors > 1 or not design.sparse.is_factor:
         raise UnsupportedModelError(
             f"{WHO}needs one likelihood of one predictor, to which one grouping factor contributes "
             "random intercepts, as in a[group]; take kernel='auto' or 'hamiltonian' here"
@@ -75,16 +74,6 @@ def effect_places(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarra
             f"{WHO}{problems[0].name!r} has groups without a parameter of their own alone"
         )
     return places[np.argsort(columns)]
-
-
-def _has_one_factor(design: Design) -> bool:
-    sparse = design.sparse
-    return (
-        design.n_predictors == 1
-        and sparse.codes.shape[1] == 1
-        and not sparse.values.shape[1]
-        and not len(sparse.indptr)
-    )
 
 
 class Conditionals(NamedTuple):

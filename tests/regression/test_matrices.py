@@ -10,7 +10,7 @@ from pymc_flymc.graphs.quadratic_op import Quadratic
 from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.regression import matrices
 from pymc_flymc.regression.design import Design
-from pymc_flymc.regression.matrices import RowMatrix
+from pymc_flymc.regression.matrices import DenseRows, RowMatrix
 from pymc_flymc.regression.quadratic_statistics import quadratic_size
 from pymc_flymc.regression.sparse_columns import SparseColumns
 
@@ -30,8 +30,8 @@ def test_rows(largest, monkeypatch):
     """What is done with rows is the same in both formats."""
     monkeypatch.setattr(matrices, "LARGEST_DENSE", largest)
     x = DESIGN.matrix(slice(None))
-    assert (x.array is None) == (largest == 1)
-    np.testing.assert_array_equal(np.hstack([x.dense, x.sparse.toarray()]), FULL)
+    assert isinstance(x, DenseRows) == (largest == 300)
+    np.testing.assert_array_equal(x.array, FULL)
     w, v = RNG.normal(size=(7, 2)), RNG.normal(size=(3, N))
     np.testing.assert_allclose(x @ w, FULL @ w)
     np.testing.assert_allclose(v @ x, v @ FULL)
@@ -86,7 +86,7 @@ def test_what_arrows_refuse(monkeypatch):
 
 
 def test_nuisance_parameters_of_arrows_are_concave():
-    rows = RowMatrix(FULL[:, :3], S, None)
+    rows = RowMatrix(FULL[:, :3], S)
     own = np.array([[1.0, 3.0], [3.0, 1.0]])
     found = rows.sandwich(A).bordered(np.ones((7, 2)), own)
     np.testing.assert_allclose(found.dense[3:, 3:], np.full((2, 2), 2.0))
