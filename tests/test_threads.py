@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from pymc_flymc import FireflyMH, JaakkolaJordan, Taylor, threads
-from pymc_flymc.regression import passes
+from pymc_flymc.regression.matrices import DenseRows
 from pymc_flymc.steps import setup
 from pymc_flymc.threads import in_order
 
@@ -109,7 +109,7 @@ def built(bound, monkeypatch, n):
     ids=lambda bound: bound.name,
 )
 def test_same_draws_whatever_the_threads(bound, monkeypatch):
-    monkeypatch.setattr(passes, "BLOCK", 100)
+    monkeypatch.setattr(DenseRows, "block_rows", 100)
     alone = built(bound, monkeypatch, 1)
     for n in (2, 5):
         for one, other in zip(alone, built(bound, monkeypatch, n), strict=True):

@@ -18,7 +18,8 @@ from pymc_flymc.out_of_core.batch_target import BatchTarget, build_batch_target
 from pymc_flymc.out_of_core.proposals import BATCH, draw_v, log_proposal_density
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import count, doing, log
-from pymc_flymc.sampling.adaptation import JOINT, Adaptation
+from pymc_flymc.sampling.adaptation.base import Adaptation
+from pymc_flymc.sampling.adaptation.metropolis import JOINT
 from pymc_flymc.sampling.far_out import HEAVY, REPLICATES, places_far_out
 from pymc_flymc.sampling.proposal_weights import (
     LARGEST_WEIGHT,
@@ -90,7 +91,7 @@ def choose_batches(task: SamplingTask) -> Sampler:
         f"run there were {1.0 / weighed.autocorrelation_time:.2f} effective draws per draw"
     )
     adaptation = BatchAdaptation()
-    return Sampler(target, adaptation, adaptation.brightness)
+    return Sampler(target, adaptation, adaptation.usual_brightness(target.geometry))
 
 
 @doing("looking at the tails")

@@ -209,5 +209,4 @@ class Candidates:
 
     def build(self, bounds: Sequence[Bound], spec: KernelSpec, n_exact: int = 0) -> Sampler:
         """Build what samples by a kernel under bounds, one for each likelihood."""
-        adaptation = spec.adaptation(self.problems[0].anchor.geometry, "auto")
-        return self.task.sampler(bounds, adaptation, n_exact=n_exact)
+        return self.task.sampler(bounds, spec.adaptation(), n_exact=n_exact)

@@ -91,11 +91,11 @@ class FireflyChain:
         """
         self.started = False  # until the run below returns: the model's graph may raise
         self.state.v[:] = v
-        begin = MOVED if moved and self.target.is_joint else 0
+        begin = MOVED if moved and self.target.spec.fresh else 0
         self._run(address_of_generator(rng), begin, *self._arguments())
         self.started = True
         of_rows = self.bright.log_factor[: self.n_bright].sum()
-        if self.target.is_joint:  # the factors of a z that was not accepted are not kept
+        if self.target.spec.fresh:  # the factors of a z that was not accepted are not kept
             of_rows = self.state.log_weight[0]
         return float(self.state.log_density[0]) if np.isfinite(of_rows) else -np.inf
 
@@ -178,7 +178,7 @@ class FireflyChain:
     @property
     def log_weight(self) -> float:
         """Log weight of the state under joint updates; NaN under conditional ones."""
-        return float(self.state.log_weight[0]) if self.target.is_joint else np.nan
+        return float(self.state.log_weight[0]) if self.target.spec.fresh else np.nan
 
     @property
     def rescaling_acceptance_probability(self) -> float:

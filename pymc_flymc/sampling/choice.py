@@ -14,9 +14,9 @@ from pymc_flymc.sampling.adaptation import (
     LOCAL,
     METROPOLIS,
     SURROGATE,
-    Adaptation,
     spec_of,
 )
+from pymc_flymc.sampling.adaptation.base import Adaptation
 from pymc_flymc.sampling.adaptation.metropolis import PROPOSALS
 from pymc_flymc.sampling.bound_choice import (
     WITH_EFFECTS,
@@ -53,28 +53,28 @@ def check_settings(
     """
     check_choice("proposal", proposal, PROPOSALS)
     check_choice("kernel", kernel, KERNEL_NAMES)
-    spec = None if kernel == "auto" else spec_of(kernel)
-    fresh = spec is not None and spec.fresh
-    if fresh and resampling is not None:
+    if kernel == "auto":
+        _check_resampling(bound, resampling)
+        return
+    spec = spec_of(kernel)
+    if spec.fresh and resampling is not None:
         raise ValueError(
             f"brightness= is for conditional moves; with kernel={kernel!r} it is drawn again "
             "in every move"
         )
-    if spec is not None and spec.gradients and proposal != "auto":
+    if spec.gradients and proposal != "auto":
         raise ValueError(f"proposal= is not for kernel={kernel!r}, which follows trajectories")
     for asked in bound.values() if isinstance(bound, Mapping) else [bound]:
-        if fresh and not (isinstance(asked, str) or is_for_joint_moves(asked)):
+        if spec.fresh and not (isinstance(asked, str) or is_for_joint_moves(asked)):
             raise ValueError(f"kernel={kernel!r} needs bound=Taylor(), which bound='auto' takes")
-        if spec is not None and spec.exact and isinstance(asked, Taylor) and asked.order != 2:
+        if spec.exact and isinstance(asked, Taylor) and asked.order != 2:
             # The exponential of a cubic form has no integral: it is no proposal distribution.
             raise ValueError(
                 "kernel='surrogate' expands rows to second order: bound=Taylor(), not "
                 "Taylor(order=3)"
             )
-    if spec is not None and spec.local:
+    if spec.local:
         check_local(bound, resampling)
-    if spec is None:
-        _check_resampling(bound, resampling)
 
 
 def _check_resampling(bound: object, resampling: Resampling | None) -> None:
@@ -106,8 +106,8 @@ def choose_sampler(
     selection = KernelSelection(task)
     if kernel == "auto":
         return replace(selection.best(), transitions=transitions)
-    geometry = task.problems[0].anchor.geometry
-    adaptation: Adaptation = spec_of(kernel).adaptation(geometry, proposal)
+    given = {} if proposal == "auto" else {"proposal": proposal}  # some kernels have none
+    adaptation: Adaptation = spec_of(kernel).adaptation(**given)
     if not adaptation.spec.fresh:
         return conditional_sampler(task, resampling, adaptation, transitions)
     taylor = _joint_bound(task, proposal, kernel)

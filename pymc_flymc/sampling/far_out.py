@@ -57,7 +57,7 @@ def warn_of_heavy_tails(task: SamplingTask, sampler: Sampler) -> None:
     normal density.
     """
     target = sampler.target
-    if target.is_joint:
+    if target.spec.fresh:
         heavy, what = look_at_tails(task, sampler) is not None, OF_ROWS
     else:
         limit = LOOKS / Costs.of(task.problems).seconds

@@ -118,9 +118,8 @@ class KernelSelection:
         # of groups without rows are among them.
         if n_effects < MANY_GROUPS or len(problem.anchor.theta) - n_effects > LARGEST_DENSE:
             return None
-        adaptation = LOCAL.adaptation(problem.anchor.geometry, "auto")
         try:
-            sampler = local_sampler(self.task, adaptation)
+            sampler = local_sampler(self.task, LOCAL.adaptation())
         except UnsupportedModelError:
             return None
         read = bright_rows_read(problem, *sampler.target.parts)
@@ -144,7 +143,7 @@ class KernelSelection:
         if taylor is None or not candidate.by_expansion:
             return None
         sampler = candidate.built()
-        if not sampler.target.is_joint:
+        if not sampler.target.spec.fresh:
             kept = estimate_kept(taylor, self.problems[0])
             if kept > MOST * self.n_rows:
                 return None

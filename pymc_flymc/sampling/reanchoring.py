@@ -108,7 +108,7 @@ class Anchors:
     def _anchor(self, chain: FireflyChain, theta: np.ndarray, w: np.ndarray) -> Anchor:
         density = expanded_density(self.target.graph, chain.others.copy())
         finder = ModeFinder(density, self._regressions(), self.layout)
-        if not self.target.is_joint:
+        if not self.target.spec.fresh:
             return finder.around(theta, w)
         # Chains of joint moves stay where proposals are made. So bounds touch one Newton step
         # further on: otherwise a chain on its way to the posterior would stop at each anchor.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor
-from pymc_flymc.sampling.adaptation import Adaptation
+from pymc_flymc.sampling.adaptation.base import Adaptation
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.reanchoring import Anchors
 from pymc_flymc.sampling.tuning import Tuning

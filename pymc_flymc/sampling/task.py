@@ -10,7 +10,7 @@ import numpy as np
 
 from pymc_flymc.bounds import Bound, Problem
 from pymc_flymc.reading.flat import DensityGraph
-from pymc_flymc.sampling.adaptation import Adaptation
+from pymc_flymc.sampling.adaptation.base import Adaptation
 from pymc_flymc.sampling.nuts_gradients import nuts_gradients
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.target.building import build_target
@@ -65,7 +65,7 @@ class SamplingTask:
         n_exact : int
             As of `build_target`.
         """
-        brightness = brightness or adaptation.brightness
+        brightness = brightness or adaptation.usual_brightness(self.problems[0].anchor.geometry)
         settings = brightness, len(self.others), adaptation.spec, n_exact
         target = build_target(self.graph, self.problems, bounds, *settings)
         return Sampler(target, adaptation, brightness, transitions)

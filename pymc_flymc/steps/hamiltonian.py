@@ -120,18 +120,15 @@ class FireflyHMC(FireflyStep):
         self._length, self._target_accept, self._metric = length, float(target_accept), metric
 
     def _choose(self, task: SamplingTask) -> Sampler:
-        from pymc_flymc.sampling.adaptation import HamiltonianAdaptation
+        from pymc_flymc.sampling.adaptation.hamiltonian import HamiltonianAdaptation
         from pymc_flymc.sampling.choice import conditional_sampler
 
-        n_diagonal = len(task.problems[0].anchor.geometry.diagonal)
-        if self._metric == "dense" and n_diagonal:
+        if self._metric == "dense" and len(task.problems[0].anchor.geometry.diagonal):
             raise ValueError(
                 f"metric='dense' is not for {len(self._default_theta):,} parameters; 'auto' is "
                 "dense for all but large variables"
             )
-        adaptation = HamiltonianAdaptation(
-            self._length, self._target_accept, self._metric, n_diagonal > 0
-        )
+        adaptation = HamiltonianAdaptation(self._length, self._target_accept, self._metric)
         return conditional_sampler(task, self._brightness, adaptation, self._transitions)
 
 

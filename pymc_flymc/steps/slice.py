@@ -94,7 +94,7 @@ class FireflySlice(FireflyStep):
         self._build(*common)
 
     def _choose(self, task: SamplingTask) -> Sampler:
-        from pymc_flymc.sampling.adaptation import SliceAdaptation
+        from pymc_flymc.sampling.adaptation.slice import SliceAdaptation
         from pymc_flymc.sampling.choice import conditional_sampler
 
         adaptation = SliceAdaptation(self._direction)

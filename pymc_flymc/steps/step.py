@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pymc_flymc.out_of_core.batch_target import BatchTarget
     from pymc_flymc.out_of_core.source import RowSource
     from pymc_flymc.reading.fingerprint import Fingerprint
-    from pymc_flymc.sampling.adaptation import Adaptation
+    from pymc_flymc.sampling.adaptation.base import Adaptation
     from pymc_flymc.sampling.chain import FireflyChain
     from pymc_flymc.sampling.sampler import Sampler
     from pymc_flymc.sampling.task import SamplingTask

@@ -22,7 +22,7 @@ class KernelSpec:
     run_kernel : callable
         ``run_kernel(dtype, n_likelihoods=1)`` compiles its loop for designs of a type.
     adaptation : callable
-        ``adaptation(geometry, proposal)`` returns its `Adaptation` as `FireflyMH` uses it.
+        The class of its `Adaptation`; ``adaptation()`` is as `FireflyMH` uses it.
     plan : callable
         ``plan(target, resampling, cursor)`` returns what the loop is told of how z is drawn, with
         one chain's buffers.
@@ -34,9 +34,6 @@ class KernelSpec:
     exact : bool
         Whether its proposals follow a surrogate, which treats some rows exactly and all others by
         their expansion.
-    weighs_density : bool
-        Whether the log weight of a state includes the log density of its parameters. It then
-        changes when other steps move their variables.
     local : bool
         Whether it updates the effects of groups one by one: for one likelihood, whose rows each
         have one effect, under a bound without rates.
@@ -49,13 +46,21 @@ class KernelSpec:
     gradients: bool = False
     fresh: bool = False
     exact: bool = False
-    weighs_density: bool = False
     local: bool = False
 
     @property
     def for_several(self) -> bool:
         """Whether it is for several likelihoods, too."""
         return not (self.fresh or self.local)
+
+    @property
+    def weighs_density(self) -> bool:
+        """Whether the log weight of a state includes the log density of its parameters.
+
+        It then changes when other steps move their variables. Of a surrogate's proposals the
+        density is that of the surrogate.
+        """
+        return self.fresh and not self.exact
 
     def compiled(self, dtype: np.dtype, n_likelihoods: int) -> Any:
         """Return its loop for designs of a type, compiled or loaded."""

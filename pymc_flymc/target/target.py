@@ -128,11 +128,6 @@ class Target:
         self.compiled_kernel()  # loaded here, it is there in every forked chain
 
     @property
-    def is_joint(self) -> bool:
-        """Whether theta and z are updated together."""
-        return self.spec.fresh
-
-    @property
     def expected_bright(self) -> float:
         """Bright rows of all likelihoods, as expected over the Laplace approximation."""
         return sum(part.expected_bright for part in self.parts)

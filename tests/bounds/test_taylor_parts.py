@@ -292,7 +292,7 @@ def test_form_follows_the_design():
     with intercepts(320, 4000, "poisson"):
         for step in (FireflyMH(bound=Taylor()), FireflySlice(), FireflyHMC(bound=Taylor())):
             assert isinstance(step.bounds[0], TaylorInParts)
-            assert not step.target.is_joint
+            assert not step.target.spec.fresh
         with pytest.raises(ValueError, match="third-order Taylor bound has one radius"):
             FireflyHMC(bound=Taylor(order=3))
         with pytest.raises(ValueError, match=r"smooth in its pred.*, and not with more"):

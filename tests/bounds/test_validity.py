@@ -24,7 +24,7 @@ from pymc_flymc.likelihoods import (
     WeibullFree,
 )
 from pymc_flymc.likelihoods.weighted import weighted_family
-from pymc_flymc.regression import passes
+from pymc_flymc.regression.matrices import DenseRows
 from pymc_flymc.regression.quadratic_statistics import quadratic_size
 
 RNG = np.random.default_rng(0)
@@ -98,7 +98,7 @@ CASES = [
     "third-order Taylor-bernoulli-logit",
 )
 def test_bounds_of_the_package_pass(case, monkeypatch):
-    monkeypatch.setattr(passes, "BLOCK", 128)  # statistics are sums over several
+    monkeypatch.setattr(DenseRows, "block_rows", 128)  # statistics are sums over several
     bound, likelihood, y, nuisances = case
     check_bound(bound, likelihood, y, nuisances=nuisances)
 

@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 from pymc_flymc import JaakkolaJordan
-from pymc_flymc.sampling.adaptation import MetropolisAdaptation
 from pymc_flymc.target.resampling import Levels
 from tests.support.comparison import assert_matches, quadrature
 from tests.support.data import log_sigmoid, logistic_rows, standardised
@@ -85,7 +84,7 @@ def sampled(problems):
     def draw(name, bound, scheme, proposal, seed, transitions):
         step, point, levels = built(name, bound)
         # What the constructor would do with brightness=, proposal= and transitions=.
-        adaptation = MetropolisAdaptation(proposal, step.target.is_joint)
+        adaptation = type(step.adaptation)(proposal)
         settings = {"brightness": SCHEMES[scheme], "transitions": transitions}
         step.sampler = replace(step.sampler, adaptation=adaptation, **settings)
         if bound is not None:

@@ -64,7 +64,7 @@ def drift_of(chain: Any) -> float:
     found = [np.max(np.abs(chain.geometry.standardise(theta) - state.v) / (1.0 + np.abs(state.v)))]
     index = bright.index[: chain.n_bright].copy()
     assert len(set(index.tolist())) == len(index), "a row is bright twice"
-    if not chain.target.is_joint:
+    if not chain.target.spec.fresh:
         slots = bright.slot
         assert np.count_nonzero(slots) == len(index), "a dark row has a place among the bright"
         np.testing.assert_array_equal(slots[index], np.arange(1, len(index) + 1))
@@ -73,7 +73,7 @@ def drift_of(chain: Any) -> float:
     found.append(_relative(state.w, w))
     factors, rates = row_terms(posterior, w, index, np.zeros(0), chain.scratch)
     found.append(_relative(bright.log_factor[: len(index)], factors))
-    of_z = np.sum(factors - np.log(-np.expm1(-rates))) if chain.target.is_joint else 0.0
+    of_z = np.sum(factors - np.log(-np.expm1(-rates))) if chain.target.spec.fresh else 0.0
     weight = None
     if surrogate is None:
         found.append(_relative(state.log_density[0], log_density))

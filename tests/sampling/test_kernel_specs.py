@@ -8,8 +8,9 @@ import pytest
 
 from pymc_flymc import FireflyMH
 from pymc_flymc.kernels import metropolis
-from pymc_flymc.sampling.adaptation import KERNELS, MetropolisAdaptation, spec_of
+from pymc_flymc.sampling.adaptation import KERNELS, spec_of
 from pymc_flymc.sampling.adaptation.base import conditional_plan
+from pymc_flymc.sampling.adaptation.metropolis import MetropolisAdaptation
 from pymc_flymc.sampling.bound_choice import conditional_bounds
 from pymc_flymc.steps.step import FireflyStep
 from pymc_flymc.target.kernel_spec import KernelSpec
@@ -17,11 +18,10 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 
 class WalkAdaptation(MetropolisAdaptation):
     def __init__(self):
-        super().__init__("random_walk", joint=False)
-        self.spec = WALK
+        super().__init__("random_walk")
 
 
-WALK = KernelSpec("walk", metropolis.run_kernel, lambda *_: WalkAdaptation(), conditional_plan)
+WalkAdaptation.spec = KernelSpec("walk", metropolis.run_kernel, WalkAdaptation, conditional_plan)
 
 
 class FireflyWalk(FireflyStep):

@@ -66,7 +66,7 @@ def test_a_chain_that_never_moves_scores_nothing(monkeypatch, limit):
     _, step = logistic_step(*logistic_rows(400), bound=JaakkolaJordan(xi=1.5, slack=0.0))
 
     def pilot():
-        sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
+        sampler = Sampler(step.target, step.adaptation, step.sampler.brightness)
         return pilot_chain(sampler, np.empty(0), ONE_EACH, np.inf, limit)
 
     assert np.isfinite(pilot().cost) or limit == 0.0  # a first draw may have stayed

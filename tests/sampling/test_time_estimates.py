@@ -90,7 +90,7 @@ def test_a_rehearsal_tells_where_one_weight_stands_out():
     weights[:600] = -np.inf
     assert joint_time(JointPilot(Independence.of(weights), 0.0, seconds=1.0)) is None
     _, step = logistic_step(*logistic_rows(400), kernel="joint")
-    sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
+    sampler = Sampler(step.target, step.adaptation, step.sampler.brightness)
     # Of an hour each, too few draws fit into a rehearsal.
     assert PilotTime(3600.0, 1.0, rough=True).of_sampling(sampler, np.empty(0)) is None
     assert PilotTime(3600.0, 1.0).of_sampling(sampler, np.empty(0)).seconds > 3600.0
@@ -160,7 +160,7 @@ def test_a_pilot_run_that_was_ended_says_no_more_than_what_a_draw_takes(monkeypa
     """Its draws may all be worth one: what is said to be the least must not be more."""
     monkeypatch.setattr(time_estimates, "rehearse", lambda *_: None)
     _, step = logistic_step(*logistic_rows(400), kernel="hamiltonian")
-    sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
+    sampler = Sampler(step.target, step.adaptation, step.sampler.brightness)
     each = PilotTime(CUT_OFF * 2.0, CUT_OFF * 5.0, at_least=True)
     said = each.of_sampling(sampler, np.empty(0))
     assert said == EstimatedTime(2.0 + rehearsal.PYMC_DRAW, at_least=True)
@@ -170,7 +170,7 @@ def test_a_pilot_run_that_was_ended_says_no_more_than_what_a_draw_takes(monkeypa
 def test_a_draw_of_few_transitions_is_no_effective_one(given, each):
     """Effective ones take 20 transitions, and autocorrelations decay: 0.1 is left after 23."""
     _, step = logistic_step(*logistic_rows(400), kernel="joint")
-    sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness, given)
+    sampler = Sampler(step.target, step.adaptation, step.sampler.brightness, given)
     draw, draws = PilotTime(1.0, 20.0).of_draw(sampler)
     assert draw == pytest.approx(each / 20.0 + rehearsal.PYMC_DRAW)
     left = (19.0 / 21.0) ** each
@@ -208,7 +208,7 @@ def test_of_many_parameters_no_estimate_that_is_off_is_the_slowest():
 def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
     """It ends when draws are enough, or with its time, starts apart; too few tell nothing."""
     _, step = logistic_step(*logistic_rows(400), kernel="joint")
-    sampler = Sampler(step.target, step.adaptation, step.adaptation.brightness)
+    sampler = Sampler(step.target, step.adaptation, step.sampler.brightness)
     others, lengths = np.empty(0), []
     monkeypatch.setattr(
         rehearsal, "effective_draws", lambda draws: lengths.append(len(draws)) or np.array([100.0])

@@ -11,7 +11,7 @@ from pymc_flymc import (
     FireflySlice,
     ImplicitResampling,
 )
-from pymc_flymc.sampling.adaptation.metropolis import PROPOSALS, MetropolisAdaptation
+from pymc_flymc.sampling.adaptation import spec_of
 from pymc_flymc.sampling.choice import KERNEL_NAMES
 from pymc_flymc.steps.hamiltonian import METRICS
 from pymc_flymc.steps.slice import DIRECTIONS
@@ -54,25 +54,13 @@ class Moves:
             return self.step(**self.settings, **settings)
 
 
-def _proposals(joint: bool) -> list[str]:
-    """Return the proposals that a kernel can have, without its own choice of them."""
-    found = []
-    for proposal in PROPOSALS:
-        try:
-            MetropolisAdaptation(proposal, joint)
-        except ValueError:
-            continue
-        found.append(proposal)
-    return [proposal for proposal in found if proposal != "auto"]
-
-
 def _moves() -> dict[str, Moves]:
     found = {}
     for kernel in KERNEL_NAMES:
         if kernel not in ("auto", SAME_AS_HMC, OF_GROUPS):
             found[kernel] = Moves(FireflyMH, {"kernel": kernel}, kernel in FRESH, core=True)
     for kernel in ("joint", "metropolis"):
-        for proposal in _proposals(kernel == "joint"):
+        for proposal in [*spec_of(kernel).adaptation.mixtures][1:]:  # the first is its own choice
             settings = {"kernel": kernel, "proposal": proposal}
             found[f"{kernel}-{proposal}"] = Moves(FireflyMH, settings, kernel in FRESH)
     for metric in METRICS:

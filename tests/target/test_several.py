@@ -34,7 +34,7 @@ def test_rows_and_collapsed_sums_add_up_to_the_model(any_size, make):
         step = FireflyMH(kernel="metropolis")
     target, parts, logp = step.target, read_model(model).regressions, model.compile_logp()
     left_out = sum(gammaln(part.y + 1.0).sum() for part in parts if part.name == "visits")
-    assert len(target.parts) == 2 and not target.is_joint
+    assert len(target.parts) == 2 and not target.spec.fresh
     place = target.data.rows.place
     assert place[-1] == target.n_slopes
     for scale in (0.0, 0.5, 1.0, 3.0):

@@ -1,30 +1,12 @@
 """Kernels: how their parameters begin, what they learn while a chain tunes, what they report."""
 
-from pymc_flymc.sampling.adaptation.base import Adaptation
-from pymc_flymc.sampling.adaptation.hamiltonian import HAMILTONIAN, HamiltonianAdaptation
-from pymc_flymc.sampling.adaptation.local import LOCAL, LocalAdaptation
-from pymc_flymc.sampling.adaptation.metropolis import JOINT, METROPOLIS, MetropolisAdaptation
-from pymc_flymc.sampling.adaptation.slice import SLICE, SliceAdaptation
-from pymc_flymc.sampling.adaptation.surrogate import SURROGATE, SurrogateAdaptation
+from pymc_flymc.sampling.adaptation.hamiltonian import HAMILTONIAN
+from pymc_flymc.sampling.adaptation.local import LOCAL
+from pymc_flymc.sampling.adaptation.metropolis import JOINT, METROPOLIS
+from pymc_flymc.sampling.adaptation.slice import SLICE
+from pymc_flymc.sampling.adaptation.surrogate import SURROGATE
 from pymc_flymc.settings import check_choice
 from pymc_flymc.target.kernel_spec import KernelSpec
-
-__all__ = [
-    "HAMILTONIAN",
-    "JOINT",
-    "KERNELS",
-    "LOCAL",
-    "METROPOLIS",
-    "SLICE",
-    "SURROGATE",
-    "Adaptation",
-    "HamiltonianAdaptation",
-    "LocalAdaptation",
-    "MetropolisAdaptation",
-    "SliceAdaptation",
-    "SurrogateAdaptation",
-    "spec_of",
-]
 
 #: All kernels, by name.
 KERNELS = {spec.name: spec for spec in (JOINT, METROPOLIS, HAMILTONIAN, SLICE, SURROGATE, LOCAL)}

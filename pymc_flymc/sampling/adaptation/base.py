@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor
+from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.preconditioner import isotropic_geometry
 from pymc_flymc.sampling.tuning import TARGET_AUTOCORRELATION
@@ -19,8 +20,8 @@ from pymc_flymc.target.target import Target
 class Adaptation(ABC):
     """How a kernel's settings begin, what they learn while a chain tunes, and what they report."""
 
-    #: Of the kernel. Chains of rows out of core have none.
-    spec: KernelSpec
+    #: Of the kernel. It has the class, and so it is set below it.
+    spec: ClassVar[KernelSpec]
     #: The fewest transitions in a draw that tuning may choose, and the most.
     fewest, most = 1, 2000
     #: Whether nothing is learnt from draws in tuning but how dependent they are.
@@ -29,8 +30,10 @@ class Adaptation(ABC):
     isotropic = False
     #: Whether all proposals are made for the Laplace approximation: reversible for that density.
     is_normal = False
-    #: How brightness is resampled, unless the user says otherwise.
-    brightness: Resampling = ImplicitResampling()
+
+    def usual_brightness(self, geometry: Geometry) -> Resampling:
+        """Return how brightness is resampled, unless the user says otherwise."""
+        return ImplicitResampling()
 
     def first_transitions(self, target: Any) -> int:
         """Return the transitions in a draw before any tuning."""

@@ -16,7 +16,7 @@ from pymc_flymc.sampling.costs import cheap_transitions, is_dear
 from pymc_flymc.sampling.preconditioner import diagonal_geometry, learn_geometry
 from pymc_flymc.sampling.tuning import LARGEST_AUTOCORRELATION
 from pymc_flymc.target.kernel_spec import KernelSpec
-from pymc_flymc.target.resampling import ImplicitResampling
+from pymc_flymc.target.resampling import ImplicitResampling, Resampling
 from pymc_flymc.target.target import Target
 
 #: Ratio of proposals to the bright rows expected, with many effects of groups. An effective draw of
@@ -25,15 +25,6 @@ from pymc_flymc.target.target import Target
 MANY_EFFECTS = 4.0
 #: Gradients of a trajectory where the posterior is near normal.
 GRADIENTS = 4
-
-
-def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
-    return HamiltonianAdaptation(many_effects=len(geometry.diagonal) > 0)
-
-
-HAMILTONIAN = KernelSpec(
-    "hamiltonian", hamiltonian.run_kernel, _as_chosen, conditional_plan, gradients=True
-)
 
 
 class HamiltonianAdaptation(Adaptation):
@@ -45,27 +36,22 @@ class HamiltonianAdaptation(Adaptation):
         Largest length of a trajectory, in posterior standard deviations.
     target_accept : float
     metric : {"auto", "dense", "diagonal", "isotropic"}
-    many_effects : bool
-        Whether the geometry has diagonal elements.
     """
 
-    spec = HAMILTONIAN
-
     def __init__(
-        self,
-        length: float = 2.5,
-        target_accept: float = 0.75,
-        metric: str = "auto",
-        many_effects: bool = False,
+        self, length: float = 2.5, target_accept: float = 0.75, metric: str = "auto"
     ) -> None:
         self.length, self.target_accept = length, target_accept
         self.diagonal, self.isotropic = metric == "diagonal", metric == "isotropic"
-        # A trajectory costs several gradients: sweeps are cheap beside it, and z must keep up.
-        # An effect depends on few rows. A row that is hardly ever bright stays bright for long once
-        # it is, and longer with a smaller ratio. Such rows hold back some of thousands of effects.
-        ratio = MANY_EFFECTS if many_effects else 1.0
-        self.brightness = ImplicitResampling(ratio=ratio, sweeps=2 if length else 1)
-        self.gamma = GAMMA_OF_MANY if many_effects else GAMMA
+
+    def usual_brightness(self, geometry: Geometry) -> Resampling:
+        """Return sweeps that keep up with trajectories: these cost several gradients each.
+
+        An effect depends on few rows. A row that is hardly ever bright stays bright for long once
+        it is, and longer with a smaller ratio. Such rows hold back some of thousands of effects.
+        """
+        ratio = MANY_EFFECTS if len(geometry.diagonal) else 1.0
+        return ImplicitResampling(ratio=ratio, sweeps=2 if self.length else 1)
 
     def first_transitions(self, target: Target) -> int:
         """Return one where that is enough: with no z to keep up with, or with many effects.
@@ -77,16 +63,13 @@ class HamiltonianAdaptation(Adaptation):
         return 5 if target.subsamples and not len(target.geometry.diagonal) else 1
 
     def cheap_transitions(self, target: Target) -> int:
-        """As of the base class, for conditional updates."""
-        if self.spec.fresh:
-            return 1
+        """Return as many conditional updates as cost little."""
         return cheap_transitions(target, self._usual_gradients)
 
     def autocorrelation(self, target: Target) -> float:
         """Return more than usual where a conditional update takes long."""
-        if self.spec.fresh or not is_dear(target, self._usual_gradients):
-            return super().autocorrelation(target)
-        return LARGEST_AUTOCORRELATION
+        dear = is_dear(target, self._usual_gradients)
+        return LARGEST_AUTOCORRELATION if dear else super().autocorrelation(target)
 
     @property
     def _usual_gradients(self) -> int:
@@ -94,8 +77,9 @@ class HamiltonianAdaptation(Adaptation):
 
     def begin(self, target: Target) -> Any:
         """Return `kernels.trajectory.Dynamics`."""
+        gamma = GAMMA_OF_MANY if len(target.geometry.diagonal) else GAMMA
         d = len(target.geometry.centre)
-        return new_dynamics(d, target.n_slopes, self.length, self.target_accept, self.gamma)
+        return new_dynamics(d, target.n_slopes, self.length, self.target_accept, gamma)
 
     def dynamics(self, chain: FireflyChain) -> Any:
         """Return the parameters of trajectories."""
@@ -127,3 +111,8 @@ class HamiltonianAdaptation(Adaptation):
     def gradients(self, chain: FireflyChain) -> float:
         """Return the steps of trajectories."""
         return float(self.statistics(chain)["n_leapfrog_steps"])
+
+
+HAMILTONIAN = HamiltonianAdaptation.spec = KernelSpec(
+    "hamiltonian", hamiltonian.run_kernel, HamiltonianAdaptation, conditional_plan, gradients=True
+)

@@ -12,7 +12,7 @@ from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.group_effects import Groups, new_groups
 from pymc_flymc.kernels.layout import MOMENTS
 from pymc_flymc.kernels.local import new_local_proposals, run_kernel
-from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
+from pymc_flymc.sampling.adaptation.base import conditional_plan
 from pymc_flymc.sampling.adaptation.hamiltonian import HamiltonianAdaptation
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.target.kernel_spec import KernelSpec
@@ -51,13 +51,6 @@ def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Groups:
     )
 
 
-def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
-    return LocalAdaptation()
-
-
-LOCAL = KernelSpec("local", run_kernel, _as_chosen, _plan, gradients=True, local=True)
-
-
 class LocalChain(FireflyChain):
     """A chain whose kernel has coordinates of its own, for the global parameters."""
 
@@ -94,11 +87,12 @@ class LocalChain(FireflyChain):
 class LocalAdaptation(HamiltonianAdaptation):
     """Local sweeps of effects, and trajectories of global parameters that effects follow."""
 
-    spec = LOCAL
-
     def __init__(self) -> None:
-        super().__init__(LENGTH, TARGET_ACCEPT, many_effects=True)
-        self.brightness = ImplicitResampling(ratio=1.0, sweeps=SWEEPS)
+        super().__init__(LENGTH, TARGET_ACCEPT)
+
+    def usual_brightness(self, geometry: Geometry) -> Resampling:
+        """Return several sweeps: they take less time than a trajectory."""
+        return ImplicitResampling(ratio=1.0, sweeps=SWEEPS)
 
     def first_transitions(self, target: Target) -> int:
         """Return one: each has a trajectory and several sweeps."""
@@ -121,3 +115,8 @@ class LocalAdaptation(HamiltonianAdaptation):
     def dynamics(self, chain: FireflyChain) -> Any:
         """Return the parameters of trajectories, which are some of the kernel's."""
         return chain.kernel_parameters.dynamics
+
+
+LOCAL = LocalAdaptation.spec = KernelSpec(
+    "local", run_kernel, LocalAdaptation, _plan, gradients=True, local=True
+)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pymc_flymc.kernels import joint, metropolis
 from pymc_flymc.kernels.fresh_brightness import SPARE
-from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.metropolis import RANDOM_WALK, favour_best, new_proposal_mixture
 from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
@@ -16,12 +15,6 @@ from pymc_flymc.sampling.costs import cheap_transitions
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.resampling import Resampling
 from pymc_flymc.target.target import Target
-
-#: Mixtures of random walk, pCN and independent proposals: of conditional and of joint updates.
-_CONDITIONAL = {"auto": (0.3, 0.7, 0.0), "random_walk": (1.0, 0.0, 0.0), "pcn": (0.0, 1.0, 0.0)}
-_JOINT = {**_CONDITIONAL, "auto": (0.05, 0.05, 0.9), "independent": (0.0, 0.0, 1.0)}
-_CONDITIONAL["isotropic"] = _CONDITIONAL["random_walk"]
-PROPOSALS = (*_JOINT, "isotropic")
 
 
 def plan_with_z(target: Target, resampling: Resampling, cursor: np.ndarray) -> Any:
@@ -31,27 +24,13 @@ def plan_with_z(target: Target, resampling: Resampling, cursor: np.ndarray) -> A
     return target.data.alias._replace(drawn=np.empty(len(rows.X) + SPARE, np.int32))
 
 
-def _joint(geometry: Geometry, proposal: str) -> Adaptation:
-    return MetropolisAdaptation(proposal, True)
-
-
-def _conditional(geometry: Geometry, proposal: str) -> Adaptation:
-    return MetropolisAdaptation(proposal, False)
-
-
-JOINT = KernelSpec("joint", joint.run_kernel, _joint, plan_with_z, fresh=True, weighs_density=True)
-METROPOLIS = KernelSpec("metropolis", metropolis.run_kernel, _conditional, conditional_plan)
-
-
 class MetropolisAdaptation(Adaptation):
-    """Metropolis-Hastings updates.
+    """Metropolis-Hastings updates of the parameters, given the brightness.
 
     Parameters
     ----------
     proposal : str
-        One of `PROPOSALS`.
-    joint : bool
-        Whether z is updated with theta.
+        One of `mixtures`.
 
     Raises
     ------
@@ -59,31 +38,33 @@ class MetropolisAdaptation(Adaptation):
         If these updates do not have the proposal.
     """
 
-    def __init__(self, proposal: str, joint: bool) -> None:
-        mixtures = _JOINT if joint else _CONDITIONAL
-        if joint and proposal == "isotropic":
-            raise ValueError(
-                "proposal='isotropic' is for conditional moves, and not for joint ones, "
-                "which bound=Taylor() makes"
-            )
-        if proposal not in mixtures:
-            raise ValueError(
-                f"proposal={proposal!r} needs joint moves, that is bound=Taylor() and one "
-                f"likelihood; without them it is one of {', '.join(mixtures)}"
-            )
-        self.spec = JOINT if joint else METROPOLIS
-        self.mixture, self.adapt = mixtures[proposal], proposal == "auto"
+    #: Mixtures of random walk, pCN and independent proposals.
+    mixtures: ClassVar[dict[str, tuple[float, float, float]]] = {
+        "auto": (0.3, 0.7, 0.0),
+        "random_walk": (1.0, 0.0, 0.0),
+        "pcn": (0.0, 1.0, 0.0),
+        "isotropic": (1.0, 0.0, 0.0),
+    }
+    #: What is said of other proposals.
+    _refusal = (
+        "proposal={!r} needs joint moves, that is bound=Taylor() and one likelihood; without them "
+        "it is one of auto, random_walk, pcn, isotropic"
+    )
+
+    def __init__(self, proposal: str = "auto") -> None:
+        if proposal not in self.mixtures:
+            raise ValueError(self._refusal.format(proposal))
+        self.mixture, self.adapt = self.mixtures[proposal], proposal == "auto"
         self.isotropic = proposal == "isotropic"
         self.is_normal = self.mixture[RANDOM_WALK] == 0.0
-        self.fewest, self.sparing = (2, True) if joint else (1, False)
 
     def first_transitions(self, target: Target) -> int:
-        """Return a few for joint updates, and more for conditional ones, which move slowly."""
-        return 2 if target.is_joint else 20
+        """Return many: conditional updates move slowly."""
+        return 20
 
     def cheap_transitions(self, target: Target) -> int:
-        """As of the base class, for conditional updates."""
-        return 1 if self.spec.fresh else cheap_transitions(target, 0)
+        """Return as many conditional updates as cost little."""
+        return cheap_transitions(target, 0)
 
     def begin(self, target: Target) -> Any:
         """Return `kernels.metropolis.ProposalMixture`."""
@@ -97,3 +78,33 @@ class MetropolisAdaptation(Adaptation):
         """Scales of the proposals."""
         walk, pcn = np.exp(chain.kernel_parameters.log_scale)
         return {"random_walk_scale": float(walk), "pcn_scale": float(pcn)}
+
+
+class JointAdaptation(MetropolisAdaptation):
+    """Metropolis-Hastings updates of parameters and brightness together."""
+
+    mixtures: ClassVar[dict[str, tuple[float, float, float]]] = {
+        "auto": (0.05, 0.05, 0.9),
+        "random_walk": (1.0, 0.0, 0.0),
+        "pcn": (0.0, 1.0, 0.0),
+        "independent": (0.0, 0.0, 1.0),
+    }
+    _refusal = (
+        "proposal={!r} is for conditional moves, and not for joint ones, which bound=Taylor() makes"
+    )
+    fewest, sparing = 2, True
+    cheap_transitions = Adaptation.cheap_transitions
+
+    def first_transitions(self, target: Target) -> int:
+        """Return a few: most proposals are independent."""
+        return 2
+
+
+METROPOLIS = MetropolisAdaptation.spec = KernelSpec(
+    "metropolis", metropolis.run_kernel, MetropolisAdaptation, conditional_plan
+)
+JOINT = JointAdaptation.spec = KernelSpec(
+    "joint", joint.run_kernel, JointAdaptation, plan_with_z, fresh=True
+)
+#: What `FireflyMH` may be told to use.
+PROPOSALS = (*JointAdaptation.mixtures, "isotropic")

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.slice import new_slices, run_kernel
 from pymc_flymc.sampling.adaptation.base import Adaptation, conditional_plan
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.target.kernel_spec import KernelSpec
 from pymc_flymc.target.target import Target
-
-
-def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
-    return SliceAdaptation("coordinate")
-
-
-SLICE = KernelSpec("slice", run_kernel, _as_chosen, conditional_plan)
 
 
 class SliceAdaptation(Adaptation):
@@ -25,9 +17,7 @@ class SliceAdaptation(Adaptation):
     These are random in standardised coordinates ("random"), or in the model's own ("isotropic").
     """
 
-    spec = SLICE
-
-    def __init__(self, direction: str) -> None:
+    def __init__(self, direction: str = "coordinate") -> None:
         self.random, self.isotropic = direction != "coordinate", direction == "isotropic"
 
     def begin(self, target: Target) -> Any:
@@ -37,3 +27,6 @@ class SliceAdaptation(Adaptation):
     def statistics(self, chain: FireflyChain) -> dict[str, Any]:
         """Mean width of the intervals."""
         return {"slice_width": float(chain.kernel_parameters.width.mean())}
+
+
+SLICE = SliceAdaptation.spec = KernelSpec("slice", run_kernel, SliceAdaptation, conditional_plan)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.posterior import make_chain
 from pymc_flymc.kernels.surrogate import new_surrogate_proposals, run_kernel
 from pymc_flymc.kernels.surrogate_density import Surrogate
@@ -40,21 +39,12 @@ def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Surroga
     )
 
 
-def _as_chosen(geometry: Geometry, proposal: str) -> Adaptation:
-    return SurrogateAdaptation()
-
-
-SURROGATE = KernelSpec(
-    "surrogate", run_kernel, _as_chosen, _plan, gradients=True, fresh=True, exact=True
-)
-
-
 class SurrogateAdaptation(HamiltonianAdaptation):
     """Joint updates whose parameters come by trajectories through a surrogate."""
 
-    spec = SURROGATE
     # Each has several trajectories. Where these mix slowly, draws may be dependent.
     most = 10
+    cheap_transitions, autocorrelation = Adaptation.cheap_transitions, Adaptation.autocorrelation
 
     def __init__(self) -> None:
         super().__init__(LENGTH, TARGET_ACCEPT)
@@ -93,3 +83,8 @@ class SurrogateAdaptation(HamiltonianAdaptation):
         """Step size, steps made, and the random walk's scale."""
         scale = float(np.exp(chain.kernel_parameters.log_scale[0]))
         return {**super().statistics(chain), "random_walk_scale": scale}
+
+
+SURROGATE = SurrogateAdaptation.spec = KernelSpec(
+    "surrogate", run_kernel, SurrogateAdaptation, _plan, gradients=True, fresh=True, exact=True
+)
