@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any, ClassVar
 
 from pymc.sampling.mcmc import sample
@@ -59,10 +60,15 @@ def arguments_of_sample() -> Mapping[str, Any] | None:
     `vars`, `stats_dtypes` and the columns of the progress bar, of the number of chains; a chain's
     process is given the step alone. The context's model is another one where ``model=`` is given.
     """
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_code is not sample.__code__:
+    return _variables_of(sample)
+
+
+def _variables_of(function: Any) -> Mapping[str, Any] | None:
+    """Return the variables of the innermost call of a function that is running, None if none is."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code is not function.__code__:
         frame = frame.f_back
-    return frame.f_locals if frame.f_code is sample.__code__ else None
+    return None if frame is None else frame.f_locals
 
 
 #: A variable of `pm.sample` that it sets when its chains begin.
@@ -112,12 +118,10 @@ def checked_draws(message: str) -> Any:
     DataTree or None
         None if this is something else, or not the last of what is logged on the chains.
     """
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_code is not _sample_return.__code__:
-        frame = frame.f_back
-    warns = frame.f_locals.get("warns", ()) if frame.f_code is _sample_return.__code__ else ()
+    known = _variables_of(_sample_return) or {}
+    warns = known.get("warns", ())
     on_chains = [each.message for each in warns if each.kind is WarningType.CONVERGENCE]
-    return frame.f_locals["idata"] if on_chains[-1:] == [message] else None
+    return known["idata"] if on_chains[-1:] == [message] else None
 
 
 def printed_name(op: Any) -> str | None:
