@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pymc.logprob.utils import CheckParameterValue
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar import basic as ps
@@ -27,6 +26,7 @@ from pymc_flymc.agreement.compared_rows import WHOLE
 from pymc_flymc.agreement.evaluation import Point, of_graph
 from pymc_flymc.agreement.gathering import NotGatheredError, RowsOfGraph
 from pymc_flymc.agreement.values import MANY
+from pymc_flymc.compat.pymc import CheckParameterValue
 from pymc_flymc.graphs.tools import free_inputs, known_size
 
 #: Operations whose results are all true only if all their arguments are.

@@ -27,6 +27,21 @@ ZeroSumNormalRV = private("pymc.distributions.multivariate:ZeroSumNormalRV", _de
 RandomWalkRV = private("pymc.distributions.timeseries:RandomWalkRV", _dependent)
 CARRV = private("pymc.distributions.multivariate:CARRV", _dependent)
 
+_scales = "scales do not move with the effects that they multiply"
+MoyalRV = private("pymc.distributions.continuous:MoyalRV", _scales)
+SkewNormalRV = private("pymc.distributions.continuous:SkewNormalRV", _scales)
+LogTransform = private("pymc.logprob.transforms:LogTransform", _scales)
+
+_variables = "variables are not found by vars=, and have no shapes and no values to begin with"
+get_value_vars_from_user_vars = private("pymc.util:get_value_vars_from_user_vars", _variables)
+make_initial_point_expression = private(
+    "pymc.initial_point:make_initial_point_expression", _variables
+)
+make_initial_point_fn = private("pymc.initial_point:make_initial_point_fn", _variables)
+MinibatchRandomVariable = private(
+    "pymc.variational.minibatch_rv:MinibatchRandomVariable", "total_size= is not refused with data="
+)
+
 _custom = "weighted rows and data in densities of a user's own are not seen"
 CustomDistRV = private("pymc.distributions.custom:CustomDistRV", _custom)
 CustomSymbolicDistRV = private("pymc.distributions.custom:CustomSymbolicDistRV", _custom)
@@ -34,9 +49,11 @@ CustomSymbolicDistRV = private("pymc.distributions.custom:CustomSymbolicDistRV",
 #: Name of PyMC's rewrite of its checks of parameters, which its own compiled densities go through:
 #: where a scale has underflowed to zero, the density is zero. Other exceptions are raised.
 CHECKS = "local_check_parameter_to_ninf_switch"
-_checks = private(f"pymc.logprob.utils:{CHECKS}", "parameters without a density end a run")
+_parameters = "parameters without a density end a run"
 #: The same for a mode that has no other rewrites.
-REPLACE_CHECKS = in2out(_checks)
+REPLACE_CHECKS = in2out(private(f"pymc.logprob.utils:{CHECKS}", _parameters))
+CheckParameterValue = private("pymc.logprob.utils:CheckParameterValue", _parameters)
+ParameterValueError = private("pymc.logprob.utils:ParameterValueError", _parameters)
 
 #: Attribute in which a step keeps the arguments that it was made with, the model among them.
 CONSTRUCTION = "_BlockedStep__newargs"

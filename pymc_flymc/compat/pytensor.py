@@ -20,6 +20,18 @@ FrozenFunctionGraph = private(
 _KEYS = private(
     "pytensor.link.numba.cache:CACHED_SRC_FUNCTIONS", "models are compiled in each process again"
 )
+inline_ofg_node = private(
+    "pytensor.compile.rewriting:inline_ofg_node", "graphs within operations are not read"
+)
+
+_native = "operations of this package run in Python"
+register_funcify_default_op_cache_key = private(
+    "pytensor.link.numba.dispatch.basic:register_funcify_default_op_cache_key", _native
+)
+register_scalar_funcify = private(
+    "pytensor.link.numba.dispatch.scalar:register_scalar_funcify", _native
+)
+scalar_op_cache_key = private("pytensor.link.numba.dispatch.scalar:scalar_op_cache_key", _native)
 
 
 def rewrites(*names: str) -> tuple[str, ...]:

@@ -15,11 +15,11 @@ import numpy as np
 from pytensor.gradient import grad_not_implemented, grad_undefined
 from pytensor.graph.basic import Apply
 from pytensor.link.numba.dispatch.basic import numba_njit
-from pytensor.link.numba.dispatch.scalar import register_scalar_funcify, scalar_op_cache_key
 from pytensor.scalar.basic import ScalarOp, upgrade_to_float_no_complex
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.compat.pytensor import register_scalar_funcify, scalar_op_cache_key
 from pymc_flymc.kernels.caching import version_of
 
 #: So many factors of a rising factorial are taken one by one.

@@ -14,11 +14,9 @@ import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
-from pytensor.link.numba.dispatch.basic import (
-    numba_njit,
-    register_funcify_default_op_cache_key,
-)
+from pytensor.link.numba.dispatch.basic import numba_njit
 
+from pymc_flymc.compat.pytensor import register_funcify_default_op_cache_key
 from pymc_flymc.kernels.caching import version_of
 from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.kernels.quadratic import quadratic, quadratic_kernel

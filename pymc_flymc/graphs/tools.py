@@ -14,7 +14,6 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import Mode
-from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import graph_inputs, toposort
 from pytensor.sparse import as_sparse_variable
@@ -25,6 +24,8 @@ from pytensor.tensor.subtensor import indices_from_subtensor
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 from scipy.sparse import spmatrix
+
+from pymc_flymc.compat.pytensor import inline_ofg_node
 
 #: Shapes of variables, as of those whose types leave them open.
 Shapes = Mapping[Variable, tuple[int, ...]]

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from pymc.model.core import Model
-from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import graph_inputs, toposort
@@ -16,6 +15,7 @@ from pytensor.tensor import as_tensor
 from pytensor.tensor.math import variadic_add
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.compat.pymc import MinibatchRandomVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import Shapes
 from pymc_flymc.out_of_core.design_builder import Containers, DesignBuilder, columns_of

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc.logprob.utils import ParameterValueError
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.compat.pymc import ParameterValueError
 from pymc_flymc.graphs.affine import constant_jacobian
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import fold_constants

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pymc.initial_point import make_initial_point_fn
 from pymc.model.core import Model
 
+from pymc_flymc.compat.pymc import make_initial_point_fn
 from pymc_flymc.settings import check
 
 if TYPE_CHECKING:

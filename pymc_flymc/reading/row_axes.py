@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytensor.compile.builders import OpFromGraph
-from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.compat.pytensor import inline_ofg_node
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.reading.row_counts import COUNT_RULES
 from pymc_flymc.reading.row_kinds import (

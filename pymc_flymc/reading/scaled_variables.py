@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc.distributions.continuous import MoyalRV, SkewNormalRV
 from pymc.distributions.transforms import ZeroSumTransform
-from pymc.logprob.transforms import LogTransform
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import graph_replace
@@ -25,7 +23,14 @@ from pytensor.tensor.random.basic import (
     StudentTRV,
 )
 
-from pymc_flymc.compat.pymc import CARRV, RandomWalkRV, ZeroSumNormalRV
+from pymc_flymc.compat.pymc import (
+    CARRV,
+    LogTransform,
+    MoyalRV,
+    RandomWalkRV,
+    SkewNormalRV,
+    ZeroSumNormalRV,
+)
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.graphs.simplifying import rewritten
 from pymc_flymc.graphs.tools import evaluate

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc.logprob.transforms import LogTransform
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 
+from pymc_flymc.compat.pymc import LogTransform
 from pymc_flymc.graphs.tools import Shapes
 from pymc_flymc.kernels.shared_scales import CENTRED
 from pymc_flymc.reading.functions_of_variables import compile_given, nearest, step_variables

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from pymc.initial_point import make_initial_point_expression
 from pymc.model.core import Model
-from pymc.util import get_value_vars_from_user_vars
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_flymc.compat.pymc import get_value_vars_from_user_vars, make_initial_point_expression
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import plain_function
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT

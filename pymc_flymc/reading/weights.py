@@ -9,7 +9,6 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.shape_utils import change_dist_size
-from pytensor.compile.rewriting import inline_ofg_node
 from pytensor.graph.basic import Apply, Constant, equal_computations
 from pytensor.graph.replace import graph_replace
 from pytensor.scalar import basic as ps
@@ -21,6 +20,7 @@ from pytensor.tensor.type_other import NoneTypeT
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import CustomSymbolicDistRV
+from pymc_flymc.compat.pytensor import inline_ofg_node
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import copy_graphs, evaluate, free_inputs
 from pymc_flymc.likelihoods.value_checks import check_values
