@@ -1,7 +1,7 @@
 """Where numbers stand in arrays that one module fills and others read, by name.
 
-A layout is a named tuple of places. Kernels read it as constants, or get it from a function if it
-depends on sizes.
+A layout is a named tuple of places. Kernels read it as constants. If it depends on sizes it comes
+from a function, which Python calls, too, with numbers or with graphs.
 """
 
 from __future__ import annotations
@@ -89,15 +89,15 @@ class Moments(NamedTuple):
     change: int = 2
 
 
-class QuadraticPlaces(NamedTuple):
-    """What a packed quadratic in P coefficients consists of, in this order.
+class QuadraticParts(NamedTuple):
+    """Parts of a packed quadratic in P coefficients, in this order, or their places.
 
-    A constant, the centre, the gradient there, and the first number of the curvature.
+    A constant, the centre, the gradient there, and the curvature; of the last where it begins.
     """
 
-    constant: int
-    centre: slice
-    linear: slice
+    constant: Any
+    centre: Any
+    linear: Any
     curvature: Any
 
 
@@ -131,15 +131,15 @@ class MatrixParts(NamedTuple):
 
 @register_jitable
 def quadratic_places(n_coefficients):
-    """Return the `QuadraticPlaces` for P coefficients, a number or a graph."""
+    """Return the `QuadraticParts` for P coefficients."""
     linear = 1 + n_coefficients
     end = linear + n_coefficients
-    return QuadraticPlaces(0, slice(1, linear), slice(linear, end), end)
+    return QuadraticParts(0, slice(1, linear), slice(linear, end), end)
 
 
 @register_jitable
 def matrix_places(first, n_dense, n_sparse, n_pairs):
-    """Return the `MatrixParts` from a place on, for sizes that are numbers or graphs."""
+    """Return the `MatrixParts` from a place on, without an `Arrow`."""
     cross = first + n_dense * n_dense
     diagonal = cross + n_dense * n_sparse
     lengths = diagonal + n_sparse

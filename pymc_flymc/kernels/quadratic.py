@@ -21,7 +21,7 @@ def quadratic(u, statistics, has_header, out):
     ----------
     u, out : ndarray, shape (P,)
     statistics : ndarray
-        In the places that `QuadraticPlaces` says; the constant and the centre are not read.
+        In the places that `quadratic_places` says; the constant and the centre are not read.
     has_header : bool
         Whether the parts of A come behind the numbers of `Arrow`, or it is dense.
     """

@@ -9,7 +9,7 @@ import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.quadratic_op import Quadratic
-from pymc_flymc.kernels.layout import ARROW, matrix_places, quadratic_places
+from pymc_flymc.kernels.layout import ARROW, QuadraticParts, matrix_places, quadratic_places
 from pymc_flymc.regression.matrices import LARGEST_DENSE, RowMatrix, SymmetricMatrix
 
 
@@ -82,7 +82,7 @@ def pack_quadratic(
     constant: float, centre: np.ndarray, linear: np.ndarray, curvature: SymmetricMatrix
 ) -> np.ndarray:
     """Pack a quadratic as `QuadraticStatistics.pack` does."""
-    return np.concatenate([[constant], centre, linear, curvature.pack()])
+    return np.concatenate(QuadraticParts([constant], centre, linear, curvature.pack()))
 
 
 def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray] | None:

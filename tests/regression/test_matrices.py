@@ -85,6 +85,13 @@ def test_what_arrows_refuse(monkeypatch):
         _ = square + square
 
 
+def test_convex_rows_of_arrows_are_flat():
+    rows, signed = RowMatrix(FULL[:, :3], S), np.where(np.arange(N) % 3, A, -A)
+    found, expected = rows.sandwich(signed), rows.sandwich(np.maximum(signed, 0.0))
+    np.testing.assert_array_equal(found.dense, expected.dense)
+    np.testing.assert_array_equal(found.sparse.toarray(), expected.sparse.toarray())
+
+
 def test_nuisance_parameters_of_arrows_are_concave():
     rows = RowMatrix(FULL[:, :3], S)
     own = np.array([[1.0, 3.0], [3.0, 1.0]])
