@@ -18,7 +18,7 @@ from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import BLOCK, DenseRows
 from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
 from pymc_flymc.reporting import reporting as report
-from pymc_flymc.sampling.adaptation import METROPOLIS
+from pymc_flymc.sampling.adaptation.metropolis import METROPOLIS, MetropolisAdaptation
 
 
 class Clock:
@@ -141,7 +141,7 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
     monkeypatch.setattr(derivatives, "_columns", slow(derivatives._columns, 0.25))
     monkeypatch.setattr(compilation, "_compile", slow(compilation._compile, 3.0))
     kernel = replace(METROPOLIS, run_kernel=cache(slow(METROPOLIS.run_kernel, 20.0)))
-    monkeypatch.setattr("pymc_flymc.sampling.adaptation.metropolis.METROPOLIS", kernel)
+    monkeypatch.setattr(MetropolisAdaptation, "spec", kernel)
     rng = np.random.default_rng(0)
     with pm.Model():
         beta = pm.Normal("beta", 0.0, 1.0)
