@@ -210,13 +210,20 @@ class RowMatrix:
         """Return sum_n a_n x_n x_n' for weights of shape (n,).
 
         For K predictors the weights are of shape (K, K, n), and the matrix of shape (K P, K P). An
-        arrow is of one predictor, and cannot be made concave as a whole: negative weights are zero.
+        arrow is of one predictor.
         """
-        weights = np.where(a > TINY, a, 0.0).ravel()
+        weights = np.where(np.abs(a) > TINY, a, 0.0).ravel()
         weighted = self.dense * weights[:, None]
         cross = (self.sparse.T @ weighted).T
         sparse = self.sparse.T @ (diags_array(weights) @ self.sparse).tocsc()
         return SymmetricMatrix(weighted.T @ self.dense, cross, sparse, self.dense.shape[1])
+
+    def information(self, curvature: np.ndarray) -> SymmetricMatrix:
+        """Return the sandwich of minus second derivatives. Of an arrow, convex rows count as flat.
+
+        It cannot be made concave as a whole.
+        """
+        return self.sandwich(np.maximum(curvature, 0.0))
 
     def sizes(self) -> csr_array:
         """Return the absolute values of all sparse numbers, zeros and duplicates included."""
@@ -247,7 +254,7 @@ class DenseRows(RowMatrix):
         return w @ self.array.T
 
     def sandwich(self, a: np.ndarray) -> SymmetricMatrix:
-        """As of the base class, for weights of any sign."""
+        """As of the base class."""
         weights = np.where(np.abs(a) > TINY, a, 0.0)
         weights = weights if a.ndim == 3 else weights[None, None]
         k, p = len(weights), self.array.shape[1]
@@ -256,6 +263,10 @@ class DenseRows(RowMatrix):
             for j in range(i, k):
                 out[i, :, j] = out[j, :, i] = _sandwich(self.array, weights[i, j])
         return SymmetricMatrix(out.reshape(k * p, k * p))
+
+    def information(self, curvature: np.ndarray) -> SymmetricMatrix:
+        """Return the sandwich of minus second derivatives."""
+        return self.sandwich(curvature)
 
 
 def _sandwich(x: np.ndarray, a: np.ndarray) -> np.ndarray:

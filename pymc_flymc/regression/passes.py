@@ -137,7 +137,7 @@ def likelihood_pass(
         of = derivatives(arguments, y)
         gradient = np.concatenate([(of.first @ x).ravel(), of.nuisance_first])
         # Whatever its sign: the remainders of rows are those of these very expansions.
-        information = x.sandwich(-of.second)
+        information = x.information(-of.second)
         mixed = np.concatenate([(-each @ x).T for each in of.mixed])
         return len(y), of.value.sum(), gradient, information, mixed, -of.nuisance_second
 

@@ -87,9 +87,12 @@ def test_what_arrows_refuse(monkeypatch):
 
 def test_convex_rows_of_arrows_are_flat():
     rows, signed = RowMatrix(FULL[:, :3], S), np.where(np.arange(N) % 3, A, -A)
-    found, expected = rows.sandwich(signed), rows.sandwich(np.maximum(signed, 0.0))
-    np.testing.assert_array_equal(found.dense, expected.dense)
-    np.testing.assert_array_equal(found.sparse.toarray(), expected.sparse.toarray())
+    for found, weights in (
+        (rows.sandwich(signed), signed),
+        (rows.information(signed), np.maximum(signed, 0.0)),
+    ):
+        np.testing.assert_allclose(found.dense, (FULL[:, :3].T * weights) @ FULL[:, :3])
+        np.testing.assert_allclose(found.sparse.toarray(), (FULL[:, 3:].T * weights) @ FULL[:, 3:])
 
 
 def test_nuisance_parameters_of_arrows_are_concave():
