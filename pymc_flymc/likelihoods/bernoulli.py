@@ -17,6 +17,7 @@ from pymc_flymc.likelihoods.forms import LOGISTIC
 from pymc_flymc.likelihoods.functions import log_normal_cdf, log_positive
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import find_predictor
+from pymc_flymc.likelihoods.log_links import find_log_odds
 from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_values
 
@@ -33,17 +34,22 @@ class Bernoulli(SmoothFamily):
         """Return the probability of a one, element by element."""
         raise NotImplementedError
 
+    def find(self, p: TensorVariable, rv: TensorVariable) -> TensorVariable | None:
+        """Return the predictor of a probability, or None."""
+        return find_predictor(p, self.inverse_link, self.rtol)
+
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the predictor, found inside the graph of p: a scalar, or of p's dimensions."""
         (p,) = rv.owner.op.dist_params(rv.owner)
-        eta = find_predictor(p, self.inverse_link, self.rtol)
+        eta = self.find(p, rv)
         if eta is not None:
             return RowParameters(self, eta)
         raise UnsupportedModelError(
             f"cannot read the observed variable {rv.name!r}: its p is not the logistic function of "
             "a linear predictor, nor the inverse of a probit or complementary log-log link. Use "
-            "pm.Bernoulli(logit_p=eta), p=pm.math.sigmoid(eta), p=pm.math.invprobit(eta) or "
-            f"p=1 - pm.math.exp(-pm.math.exp(eta)), without clipping or mixtures\n{OTHERWISE}"
+            "pm.Bernoulli(logit_p=eta), p=pm.math.sigmoid(eta), p=pm.math.invprobit(eta), "
+            "p=1 - pm.math.exp(-pm.math.exp(eta)), or a probability of each group, p=p[group], "
+            f"without clipping or mixtures\n{OTHERWISE}"
         )
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
@@ -62,6 +68,13 @@ class BernoulliLogit(Bernoulli):
     def inverse_link(self, eta: np.ndarray) -> np.ndarray:
         """Return the logistic function."""
         return expit(eta)
+
+    def find(self, p: TensorVariable, rv: TensorVariable) -> TensorVariable | None:
+        """As of the base class, and log odds of what has none of the other links."""
+        for other in BernoulliProbit(), BernoulliCloglog():
+            if other.find(p, rv) is not None:
+                return None
+        return find_log_odds(p, rv)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return ``y * eta - log(1 + exp(eta))`` in a form that neither overflows nor cancels."""

@@ -24,7 +24,8 @@ from pymc_flymc.likelihoods.binomial import BinomialLogit, check_trials
 from pymc_flymc.likelihoods.family import Family, JointlySmoothFamily
 from pymc_flymc.likelihoods.functions import SOFTPLUS, log_rising_of_exp
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.links import as_columns, find_log_mean, find_predictor, unreadable
+from pymc_flymc.likelihoods.links import as_columns, find_predictor, unreadable
+from pymc_flymc.likelihoods.log_links import find_log_mean, find_log_odds
 from pymc_flymc.likelihoods.products import is_from, without
 from pymc_flymc.likelihoods.value_checks import check_parameter, check_values
 
@@ -164,7 +165,7 @@ def _mean_and_size(
     ValueError
         If a constant nu is not positive and finite; `name` is what the message calls it.
     """
-    found = _shapes_of(a, b)
+    found = _shapes_of(a, b, rv)
     if found is None:
         return None
     eta, nu = found
@@ -177,7 +178,7 @@ def _mean_and_size(
     return as_columns(eta, tau)
 
 
-def _shapes_of(a: TensorVariable, b: TensorVariable) -> tuple[Any, Any] | None:
+def _shapes_of(a: TensorVariable, b: TensorVariable, rv: TensorVariable) -> tuple[Any, Any] | None:
     """Return eta and nu of the shapes ``nu sigmoid(eta)`` and ``nu (1 - sigmoid(eta))``, or None.
 
     nu is a scalar if it is the same for all rows.
@@ -190,8 +191,15 @@ def _shapes_of(a: TensorVariable, b: TensorVariable) -> tuple[Any, Any] | None:
     for mean, nu in _products(a):
         for other, nu_too in _products(b):
             nu = without(nu, DimShuffle)
+            if not same(nu, without(nu_too, DimShuffle)):
+                continue
             eta, minus = (find_predictor(v, expit) for v in (mean, other))
-            if eta is None or minus is None or not same(nu, without(nu_too, DimShuffle)):
+            if eta is None and is_from(other, ps.Sub):
+                one, less = other.owner.inputs
+                if _is_number(one, 1) and same(less, mean):  # mu[group] and 1 - mu[group]
+                    eta = find_log_odds(mean, rv)
+                    minus = None if eta is None else -eta
+            if eta is None or minus is None:
                 continue
             (sign, one), (sign_too, two) = _signed(eta), _signed(minus)
             if sign == -sign_too and same(one, two):
@@ -205,11 +213,16 @@ def _signed(v: Any) -> tuple[int, Any]:
         sign, inner = _signed(v.owner.inputs[0])
         return -sign, inner
     for factor, other in _products(v):
-        number = without(factor, DimShuffle)
-        if isinstance(number, Constant) and number.data.size == 1 and number.data == -1:
+        if _is_number(factor, -1):
             sign, inner = _signed(other)
             return -sign, inner
     return 1, v
+
+
+def _is_number(v: Any, number: int) -> bool:
+    """Return whether a variable is a number for all rows."""
+    v = without(v, DimShuffle)
+    return isinstance(v, Constant) and v.data.size == 1 and bool(v.data == number)
 
 
 def _products(v: TensorVariable) -> list[tuple[Any, Any]]:

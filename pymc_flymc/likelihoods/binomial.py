@@ -9,14 +9,14 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.random.basic import BinomialRV, GeometricRV
 from pytensor.tensor.variable import TensorVariable
-from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.forms import LOGISTIC
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.links import find_predictor, unreadable
+from pymc_flymc.likelihoods.links import unreadable
+from pymc_flymc.likelihoods.log_links import find_log_odds
 from pymc_flymc.likelihoods.value_checks import check_counts, check_parameter, check_values
 
 
@@ -33,7 +33,7 @@ class BinomialLogit(SmoothFamily):
         """Return the log odds, found inside the graph of p, and the number of trials."""
         n, p = rv.owner.op.dist_params(rv.owner)
         check_trials(n, rv)
-        eta = find_predictor(p, expit)
+        eta = find_log_odds(p, rv)
         if eta is None:
             usage = f"{self.usage} or p=pm.math.sigmoid(eta), without clipping or mixtures"
             raise unreadable(rv, "p", "logistic", usage)
@@ -73,7 +73,7 @@ class Geometric(BinomialLogit):
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the log odds; the values themselves are the numbers of trials."""
         (p,) = rv.owner.op.dist_params(rv.owner)
-        eta = find_predictor(p, expit)
+        eta = find_log_odds(p, rv)
         if eta is None:
             raise unreadable(rv, "p", "logistic", self.usage)
         return RowParameters(self, eta, row_data=[rv])

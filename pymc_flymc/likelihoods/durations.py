@@ -24,7 +24,8 @@ from pymc_flymc.likelihoods.censoring import (
 from pymc_flymc.likelihoods.family import Family, SmoothFamily
 from pymc_flymc.likelihoods.functions import log_positive
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.links import find_log_mean, unreadable
+from pymc_flymc.likelihoods.links import unreadable
+from pymc_flymc.likelihoods.log_links import find_log_mean
 from pymc_flymc.likelihoods.products import simplified
 from pymc_flymc.likelihoods.value_checks import check_values, is_positive, scalar_parameter
 

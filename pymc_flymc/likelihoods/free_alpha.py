@@ -30,7 +30,8 @@ from pymc_flymc.likelihoods.functions import (
 from pymc_flymc.likelihoods.jets import Jet
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.limits import least_far_out
-from pymc_flymc.likelihoods.links import as_columns, find_log_mean, unreadable
+from pymc_flymc.likelihoods.links import as_columns, unreadable
+from pymc_flymc.likelihoods.log_links import find_log_mean
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, read_negative_binomial
 from pymc_flymc.likelihoods.value_checks import check_counts
 from pymc_flymc.likelihoods.zero_inflated import (

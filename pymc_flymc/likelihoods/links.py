@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,10 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import first_equals, free_inputs, plain_function
+from pymc_flymc.graphs.tools import first_equals, plain_function
 from pymc_flymc.likelihoods.guards import TAILS, are_tails, without_guards
-from pymc_flymc.likelihoods.products import factors_of, is_from, without
+from pymc_flymc.likelihoods.products import without
 from pymc_flymc.likelihoods.refusals import OTHERWISE
-from pymc_flymc.likelihoods.value_checks import check_parameter
 
 # Slopes that are tried: the parameter may be inverse_link(slope * v) of a variable v.
 _SLOPES = (1, -1, 2, -2)
@@ -83,60 +82,6 @@ def _looked_up(
         return eta
     found: Any = v.owner.op(eta, *index)
     return found
-
-
-def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | None:
-    """Return the logarithm of a mean that is the exponential of a predictor, times other factors.
-
-    Constants, such as an exposure or a divisor, become offsets. Free numbers, such as a shape,
-    become part of the intercept. A mean that is one number for all rows may have any form: its
-    logarithm is an intercept. None if mu is of another form.
-
-    Raises
-    ------
-    ValueError
-        If a constant is not positive and finite; `rv` is the observed variable, for the message.
-    """
-    offset: Any = None
-    numbers: list[tuple[Any, int]] = []
-    sign = 1
-    # (A power of an exponential function has another slope, which `find_predictor` tries.)
-    while not is_from(mu, ps.Pow | ps.Sqr) and (factors := factors_of(mu)) is not None:
-        free = [v for v, _ in factors if free_inputs([v])]
-        if len(free) > 1:
-            free = [v for v in free if not all(v.type.broadcastable)]
-        if len(free) != 1:
-            break
-        inner = sign
-        for v, power in factors:
-            if v is free[0]:
-                inner = sign * power
-                continue
-            check_parameter(v, "the exposure", rv)
-            # PyTensor keeps short Python floats in single precision.
-            number = v.astype("float64")
-            if free_inputs([v]):
-                numbers.append((number, sign * power))
-                continue
-            log = sign * power * pt.log(number)
-            offset = log if offset is None else offset + log
-        (mu,), sign = free, inner
-    eta: Any = find_predictor(mu, np.exp)
-    if eta is None and all(mu.type.broadcastable):
-        eta = pt.log(mu.flatten() if mu.ndim else mu)
-    if eta is None:
-        return None
-    eta = eta if sign == 1 else -eta
-    eta = eta if offset is None else eta + offset
-    return eta + _log_of_product(numbers) if numbers else eta
-
-
-def _log_of_product(numbers: Sequence[tuple[Any, int]]) -> Any:
-    """Return the logarithm of a product of powers, which may have two negative factors."""
-    product, power = numbers[0]
-    for v, own in numbers[1:]:
-        product = product * v if own == power else product / v
-    return power * pt.log(product)
 
 
 def as_columns(*predictors: TensorVariable) -> TensorVariable:

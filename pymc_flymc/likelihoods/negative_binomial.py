@@ -12,7 +12,6 @@ from pytensor.scalar import basic as ps
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.basic import NegBinomialRV
 from pytensor.tensor.variable import TensorVariable
-from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs
@@ -21,7 +20,8 @@ from pymc_flymc.likelihoods.family import Family
 from pymc_flymc.likelihoods.forms import NEGATIVE_BINOMIAL
 from pymc_flymc.likelihoods.functions import log_rising_of_exp
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.links import find_log_mean, find_predictor, unreadable
+from pymc_flymc.likelihoods.links import unreadable
+from pymc_flymc.likelihoods.log_links import find_log_mean, find_log_odds
 from pymc_flymc.likelihoods.products import is_from, without
 from pymc_flymc.likelihoods.value_checks import (
     check_counts,
@@ -112,7 +112,7 @@ def read_negative_binomial(rv: TensorVariable) -> tuple[Any, Any, Any]:
         If an exposure is not positive and finite.
     """
     alpha, p = rv.owner.op.dist_params(rv.owner)
-    minus_psi = find_predictor(p, expit)
+    minus_psi = find_log_odds(p, rv)
     if minus_psi is not None:
         logs = _logs_of_a_ratio(minus_psi)
         if logs is None:

@@ -14,7 +14,8 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import free_inputs
 from pymc_flymc.likelihoods.family import JointlySmoothFamily
 from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters
-from pymc_flymc.likelihoods.links import as_columns, find_log_mean
+from pymc_flymc.likelihoods.links import as_columns
+from pymc_flymc.likelihoods.log_links import find_log_mean
 from pymc_flymc.likelihoods.products import is_from, root_of
 from pymc_flymc.likelihoods.refusals import OTHERWISE
 from pymc_flymc.likelihoods.value_checks import check_values

@@ -14,7 +14,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.gradient import disconnected_grad
-from pytensor.tensor.random.basic import CategoricalRV
+from pytensor.tensor.random.basic import CategoricalRV, DirichletRV
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.special import Softmax as SoftmaxOp
 from pytensor.tensor.subtensor import AdvancedSubtensor
@@ -142,7 +142,10 @@ def read_softmax(p: TensorVariable) -> TensorVariable | None:
 
 
 def _argument(p: Any) -> Any:
-    """Return the argument of a softmax over the last axis, or of a lookup in one; None if none."""
+    """Return the argument of a softmax over the last axis, or of a lookup in one; None if none.
+
+    Probabilities with a Dirichlet prior are the softmax of their logarithms.
+    """
     while p.owner is not None and isinstance(p.owner.op, ViewOp | SpecifyShape):
         p = p.owner.inputs[0]
     op = None if p.owner is None else p.owner.op
@@ -150,6 +153,8 @@ def _argument(p: Any) -> Any:
         last = p.ndim - 1, -1
         axis = op.axis[0] if isinstance(op.axis, tuple) and len(op.axis) == 1 else op.axis
         return p.owner.inputs[0] if axis in last else None
+    if isinstance(op, DirichletRV):
+        return pt.log(p)
     if isinstance(op, AdvancedSubtensor):
         source, *index = p.owner.inputs
         # Of the last axis all is taken. A mask may be of several axes.

@@ -16,7 +16,6 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
-from scipy.special import expit
 
 from pymc_flymc.likelihoods.binomial import BinomialLogit
 from pymc_flymc.likelihoods.exponent import LARGE
@@ -24,7 +23,8 @@ from pymc_flymc.likelihoods.family import JointlySmoothFamily
 from pymc_flymc.likelihoods.functions import EXP, SECOND, THIRD, Function, known
 from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters, outcome
 from pymc_flymc.likelihoods.limits import least_far_out
-from pymc_flymc.likelihoods.links import as_columns, find_predictor, unreadable
+from pymc_flymc.likelihoods.links import as_columns, unreadable
+from pymc_flymc.likelihoods.log_links import find_log_odds
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialLog
 from pymc_flymc.likelihoods.poisson import PoissonLog
 from pymc_flymc.likelihoods.zeros import parts_of_inflated
@@ -50,7 +50,7 @@ class ZeroInflated(JointlySmoothFamily):
 
     def log_odds(self, psi: Any, rv: TensorVariable) -> Any:
         """Return the predictor a."""
-        a: Any = pt.log(psi) - pt.log1p(-psi) if psi.ndim == 0 else find_predictor(psi, expit)
+        a = find_log_odds(psi, rv)
         if a is None:
             usage = f"{self.usage}, psi=pm.math.sigmoid(a), or one psi for all rows"
             raise unreadable(rv, "psi", "logistic", usage)

@@ -35,6 +35,7 @@ ETA = X @ [0.3, 0.5, -0.4]
 NOISY = ETA + 1.7 * RNG.normal(size=N)
 COUNTS = RNG.poisson(np.exp(ETA)) * (RNG.random(N) < 0.6)
 WEIGHTS = RNG.integers(0, 4, N) / 2.0
+GROUPS = np.arange(N) % 3
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +123,20 @@ def scales(data):
     pm.Normal("o", eta(data), pm.math.exp(log_scale), observed=data["y"])
 
 
+def probabilities_of_groups(data):
+    pm.Bernoulli("o", p=pm.Beta("p", 2, 2, shape=3)[data["g"]], observed=data["y"])
+
+
+def rates_of_groups(data):
+    rate = pm.Gamma("rate", 2, 1, shape=3)
+    pm.Poisson("o", rate[data["g"]] * pm.math.exp(eta(data)), observed=data["y"])
+
+
+def scales_of_groups(data):
+    sigma = pm.HalfNormal("sigma", 2, shape=3)
+    pm.Normal("o", eta(data), sigma[data["g"]], observed=data["y"])
+
+
 MODELS = {
     normal: NOISY,
     normal_in_units: np.exp(NOISY),
@@ -133,6 +148,9 @@ MODELS = {
     durations_with_weights: np.exp(ETA) * RNG.weibull(1.5, N) + 1e-9,
     truncated: np.maximum(NOISY, -3.0),
     scales: NOISY,
+    probabilities_of_groups: (RNG.random(N) < 0.3 + 0.2 * GROUPS).astype(np.int8),
+    rates_of_groups: RNG.poisson(np.exp(ETA) * (0.5 + GROUPS)),
+    scales_of_groups: NOISY * (1.0 + GROUPS),
     hurdle: COUNTS,
     hurdle_of_rows_with_weights: np.where(COUNTS > 0, np.exp(NOISY), 0.0),
     levels: np.digitize(NOISY, [-1.0, 0.0, 1.0]),
@@ -142,11 +160,13 @@ MODELS = {
 
 
 def data_of(build):
-    data = {"X": X, "y": MODELS[build], "w": WEIGHTS}
+    data = {"X": X, "y": MODELS[build], "w": WEIGHTS, "g": GROUPS}
     if build is normal_in_units:
         data["w"] = WEIGHTS + 0.5
     with_weights = build is normal_in_units or "weights" in build.__name__
-    return data if with_weights else {name: data[name] for name in "Xy"}
+    used = "yg" if build is probabilities_of_groups else "Xy"
+    used += "w" * with_weights + "g" * build.__name__.endswith("of_groups")
+    return {name: data[name] for name in used}
 
 
 def in_memory(build, data):
