@@ -113,12 +113,12 @@ def _log_of_ratio(p: TensorVariable, rv: TensorVariable) -> Any:
     return None if a is None or b is None else a - b
 
 
-def _looked_up(v: Any, link: Callable[[Any], Any]) -> Any:
+def _looked_up(v: Any, link: Callable[[Any], Any], of_table: bool = True) -> Any:
     """Return the link of a parameter that rows look up: a lookup of the link; or None.
 
     ``rate[group]`` is the exponential function of ``log(rate)[group]``, a predictor whose
     coefficients are the logarithms of the rates. A choice by data is a lookup, too, and so is a
-    column or a row that all columns or rows of a table have.
+    column or a row that all columns or rows of a table have, if it is `of_table`.
     """
     v = without(v, ViewOp)  # as of a pm.Deterministic
     if all(v.type.broadcastable):
@@ -129,11 +129,12 @@ def _looked_up(v: Any, link: Callable[[Any], Any]) -> Any:
     if isinstance(v.owner.op, AdvancedSubtensor) and not free_inputs(others):
         return v.owner.op(link(source), *others)
     if isinstance(v.owner.op, DimShuffle):
-        found = _looked_up(source, link)
-        if found is None and v.ndim > source.ndim:
+        is_wider = of_table and v.ndim > source.ndim  # and none of its axes is dropped again
+        found = _looked_up(source, link, of_table and v.ndim >= source.ndim)
+        if found is None and is_wider:
             found = link(source)
         return None if found is None else v.owner.op(found)
     if is_from(v, ps.Switch) and not free_inputs([source]):
-        links = [_looked_up(each, link) for each in others]
+        links = [_looked_up(each, link, of_table) for each in others]
         return None if any(each is None for each in links) else pt.switch(source, *links)
     return None

@@ -119,6 +119,10 @@ MODELS = {
             observed=COUNTS,
         ),
     ),
+    "a product of three": (
+        "poisson-log",
+        lambda: pm.Poisson("y", pt.mul(rates()[GROUP], EXPOSURE, exp(slopes())), observed=COUNTS),
+    ),
     "negative binomial rates": (
         "negative-binomial-free",
         lambda: pm.NegativeBinomial(
@@ -234,7 +238,7 @@ OTHERS = {
     "mixture": lambda p, q: 0.1 + 0.8 * p[GROUP],
     "product": lambda p, q: p[GROUP] * q[OTHER],
     "ratio of another sum": lambda p, q: p[GROUP] / (q[OTHER] + q[OTHER]),
-    "ratio of three": lambda p, q: p[GROUP] / (p[GROUP] + q[OTHER] + 1.0),
+    "ratio of three": lambda p, q: p[GROUP] / pt.add(p[GROUP], q[OTHER], q[OTHER[::-1]]),
     "choice by a variable": lambda p, q: pt.switch(p[0] > 0.5, p[GROUP], p[GROUP[::-1]]),
     "index of a variable": lambda p, q: p[pt.cast(pt.floor(4.0 * q[OTHER]), "int64")],
 }
@@ -246,4 +250,12 @@ def test_functions_of_lookups_are_refused(name):
         p = OTHERS[name](probabilities("p"), probabilities("q", 3))
         pm.Bernoulli("y", p=p, observed=BINARY)
     with pytest.raises(UnsupportedModelError, match="'y': its p is not the logistic function"):
+        read_model(model)
+
+
+def test_shapes_of_another_mean_are_refused():
+    with pm.Model() as model:
+        p, q, nu = probabilities("p"), probabilities("q", 3), pm.HalfNormal("nu", 10.0)
+        pm.Beta("y", alpha=p[GROUP] * nu, beta=(1.0 - q[OTHER]) * nu, observed=UNIT)
+    with pytest.raises(UnsupportedModelError, match="'y': its mu is not the logistic function"):
         read_model(model)

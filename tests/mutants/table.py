@@ -14,6 +14,7 @@ _TABLES = (
     "far_out",
     "guards",
     "local_sweeps",
+    "log_links",
     "moves",
     "native",
     "others",
