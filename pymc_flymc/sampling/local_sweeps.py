@@ -18,11 +18,18 @@ from pymc_flymc.target.target import Target
 #: effective draw of the slowest of 1,000 logistic effects, of 100 rows each, took a third of the
 #: rows that it took with the bound's default slack, which slice updates do not need.
 TANGENTS = JaakkolaJordan(slack=0.5), FreeJaakkolaJordan(slack=0.5), Tangent()
-#: Points at which conditional distributions are compared with the density, and how far effects are
-#: from their means there, in sds: an effect with a distribution that is not normal differs.
-POINTS, EFFECT_SDS = 3, 5.0
-#: Largest difference of standardised gradients that is attributed to rounding.
-GRADIENT_ROUNDING = 1e-6
+#: Points at which conditional distributions are compared with the density, and distances of effects
+#: from their means there, in sds. An effect with a distribution that is not normal differs, and so
+#: does one whose distribution ends, or which enters predictors otherwise on one side of its mean.
+POINTS, DISTANCES = 3, (-8.0, -4.0, -2.0, -1.0, 1.0, 2.0, 4.0, 8.0)
+#: Largest difference of standardised gradients, of coefficients, or of a log density a group, that
+#: is attributed to rounding.
+ROUNDING = 1e-6
+NORMAL = (
+    "needs effects that are normal given all other parameters and independent of each other, as of "
+    "pm.Normal"
+)
+ELSE = "take kernel='auto' or 'hamiltonian' here"
 NAMES = " or ".join(type(bound).__name__ for bound in TANGENTS)
 
 
@@ -89,30 +96,39 @@ def check_effects(target: Target) -> None:
         raise UnsupportedModelError(f"{WHO}samples all variables of the model: leave out vars=")
     rows, n_groups = target.data.parts[0], len(effects)
     column = rows.X.shape[1] + rows.intercept
+    own = slice(column, column + n_groups)
     gradient, moments = np.empty_like(geometry.centre), np.empty((len(MOMENTS), n_groups))
     rng = np.random.default_rng(20261124)
 
-    def evaluate(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient in the effects, and their coefficients."""
+    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Log density, gradient in the effects, and coefficients."""
         w = np.empty(target.n_slopes)
-        target.density_gradient(theta, target.statistics, w, gradient)
-        return gradient[effects], w[column : column + n_groups]
+        log_density = target.density_gradient(theta, target.statistics, w, gradient)
+        return log_density, gradient[effects], w
 
     for _ in range(POINTS):
         theta = geometry.unstandardise(rng.standard_normal(len(geometry.centre)))
         conditionals.moments(theta, target.statistics, moments.ravel())
         mean, sd = moments[MOMENTS.mean], moments[MOMENTS.sd]
-        z = EFFECT_SDS * rng.standard_normal(n_groups)
+        signs = rng.choice([-1.0, 1.0], n_groups)
         theta[effects] = mean
-        before = evaluate(theta)[1]
-        theta[effects] = mean + sd * z
-        slope, after = evaluate(theta)
-        expected = moments[MOMENTS.change] * sd * z
-        wrong = ~(np.abs(sd * slope + z) < GRADIENT_ROUNDING * (1.0 + EFFECT_SDS))
-        wrong |= ~(np.abs(after - before - expected) < GRADIENT_ROUNDING * (1.0 + np.abs(expected)))
-        if wrong.any():
-            raise UnsupportedModelError(
-                f"{WHO}needs effects that are normal given all other parameters and independent of "
-                f"each other, as of pm.Normal: that of group {int(np.argmax(wrong))} is not; take "
-                "kernel='auto' or 'hamiltonian' here"
-            )
+        highest, _, before = evaluate(theta)
+        for distance in DISTANCES:
+            z = distance * signs * rng.uniform(0.5, 1.0, n_groups)
+            theta[effects] = mean + sd * z
+            log_density, slope, after = evaluate(theta)
+            change = np.zeros_like(after)
+            change[own] = moments[MOMENTS.change] * sd * z
+            moved = ~(np.abs(after - before - change) < ROUNDING * (1.0 + np.abs(change)))
+            wrong = ~(np.abs(sd * slope + z) < ROUNDING * (1.0 + abs(distance))) | moved[own]
+            if np.delete(moved, own).any():
+                raise UnsupportedModelError(
+                    f"{WHO}needs effects that change nothing but their own groups' rows; {ELSE}"
+                )
+            if wrong.any():
+                raise UnsupportedModelError(
+                    f"{WHO}{NORMAL}: that of group {int(np.argmax(wrong))} is not; {ELSE}"
+                )
+            lower = 0.5 * float(np.sum(z**2))
+            if not abs(highest - log_density - lower) < ROUNDING * (1.0 + abs(highest) + lower):
+                raise UnsupportedModelError(f"{WHO}{NORMAL}; {ELSE}")

@@ -10,7 +10,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.replace import graph_replace
-from pytensor.graph.traversal import ancestors
+from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.subtensor import Subtensor, get_constant_idx
 
 from pymc_flymc.anchor.expanded_density import nearby
@@ -48,7 +48,7 @@ def effect_places(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarra
             "random intercepts, as in a[group]; take kernel='auto' or 'hamiltonian' here"
         )
     (w,), q, column = graph.coefficients, design.n_sparse, design.width - design.n_sparse
-    if any(getattr(v.type, "dtype", "") == "float32" for v in ancestors([w])):
+    if _is_rounded(w, graph.theta):
         raise UnsupportedModelError(
             f"{WHO}tells them apart by numbers in double precision: build the model with "
             "pytensor.config.floatX = 'float64', or take kernel='auto' or 'hamiltonian'"
@@ -74,6 +74,15 @@ def effect_places(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarra
             f"{WHO}{problems[0].name!r} has groups without a parameter of their own alone"
         )
     return places[np.argsort(columns)]
+
+
+def _is_rounded(w: Any, theta: Any) -> bool:
+    """Whether anything that parameters change is in single precision; constants may be."""
+    changed = {theta}
+    for node in toposort([w], blockers=[theta]):
+        if not changed.isdisjoint(node.inputs):
+            changed.update(node.outputs)
+    return any(getattr(v.type, "dtype", "") == "float32" for v in changed)
 
 
 class Conditionals(NamedTuple):

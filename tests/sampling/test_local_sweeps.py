@@ -64,6 +64,28 @@ def coupled(tau, x):
     return pm.ZeroSumNormal("a", tau, shape=G)[GROUP]
 
 
+def doubled(tau, x):
+    a = pm.Normal("a", 0.0, tau, shape=G)
+    return (2.0 * a)[GROUP]  # PyTensor makes of 2.0 a constant of single precision
+
+
+def ending(tau, x):
+    a = pm.Normal("a", 0.0, tau, shape=G)
+    pm.Potential("end", pm.math.switch(a > 4.0, -np.inf, 0.0).sum())
+    return a[GROUP]
+
+
+def bent(tau, x):
+    a = pm.Normal("a", 0.0, tau, shape=G)
+    return pm.math.minimum(a, np.r_[1.5, np.full(G - 1, np.inf)])[GROUP]
+
+
+def of_all(tau, x):
+    """Beyond some value one of the effects is one of all rows."""
+    a = pm.Normal("a", 0.0, tau, shape=G)
+    return a[GROUP] + pm.math.maximum(a[0] - 1.5, 0.0) * x
+
+
 def walk(tau, x):
     return pm.GaussianRandomWalk("a", sigma=tau, init_dist=pm.Normal.dist(), shape=G)[GROUP]
 
@@ -86,6 +108,9 @@ ONE_FACTOR, OWN, NORMAL = "one grouping factor", "of their own alone", "normal g
         pytest.param(intercepts, "two", NORMAL, marks=pytest.mark.slow),
         (intercepts, "poisson", "tangent bound"),
         (heavy_tailed, "logistic", NORMAL),
+        (ending, "logistic", NORMAL),
+        pytest.param(bent, "logistic", NORMAL, marks=pytest.mark.slow),
+        pytest.param(of_all, "logistic", "nothing but their own", marks=pytest.mark.slow),
         pytest.param(coupled, "logistic", OWN, marks=pytest.mark.slow),
         pytest.param(walk, "logistic", NORMAL, marks=pytest.mark.slow),
     ],
@@ -101,6 +126,7 @@ def test_models_that_do_not_qualify_are_refused(effects, outcomes, message):
     ("effects", "outcomes", "many", "are_taken"),
     [
         (intercepts, "logistic", G, True),
+        (doubled, "logistic", G, True),
         pytest.param(intercepts, "logistic", G + 1, False, marks=pytest.mark.slow),
         pytest.param(heavy_tailed, "logistic", G, False, marks=pytest.mark.slow),
         pytest.param(intercepts, "poisson", G, False, marks=pytest.mark.slow),
