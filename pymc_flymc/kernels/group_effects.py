@@ -30,7 +30,7 @@ LEAST_ANGLE = 1e-12
 class Groups(NamedTuple):
     """The effects of one grouping factor, and how the brightness of their rows is resampled.
 
-    G is the number of groups, N that of rows.
+    G is the number of groups, Q that of groups with rows, which come first, and N that of rows.
 
     Attributes
     ----------
@@ -46,15 +46,15 @@ class Groups(NamedTuple):
         Places in theta: of the effect of each column, and of all other parameters.
     column : int
         Place of the first effect's coefficient in w.
-    q_max : ndarray, shape (G,)
+    q_max : ndarray, shape (Q,)
         Largest rate among the rows of each group.
-    touching, sd : ndarray, shape (G,)
+    touching, sd : ndarray, shape (Q,)
         Coefficients at which bounds touch, and their approximate posterior sds.
     slack : float
         How much bounds are lowered, in expected gaps.
-    boost : ndarray, shape (G,)
+    boost : ndarray, shape (Q,)
         Buffer: the factor on the rates of the rows of each group.
-    end : ndarray, shape (G,), int32
+    end : ndarray, shape (Q,), int32
         Buffer: where the bright rows of each group end, sorted by group.
     code, index : ndarray, shape (N,), int32
         Buffers: the group of each bright row; and the rows' numbers while they are sorted.
@@ -206,12 +206,13 @@ def propose_effects(rng, posterior, groups, moments, chain, bright, scratch):
     """
     sort_by_group(posterior.rows, groups, bright)
     _gather_bright(posterior, groups, chain.w, bright, scratch)
-    shared, n_groups = shared_part(posterior.rows, chain.w), groups.end.shape[0]
+    shared, n_with_rows = shared_part(posterior.rows, chain.w), groups.end.shape[0]
     for j in range(chain.theta.shape[0]):
         chain.theta_new[j] = chain.theta[j]
     change, first, out = 0.0, 0, chain.log_factor_new
-    for g in range(n_groups):
-        j, last = groups.elements[g], groups.end[g]
+    for g in range(groups.elements.shape[0]):
+        j = groups.elements[g]
+        last = groups.end[g] if g < n_with_rows else first
         mean, sd = moments[MOMENTS.mean, g], moments[MOMENTS.sd, g]
         v = (chain.theta[j] - mean) / sd
         if first == last:

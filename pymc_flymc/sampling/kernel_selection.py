@@ -25,6 +25,7 @@ from pymc_flymc.sampling.pilot_runs import largest_cost, pilot_chain, pilot_join
 from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.time_estimates import chain_time, joint_time, say_time, say_verdict
+from pymc_flymc.target.conditionals import effect_places
 
 #: Groups from which on local sweeps are taken where they serve, and nothing else is tried. With
 #: some 10,000 groups of one size they are as fast as conditional Hamiltonian moves, and faster from
@@ -113,12 +114,13 @@ class KernelSelection:
     def _local(self) -> Sampler | None:
         """Return local sweeps, if there are effects of so many groups, and sweeps are for these."""
         problem, *_ = self.problems
-        n_effects = problem.design.n_sparse
-        # Trajectories of all other parameters are in coordinates that a dense matrix spans. Effects
-        # of groups without rows are among them.
-        if n_effects < MANY_GROUPS or len(problem.anchor.theta) - n_effects > LARGEST_DENSE:
+        if problem.design.n_sparse < MANY_GROUPS:
             return None
         try:
+            n_effects = len(effect_places(self.task.graph, self.problems))
+            # Trajectories of all other parameters are in coordinates that a dense matrix spans.
+            if len(problem.anchor.theta) - n_effects > LARGEST_DENSE:
+                return None
             sampler = local_sampler(self.task, LOCAL.adaptation())
         except UnsupportedModelError:
             return None

@@ -96,7 +96,7 @@ def check_effects(target: Target) -> None:
         raise UnsupportedModelError(f"{WHO}samples all variables of the model: leave out vars=")
     rows, n_groups = target.data.parts[0], len(effects)
     column = rows.X.shape[1] + rows.intercept
-    own = slice(column, column + n_groups)
+    own = slice(column, column + rows.n_sparse)
     gradient, moments = np.empty_like(geometry.centre), np.empty((len(MOMENTS), n_groups))
     rng = np.random.default_rng(20261124)
 
@@ -118,9 +118,10 @@ def check_effects(target: Target) -> None:
             theta[effects] = mean + sd * z
             log_density, slope, after = evaluate(theta)
             change = np.zeros_like(after)
-            change[own] = moments[MOMENTS.change] * sd * z
+            change[own] = (moments[MOMENTS.change] * sd * z)[: rows.n_sparse]
             moved = ~(np.abs(after - before - change) < ROUNDING * (1.0 + np.abs(change)))
-            wrong = ~(np.abs(sd * slope + z) < ROUNDING * (1.0 + abs(distance))) | moved[own]
+            wrong = ~(np.abs(sd * slope + z) < ROUNDING * (1.0 + abs(distance)))
+            wrong[: rows.n_sparse] |= moved[own]
             if np.delete(moved, own).any():
                 raise UnsupportedModelError(
                     f"{WHO}needs effects that change nothing but their own groups' rows; {ELSE}"

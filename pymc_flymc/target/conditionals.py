@@ -31,9 +31,11 @@ WHO = "kernel='local' updates effects of groups one by one, and "
 
 
 def effect_places(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarray:
-    """Return the place in theta of the effect behind each sparse column, shape (Q,), int64.
+    """Return the place in theta of the effect of each group, shape (G,), int64.
 
-    It changes the coefficient of this column and no other one.
+    First come those behind sparse columns, in the order of these: each changes the coefficient of
+    its own column and no other one. Those of groups without rows change none. They are the other
+    elements of the variable that has all effects.
 
     Raises
     ------
@@ -73,7 +75,18 @@ def effect_places(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarra
         raise UnsupportedModelError(
             f"{WHO}{problems[0].name!r} has groups without a parameter of their own alone"
         )
-    return places[np.argsort(columns)]
+    found = places[np.argsort(columns)]
+    is_idle = vjp(theta, weights) == 0.0
+    return np.concatenate([found, _of_no_rows(found, is_idle, graph)])
+
+
+def _of_no_rows(found: np.ndarray, is_idle: np.ndarray, graph: DensityGraph) -> np.ndarray:
+    """Return the places of effects that change no coefficient, of the same variable as others."""
+    first, last = int(found.min()), int(found.max())
+    cuts = _cuts([graph.prior, *graph.coefficients], graph.theta)
+    around = [span for span in cuts.values() if span.start <= first and last < span.stop]
+    span = min(around, key=len, default=range(0))
+    return np.array([j for j in span if is_idle[j]], np.int64)
 
 
 def _is_rounded(w: Any, theta: Any) -> bool:
@@ -114,12 +127,13 @@ def compile_conditionals(graphs: DensityGraphs, effects: np.ndarray, rows: Rows)
     """
     column, pieces = rows.X.shape[1] + rows.intercept, _pieces(graphs, effects)
     theta: Any = graphs.theta
+    own = effects - int(effects.min())
     part: Any = (pieces or [theta])[0].type()
     known = dict.fromkeys(pieces or [theta], part)
     replaced: Any = graph_replace([graphs.prior + graphs.bounds, graphs.w], known, strict=False)
     logp, w = replaced
     slope: Any = pytensor.grad(logp, part)
-    outputs = [slope if pieces else slope[effects], w[column : column + rows.n_sparse]]
+    outputs = [slope[own if pieces else effects], w[column : column + rows.n_sparse]]
     at_zero, at_one = (
         pt.alloc(np.float64(x), len(effects)) if pieces else pt.set_subtensor(theta[effects], x)
         for x in (0.0, 1.0)
@@ -132,33 +146,34 @@ def compile_conditionals(graphs: DensityGraphs, effects: np.ndarray, rows: Rows)
     moments = DensityGraphs(
         theta, graphs.statistics, log_sds, zero, pt.join(0, mean, sd), nothing, None
     )
-    all_moments: Any = Moments(mean=mean, sd=sd, change=w_1 - w_0)
+    change = pt.join(0, w_1 - w_0, pt.zeros(len(effects) - rows.n_sparse))
+    all_moments: Any = Moments(mean=mean, sd=sd, change=change)
     together = moments._replace(w=pt.join(0, *all_moments))
     return Conditionals(compile_density(together), compile_vjp(moments))
 
 
 def _pieces(graphs: DensityGraphs, effects: np.ndarray) -> list[Any]:
-    """Return what stands for all effects, in their order, wherever theta has been cut for them.
+    """Return what stands for all effects wherever theta has been cut for them, in theta's order.
 
-    Gradients in it take no vectors of all parameters. Effects in another order have no such piece.
+    Gradients in it take no vectors of all parameters. Effects that are scattered have none.
     """
-    whole = slice(int(effects[0]), int(effects[0]) + len(effects))
-    if not np.array_equal(effects, np.arange(whole.start, whole.stop)):
+    whole = range(int(effects.min()), int(effects.max()) + 1)
+    if len(whole) > len(effects):
         return []
-    cuts = [
-        each
-        for each in ancestors([graphs.prior, graphs.bounds, graphs.w])
-        if each.owner
-        and isinstance(each.owner.op, Subtensor)
-        and each.owner.inputs[0] is graphs.theta
-    ]
-    size = graphs.theta.type.shape[0]
-    return [
-        each
-        for each in dict.fromkeys(cuts)
-        if get_constant_idx(each.owner.op.idx_list, each.owner.inputs)[0].indices(size)
-        == whole.indices(size)
-    ]
+    cuts = _cuts([graphs.prior, graphs.bounds, graphs.w], graphs.theta)
+    return [piece for piece, span in cuts.items() if span == whole]
+
+
+def _cuts(outputs: Sequence[Any], theta: Any) -> dict[Any, range]:
+    """Return the pieces that graphs cut out of theta, and which elements these have."""
+    found, (size,) = {}, theta.type.shape
+    for each in ancestors(outputs):
+        node = each.owner
+        if node and isinstance(node.op, Subtensor) and node.inputs[0] is theta:
+            (place,) = get_constant_idx(node.op.idx_list, node.inputs)
+            if isinstance(place, slice):
+                found[each] = range(size)[place]
+    return found
 
 
 def _at_both(

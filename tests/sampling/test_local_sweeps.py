@@ -200,26 +200,37 @@ def test_conditional_distributions_of_many_groups():
     np.testing.assert_allclose(moments[MOMENTS.mean], slopes[0] / precision, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.slow
-def test_groups_without_rows():
-    """Of so many groups that effects are diagonal elements: those without rows are global.
-
-    Their coordinates have the covariance that the geometry says.
-    """
+def with_districts(n_districts):
+    """Many groups, two of them without rows, whose effects have means of districts."""
     n, g, empty = 1200, 400, [7, 90]
     group = np.setdiff1d(np.arange(g), empty)[np.arange(n) % (g - len(empty))]
     rng = np.random.default_rng(6)
     with pm.Model() as model:
-        tau = pm.LogNormal("tau", -0.5, 0.3)
-        a = pm.Normal("a", pm.Normal("mu", 0.0, 1.0), tau, shape=g)
+        tau, mu = pm.LogNormal("tau", -0.5, 0.3), pm.Normal("mu", 0.0, 1.0)
+        means = mu + pm.Normal("means", 0.0, 0.4, shape=n_districts)
+        a = means[np.arange(g) % n_districts] + tau * pm.Normal("z", 0.0, 1.0, shape=g)
         pm.Bernoulli("y", logit_p=a[group], observed=rng.integers(0, 2, n))
     with model:
-        step = FireflyMH(kernel="local")
-    assert len(step.target.effects) == g - len(empty)
+        return model, FireflyMH(kernel="local"), empty
+
+
+@pytest.mark.usefixtures("no_chains")
+def test_groups_without_rows_have_effects():
+    """These come last, and follow global parameters like all others."""
+    _, step, empty = with_districts(3)
+    first = step.target.effects.min()
+    np.testing.assert_array_equal(step.target.effects[-2:], first + np.array(empty))
+    assert len(step.target.effects) == 400
+
+
+@pytest.mark.slow
+def test_many_global_parameters():
+    """Of so many that they are diagonal elements. They have the covariance of the geometry."""
+    model, step, _ = with_districts(130)
     advance(step, begin(step, model, tune=0), 2)
     chain = step.chain
     others, factor = chain.plan.others, chain.kernel_parameters.factor
-    assert np.isin(others, chain.geometry.diagonal).sum() == len(empty)
+    assert np.isin(others, chain.geometry.diagonal).sum() == 130
     jacobian = jacobian_of(chain.geometry)[others]
     expected = jacobian @ jacobian.T
     np.testing.assert_allclose(factor @ factor.T, expected, rtol=1e-9, atol=1e-12)

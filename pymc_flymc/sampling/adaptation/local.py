@@ -29,15 +29,15 @@ def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Groups:
     effects, conditionals = target.effects, target.conditionals
     rows, levels = target.data.parts[0], target.data.levels
     assert effects is not None and conditionals is not None and levels is not None
-    g, column, centre = len(effects), rows.X.shape[1] + rows.intercept, target.geometry.centre
-    moments = np.empty((len(MOMENTS), g))
+    q, column, centre = rows.n_sparse, rows.X.shape[1] + rows.intercept, target.geometry.centre
+    moments = np.empty((len(MOMENTS), len(effects)))
     conditionals.moments(centre, target.statistics, moments.ravel())
-    lowest = np.zeros(g, np.uint8) + np.uint8(len(levels.q) - 1)
+    lowest = np.zeros(q, np.uint8) + np.uint8(len(levels.q) - 1)
     np.minimum.at(lowest, rows.codes[:, 0], levels.level)
     return new_groups(
         len(rows.X),
         rows.constants.shape[1],
-        g,
+        q,
         plan=conditional_plan(target, resampling, cursor),
         moments=conditionals.moments.address,
         vjp=conditionals.vjp.address,
@@ -45,8 +45,8 @@ def _plan(target: Target, resampling: Resampling, cursor: np.ndarray) -> Groups:
         others=np.setdiff1d(np.arange(len(centre)), effects),
         column=column,
         q_max=levels.q[lowest],
-        touching=target.coefficients(centre, target.statistics)[column : column + g],
-        sd=np.abs(moments[MOMENTS.change]) * moments[MOMENTS.sd],
+        touching=target.coefficients(centre, target.statistics)[column : column + q],
+        sd=(np.abs(moments[MOMENTS.change]) * moments[MOMENTS.sd])[:q],
         slack=cast(TightenedBound, target.parts[0].bound).slack,
     )
 
@@ -65,7 +65,7 @@ class LocalChain(FireflyChain):
 
     def _set_coordinates(self) -> None:
         geometry, others = self.geometry, self.plan.others
-        # Most are dense. An effect of a group without rows has no column, and may be diagonal.
+        # Most are dense. A mean of several groups' effects, one of many, may be diagonal.
         is_diagonal = np.isin(others, geometry.diagonal)
         places = np.searchsorted(geometry.dense, others[~is_diagonal])
         diagonal = np.searchsorted(geometry.diagonal, others[is_diagonal])
