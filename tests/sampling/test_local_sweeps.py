@@ -168,6 +168,25 @@ def step():
         return FireflyMH(kernel="local")
 
 
+def around(tau, x):
+    return pm.Normal("a", 1.0 + pm.Normal("mu", 0.0, 1.0), tau, shape=G)[GROUP]
+
+
+def test_no_trajectory_passes_where_effects_are_rounded_to_their_mean():
+    """Their density is too large there: chains stayed with a scale of 1e-38 for ever."""
+    model = model_of(around)
+    with model:
+        step = FireflyMH(kernel="local")
+    point, rng, moved = begin(step, model, tune=0), np.random.default_rng(2), []
+    place = list(point).index("tau_log__")
+    for log_tau in (-3.0, -80.0):
+        point |= {"tau_log__": np.array(log_tau), "a": np.ones(G)}
+        step.chain.start_at(rng, np.concatenate([np.ravel(each) for each in point.values()]))
+        step.chain.advance(rng, 20, 0.0)
+        moved.append(step.chain.state.theta[place] != log_tau)
+    assert moved == [True, False]
+
+
 @pytest.mark.slow
 def test_effects_of_columns_in_any_order(step):
     """Elements of theta that are effects, whatever stands before them."""
