@@ -136,9 +136,9 @@ MUTANTS: Rows = {
             "global parameters always accepted",
             (
                 "if -rng.standard_exponential() < log_ratio:\n        "
-                "accept_conditional_update(chain, proposals"
+                "accept_conditional_update(chain, dynamics"
             ),
-            "if True:\n        accept_conditional_update(chain, proposals",
+            "if True:\n        accept_conditional_update(chain, dynamics",
             "local-globals",
         ),
         (
@@ -152,6 +152,12 @@ MUTANTS: Rows = {
             "theta[groups.elements[g]] = mean + sd * proposals.v[g]",
             "theta[groups.elements[0]] = mean + sd * proposals.v[g]",
             "local-globals",
+        ),
+        (
+            "points where effects are rounded to their mean",
+            "if not lost * ROUNDING**2 < MOST_LOST:",
+            "if False:",
+            "tests/sampling/test_local_sweeps.py",
         ),
         (
             "Jacobian of an earlier trajectory",

@@ -1,14 +1,19 @@
 """Random intercepts by quadrature, and against NUTS."""
 
+from functools import partial
+
+import arviz as az
 import numpy as np
 import pymc as pm
 import pytest
+from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import log_ndtr, logsumexp
 from scipy.stats import poisson
 
 from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Taylor
 from pymc_flymc.bounds import TaylorInParts
-from tests.support.comparison import assert_matches, quadrature
+from pymc_flymc.sampling import kernel_selection
+from tests.support.comparison import N_ERRORS, assert_matches, quadrature
 from tests.support.data import log_sigmoid
 from tests.support.nuts import assert_match_nuts
 from tests.support.steps import drive
@@ -27,13 +32,15 @@ def log_likelihood(family, y, eta):
     return y * log_link(eta) + (1 - y) * log_link(-eta)
 
 
-def random_intercepts(centred, n_groups, n, family="logistic", sure=False):
+def random_intercepts(centred, n_groups, n, family="logistic", sure=False, empty=0):
+    """Model, groups and outcomes; so many groups without rows come first."""
     rng = np.random.default_rng(7)
     group = np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, n - n_groups)])
     uniform, eta = rng.random(n), 1.2 * rng.normal(size=n_groups)[group]
     y = (uniform < np.exp(log_sigmoid(eta))).astype(int)
     if family == "poisson":
         y = poisson.ppf(uniform, np.exp(eta)).astype(int)
+    group, n_groups = group + empty, n_groups + empty
     with pm.Model() as model:
         tau = pm.LogNormal("tau", 0.0, SURE) if sure else pm.HalfNormal("tau", 1.0)
         if centred:
@@ -59,7 +66,7 @@ def intercepts_reference(group, y, family="logistic", sure=False):
             count * log_likelihood(family, value, effect)
             for value, count in zip(values, counts, strict=True)
         )
-        return log_l - 0.5 * z**2
+        return log_l - 0.5 * z**2 + 0.0 * effect  # of no row, too, for each scale
 
     log_z = [logsumexp(log_terms(Z[:, None], LOG_TAU, k), axis=0) for k in range(n_groups)]
 
@@ -115,6 +122,75 @@ def test_local_sweeps_by_quadrature(centred):
         z = z * np.exp(-log_tau)
     for k, reference in enumerate(intercepts_reference(group, y)):
         assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
+
+
+@pytest.mark.parametrize("centred", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_local_sweeps_as_chosen_by_quadrature(centred, monkeypatch):
+    """With groups without rows: a scale hardly moves while the effects of these stay."""
+    monkeypatch.setattr(kernel_selection, "MANY_GROUPS", 3)
+    model, group, y = random_intercepts(centred, 5, 22, empty=4)
+    with model:
+        step = FireflyMH(transitions=25)
+    assert step.target.spec.name == "local"
+    draws, _ = drive(step, model.initial_point(), tune=300, draws=6000, chains=2)
+    log_tau, z = draws[..., :1], draws[..., 1:]
+    if centred:
+        z = z * np.exp(-log_tau)
+    for k, reference in enumerate(intercepts_reference(group, y)):
+        assert_matches(np.concatenate([log_tau, z[..., k : k + 1]], axis=2), reference)
+
+
+#: Levels of quantiles of a scale, with tails that few draws are in.
+LEVELS = np.array([0.001, 0.01, 0.05, 0.5, 0.95, 0.99, 0.999])
+#: Mean of effects that do not differ.
+MEAN = 0.4
+
+
+def effects_that_do_not_differ(n_groups, seed, mean):
+    """Many groups of three rows: where the scale of effects is large its density falls steeply."""
+    group = np.arange(3 * n_groups) % n_groups
+    y = np.random.default_rng(seed).binomial(1, 1.0 / (1.0 + np.exp(-MEAN)), len(group))
+    with pm.Model() as model:
+        tau = pm.HalfNormal("tau", 1.0)
+        a = pm.Normal("a", mean(), tau, shape=n_groups)
+        pm.Bernoulli("y", logit_p=a[group], observed=y)
+        step = FireflyMH(kernel="local", transitions=3)
+    return model, step, np.bincount(group, y)
+
+
+@pytest.mark.slow
+def test_scale_of_effects_that_do_not_differ_by_quadrature():
+    """With such a scale, effects might be rounded to their mean, which is given here."""
+    model, step, successes = effects_that_do_not_differ(1500, 10, lambda: MEAN)
+    draws, _ = drive(step, model.initial_point(), tune=500, draws=20_000, chains=2)
+    log_tau, (nodes, weights) = draws[..., 0], hermegauss(61)
+    eta = MEAN + np.exp(LOG_TAU)[:, None] * nodes
+    log_density = LOG_TAU - 0.5 * np.exp(2.0 * LOG_TAU)
+    for k, n in zip(*np.unique(successes, return_counts=True), strict=True):
+        log_l = k * log_sigmoid(eta) + (3.0 - k) * log_sigmoid(-eta)
+        log_density += n * np.log(np.exp(log_l) @ weights)
+    p = np.exp(log_density - log_density.max())
+    ends = np.interp(LEVELS, (np.cumsum(p) - 0.5 * p) / p.sum(), LOG_TAU)
+    below = (log_tau[..., None] <= ends).astype(float)
+    # Of few draws in a tail the variance among draws says little, and what it would be is known.
+    ess = np.fmin(az.ess(below), az.ess(log_tau))
+    z = (below.mean((0, 1)) - LEVELS) / np.sqrt(LEVELS * (1.0 - LEVELS) / ess)
+    assert np.all(np.abs(z) < N_ERRORS), z
+
+
+@pytest.mark.slow
+def test_a_chain_leaves_the_upper_tail_of_a_scale():
+    """Which a draw in ten thousand is in. With steps that fit all else it stayed for hundreds."""
+    mean = partial(pm.Normal, "mu")
+    model, step, _ = effects_that_do_not_differ(5000, 1, mean)
+    drive(step, model.initial_point(), tune=1000, draws=1)
+    rng, names = np.random.default_rng(3), list(model.initial_point())
+    assert names == ["tau_log__", "mu", "a"]
+    start = np.r_[np.log(0.33), np.full(1 + 5000, MEAN)]
+    for _ in range(12):
+        step.chain.start_at(rng, start)
+        step.chain.advance(rng, 100, 0.0)
+        assert step.chain.state.theta[0] != start[0]
 
 
 @pytest.mark.slow
