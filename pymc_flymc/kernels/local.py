@@ -41,10 +41,9 @@ from pymc_flymc.kernels.trajectory import (
     simulate,
 )
 
-#: Rounding of an effect, as a share of its mean. Where sds are as small as that, all effects are
-#: rounded to their mean, and the density is too large by the factor exp(v_g^2 / 2) for each: chains
-#: that came there never left. No point is taken at which the sum of squares of what rounding does
-#: to v is more than `MOST_LOST`.
+#: Rounding of an effect, as a share of its mean. Where sds are as small, the density is too large
+#: by exp(v_g^2 / 2) for each effect: chains that came there never left. No point is taken at which
+#: the sum of squares of what rounding does to v is more than `MOST_LOST`.
 ROUNDING, MOST_LOST = 2.0**-52, 1e-6
 #: Share of trajectories with as many steps as others, so many times shorter. Of effects that hardly
 #: differ the scale's density falls off so much faster above than below that no step which fits all
@@ -153,17 +152,8 @@ def log_density_and_force(posterior, groups, proposals, moments, log_sds, chain,
     slope, count, out = dynamics.slope, bright.count[0], chain.log_factor_new
     for j in range(slope.shape[0]):
         slope[j] = 0.0
-    add_gradients(
-        posterior.rows,
-        posterior.log_factor_gradient,
-        chain.w_new,
-        bright.index,
-        0,
-        count,
-        out,
-        slope,
-        scratch,
-    )
+    rows, of_rows, w = posterior.rows, posterior.log_factor_gradient, chain.w_new
+    add_gradients(rows, of_rows, w, bright.index, 0, count, out, slope, scratch)
     gradient, statistics = dynamics.total_gradient, posterior.statistics
     copy(dynamics.gradient_new, gradient)
     call_vjp(posterior.vjp, posterior.jacobian, theta, statistics, slope, gradient)
@@ -218,24 +208,15 @@ def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
         scratch,
     )
     arguments = (posterior, groups, proposals, chain, bright, scratch)
-    # Kicks without a limit: effects that follow a small scale make forces large, and these forces
-    # have to be followed. A limit kept chains out of that tail.
+    # Effects that follow a small scale make forces large. A limit kept chains out of that tail.
     largest_kick = np.inf
     step_size, length, gain = dynamics.step_size.log_step[0], dynamics.length[0], dynamics.gain[0]
     if rng.random() < SHORT:
         dynamics.step_size.log_step[0] -= np.log(SHORTER)
         dynamics.length[0] /= SHORTER
         dynamics.gain[0] = 0.0
-    log_ratio = simulate(
-        rng,
-        log_density_of_globals,
-        arguments,
-        log_density,
-        largest_kick,
-        dynamics,
-        chain,
-        scratch,
-    )
+    follow, before = log_density_of_globals, log_density
+    log_ratio = simulate(rng, follow, arguments, before, largest_kick, dynamics, chain, scratch)
     if dynamics.length[0] < length:
         dynamics.step_size.log_step[0] = step_size
         dynamics.length[0], dynamics.gain[0] = length, gain
