@@ -112,7 +112,7 @@ def _remedies(run: Run, name: str) -> Iterator[str]:
         yield "take FireflyHMC()"
     elif run.bright > MANY_BRIGHT * run.n_rows:
         yield "read all rows, by FireflyHMC(bound=None)"
-    elif run.n_parameters > MANY_PARAMETERS:
+    elif run.n_parameters > MANY_PARAMETERS and not run.has_local_sweeps:
         yield "take FireflyMH(kernel='local') if most parameters are intercepts of groups"
     yield f"draw and tune longer ({_draws(run, 4.0)}, tune=2000)"
     yield f"give {name} a narrower prior if the data say little of it"

@@ -157,12 +157,13 @@ def test_trajectories_have_no_other_kernel_to_take_but_for_many_effects():
     (advice,) = report(run_of(drifting(normal_draws()), **run)).advice
     assert "Firefly" not in advice
     many = np.concatenate([drifting(normal_draws())] + [normal_draws()] * 100, axis=-1)
-    idata = run_of(many[..., :3], **run)
-    idata["posterior"] = (
-        idata["posterior"].to_dataset().assign(effect=(("chain", "draw", "group"), many))
-    )
-    (advice,) = report(idata).advice
-    assert "kernel='local'" in advice
+    for sweeps in (0, 4):
+        idata = run_of(many[..., :3], **run, local_sweeps=sweeps)
+        idata["posterior"] = (
+            idata["posterior"].to_dataset().assign(effect=(("chain", "draw", "group"), many))
+        )
+        (advice,) = report(idata).advice
+        assert ("kernel='local'" in advice) == (sweeps == 0)
 
 
 def test_chains_in_different_modes():

@@ -94,6 +94,7 @@ def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
         arguments,
         log_density,
         LARGEST_KICK,
+        1.0,  # none is shorter
         dynamics,
         chain,
         scratch,

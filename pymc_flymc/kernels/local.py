@@ -210,16 +210,17 @@ def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
     arguments = (posterior, groups, proposals, chain, bright, scratch)
     # Effects that follow a small scale make forces large. A limit kept chains out of that tail.
     largest_kick = np.inf
-    step_size, length, gain = dynamics.step_size.log_step[0], dynamics.length[0], dynamics.gain[0]
-    if rng.random() < SHORT:
-        dynamics.step_size.log_step[0] -= np.log(SHORTER)
-        dynamics.length[0] /= SHORTER
-        dynamics.gain[0] = 0.0
-    follow, before = log_density_of_globals, log_density
-    log_ratio = simulate(rng, follow, arguments, before, largest_kick, dynamics, chain, scratch)
-    if dynamics.length[0] < length:
-        dynamics.step_size.log_step[0] = step_size
-        dynamics.length[0], dynamics.gain[0] = length, gain
+    log_ratio = simulate(
+        rng,
+        log_density_of_globals,
+        arguments,
+        log_density,
+        largest_kick,
+        SHORTER if rng.random() < SHORT else 1.0,
+        dynamics,
+        chain,
+        scratch,
+    )
     if -rng.standard_exponential() < log_ratio:
         accept_conditional_update(chain, dynamics.log_density_new[0], bright)
         copy(proposals.moments_new.ravel(), proposals.moments.ravel())

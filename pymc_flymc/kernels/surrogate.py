@@ -109,6 +109,7 @@ def update_walker(rng, posterior, surrogate, proposals, scratch):
         arguments,
         before,
         LARGEST_KICK,
+        1.0,  # none is shorter
         dynamics,
         walker,
         scratch,

@@ -152,17 +152,17 @@ def kinetic_energy(momentum):
 
 
 @kernel_part
-def draw_steps(rng, dynamics):
-    """Draw the number of steps, and their size, which is at most that of `dynamics`.
+def draw_steps(rng, dynamics, shorter):
+    """Draw the number of steps, and their size, which is at most that of `dynamics` over `shorter`.
 
     The length is random, because trajectories of one length might return to where they began. It is
     at least half the largest: a shorter one would cost a gradient, too. It must not depend on the
     state: the way back must be as probable as the way there.
     """
-    step = np.exp(dynamics.step_size.log_step[0])
+    step = np.exp(dynamics.step_size.log_step[0]) / shorter
     if dynamics.length[0] == 0.0:
         return 1, step
-    length = (0.5 + 0.5 * rng.random()) * dynamics.length[0]
+    length = (0.5 + 0.5 * rng.random()) * dynamics.length[0] / shorter
     if length >= MAX_STEPS * step:
         return MAX_STEPS, step
     n_steps = max(int(np.ceil(length / step)), 1)
@@ -189,7 +189,9 @@ def kick(step, force, pull, largest):
 
 
 @kernel_part(inline="always")
-def simulate(rng, log_density_at, arguments, log_density, largest, dynamics, chain, scratch):
+def simulate(
+    rng, log_density_at, arguments, log_density, largest, shorter, dynamics, chain, scratch
+):
     """Follow a trajectory from chain.v to chain.v_new. Returns its log acceptance ratio.
 
     Parameters
@@ -201,8 +203,11 @@ def simulate(rng, log_density_at, arguments, log_density, largest, dynamics, cha
         At chain.v, where `dynamics.force` is to begin with.
     largest : float
         Largest kick of a coordinate of the momentum.
+    shorter : float
+        What the length and its steps are divided by. The step size is adapted if this is one. It
+        must not depend on the state.
     """
-    n_steps, step = draw_steps(rng, dynamics)
+    n_steps, step = draw_steps(rng, dynamics, shorter)
     momentum, force = dynamics.momentum, dynamics.force
     # Between kicks a trajectory follows N(0, I) exactly, which is a rotation. Kicks come from the
     # rest of the log density (Shahbaba et al. 2014). Like a leapfrog's straight lines, which
@@ -230,7 +235,7 @@ def simulate(rng, log_density_at, arguments, log_density, largest, dynamics, cha
             momentum[j] += kick(step, force[j], pull * chain.v_new[j], largest)
         if i == n_steps - 1:
             log_ratio = finite_or_minus_inf(after - kinetic_energy(momentum) - before, scratch)
-    if dynamics.gain[0] > 0.0:
+    if dynamics.gain[0] > 0.0 and shorter == 1.0:
         log_largest = np.log(LARGEST_STEP) if pull > 0.0 else np.inf
         adapt_step(dynamics.step_size, np.exp(min(0.0, log_ratio)), log_largest)
     return log_ratio

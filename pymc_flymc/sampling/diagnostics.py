@@ -191,7 +191,7 @@ class ChainDiagnostics:
             f"Firefly: where a chain's {where}, its proposals were accepted {shares[side, j]:.2f} "
             "times as often as elsewhere. It may have missed what lies beyond. Write effects that "
             "share a scale without a centre (tau * z), give scales priors that keep them from "
-            "zero, or compare with other moves: FireflyMH(kernel='local') for effects, "
+            "zero, or compare with moves other than these: FireflyMH(kernel='local') for effects, "
             "FireflySlice, or bound=None, which reads all rows."
         )
 

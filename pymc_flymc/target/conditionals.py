@@ -73,7 +73,8 @@ def effect_places(graph: DensityGraph, problems: Sequence[Problem]) -> np.ndarra
     columns = np.round(found[places]).astype(np.int64)
     if not np.array_equal(np.sort(columns), np.arange(q)):
         raise UnsupportedModelError(
-            f"{WHO}{problems[0].name!r} has groups without a parameter of their own alone"
+            f"{WHO}{problems[0].name!r} has groups without a parameter of their own alone; take "
+            "kernel='auto' or 'hamiltonian' here"
         )
     found = places[np.argsort(columns)]
     is_idle = vjp(theta, weights) == 0.0
