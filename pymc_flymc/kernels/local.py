@@ -45,9 +45,9 @@ from pymc_flymc.kernels.trajectory import (
 #: by exp(v_g^2 / 2) for each effect: chains that came there never left. No point is taken at which
 #: the sum of squares of what rounding does to v is more than `MOST_LOST`.
 ROUNDING, MOST_LOST = 2.0**-52, 1e-6
-#: Share of trajectories with as many steps as others, so many times shorter. Of effects that hardly
-#: differ the scale's density falls off so much faster above than below that no step which fits all
-#: else leads there: of 50 draws in a thousandth of the posterior a chain had six.
+#: Share of transitions with another trajectory, so many times shorter, of as many steps. Of effects
+#: that hardly differ the scale's density falls off so much faster above than below that no step
+#: which fits all else leads there: of 50 draws in a thousandth of the posterior a chain had six.
 SHORT, SHORTER = 0.25, 8.0
 
 
@@ -189,10 +189,11 @@ def place_of_state(groups, proposals, chain):
 
 
 @kernel_part(inline="always")
-def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
+def update_globals(rng, posterior, groups, proposals, shorter, chain, bright, scratch):
     """One Hamiltonian update of the global parameters. Returns its acceptance probability.
 
-    Needs the effects' moments at the chain's parameters, and updates them if these move.
+    `shorter` is as of `trajectory.simulate`. Needs the effects' moments at the chain's parameters,
+    and updates them if these move.
     """
     dynamics = proposals.dynamics
     place_of_state(groups, proposals, chain)
@@ -210,16 +211,9 @@ def update_globals(rng, posterior, groups, proposals, chain, bright, scratch):
     arguments = (posterior, groups, proposals, chain, bright, scratch)
     # Effects that follow a small scale make forces large. A limit kept chains out of that tail.
     largest_kick = np.inf
+    follow, before = log_density_of_globals, log_density
     log_ratio = simulate(
-        rng,
-        log_density_of_globals,
-        arguments,
-        log_density,
-        largest_kick,
-        SHORTER if rng.random() < SHORT else 1.0,
-        dynamics,
-        chain,
-        scratch,
+        rng, follow, arguments, before, largest_kick, shorter, dynamics, chain, scratch
     )
     if -rng.standard_exponential() < log_ratio:
         accept_conditional_update(chain, dynamics.log_density_new[0], bright)
@@ -247,12 +241,16 @@ def update_effects(rng, posterior, groups, proposals, chain, bright, scratch):
 
 @kernel_part(inline="always")
 def transition(rng, posterior, groups, proposals, chain, bright, scratch):
-    """One trajectory of global parameters, then sweeps of effects and brightness.
+    """One trajectory of global parameters, or two, then sweeps of effects and brightness.
 
     Returns the acceptance probability of the first. Needs, and leaves, the effects' moments at the
     chain's parameters.
     """
-    accept = update_globals(rng, posterior, groups, proposals, chain, bright, scratch)
+    accept = 0.0
+    for k in range(2 if rng.random() < SHORT else 1):
+        shorter = 1.0 if k == 0 else SHORTER
+        each = update_globals(rng, posterior, groups, proposals, shorter, chain, bright, scratch)
+        accept = each if k == 0 else accept
     for _j in range(groups.plan.sweeps):
         update_effects(rng, posterior, groups, proposals, chain, bright, scratch)
         sweep_groups(rng, posterior, groups, chain.w, bright, scratch)

@@ -234,7 +234,7 @@ def branches(what, x, v, z):
         for n in np.flatnonzero(z)[::-1]:  # not in the order of their groups
             brighten(bright, n, odds[n])
         if what == "local-globals":
-            update_globals(rng, posterior, groups, proposals, chain, bright, scratch)
+            update_globals(rng, posterior, groups, proposals, 1.0, chain, bright, scratch)
         elif what == "local-effects":
             update_effects(rng, posterior, groups, proposals, chain, bright, scratch)
         else:
