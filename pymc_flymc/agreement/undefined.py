@@ -32,6 +32,9 @@ SOME = 3
 def points_around(anchor: Anchor, points: Points, rng: np.random.Generator) -> Points:
     """Return points about the anchor; other steps' variables have the values of the first of some.
 
+    The last one is the anchor's mirror image: a product of two factors is positive where both are
+    negative, too. There the signs of all have changed, which random directions hardly ever do.
+
     Parameters
     ----------
     points : Points
@@ -40,6 +43,7 @@ def points_around(anchor: Anchor, points: Points, rng: np.random.Generator) -> P
     others = points.flat[0][1]
     steps = [s * rng.standard_normal(points.layout.size) for s in DISTANCES]
     thetas = [anchor.geometry.unstandardise(sign * step) for step in steps for sign in (1.0, -1.0)]
+    thetas.append(-anchor.theta)
     return replace(points, flat=[(points.layout.round(theta), others) for theta in thetas])
 
 

@@ -20,6 +20,7 @@ from pymc_flymc.anchor.objective import Objective
 from pymc_flymc.anchor.propriety import check_bounded, check_proper
 from pymc_flymc.anchor.slow_directions import with_slow_directions
 from pymc_flymc.anchor.smoothing import any_non_smooth, smoothed_around
+from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.reading.flat import Layout
 from pymc_flymc.regression.expansion import JointExpansion
 from pymc_flymc.regression.matrices import BLOCK
@@ -198,6 +199,12 @@ def _anchor(posterior: LogPosterior, found: ModeResult, of_all_rows: bool = Fals
     """Make an anchor, with the Laplace approximation of the objective at a result's centre.
 
     If the result is of all rows, the posterior is refused where their sums are rounding errors.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If coefficients have no finite derivatives at the centre. Of a rate that no row looks up,
+        the logarithm changes no density, and the mode may be where it is zero.
     """
     density, expansion, centre = posterior.density, found.expansion, found.centre
     objective = found.objective.with_statistics(expansion.pack())
@@ -217,6 +224,12 @@ def _anchor(posterior: LogPosterior, found: ModeResult, of_all_rows: bool = Fals
             w_factor[:, i] = density.pushforward(centre, geometry.spread(v))
     else:
         w_factor = density.jacobian(centre) @ geometry.factor
+    if not np.all(np.isfinite(w_factor)):
+        raise UnsupportedModelError(
+            f"where the posterior has its mode, coefficients of {posterior.names} have no finite "
+            "derivatives, as the logarithm of a rate or a scale that is zero. Give what these are "
+            "made of priors of positive values, such as pm.Gamma, or leave out groups without rows"
+        )
     spans = slices_of(posterior.regressions)
     parts = zip(expansion.parts, spans, strict=True)
     return Anchor(

@@ -15,6 +15,7 @@ from pytensor.tensor.variable import TensorConstant, TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import Shapes, copy_graphs, free_inputs, plain_function
+from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.cotangent import op_type
 from pymc_flymc.regression.design import Design, blocks
 
@@ -90,7 +91,9 @@ def check_predictor(
             )
         raise UnsupportedModelError(
             f"the linear predictor of {name!r} is not finite at random values of the model's "
-            "variables, so that its reading could not be checked"
+            "variables, so that its reading could not be checked. Of what rows look up as it is, "
+            "probabilities need priors within 0 and 1, such as pm.Beta, and rates and scales need "
+            f"priors of positive values, such as pm.Gamma. {LEAVE_OUT}"
         )
     found, sizes = design.predictors(np.stack(found_w))
     for i, expected in enumerate(values):

@@ -154,6 +154,19 @@ def test_a_density_where_the_reading_has_none():
         compare(model, read_model(model))
 
 
+def test_a_density_where_all_factors_are_negative():
+    """Their product is positive there, which random steps from positive factors do not find."""
+
+    def observe(eta):
+        rate, season = (pm.Normal(name, 2.0, 1.0, shape=8) for name in ("rate", "season"))
+        product = rate[np.arange(N) % 8] * season[np.arange(N) // 8 % 8]
+        pm.Poisson("y", product * exp(eta), observed=BINARY)
+
+    model = model_of(observe)
+    with pytest.raises(UnsupportedModelError, match=r"the model has a density at .*= -2.*none"):
+        compare(model, read_model(model))
+
+
 @pytest.mark.parametrize("all_at_once", [False, True])
 def test_values_beyond_checks_are_no_density(all_at_once, monkeypatch):
     """PyMC's own function of a negative nu or sigma has one, which its checks refuse."""

@@ -148,6 +148,16 @@ def test_start_without_a_derivative_is_explained():
             FireflyMH()
 
 
+def test_rate_that_is_zero_at_the_mode_is_explained():
+    """No row has the last group, and its prior is largest where the logarithm has no slope."""
+    counts = np.random.default_rng(3).poisson(2.0, 60)
+    with pm.Model():
+        rate = pm.Normal("rate", 0.0, 1.0, shape=4, initval=np.ones(4))
+        pm.Poisson("y", rate[np.arange(60) % 3], observed=counts)
+        with pytest.raises(UnsupportedModelError, match=r"coefficients of 'y' have no finite deri"):
+            FireflyMH()
+
+
 def test_scale_without_mode_is_found(searches):
     """A common scale and all its coefficients go to zero together: these are integrated out."""
     rng = np.random.default_rng(8)

@@ -259,3 +259,10 @@ def test_shapes_of_another_mean_are_refused():
         pm.Beta("y", alpha=p[GROUP] * nu, beta=(1.0 - q[OTHER]) * nu, observed=UNIT)
     with pytest.raises(UnsupportedModelError, match="'y': its mu is not the logistic function"):
         read_model(model)
+
+
+def test_probabilities_beyond_one_are_refused():
+    with pm.Model() as model:
+        pm.Bernoulli("y", p=pm.Uniform("p", 0.0, 2.0, shape=4)[GROUP], observed=BINARY)
+    with pytest.raises(UnsupportedModelError, match="priors within 0 and 1, such as"):
+        read_model(model)
