@@ -209,8 +209,10 @@ def _say(
         # Whether draws meet it, sampling will show.
         log.info(f"how long sampling takes is not known: trying it raised {type(error).__name__}")
         return
-    if ours is not None:
-        log.info(verdict(ours, time_of_nuts(task, sampler.target, found)))
+    # Draws that take next to no time may be worth nothing: the verdict would say the contrary.
+    if ours is None or (ours.at_least and EFFECTIVE_DRAWS * ours.seconds < NOTHING):
+        return
+    log.info(verdict(ours, time_of_nuts(task, sampler.target, found)))
 
 
 def for_all_draws(each: EstimatedTime) -> str:

@@ -139,6 +139,17 @@ def test_moves_that_take_long_have_a_time_yet(monkeypatch, caplog):
     assert "at least about 5 min" in line  # a thousand of them
 
 
+def test_of_chains_that_hardly_move_no_time_is_said(monkeypatch, caplog):
+    """Their draws take next to no time, and are worth nothing."""
+    for at_least in (False, True):
+        found = EstimatedTime(1e-6, at_least)
+        monkeypatch.setattr(time_estimates, "rehearse", lambda *_, found=found: found)
+        caplog.clear()
+        with caplog.at_level("INFO", logger="pymc.flymc"):
+            step_of(logistic_model(*logistic_rows(2_000, 3)), FireflyHMC)
+        assert any("of one core" in each for each in caplog.messages) != at_least
+
+
 @pytest.mark.parametrize("kernel", ["auto", "metropolis"])
 def test_nothing_is_timed_where_the_log_is_silent(kernel, monkeypatch, caplog):
     timed = []
