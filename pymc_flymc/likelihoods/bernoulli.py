@@ -71,6 +71,9 @@ class BernoulliLogit(Bernoulli):
 
     def find(self, p: TensorVariable, rv: TensorVariable) -> TensorVariable | None:
         """As of the base class, and log odds of what has none of the other links."""
+        eta = super().find(p, rv)
+        if eta is not None:
+            return eta
         for other in BernoulliProbit(), BernoulliCloglog():
             if other.find(p, rv) is not None:
                 return None

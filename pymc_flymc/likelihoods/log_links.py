@@ -66,7 +66,7 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
     if eta is None:
         eta = find_predictor(mu, np.exp)
     if eta is None:
-        eta = _looked_up(mu, pt.log)
+        eta = _link_of(mu, pt.log)
     if eta is None:
         return None
     eta = eta if sign == 1 else -eta
@@ -87,7 +87,7 @@ def find_log_odds(p: TensorVariable, rv: TensorVariable) -> TensorVariable | Non
     """
     eta = find_predictor(p, expit)
     if eta is None:
-        eta = _looked_up(p, lambda v: pt.log(v) - pt.log1p(-v))
+        eta = _link_of(p, lambda v: pt.log(v) - pt.log1p(-v))
     return _log_of_ratio(p, rv) if eta is None else eta
 
 
@@ -113,7 +113,7 @@ def _log_of_ratio(p: TensorVariable, rv: TensorVariable) -> Any:
     return None if a is None or b is None else a - b
 
 
-def _looked_up(v: Any, link: Callable[[Any], Any], of_table: bool = True) -> Any:
+def _link_of(v: Any, link: Callable[[Any], Any], of_table: bool = True) -> Any:
     """Return the link of a parameter that rows look up: a lookup of the link; or None.
 
     ``rate[group]`` is the exponential function of ``log(rate)[group]``, a predictor whose
@@ -130,11 +130,11 @@ def _looked_up(v: Any, link: Callable[[Any], Any], of_table: bool = True) -> Any
         return v.owner.op(link(source), *others)
     if isinstance(v.owner.op, DimShuffle):
         is_wider = of_table and v.ndim > source.ndim  # and none of its axes is dropped again
-        found = _looked_up(source, link, of_table and v.ndim >= source.ndim)
+        found = _link_of(source, link, of_table and v.ndim >= source.ndim)
         if found is None and is_wider:
             found = link(source)
         return None if found is None else v.owner.op(found)
     if is_from(v, ps.Switch) and not free_inputs([source]):
-        links = [_looked_up(each, link, of_table) for each in others]
+        links = [_link_of(each, link, of_table) for each in others]
         return None if any(each is None for each in links) else pt.switch(source, *links)
     return None

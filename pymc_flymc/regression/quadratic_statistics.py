@@ -147,7 +147,8 @@ def collapsed_quadratic(
     statistics : TensorVariable
         As packed by `QuadraticStatistics.pack`; what follows is not read.
     """
-    return quadratic_terms(w, statistics, n_coefficients)[1]
+    _, total, _ = quadratic_terms(w, statistics, n_coefficients)
+    return total
 
 
 def quadratic_terms(

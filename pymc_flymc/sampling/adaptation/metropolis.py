@@ -24,6 +24,10 @@ def plan_with_z(target: Target, resampling: Resampling, cursor: np.ndarray) -> A
     return target.data.alias._replace(drawn=np.empty(len(rows.X) + SPARE, np.int32))
 
 
+#: Mixtures that all of these updates have.
+_EITHER = {"random_walk": (1.0, 0.0, 0.0), "pcn": (0.0, 1.0, 0.0)}
+
+
 class MetropolisAdaptation(Adaptation):
     """Metropolis-Hastings updates of the parameters, given the brightness.
 
@@ -41,19 +45,18 @@ class MetropolisAdaptation(Adaptation):
     #: Mixtures of random walk, pCN and independent proposals.
     mixtures: ClassVar[dict[str, tuple[float, float, float]]] = {
         "auto": (0.3, 0.7, 0.0),
-        "random_walk": (1.0, 0.0, 0.0),
-        "pcn": (0.0, 1.0, 0.0),
-        "isotropic": (1.0, 0.0, 0.0),
+        **_EITHER,
+        "isotropic": _EITHER["random_walk"],
     }
     #: What is said of other proposals.
     _refusal = (
         "proposal={!r} needs joint moves, that is bound=Taylor() and one likelihood; without them "
-        "it is one of auto, random_walk, pcn, isotropic"
+        "it is one of {}"
     )
 
     def __init__(self, proposal: str = "auto") -> None:
         if proposal not in self.mixtures:
-            raise ValueError(self._refusal.format(proposal))
+            raise ValueError(self._refusal.format(proposal, ", ".join(self.mixtures)))
         self.mixture, self.adapt = self.mixtures[proposal], proposal == "auto"
         self.isotropic = proposal == "isotropic"
         self.is_normal = self.mixture[RANDOM_WALK] == 0.0
@@ -85,8 +88,7 @@ class JointAdaptation(MetropolisAdaptation):
 
     mixtures: ClassVar[dict[str, tuple[float, float, float]]] = {
         "auto": (0.05, 0.05, 0.9),
-        "random_walk": (1.0, 0.0, 0.0),
-        "pcn": (0.0, 1.0, 0.0),
+        **_EITHER,
         "independent": (0.0, 0.0, 1.0),
     }
     _refusal = (
