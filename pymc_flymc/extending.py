@@ -5,20 +5,19 @@ from __future__ import annotations
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds import BOUNDS, Bound, ExpansionBound, Preparation, Problem, is_bound
 from pymc_flymc.bounds.validity import check_bound
-from pymc_flymc.likelihoods import (
-    LIKELIHOODS,
+from pymc_flymc.likelihoods import LIKELIHOODS
+from pymc_flymc.likelihoods.family import JointlySmoothFamily, SmoothFamily
+from pymc_flymc.likelihoods.likelihood import (
     ExplicitLikelihood,
-    JointlySmoothFamily,
     JointlySmoothLikelihood,
     Likelihood,
     RowParameters,
     ScaledLikelihood,
     SmoothedLikelihood,
-    SmoothFamily,
     SmoothLikelihood,
-    find_predictor,
     is_likelihood,
 )
+from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.quadratic_statistics import QuadraticStatistics, collapsed_quadratic
 from pymc_flymc.settings import check, check_object

@@ -15,7 +15,7 @@ from pymc_flymc.agreement.gathering import RowsOfGraph
 from pymc_flymc.agreement.perturbed import RoundedFunction, rounded_function
 from pymc_flymc.agreement.values import Rounded, Values
 from pymc_flymc.graphs.tools import free_inputs
-from pymc_flymc.likelihoods import Likelihood, outcome
+from pymc_flymc.likelihoods.likelihood import Likelihood, outcome
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.design import Design
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
-from pymc_flymc.likelihoods import SmoothedLikelihood
+from pymc_flymc.likelihoods.likelihood import SmoothedLikelihood
 from pymc_flymc.regression.derivatives import DEFAULT_SMOOTHING
 from pymc_flymc.regression.passes import iterate_rows
 from pymc_flymc.regression.regression import Regression

@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 
 from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood, outcome
+from pymc_flymc.likelihoods.likelihood import Likelihood, outcome
 
 
 class AllRows:

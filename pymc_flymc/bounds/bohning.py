@@ -12,7 +12,7 @@ from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows, touch_of, weigh
 from pymc_flymc.graphs.quadratic_op import Quadratic
 from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
 
 

@@ -11,7 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.regression.regression import Regression
 from pymc_flymc.settings import check, is_number
 

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from pymc_flymc.bounds.bound import Bound, Graph, Graphs, Preparation, Problem
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood
 
 
 class ExpansionBound(Bound):

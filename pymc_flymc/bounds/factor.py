@@ -16,7 +16,7 @@ from pymc_flymc.bounds.expansion_bound import ExpansionBound
 from pymc_flymc.bounds.rounding import rounding_error
 from pymc_flymc.graphs.compilation import RowFactor
 from pymc_flymc.kernels.factors import VIOLATED
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood
 
 
 def log_odds(gap: TensorVariable) -> TensorVariable:

@@ -13,7 +13,7 @@ from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.bounds.taylor_parts import TaylorInParts
 from pymc_flymc.bounds.validity import check_bound
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood, SmoothLikelihood
 from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.reporting import doing
 

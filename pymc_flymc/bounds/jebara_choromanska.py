@@ -12,7 +12,7 @@ from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem
 from pymc_flymc.bounds.quadratic_bounds import OneQuadratic
 from pymc_flymc.bounds.softmax import SoftmaxBound, expand_rows, touch_of, weighted_gap
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.likelihoods.softmax import log_sum_exp, with_reference
 from pymc_flymc.regression.quadratic_statistics import QuadraticStatistics
 

@@ -36,7 +36,7 @@ import pytensor
 import pytensor.tensor as pt
 
 from pymc_flymc.bounds.bound import Graph, Graphs
-from pymc_flymc.likelihoods import JointlySmoothLikelihood, Likelihood, SmoothLikelihood
+from pymc_flymc.likelihoods.likelihood import JointlySmoothLikelihood, Likelihood, SmoothLikelihood
 
 
 def remainder(

@@ -16,8 +16,8 @@ from pymc_flymc.bounds.taylor import Taylor
 from pymc_flymc.graphs.tools import evaluate
 from pymc_flymc.kernels.layout import POWERS, ROW
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood, ScaledLikelihood, outcome
 from pymc_flymc.likelihoods.forms import says
+from pymc_flymc.likelihoods.likelihood import Likelihood, ScaledLikelihood, outcome
 from pymc_flymc.likelihoods.weighted import unweighted, weighted_family, weights_of
 from pymc_flymc.regression.matrices import SymmetricMatrix
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from pymc_flymc.bounds.bound import Problem, check_slack
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.forms import SOFTMAX, form_of
+from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows

@@ -12,9 +12,8 @@ from pymc_flymc.bounds.bound import Graph, Graphs, Preparation, Problem, check_s
 from pymc_flymc.bounds.quadratic_bounds import RowTable, TightenedBound
 from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import Likelihood
 from pymc_flymc.likelihoods.forms import says
-from pymc_flymc.likelihoods.likelihood import SmoothedLikelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood, SmoothedLikelihood
 from pymc_flymc.likelihoods.location_scale import LocationScale
 from pymc_flymc.likelihoods.weighted import unweighted, weights_of
 from pymc_flymc.regression.matrices import RowMatrix

@@ -19,7 +19,7 @@ from pymc_flymc.bounds.remainder import (
 )
 from pymc_flymc.kernels.layout import POWERS, ROW, Powers
 from pymc_flymc.kernels.native import NativeFunction
-from pymc_flymc.likelihoods import (
+from pymc_flymc.likelihoods.likelihood import (
     ExplicitLikelihood,
     JointlySmoothLikelihood,
     Likelihood,

@@ -17,7 +17,7 @@ from pymc_flymc.kernels.layout import HEADER, PARTS_ROW, PARTS_SHARED
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.radius_powers import PackedEffects
 from pymc_flymc.kernels.rows import SUMS
-from pymc_flymc.likelihoods import Likelihood, SmoothLikelihood, outcome
+from pymc_flymc.likelihoods.likelihood import Likelihood, SmoothLikelihood, outcome
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.regression.passes import iterate_rows, map_rows

@@ -13,7 +13,7 @@ from pymc_flymc.bounds import Bound, ExpansionBound, Problem, is_bound, row_fact
 from pymc_flymc.bounds.rounding import EPSILONS, rounding_error
 from pymc_flymc.graphs.compilation import compile_log_factor
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.likelihoods import Likelihood, is_likelihood, outcome
+from pymc_flymc.likelihoods.likelihood import Likelihood, is_likelihood, outcome
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.passes import likelihood_pass
 from pymc_flymc.regression.regression import Regression

@@ -9,23 +9,11 @@ from pymc_flymc.likelihoods.beta import Beta, BetaBinomial
 from pymc_flymc.likelihoods.binomial import BinomialLogit, Geometric
 from pymc_flymc.likelihoods.censored_normal import CensoredNormal
 from pymc_flymc.likelihoods.durations import Durations, GammaFree, WeibullFree
-from pymc_flymc.likelihoods.family import JointlySmoothFamily, SmoothFamily
 from pymc_flymc.likelihoods.free_alpha import (
     ZeroInflatedNegativeBinomialFree,
     ZeroTruncatedNegativeBinomialFree,
 )
-from pymc_flymc.likelihoods.likelihood import (
-    ExplicitLikelihood,
-    JointlySmoothLikelihood,
-    Likelihood,
-    RowParameters,
-    ScaledLikelihood,
-    SmoothedLikelihood,
-    SmoothLikelihood,
-    is_likelihood,
-    outcome,
-)
-from pymc_flymc.likelihoods.links import find_predictor
+from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.likelihoods.location_scale import AsymmetricLaplace, Logistic, StudentT
 from pymc_flymc.likelihoods.multinomial import Multinomial
 from pymc_flymc.likelihoods.negative_binomial import NegativeBinomialFree, NegativeBinomialLog
@@ -77,53 +65,4 @@ LIKELIHOODS: list[Likelihood] = [
     StudentTScales(),
     Logistic(),
     AsymmetricLaplace(),
-]
-
-
-__all__ = [
-    "LIKELIHOODS",
-    "AsymmetricLaplace",
-    "BernoulliCloglog",
-    "BernoulliLogit",
-    "BernoulliProbit",
-    "Beta",
-    "BetaBinomial",
-    "BinomialLogit",
-    "CensoredNormal",
-    "Durations",
-    "ExplicitLikelihood",
-    "GammaFree",
-    "Geometric",
-    "JointlySmoothFamily",
-    "JointlySmoothLikelihood",
-    "Likelihood",
-    "Logistic",
-    "Multinomial",
-    "NegativeBinomialFree",
-    "NegativeBinomialLog",
-    "Normal",
-    "NormalScales",
-    "OrderedLogit",
-    "PoissonLog",
-    "RowParameters",
-    "ScaledLikelihood",
-    "SkewNormal",
-    "SmoothFamily",
-    "SmoothLikelihood",
-    "SmoothedLikelihood",
-    "Softmax",
-    "StudentT",
-    "StudentTScales",
-    "TruncatedNormal",
-    "VonMises",
-    "WeibullFree",
-    "ZeroInflatedNegativeBinomialFree",
-    "ZeroInflatedPoisson",
-    "ZeroInflatedTrials",
-    "ZeroTruncatedNegativeBinomial",
-    "ZeroTruncatedNegativeBinomialFree",
-    "ZeroTruncatedPoisson",
-    "find_predictor",
-    "is_likelihood",
-    "outcome",
 ]

@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import Shapes, evaluate, freeze
-from pymc_flymc.likelihoods import Likelihood, RowParameters
+from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters
 from pymc_flymc.likelihoods.value_checks import check_values
 from pymc_flymc.likelihoods.weighted import weighted_family
 from pymc_flymc.out_of_core.source import Values

@@ -12,7 +12,7 @@ from pymc_flymc.bounds.bound import Problem
 from pymc_flymc.bounds.metric import Radius
 from pymc_flymc.bounds.tangent import pack_sums, sums_of_rows
 from pymc_flymc.bounds.taylor import Packed, Taylor, cubic_form
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.out_of_core.batch_kernels import RateTables, make_tables
 from pymc_flymc.out_of_core.design_builder import DesignBuilder

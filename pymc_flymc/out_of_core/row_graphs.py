@@ -13,16 +13,14 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import Shapes, evaluate, free_inputs, freeze
-from pymc_flymc.likelihoods import (
-    LIKELIHOODS,
+from pymc_flymc.likelihoods import LIKELIHOODS, NegativeBinomialFree, Normal
+from pymc_flymc.likelihoods.free_alpha import NegativeBinomialSmooth
+from pymc_flymc.likelihoods.likelihood import (
     JointlySmoothLikelihood,
     Likelihood,
-    NegativeBinomialFree,
-    Normal,
     RowParameters,
     SmoothLikelihood,
 )
-from pymc_flymc.likelihoods.free_alpha import NegativeBinomialSmooth
 from pymc_flymc.likelihoods.refusals import nothing_supported
 from pymc_flymc.reading.levels import known_cutpoints
 from pymc_flymc.reading.observed import observed_graph, without_hurdle

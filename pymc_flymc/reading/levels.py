@@ -10,7 +10,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.tools import Shapes, evaluate, fold_constants, free_inputs, freeze
-from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.predictor import read_predictor
 from pymc_flymc.regression.regression import Regression

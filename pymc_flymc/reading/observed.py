@@ -15,7 +15,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
-from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.zeros import parts_of_hurdle
 
 

@@ -18,7 +18,8 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import Shapes, evaluate, free_inputs, freeze, weighted_sum
-from pymc_flymc.likelihoods import LIKELIHOODS, Likelihood, RowParameters
+from pymc_flymc.likelihoods import LIKELIHOODS
+from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.observed import (
     check_form,

@@ -18,7 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import Shapes, first_equals, fold_constants, free_inputs, freeze
-from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.refusals import ALTERNATIVES
 from pymc_flymc.reading.lookups import SparseBlock
 from pymc_flymc.reading.predictor_checks import check_coefficients, check_finite, check_predictor

@@ -33,7 +33,7 @@ from pymc_flymc.graphs.tools import (
     freeze,
     plain_function,
 )
-from pymc_flymc.likelihoods import RowParameters
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.reading.cotangent import inputs_of, op_type, varies
 from pymc_flymc.reading.lookups import positions_of

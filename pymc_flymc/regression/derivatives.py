@@ -17,7 +17,12 @@ from pymc_flymc.compat.pytensor import rewrites, unwrapped
 from pymc_flymc.graphs.compilation import FLATTENING, IN_PLACE
 from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.kernels.caching import environment
-from pymc_flymc.likelihoods import ExplicitLikelihood, Likelihood, SmoothedLikelihood, outcome
+from pymc_flymc.likelihoods.likelihood import (
+    ExplicitLikelihood,
+    Likelihood,
+    SmoothedLikelihood,
+    outcome,
+)
 from pymc_flymc.reporting import COMPILING, doing
 
 #: How much likelihoods are smoothed where nothing is known of the posterior, in scales.

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.expansion import JointExpansion

@@ -12,7 +12,7 @@ from pytensor.graph.replace import graph_replace
 from pymc_flymc.bounds import Bound
 from pymc_flymc.graphs.compilation import DensityGraphs
 from pymc_flymc.graphs.written_out import write_out_dots
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.target.validation import check_collapsed
 

@@ -26,7 +26,7 @@ from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.native import NativeFunction
 from pymc_flymc.kernels.native_graphs import Jacobian, NativeGraph
 from pymc_flymc.kernels.posterior import Posterior
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.reporting import COMPILING_KERNELS, doing
 from pymc_flymc.target.collapsed_density import collapsed_density

@@ -9,7 +9,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.bounds import Bound, ExpansionBound, Preparation, Problem
 from pymc_flymc.kernels.layout import POWERS, ROW
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood
 
 #: Columns of the constants that fresh brightness is drawn from.
 RATES = [ROW.near, ROW.beyond]

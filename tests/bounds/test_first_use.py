@@ -11,7 +11,9 @@ from pymc_flymc import JaakkolaJordan, Taylor, UnsupportedModelError
 from pymc_flymc.bounds import BOUNDS, Problem
 from pymc_flymc.bounds import first_use as module
 from pymc_flymc.bounds.first_use import check_first_use
-from pymc_flymc.likelihoods import BernoulliLogit, RowParameters, SmoothFamily
+from pymc_flymc.likelihoods import BernoulliLogit
+from pymc_flymc.likelihoods.family import SmoothFamily
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.weighted import weighted_family
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.design import Design

@@ -12,7 +12,7 @@ from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice, JaakkolaJordan, Tayl
 from pymc_flymc.bounds import TaylorInParts
 from pymc_flymc.graphs.radius_powers_op import RadiusPowers
 from pymc_flymc.kernels.layout import HEADER
-from pymc_flymc.likelihoods import outcome
+from pymc_flymc.likelihoods.likelihood import outcome
 from tests.support.native import (
     assert_is_gradient,
     density_and_gradient,

@@ -18,12 +18,8 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from pymc_flymc import UnsupportedModelError
-from pymc_flymc.likelihoods import (
-    LIKELIHOODS,
-    JointlySmoothFamily,
-    SmoothFamily,
-    ZeroTruncatedPoisson,
-)
+from pymc_flymc.likelihoods import LIKELIHOODS, ZeroTruncatedPoisson
+from pymc_flymc.likelihoods.family import JointlySmoothFamily, SmoothFamily
 from pymc_flymc.likelihoods.limits import limit_within
 from tests.support.series import Series
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.likelihoods import find_predictor
+from pymc_flymc.likelihoods.links import find_predictor
 from pymc_flymc.reading.model import read_model
 from tests.support.readings import check_density, check_reading
 

@@ -12,7 +12,9 @@ from pytensor.tensor.random.basic import LogisticRV
 
 from pymc_flymc import FireflyMH
 from pymc_flymc.graphs.tools import evaluate, known_length
-from pymc_flymc.likelihoods import LIKELIHOODS, BernoulliLogit, RowParameters, SmoothFamily
+from pymc_flymc.likelihoods import LIKELIHOODS, BernoulliLogit
+from pymc_flymc.likelihoods.family import SmoothFamily
+from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.steps.setup import read
 from tests.support.comparison import assert_matches, quadrature

@@ -7,7 +7,8 @@ from pymc_flymc.agreement.comparison import check_agreement
 from pymc_flymc.anchor.anchor import Anchor, AnchorPart
 from pymc_flymc.graphs.tools import free_inputs, plain_function
 from pymc_flymc.kernels.geometry import dense_geometry
-from pymc_flymc.likelihoods import LIKELIHOODS, outcome
+from pymc_flymc.likelihoods import LIKELIHOODS
+from pymc_flymc.likelihoods.likelihood import outcome
 from pymc_flymc.reading.flat import Layout, flatten_model
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.regression.expansion import LikelihoodExpansion

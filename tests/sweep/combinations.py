@@ -7,7 +7,7 @@ from typing import Any
 
 from pymc_flymc import FireflyMH, Taylor
 from pymc_flymc.bounds import BOUNDS, is_for_joint_moves
-from pymc_flymc.likelihoods import Likelihood
+from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.sampling.local_sweeps import TANGENTS
 from tests.sweep.models import TinyModel
