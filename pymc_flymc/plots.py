@@ -114,10 +114,8 @@ def plot_brightness(
         The step that made the draws, or another one for the same model.
     rows, draws : int
         An even choice of so many rows of each likelihood, and of so many draws.
-    backend : {"matplotlib", "bokeh", "plotly"}, optional
-        As of ArviZ's plots.
-    **pc_kwargs
-        Passed to ``arviz_plots.PlotCollection.wrap``.
+    backend, **pc_kwargs
+        As of `plot_cost`.
 
     Returns
     -------

@@ -39,11 +39,8 @@ def check_rounded_sums(
 
     Parameters
     ----------
-    target : Target
-    problems : sequence of Problem
-        What it was built for.
-    others : ndarray, shape (F,)
-        Values of the variables of other step methods.
+    target, problems, others
+        As of `check_compiled`.
     log_density : callable
         Of the posterior, in standardised coordinates. It reads all rows, and is seldom called.
 

@@ -14,7 +14,7 @@ from pymc_flymc.kernels.generators import GENERATOR
 from pymc_flymc.kernels.geometry import Geometry, unstandardise
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.native_graphs import Jacobian, call_density, call_density_gradient
-from pymc_flymc.kernels.records import Vector, record_type
+from pymc_flymc.kernels.records import Vector, record_type, zeros
 from pymc_flymc.kernels.rows import Rows, SeveralRows, rows_type
 from pymc_flymc.kernels.shared_scales import NO_SCALES, SharedScales
 
@@ -96,20 +96,12 @@ class Chain(NamedTuple):
 
 def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
     """Buffers of one chain; that of rows is committed as it is touched."""
-    d, p = n_parameters, n_coefficients
     return Chain(
-        v=np.zeros(d),
-        theta=np.zeros(d),
-        w=np.zeros(p),
-        log_density=np.zeros(1),
-        log_weight=np.zeros(1),
+        **zeros(n_parameters, "v", "theta", "v_new", "theta_new"),
+        **zeros(n_coefficients, "w", "w_new", "dark", "low"),
+        **zeros(1, "log_density", "log_weight"),
         rescaled=np.full(1, np.nan),
-        v_new=np.zeros(d),
-        theta_new=np.zeros(d),
-        w_new=np.zeros(p),
         log_factor_new=np.empty(n_rows),
-        dark=np.zeros(p),
-        low=np.zeros(p),
     )
 
 

@@ -38,6 +38,11 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
+def zeros(length: int, *names: str) -> dict[str, np.ndarray]:
+    """Return a new vector of zeros for each of a record's fields."""
+    return {name: np.zeros(length) for name in names}
+
+
 def map_fields(record: Any, function: Callable[[Any], Any]) -> Any:
     """Return a record, or a tuple of records, with what a function makes of each field.
 

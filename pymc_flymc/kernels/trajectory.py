@@ -19,7 +19,7 @@ from pymc_flymc.kernels.geometry import standardise_gradient, unstandardise
 from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.native_graphs import call_density_gradient, call_vjp
 from pymc_flymc.kernels.posterior import finite_or_minus_inf
-from pymc_flymc.kernels.records import Vector
+from pymc_flymc.kernels.records import Vector, zeros
 from pymc_flymc.kernels.step_size import GAMMA, StepSize, adapt_step, new_step_size
 
 #: Steps in a trajectory, at most: reached only while the step size is far from tuned.
@@ -73,20 +73,13 @@ def new_dynamics(
     n_parameters: int, n_coefficients: int, length: float, target: float, gamma: float = GAMMA
 ) -> Dynamics:
     """Return dynamics as a chain starts with them; n_coefficients is the length of chain.w."""
-    d = n_parameters
+    of_theta = "gradient", "gradient_new", "total_gradient", "force", "kept_force"
     return Dynamics(
-        step_size=new_step_size(d, target, gamma),
+        step_size=new_step_size(n_parameters, target, gamma),
         length=np.array([length]),
-        gain=np.zeros(1),
-        n_steps=np.zeros(1),
-        log_density_new=np.zeros(1),
-        momentum=np.zeros(d),
         slope=np.zeros(n_coefficients),
-        gradient=np.zeros(d),
-        gradient_new=np.zeros(d),
-        total_gradient=np.zeros(d),
-        force=np.zeros(d),
-        kept_force=np.zeros(d),
+        **zeros(1, "gain", "n_steps", "log_density_new"),
+        **zeros(n_parameters, "momentum", *of_theta),
     )
 
 

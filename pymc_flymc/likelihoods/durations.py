@@ -14,7 +14,6 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.gammas import log_gamma
-from pymc_flymc.graphs.tools import evaluate, free_inputs
 from pymc_flymc.likelihoods.censoring import (
     WITHIN_LIMITS,
     censoring_of,
@@ -27,7 +26,12 @@ from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.links import unreadable
 from pymc_flymc.likelihoods.log_links import find_log_mean
 from pymc_flymc.likelihoods.products import simplified
-from pymc_flymc.likelihoods.value_checks import check_values, is_positive, scalar_parameter
+from pymc_flymc.likelihoods.value_checks import (
+    check_values,
+    is_positive,
+    known_number,
+    scalar_parameter,
+)
 
 _WEIBULL: Any = pm.Weibull.rv_type
 
@@ -72,10 +76,7 @@ class Durations(SmoothFamily):
         """Return the log scale, found inside the graph of the scale, and what is censored."""
         kind, state, from_left = censoring_of(rv, lowest=0.0)
         *shapes, scale = map(simplified, kind.owner.op.dist_params(kind.owner))
-        shape = scalar_parameter(shapes[0], "alpha", rv) if shapes else pt.constant(1.0)
-        if free_inputs([shape]):
-            raise UnsupportedModelError(f"alpha of the observed variable {rv.name!r} is free")
-        number = float(evaluate(shape))
+        number = known_number(shapes[0], "alpha", rv, "") if shapes else 1.0
         power = 1.0 if isinstance(kind.owner.op, GammaRV) else number
         likelihood = replace(
             self, power=power, mass=number, from_left=from_left, has_zeros=not shapes

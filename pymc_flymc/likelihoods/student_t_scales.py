@@ -11,12 +11,10 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import CauchyRV, StudentTRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, free_inputs
 from pymc_flymc.likelihoods.functions import THIRD
 from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.scales_by_row import ScalesByRow
-from pymc_flymc.likelihoods.value_checks import scalar_parameter
+from pymc_flymc.likelihoods.value_checks import known_number
 
 #: More than the largest value of ``24 a (2 a - 1) sqrt(1 - a)``, at a = (11 + sqrt 41) / 20.
 SKEWED = 5.572
@@ -43,14 +41,12 @@ class StudentTScales(ScalesByRow):
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return eta and tau, in units of the outcomes, known standard errors, and nu."""
         nu, mu, sigma = [pt.ones(()), *rv.owner.op.dist_params(rv.owner)][-3:]
-        nu = scalar_parameter(nu, "nu", rv)
-        if free_inputs([nu]):
-            raise UnsupportedModelError(
-                f"nu of the observed variable {rv.name!r} is free, and its sigma has a value for "
-                "each row: give nu as a number, such as nu=4.0, or sigma as one number for all "
-                "rows, maybe times data, sigma=sigma * c"
-            )
-        return self.of_scales(replace(self, nu=float(evaluate(nu))), mu, sigma, rv, rv)
+        instead = (
+            ", and its sigma has a value for each row: give nu as a number, such as nu=4.0, or "
+            "sigma as one number for all rows, maybe times data, sigma=sigma * c"
+        )
+        number = known_number(nu, "nu", rv, instead)
+        return self.of_scales(replace(self, nu=number), mu, sigma, rv, rv)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return the log density, without what depends on nu alone."""

@@ -89,6 +89,22 @@ def scalar_parameter(
     return parameter
 
 
+def known_number(parameter: Any, what: str, rv: TensorVariable, instead: str) -> float:
+    """Return the number that a positive parameter is for all rows, which no variable changes.
+
+    Raises
+    ------
+    UnsupportedModelError
+        If it has a value for each row, or depends on variables; the message ends with `instead`.
+    ValueError
+        If it is not positive and finite.
+    """
+    parameter = scalar_parameter(parameter, what, rv)
+    if free_inputs([parameter]):
+        raise UnsupportedModelError(f"{what} of the observed variable {rv.name!r} is free{instead}")
+    return float(evaluate(parameter))
+
+
 def check_values(good: np.ndarray, values: np.ndarray, name: str, expected: str) -> None:
     """Refuse observed values that are not good.
 

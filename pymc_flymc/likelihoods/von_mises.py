@@ -11,11 +11,9 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import VonMisesRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.tools import evaluate, free_inputs
 from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.value_checks import check_values, scalar_parameter
+from pymc_flymc.likelihoods.value_checks import check_values, known_number
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,8 @@ class VonMises(SmoothFamily):
     def read(self, rv: TensorVariable) -> RowParameters:
         """Return the predictor and kappa."""
         eta, kappa = rv.owner.op.dist_params(rv.owner)
-        kappa = scalar_parameter(kappa, "kappa", rv)
-        if free_inputs([kappa]):
-            raise UnsupportedModelError(
-                f"kappa of the observed variable {rv.name!r} is free; Firefly needs a number: "
-                f"{self.usage}"
-            )
-        return RowParameters(replace(self, kappa=float(evaluate(kappa))), eta)
+        number = known_number(kappa, "kappa", rv, f"; Firefly needs a number: {self.usage}")
+        return RowParameters(replace(self, kappa=number), eta)
 
     def read_observed(self, values: np.ndarray, name: str) -> np.ndarray:
         """Return angles as float64."""

@@ -25,7 +25,7 @@ from pymc_flymc.out_of_core.stored_rows import SourceRows
 from pymc_flymc.reading.model import ModelReading, rest_terms
 from pymc_flymc.reading.observed_rows import ObservedRows, Part, check_sizes
 from pymc_flymc.reading.other_steps import warn_of_other_steps
-from pymc_flymc.reading.predictor import read_parameters, read_predictor
+from pymc_flymc.reading.predictor import read_predictor
 from pymc_flymc.reading.row_axes import check_rows_alone, statistics_of_rows
 from pymc_flymc.reading.variables import value_shapes, value_variables
 from pymc_flymc.regression.matrices import LARGEST_DENSE
@@ -121,10 +121,6 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
     source : RowSource
         All rows of some of the model's data containers.
 
-    Returns
-    -------
-    ModelReading
-
     Raises
     ------
     UnsupportedModelError
@@ -188,7 +184,8 @@ def _read_rows(
     _check_lengths(head)
     values = builder.values(head)
     n_rows = len(builder.observations(values))
-    predictor = read_parameters(parameters, n_rows, name, shapes, values)
+    of = parameters.predictors, n_rows, name, shapes, values
+    predictor = read_predictor(*of, parameters.nuisances)
     design = predictor.design
     if not design.format.one_radius:
         raise UnsupportedModelError(

@@ -28,7 +28,7 @@ from pymc_flymc.reading.observed import (
     shape_of_rows,
     without_hurdle,
 )
-from pymc_flymc.reading.predictor import read_parameters, read_predictor
+from pymc_flymc.reading.predictor import read_predictor
 from pymc_flymc.reading.tables import as_rows, several_predictors
 from pymc_flymc.reading.variables import names
 from pymc_flymc.reading.weights import read_weights, with_weights, without_weights
@@ -159,7 +159,8 @@ class Observation:
         name = self.name if name is None else name
         y = outcomes_of(parameters, observed, name)  # first: a design may be made of outcomes
         n_rows, rows = len(y), np.arange(len(y)) if kept is None else np.flatnonzero(kept)
-        predictor = read_parameters(parameters, n_rows, name, self.shapes)
+        of = parameters.predictors, n_rows, name, self.shapes
+        predictor = read_predictor(*of, nuisances=parameters.nuisances)
         regression = Regression(name, predictor.design, y, parameters.likelihood)
         check_sizes(regression, name)
         sum_of_terms = self._sum_of_terms(parameters.rest, n_rows, kept)

@@ -6,7 +6,7 @@ checks the result by evaluating both forms.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,6 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import Shapes, first_equals, fold_constants, free_inputs, freeze
-from pymc_flymc.likelihoods.likelihood import RowParameters
 from pymc_flymc.likelihoods.refusals import ALTERNATIVES
 from pymc_flymc.reading.lookups import SparseBlock
 from pymc_flymc.reading.predictor_checks import check_coefficients, check_finite, check_predictor
@@ -45,32 +44,13 @@ class LinearPredictor:
     coefficients: TensorVariable
 
 
-def read_parameters(
-    parameters: RowParameters,
-    n_rows: int,
-    name: str,
-    shapes: Shapes,
-    values: Mapping[Variable, np.ndarray] | None = None,
-) -> LinearPredictor:
-    """Read the parameters of an observed variable: its predictor and its nuisance parameters.
-
-    Arguments, result and errors are those of `read_predictor`. The nuisance parameters are the
-    last elements of the coefficients.
-    """
-    predictor = read_predictor(parameters.predictors, n_rows, name, shapes, values)
-    if not parameters.nuisances:
-        return predictor
-    nuisances = [fold_constants(freeze(nuisance, shapes)) for nuisance in parameters.nuisances]
-    w = pt.join(0, predictor.coefficients, pt.stack(nuisances).astype("float64"))
-    return LinearPredictor(replace(predictor.design, n_nuisances=len(nuisances)), w)
-
-
 def read_predictor(
     eta: TensorVariable,
     n_rows: int,
     name: str,
     shapes: Shapes,
     values: Mapping[Variable, np.ndarray] | None = None,
+    nuisances: Sequence[TensorVariable] = (),
 ) -> LinearPredictor:
     """Split a linear predictor into a design and a coefficient vector.
 
@@ -88,6 +68,8 @@ def read_predictor(
         Shapes of the value variables, for those whose type leaves its shape open.
     values : mapping, optional
         As of `split_predictor`.
+    nuisances : sequence of TensorVariable
+        Nuisance parameters of its likelihood: the last of the coefficients.
 
     Returns
     -------
@@ -110,7 +92,11 @@ def read_predictor(
     if values is None:  # of other rows coefficients are known to hold none
         check_coefficients(predictor.design, predictor.coefficients, name)
     check_predictor(predictor.design, predictor.coefficients, eta, name, shapes)
-    return predictor
+    if not nuisances:
+        return predictor
+    known = [fold_constants(freeze(nuisance, shapes)) for nuisance in nuisances]
+    w = pt.join(0, predictor.coefficients, pt.stack(known).astype("float64"))
+    return LinearPredictor(replace(predictor.design, n_nuisances=len(known)), w)
 
 
 def split_predictor(
