@@ -20,9 +20,7 @@ from pymc.model.core import Model
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.chosen_rows import ROWS, choose_rows
-from pymc_flymc.agreement.compared_points import Points
-from pymc_flymc.agreement.compared_rest import ComparedRest
-from pymc_flymc.agreement.compared_rows import ComparedRows
+from pymc_flymc.agreement.compared import ComparedRest, ComparedRows, Points
 from pymc_flymc.agreement.gathering import NotGatheredError
 from pymc_flymc.agreement.guarded_rows import check_guards
 from pymc_flymc.agreement.undefined import check_defined, check_possible, points_around

@@ -22,7 +22,7 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.all_of_graph import AllOfGraph
-from pymc_flymc.agreement.compared_rows import WHOLE
+from pymc_flymc.agreement.compared import WHOLE
 from pymc_flymc.agreement.evaluation import Point, of_graph
 from pymc_flymc.agreement.gathering import NotGatheredError, RowsOfGraph
 from pymc_flymc.agreement.values import MANY

@@ -33,8 +33,8 @@ from pymc_flymc.agreement.values import Rounded
 from pymc_flymc.compat.pymc import CHECKS
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.graphs.compilation import FLATTENING
-from pymc_flymc.graphs.long_operations import SPLIT
 from pymc_flymc.graphs.memoise import memoised
+from pymc_flymc.graphs.simplifying import SPLIT
 from pymc_flymc.graphs.tools import PLAIN_PYTHON, fold_constants
 
 #: Rounding error that a value is allowed, in units of the largest change in the draws.

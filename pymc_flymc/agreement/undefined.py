@@ -13,9 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pymc_flymc.agreement.compared_points import Points
-from pymc_flymc.agreement.compared_rest import ComparedRest
-from pymc_flymc.agreement.compared_rows import ComparedRows
+from pymc_flymc.agreement.compared import ComparedRest, ComparedRows, Points
 from pymc_flymc.agreement.gathering import NotGatheredError
 from pymc_flymc.agreement.parameter_checks import violated_checks
 from pymc_flymc.anchor.anchor import Anchor

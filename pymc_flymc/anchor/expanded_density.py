@@ -18,9 +18,8 @@ from scipy.sparse import csr_array
 from pymc_flymc.compat.pymc import CHECKS, REPLACE_CHECKS
 from pymc_flymc.compat.pytensor import rewrites
 from pymc_flymc.errors import UnsupportedModelError
-from pymc_flymc.graphs.long_operations import SPLIT
 from pymc_flymc.graphs.memoise import memoised
-from pymc_flymc.graphs.simplifying import rewritten
+from pymc_flymc.graphs.simplifying import SPLIT, rewritten
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.regression.quadratic_statistics import (
     collapsed_quadratic,

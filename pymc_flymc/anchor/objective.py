@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +50,25 @@ class PrecisionBlocks(NamedTuple):
         return self.block + self.cross.T @ follow, follow
 
 
+def _memoised[T](most: int = KEPT) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Keep what a method of an objective returns by theta; the oldest result goes first."""
+
+    def memoised(find: Callable[..., T]) -> Callable[..., T]:
+        @wraps(find)
+        def found(self: Objective, theta: np.ndarray) -> T:
+            kept, at = self.kept.setdefault(find.__name__, {}), theta.tobytes()
+            if at not in kept:
+                result = find(self, theta)
+                while len(kept) >= most:
+                    del kept[next(iter(kept))]
+                kept[at] = result
+            return kept[at]
+
+        return found
+
+    return memoised
+
+
 class Objective:
     """Expanded log density less half the log conditional precisions of the effects.
 
@@ -85,10 +105,8 @@ class Objective:
             np.arange(posterior.layout.size), posterior.effects.integrated_out
         )
         self._slopes: np.ndarray | None = None
-        self._curvatures_at: dict[bytes, Curvatures] = {}
-        self._points_at: dict[bytes, list[np.ndarray]] = {}
-        self._values_at: dict[bytes, tuple[float, np.ndarray]] = {}
-        self._hessian_at: dict[bytes, np.ndarray] = {}
+        #: What methods have returned, by their names and by theta.
+        self.kept: dict[str, dict[bytes, Any]] = {}
 
     def with_statistics(self, statistics: np.ndarray) -> Objective:
         """Return the objective with other quadratics of the same rows."""
@@ -97,7 +115,7 @@ class Objective:
     def from_near(self) -> Objective:
         """Return the objective with its full Hessian, and with all else that has been found."""
         other = copy(self)
-        other.near, other._hessian_at = True, {}
+        other.near, other.kept = True, {k: v for k, v in self.kept.items() if k != "hessian"}
         return other
 
     def joint(self) -> Objective:
@@ -106,11 +124,9 @@ class Objective:
         posterior = self.posterior.integrating_out(none)
         return Objective(posterior, self._statistics, probes=self._probes)
 
+    @_memoised()
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, shape (D,)."""
-        return _memoised_at(self._values_at, theta, self._value_and_gradient)
-
-    def _value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self._density(theta, self._statistics)
         if len(self.effects.integrated_out):
             points = self._points(theta)
@@ -127,11 +143,9 @@ class Objective:
             value -= 0.5 * float(np.sum(np.log(self._precisions(theta))))
         return value
 
+    @_memoised(most=1)
     def hessian(self, theta: np.ndarray) -> np.ndarray:
         """Hessian, shape (D, D)."""
-        return _memoised_at(self._hessian_at, theta, self._find_hessian, most=1)
-
-    def _find_hessian(self, theta: np.ndarray) -> np.ndarray:
         points = self._points(theta)
         parts = [self._density.hessian(t, self._statistics) for t in points]
         return np.asarray(np.mean(parts, axis=0) + self._of_precisions(theta, np.eye(len(theta))))
@@ -147,14 +161,12 @@ class Objective:
         own = self._curvatures(theta).diagonal[self.effects.integrated_out]
         return np.maximum(own, least_curvature(own))
 
+    @_memoised()
     def _curvatures(self, theta: np.ndarray) -> Curvatures:
         """Minus the second derivative in each effect, all else being equal.
 
         Many products with the Hessian are asked for at the same theta: these are found once.
         """
-        return _memoised_at(self._curvatures_at, theta, self._find_curvatures)
-
-    def _find_curvatures(self, theta: np.ndarray) -> Curvatures:
         if not len(self.effects.diagonal):
             return Curvatures(-np.diag(self._density.hessian(theta, self._statistics)), [])
 
@@ -168,14 +180,12 @@ class Objective:
         own = self._curvatures(theta).diagonal[self.effects.integrated_out]
         return self.effects.integrated_out[own < -least_curvature(own)]
 
+    @_memoised()
     def _points(self, theta: np.ndarray) -> list[np.ndarray]:
         """Where the mean of derivatives is taken: plus and minus a conditional sd of each effect.
 
         Many products with the Hessian are asked for at the same theta: these are found once, too.
         """
-        return _memoised_at(self._points_at, theta, self._find_points)
-
-    def _find_points(self, theta: np.ndarray) -> list[np.ndarray]:
         at = self.effects.integrated_out
         if not len(at):
             return [theta]
@@ -253,16 +263,3 @@ class Objective:
         """
         gradient = self(theta)[1]
         return float(np.linalg.norm(self.geometry(theta).standardise_gradient(gradient)))
-
-
-def _memoised_at[T](
-    kept: dict[bytes, T], theta: np.ndarray, find: Callable[[np.ndarray], T], most: int = KEPT
-) -> T:
-    """Return ``find(theta)``, memoised by theta; the oldest result goes first."""
-    at = theta.tobytes()
-    if at not in kept:
-        found = find(theta)
-        while len(kept) >= most:
-            del kept[next(iter(kept))]
-        kept[at] = found
-    return kept[at]

@@ -9,7 +9,7 @@ from pymc_flymc.kernels.layout import ROW
 
 
 def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
-    """Keep rows bright, in place, and raise small multipliers in the rates of all others.
+    """Keep rows bright, in place, and raise small multipliers in the rates of others to `FLOOR`.
 
     Parameters
     ----------
@@ -23,7 +23,10 @@ def keep_bright(constants: np.ndarray, bright: np.ndarray, keep: float) -> None:
     rows = bright > keep
     for column in (ROW.near, ROW.beyond):
         constants[rows, column] = 0.0
-        _raise_to_floor(constants[:, column])
+        multipliers = constants[:, column]
+        # A larger rate gives a valid bound, too.
+        floor = FLOOR * multipliers.sum()
+        multipliers[(multipliers > 0.0) & (multipliers < floor)] = floor
     constants[rows, ROW.near] = np.inf
     bright[rows] = 1.0
 
@@ -36,12 +39,3 @@ def treat_exactly(constants: np.ndarray, bright: np.ndarray, rows: np.ndarray) -
     """
     constants[np.ix_(rows, [ROW.near, ROW.beyond])] = 0.0
     bright[rows] = 0.0
-
-
-def _raise_to_floor(multipliers: np.ndarray) -> None:
-    """Raise positive multipliers of a power in rows' rates, in place, to `FLOOR` of their sum.
-
-    A larger rate gives a valid bound, too.
-    """
-    floor = FLOOR * multipliers.sum()
-    multipliers[(multipliers > 0.0) & (multipliers < floor)] = floor

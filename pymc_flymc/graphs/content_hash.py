@@ -1,9 +1,11 @@
-"""The arrays that the leaves of graphs hold, and hashes of their content."""
+"""The arrays that the leaves of graphs hold, hashes of their content, and states of their files."""
 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import blake2b, shake_128
 from math import gcd
 from typing import Any
@@ -127,3 +129,27 @@ def owner_of(array: np.ndarray) -> Any:
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     return owner
+
+
+def file_of_map(array: np.ndarray) -> str | None:
+    """Return the file that an array is a map of, if it is one."""
+    path = getattr(owner_of(array), "filename", None)
+    return None if path is None else str(path)
+
+
+def state_of_file(path: str) -> tuple[int, int]:
+    """Return a file's size, in bytes, and the time at which it was last changed, in ns."""
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
+
+
+def state_of_map(path: str) -> tuple[int, int]:
+    """Return the state of a file, maps of which may be written to, as `state_of_file`.
+
+    The system notes the time when a page is first written to, and no more until the page is on
+    disk: it is put there, so that the next change is noticed.
+    """
+    if os.name == "posix":
+        with suppress(OSError), open(path, "rb") as file:
+            os.fsync(file.fileno())
+    return state_of_file(path)

@@ -1,18 +1,46 @@
-"""Copies of graphs, rewritten: ``rewrite_graph`` of PyTensor changes the graph that it is given."""
+"""Rewrites of graphs, and copies of them: PyTensor's ``rewrite_graph`` changes what it is given."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import pytensor.tensor as pt
 from pytensor.compile.mode import optdb
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.graph.replace import graph_replace
+from pytensor.graph.rewriting.basic import in2out, node_rewriter
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.graph.traversal import ancestors
+from pytensor.scalar.basic import Add, Mul
+from pytensor.tensor.elemwise import Elemwise
 
 from pymc_flymc.compat.pytensor import rewrites
+
+#: NumPy's functions have at most 32 operands, of which one is the result.
+MOST = 31
+
+
+def _of_halves(operation: Any, terms: list[Variable]) -> Any:
+    if len(terms) <= MOST:
+        return operation(*terms)
+    half = len(terms) // 2
+    return operation(*(_of_halves(operation, part) for part in (terms[:half], terms[half:])))
+
+
+@node_rewriter([Elemwise])
+def _split(graph: FunctionGraph, node: Apply) -> list[Variable] | None:
+    scalar: Any = getattr(node.op, "scalar_op", None)
+    if len(node.inputs) <= MOST or not isinstance(scalar, Add | Mul):
+        return None
+    return [_of_halves(pt.add if isinstance(scalar, Add) else pt.mul, list(node.inputs))]
+
+
+#: Rewrites a sum or product of many terms as one of two shorter ones, and so on. A model may have
+#: any number of terms, and PyTensor's own rewrites put the terms of nested sums side by side.
+SPLIT = in2out(_split)
+
 
 #: One solve with a matrix for many with the same triangle, one for each effect of a covariance:
 #: PyTensor's Python linker runs them in a loop, and their second derivatives even more so.

@@ -11,8 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from pymc_flymc.compat.numpy import drop_pages
-from pymc_flymc.graphs.content_hash import content_hash
-from pymc_flymc.graphs.file_states import state_of_file, state_of_map
+from pymc_flymc.graphs.content_hash import content_hash, state_of_file, state_of_map
 from pymc_flymc.out_of_core.dask_arrays import (
     changes_again,
     is_dask,

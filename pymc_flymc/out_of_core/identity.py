@@ -13,8 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from pymc_flymc.graphs.content_hash import content_hash, owner_of
-from pymc_flymc.graphs.file_states import file_of_map, state_of_file, state_of_map
+from pymc_flymc.graphs.content_hash import (
+    content_hash,
+    file_of_map,
+    owner_of,
+    state_of_file,
+    state_of_map,
+)
 from pymc_flymc.out_of_core.dask_arrays import leaves
 from pymc_flymc.out_of_core.zarr_arrays import (
     check_shape,

@@ -15,8 +15,14 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.compat.pymc import CustomDistRV, CustomSymbolicDistRV
-from pymc_flymc.graphs.content_hash import arrays_of, content_hash, leaves_of, owner_of
-from pymc_flymc.graphs.file_states import file_of_map, state_of_map
+from pymc_flymc.graphs.content_hash import (
+    arrays_of,
+    content_hash,
+    file_of_map,
+    leaves_of,
+    owner_of,
+    state_of_map,
+)
 from pymc_flymc.graphs.structure import structure_of
 
 

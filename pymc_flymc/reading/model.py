@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pymc as pm
 from pymc.model.core import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor import as_tensor, join
 from pytensor.tensor.math import variadic_add
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.errors import UnsupportedModelError, warn
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.likelihoods.refusals import nothing_supported
 from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.hurdles import read_hurdle
 from pymc_flymc.reading.levels import read_levels
-from pymc_flymc.reading.mixtures import warn_of_mixtures
 from pymc_flymc.reading.observed import check_missing, is_constant, size_of, without_hurdle
 from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.other_steps import warn_of_other_steps
@@ -186,3 +187,28 @@ def _supported(model: Model) -> list[TensorVariable]:
             check_missing(model, str(rv.name).removesuffix("_observed"))
         raise UnsupportedModelError(nothing_supported(model))
     return sorted(found, key=lambda rv: -size_of(model, rv))
+
+
+_MIXTURE: Any = pm.Mixture.rv_type
+
+
+def warn_of_mixtures(model: Model, owned: Sequence[TensorVariable]) -> None:
+    """Warn of mixtures among the priors, such as a spike and a slab.
+
+    Parameters
+    ----------
+    owned : sequence of TensorVariable
+        Value variables that the Firefly step samples.
+    """
+    sampled = [rv for rv in model.free_RVs if model.rvs_to_values[rv] in owned]
+    found = [str(rv.name) for rv in sampled if isinstance(rv.owner.op, _MIXTURE)]
+    if found:
+        warn(
+            f"the priors of {found} are mixtures, so that the posterior may have several modes. "
+            "Bounds and proposals are tuned at one of them, around which all chains start, and "
+            "R-hat does not show what none has visited. To see whether there are others, let "
+            "chains start in different places: pm.sample(initvals=[{...}, {...}, ...]), one for "
+            "each chain. A prior with one mode that leaves large coefficients alone is a "
+            "horseshoe: "
+            'pm.Normal("b", shape=p) * pm.HalfCauchy("local", 1, shape=p) * pm.HalfCauchy("tau", 1)'
+        )

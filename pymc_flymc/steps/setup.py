@@ -1,7 +1,8 @@
-"""Reads a step's model and finds its anchor, before a kernel is chosen."""
+"""Reads a step's model and finds its anchor, and checks the sampler that is chosen for it."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,25 +14,33 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.comparison import check_agreement
+from pymc_flymc.agreement.compiled import check_compiled
+from pymc_flymc.agreement.rounded_sums import check_rounded_sums
 from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.anchor.expanded_density import expanded_density, nearby
 from pymc_flymc.anchor.funnels import warn_of_funnels
 from pymc_flymc.anchor.mode_finding import ModeFinder
 from pymc_flymc.anchor.other_modes import warn_of_other_modes
 from pymc_flymc.bounds import Problem
+from pymc_flymc.bounds.first_use import check_first_use
 from pymc_flymc.bounds.setting import BoundSetting, bounds_asked
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.shared_scales import SharedScales
 from pymc_flymc.reading.centred_effects import find_shared_scales
 from pymc_flymc.reading.flat import Layout, flatten_model
-from pymc_flymc.reading.full_passes import FullPass
+from pymc_flymc.reading.full_passes import FullPass, warn_of_full_passes
 from pymc_flymc.reading.model import read_model
 from pymc_flymc.reading.non_centred_effects import find_non_centred_effects
 from pymc_flymc.reading.points import anchor_point, check_start, complete_point
 from pymc_flymc.regression.regression import names_of
 from pymc_flymc.reporting import log
+from pymc_flymc.sampling.bright_rows import advice_on_columns
+from pymc_flymc.sampling.far_out import LogDensity
+from pymc_flymc.sampling.reanchoring import Anchors
+from pymc_flymc.sampling.sampler import Sampler
 from pymc_flymc.sampling.stopwatch import Stopwatch
 from pymc_flymc.sampling.task import SamplingTask
+from pymc_flymc.target.target import Target
 
 if TYPE_CHECKING:
     from pymc_flymc.out_of_core.source import RowSource
@@ -161,3 +170,29 @@ def read(
         full_passes=found.full_passes,
         per_row=found.per_row,
     )
+
+
+def checked_sampler(sampler: Sampler, setup: Setup) -> Sampler:
+    """Return a sampler that may draw, with the anchors that its chains may move to.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        As it was chosen.
+    setup : Setup
+        The model that it samples.
+    """
+    target, anchors = sampler.target, None
+    for problem, part in zip(setup.problems, target.parts, strict=True):
+        check_first_use(problem, part.bound)
+    if isinstance(target, Target):  # anchors move in memory only: each takes a pass
+        check_compiled(target, setup.problems, setup.others)
+        log_density = LogDensity(target, setup.others)
+        check_rounded_sums(target, setup.problems, setup.others, log_density)
+        anchors = Anchors.of(target, setup.problems, setup.layout, sampler.brightness)
+        names, others = [problem.name for problem in setup.problems], setup.others
+        seconds = functools.partial(target.seconds, others)
+        warn_of_full_passes(setup.full_passes, names, seconds)
+        for line in advice_on_columns(target, setup.problems, setup.graph, setup.layout):
+            log.info(line)
+    return replace(sampler, anchors=anchors)

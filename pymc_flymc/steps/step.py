@@ -20,10 +20,9 @@ from pymc_flymc.reading.points import check_start
 from pymc_flymc.reporting import log, reported, reporting
 from pymc_flymc.sampling.diagnostics import STATISTICS, ChainDiagnostics
 from pymc_flymc.sampling.stopwatch import TIMES, Stopwatch
+from pymc_flymc.steps.chain_processes import end_with_parent, watch_chains
 from pymc_flymc.steps.end_of_run import advise_at_the_end
 from pymc_flymc.steps.interrupts import Interrupts, interruptible
-from pymc_flymc.steps.killed_chains import watch_chains
-from pymc_flymc.steps.lifetime import end_with_parent
 from pymc_flymc.steps.running import (
     check_model,
     check_no_chain_runs,
@@ -113,9 +112,8 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
     def _read(self) -> None:
         """Read the model with its data of now, find the anchor and build the target."""
         from pymc_flymc.reading.fingerprint import Fingerprint
-        from pymc_flymc.steps.final_checks import checked_sampler
         from pymc_flymc.steps.recording import begin_run, keep_run
-        from pymc_flymc.steps.setup import read
+        from pymc_flymc.steps.setup import checked_sampler, read
         from pymc_flymc.threads import one_blas_thread
 
         assert self._model is not None

@@ -20,7 +20,7 @@ from pymc_flymc.agreement.compiled import check_compiled
 from pymc_flymc.bounds import exact_factor
 from pymc_flymc.graphs.compilation import compile_log_factor_gradient
 from pymc_flymc.kernels.records import read_only
-from pymc_flymc.steps import final_checks
+from pymc_flymc.steps import setup
 from tests.support import patches
 
 N = 70
@@ -78,7 +78,7 @@ def built(name):
     model, step = STEPS[name]
     found = []
     with pytest.MonkeyPatch.context() as patch, patches.any_size(), pm.Model():
-        patch.setattr(final_checks, "check_compiled", lambda *arguments: found.append(arguments))
+        patch.setattr(setup, "check_compiled", lambda *arguments: found.append(arguments))
         model()
         step()
     return found[0]

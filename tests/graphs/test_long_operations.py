@@ -7,7 +7,7 @@ import pytest
 from pytensor.graph.fg import FunctionGraph
 
 from pymc_flymc.agreement.perturbed import RoundedFunction
-from pymc_flymc.graphs.long_operations import MOST, SPLIT
+from pymc_flymc.graphs.simplifying import MOST, SPLIT
 from pymc_flymc.graphs.tools import PLAIN_PYTHON
 
 

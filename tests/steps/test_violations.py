@@ -32,7 +32,7 @@ MODEL = logistic_model(*ROWS)
 def without_checks_before(monkeypatch):
     """Bounds of these tests are let through that steps check before they use them."""
     for check in ("check_first_use", "check_compiled"):
-        monkeypatch.setattr(f"pymc_flymc.steps.final_checks.{check}", lambda *arguments: None)
+        monkeypatch.setattr(f"pymc_flymc.steps.setup.{check}", lambda *arguments: None)
 
 
 class OnePerCent(JaakkolaJordan):

@@ -7,7 +7,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-import pymc_flymc.steps.final_checks
+import pymc_flymc.steps.setup
 from pymc_flymc import FireflyHMC, FireflyMH, JaakkolaJordan, Taylor
 from pymc_flymc.kernels.native import LOG_FACTOR, NativeFunction
 from tests.support.data import logistic_rows
@@ -20,7 +20,7 @@ MODEL = logistic_model(*logistic_rows(50, [-0.5, 1.0]))
 @pytest.fixture(autouse=True)
 def without_checks_before(monkeypatch):
     """Bounds of these tests are let through that steps check before they use them."""
-    monkeypatch.setattr("pymc_flymc.steps.final_checks.check_first_use", lambda *arguments: None)
+    monkeypatch.setattr("pymc_flymc.steps.setup.check_first_use", lambda *arguments: None)
 
 
 class Altered(JaakkolaJordan):
@@ -146,7 +146,7 @@ def test_statistics_too_short_for_a_quadratic(monkeypatch):
     bound = Altered(lambda p: replace(p, statistics=p.statistics[:-1]))
     # At their first use, bounds of somebody's own are evaluated in Python.
     for check in ("check_first_use", "check_compiled"):
-        monkeypatch.setattr(pymc_flymc.steps.final_checks, check, lambda *_: None)
+        monkeypatch.setattr(pymc_flymc.steps.setup, check, lambda *_: None)
     with pytest.raises(ValueError, match="statistics of a quadratic are shorter"):
         step_of(MODEL, FireflyHMC, bound=bound)
 
