@@ -15,19 +15,20 @@ from pymc_flymc.graphs.tools import evaluate, free_inputs, has_rows_of_data
 _ZEROS: Any = pm.DiracDelta.rv_type
 
 
-def parts_of_hurdle(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable] | None:
-    """Return psi and the variable that is never zero, of ``pm.HurdlePoisson`` and the like.
+def without_hurdle(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable | None]:
+    """Return the variable that is never zero, of ``pm.HurdlePoisson`` and the like, and psi.
 
-    psi is the probability of a value that is not zero: a scalar, or a value for each row. None if
-    `rv` is of another kind.
+    psi is the probability of a value that is not zero: a scalar, or a value for each row. A
+    variable of another kind is returned as it is, without psi.
     """
-    return _parts(rv, HurdleRV)
+    psi, values = _parts(rv, HurdleRV) or (None, rv)
+    return values, psi
 
 
 def parts_of_inflated(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable] | None:
     """Return psi and the variable to which zeros are added, of ``pm.ZeroInflatedPoisson``.
 
-    As `parts_of_hurdle`; psi is the probability of a value of that variable, zero or not.
+    psi is the probability of a value of that variable, zero or not. None for another kind.
     """
     return _parts(rv, MixtureRV)
 

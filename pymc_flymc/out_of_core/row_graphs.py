@@ -22,8 +22,9 @@ from pymc_flymc.likelihoods.likelihood import (
     SmoothLikelihood,
 )
 from pymc_flymc.likelihoods.refusals import nothing_supported
+from pymc_flymc.likelihoods.zeros import without_hurdle
 from pymc_flymc.reading.levels import known_cutpoints
-from pymc_flymc.reading.observed import observed_graph, without_hurdle
+from pymc_flymc.reading.observed import observed_graph
 from pymc_flymc.reading.observed_rows import parameters_of
 from pymc_flymc.reading.weights import without_weights
 

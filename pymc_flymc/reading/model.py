@@ -17,10 +17,11 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_flymc.errors import UnsupportedModelError, warn
 from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.likelihoods.refusals import nothing_supported
+from pymc_flymc.likelihoods.zeros import without_hurdle
 from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.hurdles import read_hurdle
 from pymc_flymc.reading.levels import read_levels
-from pymc_flymc.reading.observed import check_missing, is_constant, size_of, without_hurdle
+from pymc_flymc.reading.observed import check_missing, is_constant, size_of
 from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.other_steps import warn_of_other_steps
 from pymc_flymc.reading.variables import value_shapes, value_variables

@@ -16,7 +16,6 @@ from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import evaluate, free_inputs, freeze
 from pymc_flymc.likelihoods.likelihood import RowParameters
-from pymc_flymc.likelihoods.zeros import parts_of_hurdle
 
 
 def size_of(model: Model, rv: TensorVariable) -> int:
@@ -71,15 +70,6 @@ def check_missing(model: Model, name: str) -> None:
         "of a table write the values that there are: person, item = np.nonzero(~np.isnan(Y)), "
         "theta[person] - b[item], observed=Y[person, item]"
     )
-
-
-def without_hurdle(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable | None]:
-    """Return the variable of which values above zero are draws, and psi.
-
-    A variable other than ``pm.HurdlePoisson`` and the like is returned as it is, without psi.
-    """
-    parts = parts_of_hurdle(rv)
-    return (rv, None) if parts is None else (parts[1], parts[0])
 
 
 def observed_graph(model: Model, rv: TensorVariable) -> TensorVariable:
