@@ -121,9 +121,7 @@ def reporting(name: str, passes: int = USUAL_PASSES) -> Iterator[None]:
         report.end()
 
 
-def reported[S, **P, R](
-    method: Callable[Concatenate[S, P], R],
-) -> Callable[Concatenate[S, P], R]:
+def reported[S, **P, R](method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Let a step's method report under the name of the step's class."""
 
     @functools.wraps(method)

@@ -21,11 +21,7 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.special import LogSoftmax, Softmax
-from pytensor.tensor.subtensor import (
-    AdvancedSubtensor,
-    IncSubtensor,
-    Subtensor,
-)
+from pytensor.tensor.subtensor import AdvancedSubtensor, IncSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.agreement.other_rows import other_rows

@@ -15,13 +15,7 @@ from pytensor.scalar.math import softplus as scalar_softplus
 from pytensor.tensor.elemwise import Elemwise
 from scipy.special import gammaln
 
-from pymc_flymc.graphs.gammas import (
-    FIRST,
-    FIRST_ORDER,
-    LogGamma,
-    LogRisingOfExp,
-    series_in_python,
-)
+from pymc_flymc.graphs.gammas import FIRST, FIRST_ORDER, LogGamma, LogRisingOfExp, series_in_python
 
 
 def softplus(x: np.ndarray) -> np.ndarray:

@@ -187,12 +187,7 @@ class Taylor(ExpansionBound):
         return total * stride
 
     def remainders(
-        self,
-        likelihood: Likelihood,
-        eta: np.ndarray,
-        x: RowMatrix,
-        y: np.ndarray,
-        radius: Radius,
+        self, likelihood: Likelihood, eta: np.ndarray, x: RowMatrix, y: np.ndarray, radius: Radius
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the multipliers of the two powers of the radius, each of shape (n,).
 

@@ -146,11 +146,7 @@ class Journal:
         return drawn, statistics
 
     def record(
-        self,
-        theta: np.ndarray,
-        others: np.ndarray,
-        drawn: np.ndarray,
-        statistics: dict[str, Any],
+        self, theta: np.ndarray, others: np.ndarray, drawn: np.ndarray, statistics: dict[str, Any]
     ) -> bool:
         """Record a draw that was made from a point; return whether it is time to save the chain."""
         values = self._form.values(statistics)

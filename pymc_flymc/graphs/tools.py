@@ -100,9 +100,7 @@ def has_rows_of_data(variable: TensorVariable) -> bool:
 
 
 def freeze(
-    variable: TensorVariable,
-    shapes: Shapes,
-    values: Mapping[Variable, np.ndarray] | None = None,
+    variable: TensorVariable, shapes: Shapes, values: Mapping[Variable, np.ndarray] | None = None
 ) -> TensorVariable:
     """Copy a graph with its data made constant, so that static shapes are as known as can be.
 

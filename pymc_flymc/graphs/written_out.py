@@ -56,8 +56,7 @@ def write_out_dots(variables: Sequence[TensorVariable]) -> list[TensorVariable]:
 
 
 def _with_replaced(
-    variables: Sequence[TensorVariable],
-    replacement: Callable[[Apply, Sequence[Any]], Any],
+    variables: Sequence[TensorVariable], replacement: Callable[[Apply, Sequence[Any]], Any]
 ) -> list[TensorVariable]:
     """Copy graphs with another graph, of any type of numbers, for some nodes of one output."""
 

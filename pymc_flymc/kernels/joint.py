@@ -32,12 +32,7 @@ from pymc_flymc.kernels.metropolis import (
     update_theta,
 )
 from pymc_flymc.kernels.native import kernel, kernel_part
-from pymc_flymc.kernels.posterior import (
-    accept_theta,
-    finite_or_minus_inf,
-    log_density_at,
-    run_type,
-)
+from pymc_flymc.kernels.posterior import accept_theta, finite_or_minus_inf, log_density_at, run_type
 from pymc_flymc.kernels.rescaling import REPEATS, rescale
 
 #: Kind of a transition that draws z afresh and leaves theta alone, for the start of a chain.

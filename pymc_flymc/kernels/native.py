@@ -15,12 +15,7 @@ from typing import Any
 import numba
 from numba import types
 
-from pymc_flymc.compat.numba import (
-    DISABLE_JIT,
-    address_of,
-    keep_on_disk,
-    native_caller,
-)
+from pymc_flymc.compat.numba import DISABLE_JIT, address_of, keep_on_disk, native_caller
 from pymc_flymc.compat.numba_compilers import KernelCompiler, PartCompiler
 from pymc_flymc.kernels.caching import version_of
 from pymc_flymc.kernels.records import matrix, vector

@@ -141,12 +141,7 @@ def log_density_of(posterior, theta, w):
     if posterior.density_gradient != 0:
         unused = np.empty_like(theta)
         return call_density_gradient(
-            posterior.density_gradient,
-            posterior.jacobian,
-            theta,
-            posterior.statistics,
-            w,
-            unused,
+            posterior.density_gradient, posterior.jacobian, theta, posterior.statistics, w, unused
         )
     return call_density(posterior.density, theta, posterior.statistics, w)
 

@@ -16,13 +16,7 @@ import numpy as np
 
 from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.dark_rates import take_dark
-from pymc_flymc.kernels.fresh_brightness import (
-    ATTEMPTS,
-    MOVED,
-    accept_z,
-    draw_z,
-    log_weight_of_z,
-)
+from pymc_flymc.kernels.fresh_brightness import ATTEMPTS, MOVED, accept_z, draw_z, log_weight_of_z
 from pymc_flymc.kernels.geometry import unstandardise
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.posterior import (

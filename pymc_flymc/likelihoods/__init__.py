@@ -1,10 +1,6 @@
 """Families of likelihoods that Firefly can sample: one module and one list entry for each."""
 
-from pymc_flymc.likelihoods.bernoulli import (
-    BernoulliCloglog,
-    BernoulliLogit,
-    BernoulliProbit,
-)
+from pymc_flymc.likelihoods.bernoulli import BernoulliCloglog, BernoulliLogit, BernoulliProbit
 from pymc_flymc.likelihoods.beta import Beta, BetaBinomial
 from pymc_flymc.likelihoods.binomial import BinomialLogit, Geometric
 from pymc_flymc.likelihoods.censored_normal import CensoredNormal

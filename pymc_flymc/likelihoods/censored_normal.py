@@ -12,12 +12,7 @@ from pytensor.tensor.random.basic import LogNormalRV, NormalRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.tools import free_inputs
-from pymc_flymc.likelihoods.censoring import (
-    WITHIN_LIMITS,
-    censoring_of,
-    is_censored,
-    uncensored,
-)
+from pymc_flymc.likelihoods.censoring import WITHIN_LIMITS, censoring_of, is_censored, uncensored
 from pymc_flymc.likelihoods.family import SmoothFamily
 from pymc_flymc.likelihoods.functions import log_normal_cdf
 from pymc_flymc.likelihoods.likelihood import RowParameters

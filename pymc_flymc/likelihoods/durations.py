@@ -14,12 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.graphs.gammas import log_gamma
-from pymc_flymc.likelihoods.censoring import (
-    WITHIN_LIMITS,
-    censoring_of,
-    is_censored,
-    uncensored,
-)
+from pymc_flymc.likelihoods.censoring import WITHIN_LIMITS, censoring_of, is_censored, uncensored
 from pymc_flymc.likelihoods.family import Family, SmoothFamily
 from pymc_flymc.likelihoods.functions import log_positive
 from pymc_flymc.likelihoods.likelihood import RowParameters

@@ -138,8 +138,7 @@ ELEMENTARY: dict[Any, Function] = {
     ps.Expm1: Function(_increasing(np.expm1), EXP.limit, exponential=True),
     ps.Log: Function(_increasing(np.log), _limit_of_log),
     ps.Log1p: Function(
-        _increasing(np.log1p),
-        lambda order, low, high: _limit_of_log(order, 1.0 + low, 1.0 + high),
+        _increasing(np.log1p), lambda order, low, high: _limit_of_log(order, 1.0 + low, 1.0 + high)
     ),
     Softplus: SOFTPLUS,
     Sigmoid: Function(_increasing(expit), _limit_of_sigmoid),

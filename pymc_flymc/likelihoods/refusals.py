@@ -73,9 +73,7 @@ def nothing_supported(model: Model) -> str:
     names = {str(rv.name): distribution_name(rv) for rv in model.observed_RVs}
     listed = ", ".join(f"{name!r} is {what}" for name, what in names.items())
     listed = listed or "nothing is observed"
-    lines = [
-        f"the model has no observed variable that Firefly supports: {listed}. {LEAVE_OUT}",
-    ]
+    lines = [f"the model has no observed variable that Firefly supports: {listed}. {LEAVE_OUT}"]
     instead = {what: _instead(rv, what) for rv, what in zip(model.observed_RVs, names.values())}
     lines += [f"Instead of {what}: {nearest}" for what, nearest in instead.items() if nearest]
     if not names and model.potentials:

@@ -75,11 +75,7 @@ class ClusterSource(RowSource):
     in_flight = 3
 
     def __init__(
-        self,
-        columns: Mapping[str, Column],
-        arrays: Mapping[str, Any],
-        client: Any,
-        owned: bool,
+        self, columns: Mapping[str, Column], arrays: Mapping[str, Any], client: Any, owned: bool
     ) -> None:
         super().__init__(arrays)
         self.address = client.scheduler.address

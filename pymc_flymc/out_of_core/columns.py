@@ -12,12 +12,7 @@ from scipy.sparse import issparse
 
 from pymc_flymc.compat.numpy import drop_pages
 from pymc_flymc.graphs.content_hash import content_hash, state_of_file, state_of_map
-from pymc_flymc.out_of_core.dask_arrays import (
-    changes_again,
-    is_dask,
-    leaves,
-    with_checked_blocks,
-)
+from pymc_flymc.out_of_core.dask_arrays import changes_again, is_dask, leaves, with_checked_blocks
 from pymc_flymc.out_of_core.frames import Labels, array_of_frame, is_frame, own_codes
 from pymc_flymc.out_of_core.identity import (
     check_chunks,

@@ -63,10 +63,7 @@ class RowGraphs:
 
 
 def row_graphs_of(
-    model: Model,
-    rv: TensorVariable,
-    owned: list[TensorVariable],
-    shapes: Shapes,
+    model: Model, rv: TensorVariable, owned: list[TensorVariable], shapes: Shapes
 ) -> list[RowGraphs]:
     """Return the regressions of an observed variable: one, or two.
 

@@ -162,11 +162,7 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
 
 
 def _read_rows(
-    rv: TensorVariable,
-    graphs: RowGraphs,
-    containers: Containers,
-    shapes: Shapes,
-    source: RowSource,
+    rv: TensorVariable, graphs: RowGraphs, containers: Containers, shapes: Shapes, source: RowSource
 ) -> tuple[Regression, TensorVariable, TensorVariable]:
     """Return the regression of all rows, and graphs of its coefficients and of the sum of the rest.
 

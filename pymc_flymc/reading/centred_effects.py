@@ -89,10 +89,7 @@ def find_shared_scales(
 
 
 def _effects_of(
-    rv: Variable,
-    model: Model,
-    places: Mapping[Variable, slice],
-    shapes: Shapes,
+    rv: Variable, model: Model, places: Mapping[Variable, slice], shapes: Shapes
 ) -> Iterator[tuple[int, _Effects]]:
     """Yield the place of each scale of a variable's elements, and the effects that follow it."""
     term = location_scale(rv, shapes[rv], model)

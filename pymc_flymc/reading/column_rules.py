@@ -120,8 +120,4 @@ def _where_it_varies(index: list[Any], shape: tuple[int | None, ...]) -> tuple[A
 
 
 #: By type of operation.
-COLUMN_RULES: dict[type, Rule] = {
-    Subtensor: _selected,
-    Join: _joined,
-    IncSubtensor: _set,
-}
+COLUMN_RULES: dict[type, Rule] = {Subtensor: _selected, Join: _joined, IncSubtensor: _set}

@@ -70,8 +70,7 @@ class ModelReading:
 
 @doing("reading the model and checking its data")
 def read_model(
-    model: Model,
-    vars: str | Variable | Sequence[str | Variable] | None = None,
+    model: Model, vars: str | Variable | Sequence[str | Variable] | None = None
 ) -> ModelReading:
     """Read a model for a step method.
 

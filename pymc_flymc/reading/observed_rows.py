@@ -22,12 +22,7 @@ from pymc_flymc.likelihoods import LIKELIHOODS
 from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 from pymc_flymc.likelihoods.zeros import without_hurdle
-from pymc_flymc.reading.observed import (
-    check_form,
-    observed_graph,
-    outcomes_of,
-    shape_of_rows,
-)
+from pymc_flymc.reading.observed import check_form, observed_graph, outcomes_of, shape_of_rows
 from pymc_flymc.reading.predictor import read_predictor
 from pymc_flymc.reading.tables import as_rows, several_predictors
 from pymc_flymc.reading.variables import names

@@ -48,11 +48,7 @@ def check_coefficients(design: Design, coefficients: TensorVariable, name: str) 
 
 
 def check_predictor(
-    design: Design,
-    coefficients: TensorVariable,
-    eta: TensorVariable,
-    name: str,
-    shapes: Shapes,
+    design: Design, coefficients: TensorVariable, eta: TensorVariable, name: str, shapes: Shapes
 ) -> None:
     """Compare the model's own predictor with the one read, at random values of the variables."""
     inputs = free_inputs([eta])

@@ -14,13 +14,7 @@ from pytensor.compile.ops import DeepCopyOp, ViewOp
 from pytensor.graph.basic import Apply
 from pytensor.raise_op import CheckAndRaise
 from pytensor.scalar import basic as ps
-from pytensor.tensor.basic import (
-    Alloc,
-    Join,
-    ScalarFromTensor,
-    Split,
-    TensorFromScalar,
-)
+from pytensor.tensor.basic import Alloc, Join, ScalarFromTensor, Split, TensorFromScalar
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.extra_ops import CumOp, Repeat
@@ -28,11 +22,7 @@ from pytensor.tensor.math import Argmax, Dot
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.sort import ArgSortOp, SortOp
-from pytensor.tensor.subtensor import (
-    AdvancedSubtensor,
-    IncSubtensor,
-    Subtensor,
-)
+from pytensor.tensor.subtensor import AdvancedSubtensor, IncSubtensor, Subtensor
 
 from pymc_flymc.graphs.tools import index_of
 from pymc_flymc.reading.row_kinds import (

@@ -41,10 +41,7 @@ class Scale(NamedTuple):
 
 
 def scales_of(
-    parameter: Variable,
-    effects: tuple[int, ...],
-    model: Model,
-    shapes: Shapes,
+    parameter: Variable, effects: tuple[int, ...], model: Model, shapes: Shapes
 ) -> list[Scale]:
     """Return the scales that a parameter of effects is made of: each factor of a product is one.
 

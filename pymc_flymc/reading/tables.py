@@ -42,10 +42,7 @@ _THROUGH = frozenset({ViewOp, SpecifyShape, DimShuffle, Alloc, Sum, Dot})
 
 
 def as_rows(
-    parameters: RowParameters,
-    shape: tuple[int, ...],
-    shapes: Shapes,
-    name: str,
+    parameters: RowParameters, shape: tuple[int, ...], shapes: Shapes, name: str
 ) -> RowParameters:
     """Return the parameters of a table of observed values as those of its rows.
 

@@ -161,11 +161,7 @@ class Design:
         return found, sizes
 
     def _combine(
-        self,
-        w: np.ndarray,
-        rows: slice | np.ndarray,
-        of: Callable[[Any], Any],
-        out: np.ndarray,
+        self, w: np.ndarray, rows: slice | np.ndarray, of: Callable[[Any], Any], out: np.ndarray
     ) -> None:
         """Write the predictors of some rows, of all of whose numbers a function is taken first.
 

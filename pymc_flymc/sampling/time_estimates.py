@@ -195,10 +195,7 @@ def say_time(task: SamplingTask, sampler: Sampler) -> None:
 
 
 def _say(
-    estimate: Callable[[], EstimatedTime | None],
-    task: SamplingTask,
-    sampler: Sampler,
-    found: float,
+    estimate: Callable[[], EstimatedTime | None], task: SamplingTask, sampler: Sampler, found: float
 ) -> None:
     """Log the verdict, if someone reads it. It selects nothing: chains are what they are."""
     if not log.isEnabledFor(logging.INFO):

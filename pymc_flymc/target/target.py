@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_flymc.bounds import (
-    AllRows,
-    Bound,
-    exact_factor,
-    row_factor,
-)
+from pymc_flymc.bounds import AllRows, Bound, exact_factor, row_factor
 from pymc_flymc.graphs.compilation import (
     compile_density,
     compile_density_gradient,
