@@ -1,7 +1,5 @@
 """What likelihoods and bounds of your own are made of, and how steps come to know them."""
 
-from __future__ import annotations
-
 from pymc_flymc.anchor.anchor import AnchorPart
 from pymc_flymc.bounds import BOUNDS, Bound, ExpansionBound, Preparation, Problem, is_bound
 from pymc_flymc.bounds.validity import check_bound

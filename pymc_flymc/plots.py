@@ -1,7 +1,5 @@
 """Plots of a run in the style of ArviZ: what each parameter cost, and which rows are bright."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a step says in the log: its name before each line, and a line on whatever takes long."""
 
-from __future__ import annotations
-
 import functools
 import logging
 import time

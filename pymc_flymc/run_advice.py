@@ -1,7 +1,5 @@
 """What would help a run: sentences, none where nothing is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How often rows are bright at the draws of a run, by the bounds that the step has prepared."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Numbers of a run: what it read, how it moved, and how its slowest parameters did."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a run says of itself once it is over, from what is saved of it."""
 
-from __future__ import annotations
-
 import html
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of settings: a ValueError says what was given and what is expected."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Callable, Collection
 from typing import Any

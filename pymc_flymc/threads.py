@@ -1,7 +1,5 @@
 """Work on blocks of rows by several threads, with the same results whatever their number."""
 
-from __future__ import annotations
-
 import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator

@@ -4,8 +4,6 @@ For images and continuous integration, where the first model would otherwise wai
 to compile.
 """
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Graphs that are evaluated for all rows, but return only some."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows on which a reading is compared with its model: the extreme ones, and some at random."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

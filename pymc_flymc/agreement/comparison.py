@@ -6,8 +6,6 @@ compared, too: priors, Jacobians, potentials. A difference beyond the rounding e
 is an error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial, reduce

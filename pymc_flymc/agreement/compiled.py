@@ -5,8 +5,6 @@ their constants. At a few points this density is summed over the brightness of a
 be the density of the model as it was read, with the likelihoods of all rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

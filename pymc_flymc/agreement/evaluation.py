@@ -1,7 +1,5 @@
 """The log density of a model at some points: as PyMC has it, and as it was read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Graphs of a few rows, made from graphs of all rows: nothing is computed for the others."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

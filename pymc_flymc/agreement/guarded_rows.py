@@ -7,8 +7,6 @@ it is not enough to look at the rows at the mode. Rows that may be given up are 
 and looked at where the others would have the coefficients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ Checks evaluate the likelihood of all rows. A Python call for each row would tak
 million rows.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows of a result that are other rows of its arguments: taken out, or one below the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ are subtracted: a probability that was rounded to above one is no violation, nor
 underflowed to zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial

@@ -6,8 +6,6 @@ down. Where a graph cancels digits, as ``log(1 - p)`` does for p near one, its v
 much as it is wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ may be hundreds of times as large: rows that are predicted with certainty, as wh
 have hardly any curvature themselves. Then terms cancel to fewer digits, and no chain shows it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 

@@ -6,8 +6,6 @@ for ``v < 0``. The model has a density nowhere beyond its own checks of paramete
 zeros must not be above one, even if no row is zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

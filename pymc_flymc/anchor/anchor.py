@@ -1,7 +1,5 @@
 """Expansion points: where bounds are tuned to, with the Laplace approximation there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Parameters that are effects of groups, told from all others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A model with its likelihoods expanded to second order, for set-up work."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any

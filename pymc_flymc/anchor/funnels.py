@@ -1,7 +1,5 @@
 """Funnels: where a parameter that few rows inform leaves others much less room than at the mode."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ intercept's. Then large terms nearly cancel along a line on which the posterior 
 left of them is rounding, of A and of the sum, and no chain shows it: each follows the same sums.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pymc_flymc.anchor.collinear import Lines

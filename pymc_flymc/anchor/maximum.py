@@ -1,7 +1,5 @@
 """The maximum of an objective, by Newton steps that take no pass over the data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mode finding: the posterior mode, and the anchor there, in a few passes over the data."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Damped Newton steps to a mode: each takes one pass over the data to expand the likelihoods."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What is said of a search that has found no mode, and why it has not."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pymc_flymc.anchor.collinear import Lines

@@ -1,7 +1,5 @@
 """Other modes of a posterior, sought without reading a row."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

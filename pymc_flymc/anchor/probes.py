@@ -1,7 +1,5 @@
 """Curvatures of effects of groups, for all groups at once: products of a Hessian with signs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -13,8 +13,6 @@ Parlett, B. N. (1980). The Symmetric Eigenvalue Problem, chapter 13 (Lanczos' me
 orthogonalisation).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

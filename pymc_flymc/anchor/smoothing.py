@@ -1,7 +1,5 @@
 """Likelihoods with non-smooth points: smoothed as posterior uncertainty smooths them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

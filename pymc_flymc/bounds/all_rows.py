@@ -1,7 +1,5 @@
 """No bound at all: regular MCMC."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytensor.tensor as pt
 

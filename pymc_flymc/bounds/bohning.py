@@ -1,7 +1,5 @@
 """Böhning's bound on the softmax likelihood."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

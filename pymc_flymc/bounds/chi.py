@@ -3,8 +3,6 @@
 `scipy.stats` has it, too, but its import takes as long as that of PyMC.
 """
 
-from __future__ import annotations
-
 import math
 
 from scipy.special import gammaincinv, gammaln

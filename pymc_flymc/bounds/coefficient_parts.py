@@ -1,7 +1,5 @@
 """The parts of a row, dense columns and effects of groups, and how far each is from the anchor."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

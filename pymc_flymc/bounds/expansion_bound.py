@@ -1,7 +1,5 @@
 """The base class of bounds that are expansions of the likelihood less a rate."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any, TypeGuard, cast
 

@@ -1,7 +1,5 @@
 """The factor of a bright row in the augmented density, from the gap of its bound."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checks of user-defined families and bounds, at their first use."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Any
 

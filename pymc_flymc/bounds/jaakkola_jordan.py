@@ -1,7 +1,5 @@
 """The Jaakkola-Jordan bound on the logistic likelihood."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

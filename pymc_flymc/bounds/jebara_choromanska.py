@@ -1,7 +1,5 @@
 """The Jebara-Choromanska bound on the softmax likelihood."""
 
-from __future__ import annotations
-
 from functools import reduce
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows without a bound, kept bright or treated exactly, and the smallest rates of all others."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pymc_flymc.kernels.dark_rates import FLOOR

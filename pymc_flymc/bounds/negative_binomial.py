@@ -1,7 +1,5 @@
 """The Jaakkola-Jordan bound on counts whose dispersion is sampled."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

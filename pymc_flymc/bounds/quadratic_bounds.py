@@ -1,7 +1,5 @@
 """Bounds of one predictor that are quadratic in it: the pass over the data that they share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Protocol
 

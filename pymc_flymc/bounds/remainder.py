@@ -26,8 +26,6 @@ continuous derivatives at the limit. If the bound jumped there instead, from N t
 dark rows could not cross: conditional updates would cut off the posterior's tails.
 """
 
-from __future__ import annotations
-
 from math import factorial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rounding error of a gap, from the sizes of the terms that it is the sum of."""
 
-from __future__ import annotations
-
 from functools import reduce
 from operator import add, mul
 from typing import Any

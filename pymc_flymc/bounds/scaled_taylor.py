@@ -1,7 +1,5 @@
 """Taylor expansions of likelihoods to a sampled power: gamma variables with a free shape."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 

@@ -1,7 +1,5 @@
 """The setting of bounds: one for all likelihoods, or a dict of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pymc_flymc.bounds import AllRows, Bound, is_bound

@@ -1,7 +1,5 @@
 """Base of quadratic bounds on the softmax likelihood."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Tangents in the squared residual: bounds for location-scale likelihoods with heavy tails."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, NamedTuple, cast
 

@@ -1,7 +1,5 @@
 """Taylor expansions with a radius for each part of a row: bounds for effects of groups."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any, cast
 

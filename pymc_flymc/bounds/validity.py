@@ -1,7 +1,5 @@
 """Numerical checks of a bound, near the anchor and far from it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Files that hold either what was written last or what was written before, whatever happens."""
 
-from __future__ import annotations
-
 import os
 import pickle
 from hashlib import blake2b

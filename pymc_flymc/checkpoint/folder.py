@@ -1,7 +1,5 @@
 """The folder of a run that can go on after it was killed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

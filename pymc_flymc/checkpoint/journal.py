@@ -1,7 +1,5 @@
 """The draws of one chain on disk, and the state from which it goes on."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import time

@@ -1,7 +1,5 @@
 """A folder is one run's at a time."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

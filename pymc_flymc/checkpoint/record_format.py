@@ -1,7 +1,5 @@
 """Draws as bytes."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Mapping
 from operator import itemgetter

@@ -1,7 +1,5 @@
 """What a run depends on, in words that tell it from others."""
 
-from __future__ import annotations
-
 import inspect
 import platform
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ have. Each is looked up when the module here is imported, or, of what need not b
 is first used. An error says what is lost without it.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from operator import attrgetter
 from typing import Any

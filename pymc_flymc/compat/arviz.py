@@ -1,7 +1,5 @@
 """Private parts of ArviZ."""
 
-from __future__ import annotations
-
 import functools
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """Private parts of Dask, which need not be installed: they are looked up when they are used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

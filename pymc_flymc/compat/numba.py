@@ -1,7 +1,5 @@
 """Private parts of numba and llvmlite: calls by address, records without counts, and the cache."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import warnings

@@ -1,7 +1,5 @@
 """Private parts of numba: how kernels and their parts become LLVM's code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from numba import types

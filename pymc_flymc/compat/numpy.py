@@ -1,7 +1,5 @@
 """Private parts of NumPy."""
 
-from __future__ import annotations
-
 import mmap
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Private parts of PyMC."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Callable, Mapping

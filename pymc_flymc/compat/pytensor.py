@@ -1,7 +1,5 @@
 """Private parts of PyTensor: its cache of compiled functions, and rewrites by their names."""
 
-from __future__ import annotations
-
 from functools import cache
 from hashlib import sha256
 from types import FunctionType

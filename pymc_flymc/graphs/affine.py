@@ -1,7 +1,5 @@
 """Graphs that are affine in a vector: their derivatives are numbers, and need not be compiled."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A model's density and its rows' factors, compiled for the kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from types import FunctionType

@@ -1,7 +1,5 @@
 """The arrays that the leaves of graphs hold, hashes of their content, and states of their files."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable, Iterator, Sequence

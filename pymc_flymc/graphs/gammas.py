@@ -5,8 +5,6 @@ compiled in each process. In elementary functions, as graphs, second derivatives
 to compile.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

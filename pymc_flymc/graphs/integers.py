@@ -4,8 +4,6 @@ Beyond them PyTensor has no one value: ``x * g * b``, for x and g of uint8, is c
 as it stands, and without once rewrites have put the product into another order.
 """
 
-from __future__ import annotations
-
 from functools import reduce
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Memoised results of graphs: what is compiled is compiled once in a process, for any model."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Numba compiles those for a quarter of a minute where its cache is empty, and for
 density of each model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

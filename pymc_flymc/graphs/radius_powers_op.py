@@ -1,7 +1,5 @@
 """Powers of the radius of each part of a row, which rows share under `TaylorInParts`, as an op."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

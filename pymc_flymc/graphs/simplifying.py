@@ -1,7 +1,5 @@
 """Rewrites of graphs, and copies of them: PyTensor's ``rewrite_graph`` changes what it is given."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What graphs compute, but for the arrays that they hold."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from hashlib import blake2b

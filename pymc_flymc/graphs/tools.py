@@ -3,8 +3,6 @@
 Nothing here runs PyTensor's rewrites on a whole graph: they would hash, fold and copy the data.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, cast

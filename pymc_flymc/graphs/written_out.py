@@ -1,7 +1,5 @@
 """Graphs with products written as sums and multiplications of a few parts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import product

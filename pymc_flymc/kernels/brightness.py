@@ -1,7 +1,5 @@
 """The set of bright rows, with constant-time updates."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -14,8 +14,6 @@ rows first, in twice the working precision. Their sum is right as long as it is 
 `NOTHING` times the sum over all rows. A smaller one is zero but for rounding, see `FLOOR`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Log factors of rows: the one place where likelihoods are read and counted."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -7,8 +7,6 @@ sum over both terms. Rows drawn at least once are bright. The few rows that are 
 would be drawn again and again: they are visited one by one instead.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple

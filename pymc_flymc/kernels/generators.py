@@ -6,8 +6,6 @@ with a null pointer. An address is an integer: no Python runs between a kernel's
 and an interrupt is raised once the kernel has returned.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Updates of the brightness of rows, group by group, given all parameters."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pymc_flymc.kernels.brightness import brighten, darken, is_bright

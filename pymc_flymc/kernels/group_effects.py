@@ -6,8 +6,6 @@ sweep updates all groups, in time proportional to the number of groups and of br
 that is held back by its rows does not hold back any other.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

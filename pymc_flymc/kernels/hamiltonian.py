@@ -3,8 +3,6 @@
 A single step on a straight line is the Metropolis-adjusted Langevin algorithm.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

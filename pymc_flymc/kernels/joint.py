@@ -5,8 +5,6 @@ together is one. With the Taylor bound, fresh brightness cancels the remainder o
 what is left of the acceptance ratio is close to that of a sampler which reads all rows.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ A layout is a named tuple of places. Kernels read it as constants. If it depends
 from a function, which Python calls, too, with numbers or with graphs.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from numba.extending import register_jitable

@@ -3,8 +3,6 @@
 Maclaurin & Adams (2014), Algorithm 1.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple

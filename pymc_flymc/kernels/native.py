@@ -5,8 +5,6 @@ Kernels are compiled for *signatures*, not for models. PyTensor compiles what a 
 cache whatever the model is.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Callable

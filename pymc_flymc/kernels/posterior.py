@@ -1,7 +1,5 @@
 """The augmented density p(theta, z | data) as kernels see it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

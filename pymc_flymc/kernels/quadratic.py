@@ -1,7 +1,5 @@
 """A quadratic from its packed coefficients: what collapsed sums are made of."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -14,8 +14,6 @@ its limit, ``(x - limit)^3 exp(growth (x - limit)) / limit^2``. The latter has t
 derivatives. Trajectories would not see a jump, and conditional updates would hardly cross it.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ A field is an `int`, a record, or `Annotated` with its numba type. Where the typ
 data, the annotation is a function that returns it for the arguments of `record_type`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated, Any, get_type_hints
 

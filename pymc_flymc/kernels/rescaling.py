@@ -13,8 +13,6 @@ Yu, Y. and Meng, X.-L. (2011). To center or not to center: that is not the quest
 Computational and Graphical Statistics 20, 531-570.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pymc_flymc.kernels.dark_rates import take_dark

@@ -1,7 +1,5 @@
 """Log factors and rates of rows, whatever their brightness, for checks that sum them."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The rows of the data as kernels see them: predictors, and the gradients of these."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Conditional slice updates: of theta given z, then of z given theta (Neal 2003)."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple

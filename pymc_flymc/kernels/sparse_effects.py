@@ -3,8 +3,6 @@
 What they read is described in `rows.Rows`.
 """
 
-from __future__ import annotations
-
 from pymc_flymc.kernels.native import kernel_part
 
 

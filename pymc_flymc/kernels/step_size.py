@@ -1,7 +1,5 @@
 """The step size of trajectories, learnt by dual averaging while a chain tunes."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -6,8 +6,6 @@ Prior, expansion and S cancel in the acceptance ratio, which is left with the br
 With S empty a trajectory reads no row at all; with all rows in S it is Hamiltonian Monte Carlo.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple

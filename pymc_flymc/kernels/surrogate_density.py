@@ -6,8 +6,6 @@ Here prior(theta) is the density without rows, Q is the collapsed expansion of a
 its remainder for row n. So the rows of S are exact.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

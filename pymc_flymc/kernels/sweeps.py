@@ -5,8 +5,6 @@ row's conditional distribution, P(z_n = 1 | theta) = 1 - B_n/L_n, invariant. Non
 but for `begin`, which starts a chain.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, NamedTuple
 
 import numpy as np

@@ -7,8 +7,6 @@ Roberts, G. O. and Tweedie, R. L. (1996). Exponential convergence of Langevin di
 their discrete approximations. Bernoulli 2, 341-363 (why the force has a limit).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bernoulli variables with a logistic, a probit or a complementary log-log link."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

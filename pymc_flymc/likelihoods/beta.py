@@ -4,8 +4,6 @@ With the mean :math:`\mu = \sigma(\eta)` and :math:`\phi = e^\tau`, which PyMC c
 are :math:`A = \mu \phi` and :math:`B = (1 - \mu) \phi`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

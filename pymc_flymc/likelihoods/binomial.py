@@ -1,7 +1,5 @@
 """Grouped binary outcomes: binomial variables with a logistic link."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Censored normal noise: tobit regression, and accelerated failure times that are log-normal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Censored variables: a value at a limit is only known to lie beyond it."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Durations: Weibull, exponential and gamma variables with a log link, and free shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -14,8 +14,6 @@ So do those of :math:`\log s`, whose first derivatives are :math:`p / h = 1 / (1
 :math:`1 - p / h`, and whose further ones are those of :math:`\log h` in :math:`\psi`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

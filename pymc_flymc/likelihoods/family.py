@@ -1,7 +1,5 @@
 """Base classes of families of likelihoods."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Declarations of a family on its log-likelihood, and whether they still hold."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pymc_flymc.likelihoods.likelihood import Likelihood

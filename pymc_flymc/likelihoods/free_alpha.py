@@ -9,8 +9,6 @@ and the log-likelihood of a count is
 .. math:: y \log p - s + R, \quad R = \sum_{j < y} \log(\alpha + j).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Those that PyTensor has are in `ELEMENTARY`. The others are graphs that neither 
 and carry their own limits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ the probability, but where it has been rounded to 0 or 1. There the log-likeliho
 and not what the link says.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

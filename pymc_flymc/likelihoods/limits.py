@@ -1,7 +1,5 @@
 """Limits of derivatives of log-likelihoods, computed from their graphs."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import Any

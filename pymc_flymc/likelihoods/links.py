@@ -1,7 +1,5 @@
 """Find a predictor inside the graph of a parameter, however the model writes the link."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from typing import Any

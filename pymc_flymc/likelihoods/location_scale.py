@@ -1,7 +1,5 @@
 """Heavy-tailed noise around a linear predictor: robust regression."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

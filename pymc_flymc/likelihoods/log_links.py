@@ -1,7 +1,5 @@
 """Logarithms of means and scales, and log odds of probabilities, however a model writes these."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

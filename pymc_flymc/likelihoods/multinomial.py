@@ -1,7 +1,5 @@
 """Tables of counts of classes: multinomial variables with a softmax link."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

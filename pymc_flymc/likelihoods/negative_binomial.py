@@ -1,7 +1,5 @@
 """Overdispersed counts: negative binomial variables with a log link."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

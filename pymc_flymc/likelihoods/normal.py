@@ -1,7 +1,5 @@
 """Normal noise around a linear predictor: linear regression."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Normal noise whose scale differs from row to row."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

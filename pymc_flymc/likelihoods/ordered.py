@@ -6,8 +6,6 @@ factor depends on cutpoints alone. The others are those of two binary outcomes, 
 and whether y > k - 1, yes: comparisons of the row with its cutpoints.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Counts: Poisson variables with a log link."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Products and powers in a graph, without factors that cancel."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

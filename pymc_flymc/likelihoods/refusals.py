@@ -1,7 +1,5 @@
 """Messages for models that Firefly cannot sample: what they observe, and what to do instead."""
 
-from __future__ import annotations
-
 import re
 
 import pymc as pm

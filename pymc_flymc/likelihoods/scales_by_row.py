@@ -1,7 +1,5 @@
 """Scales of noise that differ from row to row: a second predictor, and known errors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

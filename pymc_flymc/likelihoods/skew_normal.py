@@ -1,7 +1,5 @@
 """Skew-normal noise around a predictor."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

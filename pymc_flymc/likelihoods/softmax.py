@@ -4,8 +4,6 @@ Only differences of the classes' predictors matter. The predictors here are thos
 K - 1 less that of class 0, the reference, which has none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Normal noise around a predictor, truncated at one side: truncated regression."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

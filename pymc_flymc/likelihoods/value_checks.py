@@ -1,7 +1,5 @@
 """Checks of numbers that come with an observed variable: its parameters and its values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Angles around a predictor."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

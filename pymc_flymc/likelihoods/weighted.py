@@ -3,8 +3,6 @@
 The weight is the last column of the observed values, after the family's own columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

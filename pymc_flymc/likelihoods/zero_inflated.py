@@ -6,8 +6,6 @@ zero, a function of its own predictor :math:`\eta`, the log-likelihood of a zero
 :math:`-\log(1 + e^{-a})`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

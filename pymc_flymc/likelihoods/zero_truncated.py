@@ -1,7 +1,5 @@
 """Counts that are never zero: zero-truncated Poisson and negative binomial variables, log link."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

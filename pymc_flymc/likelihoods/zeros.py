@@ -1,7 +1,5 @@
 """Mixtures of zeros and another distribution, as PyMC builds them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A chain that scans independent proposals, weighed many at a time."""
 
-from __future__ import annotations
-
 import copy
 import time
 from collections import deque

@@ -4,8 +4,6 @@ These kernels do what `joint` does, for many proposals at a time, none of which 
 state. Rows are drawn for all of them, read in their order, and weighed.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple

@@ -4,8 +4,6 @@ The thetas are a function of (key, batch), and the brightness of a partition's r
 batch, partition). So any process can compute again what is lost, to the last bit.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Every task is pure and has a name. If workers are lost, the scheduler computes a
 needed, from the rows on, with the same numbers. Nothing is scattered, pinned, or kept in an actor.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time

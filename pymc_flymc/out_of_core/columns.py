@@ -1,7 +1,5 @@
 """Columns of numbers in memory or on disk, read by ranges of rows and by sorted row numbers."""
 
-from __future__ import annotations
-
 import math
 import os
 from abc import ABC, abstractmethod

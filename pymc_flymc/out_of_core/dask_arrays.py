@@ -1,7 +1,5 @@
 """Arrays of Dask, which need not be installed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The setting for rows that are out of core: ``FireflyMH(data=...)``."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from contextlib import suppress

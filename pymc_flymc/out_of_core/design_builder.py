@@ -1,7 +1,5 @@
 """Builds rows of a design from rows of data containers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

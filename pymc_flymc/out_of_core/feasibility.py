@@ -1,7 +1,5 @@
 """Whether independent proposals can sample a posterior whose rows are out of core."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, override

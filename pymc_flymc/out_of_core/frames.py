@@ -1,7 +1,5 @@
 """Columns of data frames, of pandas or Dask, as arrays of numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Files are compared by their sizes and times of change, and memory maps by a samp
 Arrays in memory are compared by their content. Arrays of Dask are made of these.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """Independent proposals by batches: the same parameters from the same numbers, on any machine."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 

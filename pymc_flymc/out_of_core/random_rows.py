@@ -1,7 +1,5 @@
 """A random sample of all rows, wherever they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

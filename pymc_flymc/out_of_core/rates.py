@@ -1,7 +1,5 @@
 """The Taylor bound of rows out of core: tables of rates of each partition, and sums over all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Retries for rows that cannot be read for a while."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Checks that rows were read in the requested shape, and are numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

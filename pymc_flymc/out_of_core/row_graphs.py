@@ -1,7 +1,5 @@
 """Graphs of observed variables as regressions on all rows: some are two, with weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows of several containers together, cut into partitions on which work is done."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Read a model whose data containers hold the first of many rows, which are out of core."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

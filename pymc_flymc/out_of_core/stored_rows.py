@@ -1,7 +1,5 @@
 """The rows of a design, read from a source by chunks, evaluated, and forgotten."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What the workers of a cluster do: load rows, and work on them."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import threading

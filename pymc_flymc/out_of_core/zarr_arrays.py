@@ -1,7 +1,5 @@
 """Arrays of Zarr, which need not be installed: their files, and whether they are whole."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator

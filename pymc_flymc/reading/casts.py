@@ -1,7 +1,5 @@
 """Casts of rows to the types of the model's containers, which must not change a value."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """Effects that share a sampled scale, in the centred parametrisation: ``a ~ N(mu, tau)``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 

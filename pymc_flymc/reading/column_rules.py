@@ -1,7 +1,5 @@
 """Rules for columns of a linear predictor's terms: selected, side by side, or set; see `vjp`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

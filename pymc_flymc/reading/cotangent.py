@@ -6,8 +6,6 @@ For each data-sized tensor T met, a cotangent says how the predictor depends on 
 cotangent of an operation's result into those of its arguments, as in reverse-mode differentiation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Parts of a model that read all rows at each update, whatever the step does."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

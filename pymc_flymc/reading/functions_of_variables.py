@@ -1,7 +1,5 @@
 """Graphs of a step's variables, as functions of their unconstrained values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

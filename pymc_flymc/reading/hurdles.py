@@ -6,8 +6,6 @@ observed variable is read as two: whether values are above zero, for all rows, a
 zero, for their rows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt

@@ -1,7 +1,5 @@
 """Ordered levels as rows of a regression: their comparisons with the cutpoints next to them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

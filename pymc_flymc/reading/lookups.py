@@ -5,8 +5,6 @@ product of a matrix with a single x in each row with ``b``. Column numbers are s
 x for the second.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, cast

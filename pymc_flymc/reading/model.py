@@ -1,7 +1,5 @@
 """Read a model: which observed variables Firefly takes over, and what all else adds up to."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -4,8 +4,6 @@ They are found numerically. If the scale is multiplied by a factor and the effec
 it, the coefficients w(theta) do not change, however the model writes the product.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Errors for operations that are not linear in the variables, in the words of a modeller."""
 
-from __future__ import annotations
-
 from pytensor.graph.basic import Apply
 from pytensor.scan.op import Scan
 from pytensor.tensor.elemwise import Elemwise

@@ -1,7 +1,5 @@
 """The values of observed variables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping
 

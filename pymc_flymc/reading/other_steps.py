@@ -1,7 +1,5 @@
 """Variables that `vars` leaves to other step methods, and what those cost."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pymc.model.core import Model

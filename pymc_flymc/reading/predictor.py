@@ -4,8 +4,6 @@ The graph is traversed from the predictor down (``traversal``). This module asse
 checks the result by evaluating both forms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

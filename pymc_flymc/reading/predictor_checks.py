@@ -1,7 +1,5 @@
 """Checks of a linear predictor that was read: its numbers, and its value."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ order) would be that of whichever rows are at hand. The check follows the axis o
 containers up through each operation of the graph. It looks at no value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How a variable of a graph depends on rows: by an axis of them, by their number, or not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

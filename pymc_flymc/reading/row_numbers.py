@@ -1,7 +1,5 @@
 """Numbers of rows that an index takes out of a term: told from lookups of effects of groups."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

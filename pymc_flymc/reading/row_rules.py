@@ -4,8 +4,6 @@ Rules take a node and the kinds of its inputs, and return the kind of its output
 axes of inputs to axes of the output, and `meet` does the rest.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

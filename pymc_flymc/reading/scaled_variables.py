@@ -1,7 +1,5 @@
 """Variables whose elements are a location plus a scale times a standardised variable."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

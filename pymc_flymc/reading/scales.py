@@ -1,7 +1,5 @@
 """Scales of effects: powers of exponentials of a variable's unconstrained elements."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -5,8 +5,6 @@ effect of persons has one value for each person. As rows that is ``theta[person]
 the numbers of each row's person and item. Neither is written out as columns of zeros and ones.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

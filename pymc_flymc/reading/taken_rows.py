@@ -6,8 +6,6 @@ become one. Rows of terms one below the other are a sum: of each term with its o
 zeros in the place of all others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, cast
 

@@ -3,8 +3,6 @@
 It ends at constants: these are the design, and their weights are the coefficients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Value variables of a model: which ones a step samples, and their shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

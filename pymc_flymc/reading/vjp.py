@@ -4,8 +4,6 @@ A rule takes the cotangent of an operation's result (see ``cotangent``) and retu
 arguments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Rows with weights, likelihoods to a power: writing them in a model, and reading them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

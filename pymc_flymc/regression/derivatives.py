@@ -1,7 +1,5 @@
 """Log-likelihoods of rows with their derivatives, from the graph of a family."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cached_property

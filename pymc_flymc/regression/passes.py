@@ -1,7 +1,5 @@
 """Passes over all rows, in blocks that fit the cache: set-up work."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Collapsed sums of quadratics in the predictor, and their sufficient statistics."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

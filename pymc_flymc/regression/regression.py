@@ -1,7 +1,5 @@
 """The regressions of a model, one for each likelihood, and their log-likelihoods together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Bounds for a model's likelihoods, and what is said of the rows that moves read under them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pymc_flymc.bounds import (

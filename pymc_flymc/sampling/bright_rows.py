@@ -1,7 +1,5 @@
 """Which columns make many rows bright, and what can be done about it: for the log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

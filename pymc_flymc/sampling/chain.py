@@ -1,7 +1,5 @@
 """One chain of (theta, z): buffers, start, transitions, and a state that can be saved."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ R-hat and effective sample sizes show neither, because they see only regions tha
 visited.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple

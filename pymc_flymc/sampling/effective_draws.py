@@ -1,7 +1,5 @@
 """Effective sample sizes of many parameters at once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

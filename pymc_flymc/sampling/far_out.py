@@ -10,8 +10,6 @@ that are heavier than that. They have no weights, but the posterior over that de
 a point by reading all rows there, says the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Gradients that NUTS takes per effective draw of the slowest parameter."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry

@@ -1,7 +1,5 @@
 """Preconditioners (mass matrices) learnt from a chain's draws."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pymc_flymc.kernels.geometry import Geometry

@@ -1,7 +1,5 @@
 """What all chains of a step have in common: how each begins, tunes, and moves its anchor."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

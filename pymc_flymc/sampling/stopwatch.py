@@ -1,7 +1,5 @@
 """How long the stages of a run take: the parts of its set-up, and each chain since it began."""
 
-from __future__ import annotations
-
 from time import perf_counter
 from typing import Any
 

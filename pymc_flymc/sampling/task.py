@@ -1,7 +1,5 @@
 """What is to be sampled, as far as the choice of bounds and of a kernel goes, and by what."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """How long sampling will take, and how long NUTS would: for the log, never for a choice."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a chain learns while it tunes, and freezes when tuning stops."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

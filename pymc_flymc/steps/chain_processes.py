@@ -1,7 +1,5 @@
 """Processes of chains: they end with the one that samples, which says if one was killed."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

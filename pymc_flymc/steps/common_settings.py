@@ -1,7 +1,5 @@
 """Settings that all steps have: checked before any work is done."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Mapping
 

@@ -1,7 +1,5 @@
 """Logs advice when PyMC warns that chains have not converged."""
 
-from __future__ import annotations
-
 import logging
 
 from pymc.stats.convergence import run_convergence_checks

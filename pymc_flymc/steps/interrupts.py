@@ -1,7 +1,5 @@
 """Interrupts (Ctrl-C) while a step works: raised where that does no harm, and never lost."""
 
-from __future__ import annotations
-
 import _thread
 import functools
 import signal

@@ -1,7 +1,5 @@
 """Records a step's run and chains in its checkpoint, and takes them from there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Checks of the ``pm.sample`` that is running: its model, its seed, and what it records."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pymc.model import Model

@@ -1,7 +1,5 @@
 """Builds the augmented density: tables of all rows under the bounds, in a pass over the data."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The density of a model with the collapsed bounds of its likelihoods."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, cast
 

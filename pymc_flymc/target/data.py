@@ -1,7 +1,5 @@
 """Arrays with an element for each row: one copy for all chains."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The properties of a kernel that targets, chains and the selection of kernels depend on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

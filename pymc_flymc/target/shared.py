@@ -4,8 +4,6 @@ Forked chains share memory as it is. Under forkserver and spawn a step is pickle
 arrays wrapped in `SharedArray` then travel as the name of a memory-mapped file.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """The augmented density p(theta, z | data), ready for kernels."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any

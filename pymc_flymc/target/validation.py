@@ -1,7 +1,5 @@
 """Checks of the tables that a bound has prepared: kernels read them without checking their size."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

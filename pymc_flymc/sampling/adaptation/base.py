@@ -1,7 +1,5 @@
 """What kernels learn while a chain tunes, and how those of conditional updates resample z."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 

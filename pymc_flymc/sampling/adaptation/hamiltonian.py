@@ -1,7 +1,5 @@
 """Hamiltonian trajectories of conditional updates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

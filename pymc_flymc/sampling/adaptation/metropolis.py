@@ -1,7 +1,5 @@
 """Random walks, pCN and independent proposals, in conditional and in joint updates."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

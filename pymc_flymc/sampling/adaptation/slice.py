@@ -1,7 +1,5 @@
 """Conditional slice updates."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pymc_flymc.kernels.slice import new_slices, run_kernel

@@ -1,7 +1,5 @@
 """Trajectories through a surrogate, corrected by fresh brightness."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
