@@ -1,8 +1,7 @@
 """The arrays that the leaves of graphs hold, hashes of their content, and states of their files."""
 
-import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b, shake_128
 from math import gcd
@@ -15,7 +14,7 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import graph_inputs, toposort
 from scipy.sparse import issparse
 
-from pymc_flymc.kernels.native import kernel
+from pymc_flymc.kernels.native import lazy_kernel
 from pymc_flymc.kernels.records import read_only
 
 #: Arrays of up to so many bytes are hashed as they are, larger ones by sums over blocks.
@@ -70,7 +69,7 @@ def content_hash(array: np.ndarray, sampled: bool = True) -> bytes:
             # (A part of an array need not begin where a word does.)
             words = np.require(octets[:whole].view(np.uint64), requirements=["ALIGNED"])
             sums = np.empty((whole // BLOCK, 2), np.uint64)
-            _block_sums()(read_only(words), KEYS, sums)
+            _block_sums(read_only(words), KEYS, sums)
             found.update(sums)
             found.update(octets[whole:])
     return found.digest()
@@ -91,9 +90,12 @@ def _pieces(array: np.ndarray) -> Iterator[np.ndarray]:
 KEYS = read_only(np.frombuffer(shake_128(b"block sums").digest(BLOCK), dtype=np.uint64))
 
 
-@functools.cache
-def _block_sums() -> Callable[..., None]:
-    """Compiled ``block_sums(words, keys, sums)``: two sums modulo 2^64 for each block of words.
+_given = types.Array(types.uint64, 1, "C", readonly=True)
+
+
+@lazy_kernel(types.void(_given, _given, types.Array(types.uint64, 2, "C")))
+def _block_sums(words, keys, sums):  # type: ignore[no-untyped-def]
+    """Write two sums modulo 2^64 for each block of words.
 
     The first is that of the words. It sees each change of a single word, and no change of places.
     The second is that of products of the halves of words, after a word's key has been added. Two
@@ -102,23 +104,17 @@ def _block_sums() -> Callable[..., None]:
     random weights would not do: it is blind to two numbers of opposite sign that change places,
     whose difference is 2^63 modulo 2^64, if weights are odd, and to a single sign if one is even.
     """
-    given = types.Array(types.uint64, 1, "C", readonly=True)
-
-    @kernel(types.void(given, given, types.Array(types.uint64, 2, "C")))
-    def block_sums(words, keys, sums):  # type: ignore[no-untyped-def]
-        half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
-        for b in range(sums.shape[0]):
-            plain = keyed = np.uint64(0)
-            first = b * keys.shape[0]
-            for i in range(keys.shape[0]):
-                word = words[first + i]
-                mixed = word + keys[i]
-                plain += word
-                keyed += (mixed >> half) * (mixed & low)
-            sums[b, 0] = plain
-            sums[b, 1] = keyed
-
-    return block_sums  # type: ignore[no-any-return]
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    for b in range(sums.shape[0]):
+        plain = keyed = np.uint64(0)
+        first = b * keys.shape[0]
+        for i in range(keys.shape[0]):
+            word = words[first + i]
+            mixed = word + keys[i]
+            plain += word
+            keyed += (mixed >> half) * (mixed & low)
+        sums[b, 0] = plain
+        sums[b, 1] = keyed
 
 
 def owner_of(array: np.ndarray) -> Any:

@@ -45,7 +45,7 @@ class Quadratic(Op):
         """Evaluate in Python."""
         u, statistics = (np.ascontiguousarray(each, dtype=np.float64) for each in inputs)
         product = np.empty_like(u)
-        numbers = quadratic_kernel()(u, statistics, self.has_header, product)
+        numbers = quadratic_kernel(u, statistics, self.has_header, product)
         for out, value in zip(storage, (*map(np.asarray, numbers), product), strict=True):
             out[0] = value
 

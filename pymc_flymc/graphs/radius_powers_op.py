@@ -46,7 +46,7 @@ class RadiusPowers(Op):
     def perform(self, node: Apply, inputs: Sequence[Any], storage: list[list[Any]]) -> None:
         """Evaluate in Python."""
         storage[0][0] = np.empty(self.n_shared)
-        radius_powers_kernel()(*_doubles(inputs), storage[0][0])
+        radius_powers_kernel(*_doubles(inputs), storage[0][0])
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shapes of the outputs."""
@@ -78,7 +78,7 @@ class RadiusPowersGradient(Op):
         """Evaluate in Python."""
         u, packed, slope = _doubles(inputs)
         storage[0][0] = np.empty_like(u)
-        radius_powers_gradient_kernel()(u, packed, slope, storage[0][0])
+        radius_powers_gradient_kernel(u, packed, slope, storage[0][0])
 
     def infer_shape(self, node: Apply, shapes: Sequence[Any]) -> list[Any]:
         """Return the shape of the output."""

@@ -7,9 +7,7 @@ sum over both terms. Rows drawn at least once are bright. The few rows that are 
 would be drawn again and again: they are visited one by one instead.
 """
 
-import functools
-from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import types
@@ -17,7 +15,7 @@ from numba import types
 from pymc_flymc.kernels.dark_rates import rate_of
 from pymc_flymc.kernels.factors import log_factors
 from pymc_flymc.kernels.layout import POWERS, ROW
-from pymc_flymc.kernels.native import kernel, kernel_part, row_part
+from pymc_flymc.kernels.native import kernel_part, lazy_kernel, row_part
 from pymc_flymc.kernels.records import Int32Vector, Vector, unwritten, vector
 from pymc_flymc.kernels.rows import bound_part
 
@@ -62,47 +60,41 @@ class AliasTables(NamedTuple):
     drawn: Int32Vector
 
 
-@functools.cache
-def alias_table_kernel() -> Callable[..., Any]:
-    """Compiled ``alias_table(weights, threshold, alias)``."""
-
-    @kernel(types.void(vector(), vector(), vector(types.int32)))
-    def alias_table(weights, threshold, alias):
-        """Fill Walker's alias table for the given weights, in O(N) (Vose 1991)."""
-        n = weights.shape[0]
-        mean = weights.sum() / n
-        small, large = np.empty(n, np.int32), np.empty(n, np.int32)
-        n_small = n_large = 0
-        for i in range(n):
-            threshold[i] = weights[i] / mean if mean > 0.0 else 1.0
-            alias[i] = i
-            if threshold[i] < 1.0:
-                small[n_small] = i
-                n_small += 1
-            else:
-                large[n_large] = i
-                n_large += 1
-        while n_small > 0 and n_large > 0:
-            n_small -= 1
-            less, more = small[n_small], large[n_large - 1]
-            alias[less] = more
-            threshold[more] -= 1.0 - threshold[less]
-            if threshold[more] < 1.0:
-                n_large -= 1
-                small[n_small] = more
-                n_small += 1
-        # Thresholds that are left differ from one by rounding only. Rows of weight zero may be left
-        # by rounding, too: these must never be drawn.
-        heaviest = np.argmax(weights)
-        for i in range(n_small):
-            if threshold[small[i]] < 0.5:
-                alias[small[i]] = heaviest
-            else:
-                threshold[small[i]] = 1.0
-        for i in range(n_large):
-            threshold[large[i]] = 1.0
-
-    return alias_table  # type: ignore[no-any-return]
+@lazy_kernel(types.void(vector(), vector(), vector(types.int32)))
+def alias_table(weights, threshold, alias):
+    """Fill Walker's alias table for the given weights, in O(N) (Vose 1991)."""
+    n = weights.shape[0]
+    mean = weights.sum() / n
+    small, large = np.empty(n, np.int32), np.empty(n, np.int32)
+    n_small = n_large = 0
+    for i in range(n):
+        threshold[i] = weights[i] / mean if mean > 0.0 else 1.0
+        alias[i] = i
+        if threshold[i] < 1.0:
+            small[n_small] = i
+            n_small += 1
+        else:
+            large[n_large] = i
+            n_large += 1
+    while n_small > 0 and n_large > 0:
+        n_small -= 1
+        less, more = small[n_small], large[n_large - 1]
+        alias[less] = more
+        threshold[more] -= 1.0 - threshold[less]
+        if threshold[more] < 1.0:
+            n_large -= 1
+            small[n_small] = more
+            n_small += 1
+    # Thresholds that are left differ from one by rounding only. Rows of weight zero may be left
+    # by rounding, too: these must never be drawn.
+    heaviest = np.argmax(weights)
+    for i in range(n_small):
+        if threshold[small[i]] < 0.5:
+            alias[small[i]] = heaviest
+        else:
+            threshold[small[i]] = 1.0
+    for i in range(n_large):
+        threshold[large[i]] = 1.0
 
 
 @kernel_part

@@ -109,6 +109,21 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     return compile_for
 
 
+def lazy_kernel(signature: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """As `kernel`, of a function that is compiled when it is first called."""
+
+    def compile_later(function: Callable[..., Any]) -> Callable[..., Any]:
+        compiled = functools.cache(lambda: kernel(signature)(function))
+
+        @functools.wraps(function)
+        def call(*arguments: Any) -> Any:
+            return compiled()(*arguments)
+
+        return call
+
+    return compile_later
+
+
 #: Decorator of functions that only kernels call. It leaves out wrappers for calls from Python and
 #: C: for records of many arrays these take a quarter of the compile time. Functions are optimised
 #: where they are called, which saves another quarter. Long functions with a single caller have

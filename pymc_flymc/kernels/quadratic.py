@@ -1,13 +1,10 @@
 """A quadratic from its packed coefficients: what collapsed sums are made of."""
 
-import functools
-from typing import Any
-
 import numpy as np
 from numba import types
 
 from pymc_flymc.kernels.layout import ARROW, matrix_places, quadratic_places
-from pymc_flymc.kernels.native import kernel, kernel_part
+from pymc_flymc.kernels.native import kernel_part, lazy_kernel
 from pymc_flymc.kernels.records import unwritten, vector
 
 
@@ -81,13 +78,7 @@ def quadratic(u, statistics, has_header, out):
     return along, form
 
 
-@functools.cache
-def quadratic_kernel() -> Any:
-    """Return `quadratic`, compiled to be called from Python."""
-    signature = types.UniTuple(types.float64, 2)(unwritten(), unwritten(), types.boolean, vector())
-
-    @kernel(signature)
-    def evaluate(u, statistics, has_header, out):
-        return quadratic(u, statistics, has_header, out)
-
-    return evaluate
+@lazy_kernel(types.UniTuple(types.float64, 2)(unwritten(), unwritten(), types.boolean, vector()))
+def quadratic_kernel(u, statistics, has_header, out):
+    """As `quadratic`, to be called from Python."""
+    return quadratic(u, statistics, has_header, out)

@@ -14,14 +14,13 @@ its limit, ``(x - limit)^3 exp(growth (x - limit)) / limit^2``. The latter has t
 derivatives. Trajectories would not see a jump, and conditional updates would hardly cross it.
 """
 
-import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
 
 from pymc_flymc.kernels.layout import HEADER, PARTS_SHARED
-from pymc_flymc.kernels.native import kernel, kernel_part
+from pymc_flymc.kernels.native import kernel_part, lazy_kernel
 from pymc_flymc.kernels.records import unwritten, vector
 
 
@@ -161,23 +160,13 @@ def radius_powers_gradient(u, packed, slope, out):
 _given = unwritten()
 
 
-@functools.cache
-def radius_powers_kernel() -> Any:
-    """Return `radius_powers`, compiled to be called from Python."""
-
-    @kernel(types.void(_given, _given, vector()))
-    def evaluate(u, packed, shared):
-        radius_powers(u, packed, shared)
-
-    return evaluate
+@lazy_kernel(types.void(_given, _given, vector()))
+def radius_powers_kernel(u, packed, shared):
+    """As `radius_powers`, to be called from Python."""
+    radius_powers(u, packed, shared)
 
 
-@functools.cache
-def radius_powers_gradient_kernel() -> Any:
-    """Return `radius_powers_gradient`, compiled to be called from Python."""
-
-    @kernel(types.void(_given, _given, _given, vector()))
-    def evaluate(u, packed, slope, out):
-        radius_powers_gradient(u, packed, slope, out)
-
-    return evaluate
+@lazy_kernel(types.void(_given, _given, _given, vector()))
+def radius_powers_gradient_kernel(u, packed, slope, out):
+    """As `radius_powers_gradient`, to be called from Python."""
+    radius_powers_gradient(u, packed, slope, out)

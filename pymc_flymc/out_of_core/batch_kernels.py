@@ -4,9 +4,7 @@ These kernels do what `joint` does, for many proposals at a time, none of which 
 state. Rows are drawn for all of them, read in their order, and weighed.
 """
 
-import functools
-from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import types
@@ -17,7 +15,7 @@ from pymc_flymc.kernels.fresh_brightness import log_weight_of_z, sort
 from pymc_flymc.kernels.generators import GENERATOR
 from pymc_flymc.kernels.geometry import Geometry, unstandardise
 from pymc_flymc.kernels.layout import POWERS
-from pymc_flymc.kernels.native import kernel, kernel_part
+from pymc_flymc.kernels.native import kernel_part, lazy_kernel
 from pymc_flymc.kernels.native_graphs import call_density
 from pymc_flymc.kernels.records import matrix, record_type, unwritten, vector
 from pymc_flymc.kernels.rows import Rows
@@ -61,20 +59,14 @@ def _sums(rates: np.ndarray) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(sums)])
 
 
-@functools.cache
-def densities_kernel() -> Callable[..., Any]:
-    """Compiled `densities`: when it is first asked for."""
-
-    @kernel(
-        types.void(types.int64, vector(), record_type(Geometry), matrix, matrix, matrix, vector())
-    )
-    def densities(density, statistics, geometry, v, theta, w, out):
-        """Write theta, w with what rows share, and the log density with the bounds, for each v."""
-        for k in range(v.shape[0]):
-            unstandardise(geometry, v[k], theta[k])
-            out[k] = call_density(density, theta[k], statistics, w[k])
-
-    return densities  # type: ignore[no-any-return]
+@lazy_kernel(
+    types.void(types.int64, vector(), record_type(Geometry), matrix, matrix, matrix, vector())
+)
+def densities(density, statistics, geometry, v, theta, w, out):
+    """Write theta, w with what rows share, and the log density with the bounds, for each v."""
+    for k in range(v.shape[0]):
+        unstandardise(geometry, v[k], theta[k])
+        out[k] = call_density(density, theta[k], statistics, w[k])
 
 
 @kernel_part
@@ -125,107 +117,95 @@ def draw_by_sums(rng, rates, sums, power, drawn, first, count):
     return count
 
 
-@functools.cache
-def draw_rows_kernel() -> Callable[..., Any]:
-    """Compiled `draw_rows`: when it is first asked for."""
-
-    @kernel(
-        types.int64(
-            GENERATOR,
-            record_type(RateTables),
-            types.Array(types.float64, 2, "A"),
-            types.int64,
-            vector(types.int64),
-            vector(types.int32),
-        )
+@lazy_kernel(
+    types.int64(
+        GENERATOR,
+        record_type(RateTables),
+        types.Array(types.float64, 2, "A"),
+        types.int64,
+        vector(types.int64),
+        vector(types.int32),
     )
-    def draw_rows(rng, tables, shared, start, ends, drawn):
-        """Draw the bright rows of proposals from `start` on: each with probability 1 - exp(-o_n).
+)
+def draw_rows(rng, tables, shared, start, ends, drawn):
+    """Draw the bright rows of proposals from `start` on: each with probability 1 - exp(-o_n).
 
-        They are the rows drawn at least once, as in `fresh_brightness.draw_bright`. Those of
-        proposal k end at ends[k] in `drawn`. Returns the first proposal that `drawn` has no room
-        for; its length is twice the number of rows at least.
+    They are the rows drawn at least once, as in `fresh_brightness.draw_bright`. Those of
+    proposal k end at ends[k] in `drawn`. Returns the first proposal that `drawn` has no room
+    for; its length is twice the number of rows at least.
 
-        Parameters
-        ----------
-        shared : ndarray, shape (K, 2)
-            The `POWERS` of each proposal.
-        """
-        rng, tables = generator_at(rng), view(tables)
-        n_rows, count = tables.near.shape[0], 0
-        last = tables.near_sums.shape[0] - 1
-        for k in range(start, shared.shape[0]):
-            if drawn.shape[0] - count < n_rows:
-                return k
-            near, beyond = shared[k, POWERS.near], shared[k, POWERS.beyond]
-            total = tables.near_sums[last] * near
-            if beyond > 0.0:
-                total += tables.beyond_sums[last] * beyond
-            if not np.isfinite(near + beyond):  # never accepted, see `Proposer.at`
-                ends[k] = count
-                continue
-            if n_rows <= FEW or not total <= n_rows / 8.0:
-                for n in range(n_rows):
-                    rate = tables.near[n] * near + tables.beyond[n] * beyond
-                    # At the anchor infinity times zero is NaN: the row is kept bright.
-                    if rate != rate or rng.random() < -np.expm1(-rate):
-                        drawn[count] = n
-                        count += 1
-                ends[k] = count
-                continue
-            first = count
-            count = draw_by_sums(rng, tables.near, tables.near_sums, near, drawn, first, count)
-            if beyond > 0.0:
-                rates, sums = tables.beyond, tables.beyond_sums
-                count = draw_by_sums(rng, rates, sums, beyond, drawn, first, count)
+    Parameters
+    ----------
+    shared : ndarray, shape (K, 2)
+        The `POWERS` of each proposal.
+    """
+    rng, tables = generator_at(rng), view(tables)
+    n_rows, count = tables.near.shape[0], 0
+    last = tables.near_sums.shape[0] - 1
+    for k in range(start, shared.shape[0]):
+        if drawn.shape[0] - count < n_rows:
+            return k
+        near, beyond = shared[k, POWERS.near], shared[k, POWERS.beyond]
+        total = tables.near_sums[last] * near
+        if beyond > 0.0:
+            total += tables.beyond_sums[last] * beyond
+        if not np.isfinite(near + beyond):  # never accepted, see `Proposer.at`
             ends[k] = count
-        return shared.shape[0]
+            continue
+        if n_rows <= FEW or not total <= n_rows / 8.0:
+            for n in range(n_rows):
+                rate = tables.near[n] * near + tables.beyond[n] * beyond
+                # At the anchor infinity times zero is NaN: the row is kept bright.
+                if rate != rate or rng.random() < -np.expm1(-rate):
+                    drawn[count] = n
+                    count += 1
+            ends[k] = count
+            continue
+        first = count
+        count = draw_by_sums(rng, tables.near, tables.near_sums, near, drawn, first, count)
+        if beyond > 0.0:
+            rates, sums = tables.beyond, tables.beyond_sums
+            count = draw_by_sums(rng, rates, sums, beyond, drawn, first, count)
+        ends[k] = count
+    return shared.shape[0]
 
-    return draw_rows  # type: ignore[no-any-return]
 
-
-@functools.cache
-def weigh_kernel() -> Callable[..., Any]:
-    """Compiled `weigh`: when it is first asked for."""
-
-    @kernel(
-        types.void(
-            types.int64,
-            record_type(Rows, np.dtype(np.float64)),
-            matrix,
-            types.int64,
-            types.int64,
-            vector(types.int64),
-            vector(types.int32),
-            record_type(Scratch),
-            vector(),
-            vector(),
-        )
+@lazy_kernel(
+    types.void(
+        types.int64,
+        record_type(Rows, np.dtype(np.float64)),
+        matrix,
+        types.int64,
+        types.int64,
+        vector(types.int64),
+        vector(types.int32),
+        record_type(Scratch),
+        vector(),
+        vector(),
     )
-    def weigh(log_factor, rows, w, start, stop, ends, index, scratch, buffer, out):
-        """Write the log of the bright rows' factors over their chances for proposals start to stop.
+)
+def weigh(log_factor, rows, w, start, stop, ends, index, scratch, buffer, out):
+    """Write the log of the bright rows' factors over their chances for proposals start to stop.
 
-        Parameters
-        ----------
-        rows : Rows
-            Of all proposals, with constants as of a Taylor bound.
-        w : ndarray, shape (K, P + S)
-            Coefficients, and what rows share.
-        ends, index : ndarray
-            Proposal k has the rows ``index[ends[k - 1]:ends[k]]``, from zero for the first.
-        buffer : ndarray
-            Of floats, as long as `index`.
-        out : ndarray, shape (K,)
-        """
-        rows, scratch = view(rows), view(scratch)
-        first = 0
-        for k in range(start, stop):
-            last = ends[k]
-            if last > first:
-                size = last - first
-                part, factors = index[first:last], buffer[first:last]
-                log_factors(rows, log_factor, w[k], part, 0, size, factors, scratch)
-                out[k] = log_weight_of_z(rows, w[k], part, factors, size)
-            first = last
-
-    return weigh  # type: ignore[no-any-return]
+    Parameters
+    ----------
+    rows : Rows
+        Of all proposals, with constants as of a Taylor bound.
+    w : ndarray, shape (K, P + S)
+        Coefficients, and what rows share.
+    ends, index : ndarray
+        Proposal k has the rows ``index[ends[k - 1]:ends[k]]``, from zero for the first.
+    buffer : ndarray
+        Of floats, as long as `index`.
+    out : ndarray, shape (K,)
+    """
+    rows, scratch = view(rows), view(scratch)
+    first = 0
+    for k in range(start, stop):
+        last = ends[k]
+        if last > first:
+            size = last - first
+            part, factors = index[first:last], buffer[first:last]
+            log_factors(rows, log_factor, w[k], part, 0, size, factors, scratch)
+            out[k] = log_weight_of_z(rows, w[k], part, factors, size)
+        first = last

@@ -18,7 +18,7 @@ from pymc_flymc.kernels.factors import make_scratch
 from pymc_flymc.kernels.generators import address_of_generator
 from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.kernels.records import read_only
-from pymc_flymc.out_of_core.batch_kernels import RateTables, draw_rows_kernel, weigh_kernel
+from pymc_flymc.out_of_core.batch_kernels import RateTables, draw_rows, weigh
 from pymc_flymc.out_of_core.design_builder import DesignBuilder
 from pymc_flymc.out_of_core.proposals import FIRST_PARTITION, Key, Proposals, Proposer, stream
 from pymc_flymc.out_of_core.rates import Rates, exact_statistics, prepare_rates
@@ -130,7 +130,7 @@ class Weigher:
             shared = proposals.w[:, own.stop - n_shared : own.stop]
             ends = np.zeros(len(shared), np.int64)
             while start < len(shared):
-                stop = draw_rows_kernel()(address, tables, shared, start, ends, drawn)
+                stop = draw_rows(address, tables, shared, start, ends, drawn)
                 rows = drawn[: ends[stop - 1]].copy()
                 counts = np.diff(ends[start:stop], prepend=0)
                 waiting.append((np.repeat(np.arange(place + start, place + stop), counts), rows))
@@ -173,7 +173,7 @@ class Weigher:
             out, buffer = np.zeros(len(w)), np.empty(len(index))
             scratch = make_scratch(design.n_predictors, constants.shape[1])
             address = part.log_factor.address
-            weigh_kernel()(address, native, w, 0, len(w), ends, index, scratch, buffer, out)
+            weigh(address, native, w, 0, len(w), ends, index, scratch, buffer, out)
             if scratch.violations[0]:
                 row = partition.first + int(some[scratch.violated[0]])
                 raise RuntimeError(describe_violation(part.bound, part.likelihood, row))

@@ -8,7 +8,7 @@ from scipy.special import gammaln
 
 from pymc_flymc.graphs.compilation import compile_density
 from pymc_flymc.kernels.geometry import Geometry
-from pymc_flymc.out_of_core.batch_kernels import densities_kernel
+from pymc_flymc.out_of_core.batch_kernels import densities
 from pymc_flymc.reading.flat import DensityGraph
 from pymc_flymc.target.collapsed_density import collapsed_density
 from pymc_flymc.target.target import TargetPart
@@ -122,7 +122,7 @@ class Proposer:
         w = np.empty((k, self.place_of(len(self.parts) - 1).stop))
         statistics = np.concatenate([part.statistics for part in self.parts])
         address = self._density.address
-        densities_kernel()(address, statistics, self.geometry, v, theta, w, log_density)
+        densities(address, statistics, self.geometry, v, theta, w, log_density)
         # Without powers of the radius no row would be drawn as bright. The weight is not known.
         log_density[(log_density > -np.inf) & ~np.isfinite(w).all(axis=1)] = np.nan
         return Proposals(v, theta, w, log_density - log_proposal_density(v))

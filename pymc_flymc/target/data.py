@@ -7,7 +7,7 @@ import numpy as np
 
 from pymc_flymc.bounds import Bound, ExpansionBound
 from pymc_flymc.kernels.dark_rates import total_rates
-from pymc_flymc.kernels.fresh_brightness import HEAVY, AliasTables, alias_table_kernel
+from pymc_flymc.kernels.fresh_brightness import HEAVY, AliasTables, alias_table
 from pymc_flymc.kernels.layout import ROW
 from pymc_flymc.kernels.records import map_fields, read_only
 from pymc_flymc.kernels.rows import Rows, SeveralRows, parts_of
@@ -136,7 +136,7 @@ def make_alias_tables(constants: np.ndarray, bright: np.ndarray) -> AliasTables:
         weights = np.where(light, constants[:, place], 0.0)
         total[place] = weights.sum()
         threshold, alias = np.empty(n_rows), np.empty(n_rows, np.int32)
-        alias_table_kernel()(weights, threshold, alias)
+        alias_table(weights, threshold, alias)
         parts += [read_only(threshold), read_only(alias)]
     heavy = np.flatnonzero(~light).astype(np.int32)
     fields: Any = [read_only(heavy), total, *parts, np.empty(0, np.int32)]

@@ -155,10 +155,10 @@ def container(tmp_path):
 
 
 IMPORT = """
-    import os
+    import numpy as np
     import pymc_flymc
-    from pymc_flymc.kernels.fresh_brightness import alias_table_kernel
-    print(pymc_flymc.__file__, alias_table_kernel().stats.cache_path, sep="\\n")
+    from pymc_flymc.kernels.dark_rates import _total_kernel
+    print(pymc_flymc.__file__, _total_kernel(np.dtype("float64")).stats.cache_path, sep="\\n")
 """
 
 

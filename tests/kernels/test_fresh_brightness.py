@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from pymc_flymc.kernels.dark_rates import total_rates
-from pymc_flymc.kernels.fresh_brightness import SPARE, AliasTables, alias_table_kernel
+from pymc_flymc.kernels.fresh_brightness import SPARE, AliasTables, alias_table
 from pymc_flymc.kernels.layout import Powers
 from pymc_flymc.kernels.records import read_only
 from pymc_flymc.kernels.rows import Rows
@@ -21,7 +21,7 @@ def test_alias_table_has_the_right_probabilities(weights):
     if weights == "all zero":
         w[:] = 0.0
     threshold, alias = np.empty(len(w)), np.empty(len(w), np.int32)
-    alias_table_kernel()(w, threshold, alias)
+    alias_table(w, threshold, alias)
     # Probability of each row, from the table: its own threshold and what others leave to it.
     distribution = threshold.copy()
     np.add.at(distribution, alias, 1.0 - threshold)

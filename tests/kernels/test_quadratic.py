@@ -25,7 +25,7 @@ def test_of_an_arrow(start, n_sparse, n_behind):
     packed = [[start, n_sparse, 1], dense.ravel(), cross.ravel(), np.diag(inner), pairs]
     linear, u, out = rng.normal(size=n), rng.normal(size=n), np.empty(n)
     statistics = np.concatenate([[9.0], np.full(n, 9.0), linear, *packed, [9.0]])
-    along, form = quadratic_kernel()(read_only(u), read_only(statistics), True, out)
+    along, form = quadratic_kernel(read_only(u), read_only(statistics), True, out)
     assert along == pytest.approx(linear @ u, rel=1e-12)
     assert form == pytest.approx(u @ matrix @ u, rel=1e-12)
     np.testing.assert_allclose(out, matrix @ u, rtol=1e-12)
@@ -42,8 +42,8 @@ def test_of_a_matrix():
     )
     matrix += matrix.T
     statistics = np.concatenate([[9.0], np.full(4, 9.0), linear, matrix.ravel()])
-    along, form = quadratic_kernel()(read_only(u), read_only(statistics), False, out)
+    along, form = quadratic_kernel(read_only(u), read_only(statistics), False, out)
     assert along == pytest.approx(linear @ u, rel=1e-12)
     assert form == pytest.approx(u @ matrix @ u, rel=1e-12)
     with pytest.raises(ValueError, match="shorter than its coefficients need"):
-        quadratic_kernel()(read_only(u), read_only(statistics[:-1]), False, out)
+        quadratic_kernel(read_only(u), read_only(statistics[:-1]), False, out)

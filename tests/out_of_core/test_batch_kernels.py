@@ -16,7 +16,7 @@ def drawn_rows(tables, powers, beyond=0.0, room=2, seed=1):
     ends, drawn = np.zeros(len(powers), np.int64), np.empty(room * n, np.int32)
     rng, total, sizes, start = np.random.default_rng(seed), np.zeros(n, int), [], 0
     while start < len(powers):
-        stop = batch_kernels.draw_rows_kernel()(
+        stop = batch_kernels.draw_rows(
             address_of_generator(rng), tables, shared, start, ends, drawn
         )
         assert stop > start
