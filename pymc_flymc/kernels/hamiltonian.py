@@ -86,16 +86,9 @@ def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
     for i in range(bright.count[0]):
         log_density += bright.log_factor[i]
     arguments = (posterior, dynamics, chain, bright, scratch)
+    follow, shorter = log_density_given_z, 1.0  # none is shorter
     log_ratio = simulate(
-        rng,
-        log_density_given_z,
-        arguments,
-        log_density,
-        LARGEST_KICK,
-        1.0,  # none is shorter
-        dynamics,
-        chain,
-        scratch,
+        rng, follow, arguments, log_density, LARGEST_KICK, shorter, dynamics, chain, scratch
     )
     if -rng.standard_exponential() < log_ratio:
         accept_conditional_update(chain, dynamics.log_density_new[0], bright)

@@ -95,16 +95,9 @@ def update_walker(rng, posterior, surrogate, proposals, scratch):
     copy(dynamics.kept_force, dynamics.force)
     arguments = (posterior, surrogate, dynamics, walker, scratch)
     before = walker.log_density[0]
+    follow, shorter = log_surrogate, 1.0  # none is shorter
     log_ratio = simulate(
-        rng,
-        log_surrogate,
-        arguments,
-        before,
-        LARGEST_KICK,
-        1.0,  # none is shorter
-        dynamics,
-        walker,
-        scratch,
+        rng, follow, arguments, before, LARGEST_KICK, shorter, dynamics, walker, scratch
     )
     if -rng.standard_exponential() < log_ratio:
         accept_theta(walker, dynamics.log_density_new[0])

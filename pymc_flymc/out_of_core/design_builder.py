@@ -10,9 +10,10 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_flymc.graphs.integers import check_integers
 from pymc_flymc.graphs.tools import Shapes, evaluate, freeze
-from pymc_flymc.likelihoods.likelihood import Likelihood, RowParameters
+from pymc_flymc.likelihoods.likelihood import Likelihood
 from pymc_flymc.likelihoods.value_checks import check_values
 from pymc_flymc.likelihoods.weighted import weighted_family
+from pymc_flymc.out_of_core.row_graphs import RowGraphs
 from pymc_flymc.out_of_core.source import Values
 from pymc_flymc.reading.casts import cast_rows
 from pymc_flymc.reading.observed import outcomes_of
@@ -30,17 +31,8 @@ class DesignBuilder:
 
     Attributes
     ----------
-    name : str
-        Of the observed variable.
-    parameters : RowParameters
-        Graphs of value variables and containers.
-    observed : TensorVariable
-        Graph of the observed values.
+    graphs : RowGraphs
     containers, shapes : mapping
-    weights : TensorVariable, optional
-        Graph of the rows' weights.
-    chances : TensorVariable, optional
-        As of `RowGraphs`.
     like : tuple of int
         `columns_of` the design that was read from the model's own rows.
     narrow : tuple of str
@@ -49,13 +41,9 @@ class DesignBuilder:
         multiplied.
     """
 
-    name: str
-    parameters: RowParameters
-    observed: TensorVariable
+    graphs: RowGraphs
     containers: Containers
     shapes: Shapes
-    weights: TensorVariable | None = None
-    chances: TensorVariable | None = None
     like: tuple[int, ...] = ()
     narrow: tuple[str, ...] = ()
 
@@ -71,30 +59,30 @@ class DesignBuilder:
         if n < 2:  # to PyTensor an axis of length one is no axis of rows
             design, y = self({name: np.repeat(each, 2, axis=0) for name, each in rows.items()})
             return design.rows(slice(0, n)), y[:n]
-        values = self.values(rows)
+        graphs, values = self.graphs, self.values(rows)
         self._check_chances(n, values)
         observed = self.observations(values)
-        design = self._split(self.parameters.predictors, n, values)
-        design = replace(design, n_nuisances=len(self.parameters.nuisances))
+        design = self._split(graphs.parameters.predictors, n, values)
+        design = replace(design, n_nuisances=len(graphs.parameters.nuisances))
         if columns_of(design) != self.like:
             raise ValueError(
-                f"the rows of {self.name!r} have other columns, {columns_of(design)}, than those "
+                f"the rows of {graphs.name!r} have other columns, {columns_of(design)}, than those "
                 f"of the model, {self.like}; please report this model"
             )
-        y = outcomes_of(self.parameters, observed, self.name, values)
-        if self.weights is not None:
-            y = weighted_family(self.parameters.likelihood, y, self._weights(n, values))[1]
+        y = outcomes_of(graphs.parameters, observed, graphs.name, values)
+        if graphs.weights is not None:
+            y = weighted_family(graphs.parameters.likelihood, y, self._weights(n, values))[1]
         return design, y
 
     @property
     def likelihood(self) -> Likelihood:
         """The family of the rows, with weights if they have some."""
-        family, none = self.parameters.likelihood, np.empty(0)
-        return family if self.weights is None else weighted_family(family, none, none)[0]
+        family, none = self.graphs.parameters.likelihood, np.empty(0)
+        return family if self.graphs.weights is None else weighted_family(family, none, none)[0]
 
     def sum_of_rest(self, rows: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return sums of columns, and of the offset, for terms beside the family's likelihood."""
-        n, rest = len(next(iter(rows.values()))), self.parameters.rest
+        n, rest = len(next(iter(rows.values()))), self.graphs.parameters.rest
         assert rest is not None
         if n < 2:  # as above
             both = self.sum_of_rest(
@@ -110,12 +98,13 @@ class DesignBuilder:
     def _split(
         self, graph: TensorVariable, n: int, values: Mapping[Variable, np.ndarray]
     ) -> Design:
-        design = split_predictor(graph, n, self.name, self.shapes, values).design
+        name = self.graphs.name
+        design = split_predictor(graph, n, name, self.shapes, values).design
         # Of what the model computes from data only the first rows have been looked at.
         for what, bad in design.count_bad_rows().items():
             if bad:
                 raise ValueError(
-                    f"the {what} of {self.name!r} has NaN or infinite values in {bad} of {n} rows, "
+                    f"the {what} of {name!r} has NaN or infinite values in {bad} of {n} rows, "
                     "though the data have none: a scale or an exposure that is not positive and "
                     "finite, the logarithm of zero; drop or impute these rows"
                 )
@@ -123,16 +112,16 @@ class DesignBuilder:
 
     def _check_chances(self, n: int, values: Mapping[Variable, np.ndarray]) -> None:
         """Refuse rows that are impossible by a psi that is given."""
-        if self.chances is None:
+        if self.graphs.chances is None:
             return
-        chances = np.broadcast_to(evaluate(freeze(self.chances, {}, values)), (n,))
+        chances = np.broadcast_to(evaluate(freeze(self.graphs.chances, {}, values)), (n,))
         good, expected = (chances > 0.0) & (chances <= 1.0), "above 0 and at most 1"
-        check_values(good, chances, f"the probability of {self.name}, by psi,", expected)
+        check_values(good, chances, f"the probability of {self.graphs.name}, by psi,", expected)
 
     def _weights(self, n: int, values: Mapping[Variable, np.ndarray]) -> np.ndarray:
-        if self.weights is None:
+        if self.graphs.weights is None:
             return np.ones(n)
-        return read_weights(freeze(self.weights, {}, values), (n,), self.name)
+        return read_weights(freeze(self.graphs.weights, {}, values), (n,), self.graphs.name)
 
     def values(self, rows: Values) -> dict[Variable, np.ndarray]:
         """Return rows by containers, in the types that these have.
@@ -153,8 +142,8 @@ class DesignBuilder:
 
     def observations(self, values: Mapping[Variable, np.ndarray]) -> np.ndarray:
         """Return observed values as they are."""
-        frozen = freeze(self.observed, {}, values)
-        check_integers(frozen, f"the observed variable {self.name!r}")
+        frozen = freeze(self.graphs.observed, {}, values)
+        check_integers(frozen, f"the observed variable {self.graphs.name!r}")
         return evaluate(frozen)
 
 

@@ -167,9 +167,7 @@ def _read_rows(
     The rest is the terms of a log-likelihood that its family does not have, as for a free shape.
     """
     name, parameters = graphs.name, graphs.parameters
-    builder = DesignBuilder(
-        name, parameters, graphs.observed, containers, shapes, graphs.weights, graphs.chances
-    )
+    builder = DesignBuilder(graphs, containers, shapes)
     further = (parameters.unit, parameters.rest, graphs.weights, graphs.chances)
     of_rows = [parameters.predictors, *parameters.row_data, graphs.observed]
     of_rows += [graph for graph in further if graph is not None]
