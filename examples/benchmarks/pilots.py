@@ -2,7 +2,7 @@
 
 Prints a Markdown table of all kernels that may sample each model: the least that an effective draw
 may cost, in rows that are read in turn, and what a pilot run finds, over that. `USUAL` in
-`pymc_flymc.sampling.candidates` has about the medians. Costs are counted, with constants for what a
+`pymc_flymc.sampling.candidates` is near the medians. Costs are counted, with constants for what a
 row takes: beside the milliseconds that they say is the processor time that was measured.
 
 Chains are short: what they find of slow parameters is too little, as `examples.benchmarks.real`

@@ -26,29 +26,17 @@ from pymc_flymc.sampling.task import SamplingTask
 from pymc_flymc.sampling.time_estimates import PilotTime
 from pymc_flymc.target.kernel_spec import KernelSpec
 
-#: Conditional Metropolis updates per effective draw, per parameter: the least that pilots showed.
-CONDITIONAL_TRANSITIONS = 1.5
-#: Gradients per effective draw at the fewest.
+#: Gradients per effective draw at the fewest: also of all rows, where no pilot run of trajectories
+#: says better.
 GRADIENTS = 5.0
-#: Factor on costs of which a short chain hardly shows the reason: slow directions of random walks,
-#: and weights of surrogate moves whose pilot run was ended. Of a centred horseshoe, which
-#: `examples.benchmarks.real` has, pilot runs find surrogate and conditional Hamiltonian moves about
-#: as dear; effective draws by surrogate moves took 1.8 times as long, with another seed over 5.
-UNSEEN = 3.0
-#: Cost that pilot runs usually find, over the least: about the medians of nine sets of real data
-#: (`examples.benchmarks.pilots`).
-USUAL = {
-    JOINT.name: 2.0,
-    SURROGATE.name: 2.5,
-    METROPOLIS.name: UNSEEN,
-    HAMILTONIAN.name: 1.0,
-}
+#: Usual cost of random walks, and of moves by weights, over the least. Pilot runs find less, about
+#: two for weights (`examples.benchmarks.pilots`): short chains hardly show what makes such moves
+#: slow. Of a centred horseshoe, which `examples.benchmarks.real` has, they find surrogate and
+#: conditional Hamiltonian moves about as dear; effective draws by surrogate moves took 1.8 times as
+#: long, with another seed over 5.
+USUAL = 4.0
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
-#: With fewer bright rows than this, conditional trajectories are hardly held back by any.
-HARDLY_ANY = 1.0
-#: If a surrogate must treat more than this share of the rows exactly, it is no candidate.
-MOST = 0.5
 
 
 @dataclass
@@ -67,9 +55,13 @@ class Candidate:
         Whether its bounds are expansions.
     gradient, gradients : float
         Cost of a gradient, and their number per effective draw if all goes well.
+    held_back : float
+        How many times as many gradients that is as without bright rows.
+    over_least : float
+        What an effective draw usually costs, over the least.
     as_all_rows : bool
-        Whether its trajectories are those of Hamiltonian Monte Carlo on all rows, for hardly any
-        row is ever bright.
+        Whether its trajectories are those of Hamiltonian Monte Carlo on all rows, for no more than
+        one row is usually bright.
     time : PilotTime, optional
         Of an effective draw, if a pilot run has shown it.
     """
@@ -81,6 +73,8 @@ class Candidate:
     by_expansion: bool = True
     gradient: float = 0.0
     gradients: float = 0.0
+    held_back: float = 1.0
+    over_least: float = USUAL
     as_all_rows: bool = False
     cost: float = np.inf
     time: PilotTime | None = None
@@ -94,7 +88,7 @@ class Candidate:
     @property
     def usual(self) -> float:
         """Cost of an effective draw, in rows read in turn, as it usually goes."""
-        return USUAL[self.spec.name] * self.least
+        return self.over_least * self.least
 
     def built(self) -> Sampler:
         """Return the sampler, built once."""
@@ -134,9 +128,7 @@ class Candidates:
         if taylor is not None:
             rows = estimate_rows(taylor, self.problems[0])
             kept = estimate_kept(taylor, self.problems[0])
-            found.append(self.joint(taylor, rows))
-            if kept <= MOST * self.n_rows:
-                found += self.surrogates(rows, kept, taylor)
+            found += [self.joint(taylor, rows), *self.surrogates(rows, kept, taylor)]
         return found
 
     def conditional(self) -> list[Candidate]:
@@ -150,7 +142,8 @@ class Candidates:
         # precision in the row's direction: many bright rows hold back any conditional update.
         held_back = max(1.0, bright / n_parameters)
         each, read = self.costs.evaluation, 2.0 * self.costs.bright * bright
-        walk = CONDITIONAL_TRANSITIONS * n_parameters * (each + read) * held_back
+        # A random walk takes about as many transitions as there are parameters.
+        walk = n_parameters * (each + read) * held_back
         return [
             Candidate(
                 METROPOLIS,
@@ -166,7 +159,9 @@ class Candidates:
                 by_expansion=by_expansion,
                 gradient=GRADIENT * each + read,
                 gradients=GRADIENTS * held_back,
-                as_all_rows=bright < HARDLY_ANY,
+                held_back=held_back,
+                over_least=1.0,
+                as_all_rows=bright < 1.0,
             ),
         ]
 

@@ -17,7 +17,7 @@ from pymc_flymc.sampling.bound_choice import (
     estimate_rows,
     joint_moves_read,
 )
-from pymc_flymc.sampling.candidates import MOST, SHARES, UNSEEN, Candidate, Candidates
+from pymc_flymc.sampling.candidates import GRADIENTS, SHARES, USUAL, Candidate, Candidates
 from pymc_flymc.sampling.costs import GRADIENT
 from pymc_flymc.sampling.far_out import OF_ROWS, look_at_tails
 from pymc_flymc.sampling.local_sweeps import local_sampler
@@ -31,20 +31,9 @@ from pymc_flymc.target.conditionals import effect_places
 #: some 10,000 groups of one size they are as fast as conditional Hamiltonian moves, and faster from
 #: 5,000 on if sizes differ (`examples.benchmarks.hierarchies`).
 MANY_GROUPS = 5_000
-#: Gradients per effective draw of Hamiltonian Monte Carlo on all rows, where no pilot run of
-#: trajectories says better.
-ALL_ROWS = 5.0
-#: Trajectories of one kind take at least this share of the gradients that those of another take:
-#: some are held back by z, which is given, and others by weights. Surrogates with fewer exact rows
-#: take at least this share of the transitions.
-FEWER = 0.5
 #: Seconds that an effective draw must be expected to save before another kernel is compiled and
 #: tried: over 4,000 draws, the time that this takes.
 WORTHWHILE = 1e-3
-#: A pilot run may cost as much as this many effective draws of the best kernel so far.
-DRAWS = 100.0
-#: If joint moves cost this many times as much as for their parameters alone, rows hold them back.
-ROWS_AT_FAULT = 10.0
 
 
 class KernelSelection:
@@ -66,7 +55,7 @@ class KernelSelection:
         self.task, self.problems, self.others = task, task.problems, task.others
         self.candidates = Candidates(task)
         self.n_rows, self.costs = self.candidates.n_rows, self.candidates.costs
-        self.least_gradients, self.found_gradients = ALL_ROWS, np.inf
+        self.least_gradients, self.found_gradients = GRADIENTS, np.inf
         self.heavy_tails = False
         self.worthwhile = WORTHWHILE / self.costs.seconds
 
@@ -131,8 +120,7 @@ class KernelSelection:
 
     def _may_pay(self, candidate: Candidate, best: Candidate | None) -> bool:
         """Whether to try a candidate: for what it usually costs, and what it could save at best."""
-        # Trajectories on all rows may need as few gradients as that: nothing holds them back.
-        if candidate.usual > FEWER * self.all_rows:
+        if candidate.usual > self.all_rows:
             return False
         return best is None or best.cost - candidate.least >= self.worthwhile
 
@@ -147,8 +135,6 @@ class KernelSelection:
         sampler = candidate.built()
         if not sampler.target.spec.fresh:
             kept = estimate_kept(taylor, self.problems[0])
-            if kept > MOST * self.n_rows:
-                return None
             sampler = self.candidates.build([taylor], SURROGATE, kept)
         rows = look_at_tails(self.task, sampler)
         if rows is not None:
@@ -173,9 +159,9 @@ class KernelSelection:
         """Estimate a candidate's cost, given that of the best so far, and learn of those left."""
         best_cost = np.inf if best is None else best.cost
         to_beat = min(best_cost, self.all_rows)
-        limit = largest_cost(self.costs, self.problems, DRAWS * to_beat)
+        limit = largest_cost(self.costs, self.problems, to_beat)
         if candidate.spec is JOINT:
-            self._weigh_proposals(candidate, limit, left)
+            self._weigh_proposals(candidate, to_beat, limit, left)
             return
         if (candidate.spec.exact or candidate.as_all_rows) and self.found_gradients == np.inf:
             # The cost of reading all rows is not known: only this chain tells how many gradients
@@ -184,20 +170,22 @@ class KernelSelection:
         self._run_chain(candidate, to_beat, limit, left)
 
     def _weigh_proposals(
-        self, candidate: Candidate, limit: float, left: Sequence[Candidate]
+        self, candidate: Candidate, to_beat: float, limit: float, left: Sequence[Candidate]
     ) -> None:
         """Estimate the cost of joint moves from the weights of independent proposals."""
-        sampler, hopeless = candidate.built(), max(self.all_rows, ROWS_AT_FAULT * candidate.least)
+        sampler = candidate.built()
         pilot = pilot_joint_moves(
-            sampler.target, sampler.brightness, self.others, self.costs, limit, hopeless
+            sampler.target, sampler.brightness, self.others, self.costs, limit, to_beat
         )
         candidate.cost = pilot.cost(self.costs)
         candidate.time = joint_time(pilot)
-        if candidate.cost > hopeless:
-            # Rows, not parameters, make the weights vary: most of these rows must be exact.
-            for other in left:
-                if other.spec.exact and other.rows > 0.5 * self.costs.drawn * pilot.rows:
-                    other.rows = np.inf
+        # Log weights add up over rows. A share of the rows has about this share of their variance,
+        # by whose exponential transitions are more.
+        slower = max(candidate.cost / candidate.least, 1.0)
+        rows = self.costs.drawn * pilot.rows
+        for other in left:
+            if other.spec.exact and other.rows > 0.0:
+                other.rows *= slower ** min(other.rows / max(rows, 1.0), 1.0)
         if pilot.weighed.heavy_tails:
             # Chains stay for long where proposals seldom come. Weights understate that, and no
             # number of draws is enough.
@@ -209,7 +197,7 @@ class KernelSelection:
         """Estimate a candidate's cost by a short chain, and what gradients cost those left."""
         pilot = pilot_chain(candidate.built(), self.others, self.costs, to_beat, limit)
         unseen = not candidate.spec.gradients or (candidate.spec.exact and not pilot.ended)
-        candidate.cost = UNSEEN * pilot.cost if unseen else pilot.cost
+        candidate.cost = USUAL * pilot.cost if unseen else pilot.cost
         candidate.time = chain_time(pilot)
         if candidate.cost == np.inf:  # a chain that never moved says nothing of others
             return
@@ -223,12 +211,12 @@ class KernelSelection:
             # With fewer exact rows weights vary more.
             for other in left:
                 if pilot.ended and other.spec.exact and other.gradient < candidate.gradient:
-                    other.rows *= max(1.0, FEWER * pilot.transitions)
+                    other.rows *= max(1.0, pilot.transitions)
         if candidate.spec.exact or (candidate.as_all_rows and pilot.ended):
             self.found_gradients = min(self.found_gradients, gradients)
         if candidate.spec.gradients:
             # Of a chain that was cut off one transition may have been enough.
-            least = FEWER * gradients / (1.0 if pilot.ended else pilot.transitions)
+            least = gradients / (candidate.held_back * (1.0 if pilot.ended else pilot.transitions))
             for other in left:
                 if other.gradients > 0.0:
                     other.gradients = max(other.gradients, least)

@@ -39,10 +39,18 @@ PROPOSALS, FEWEST = 1000, 200
 EACH = 50
 
 
-def largest_cost(costs: Costs, problems: Sequence[Problem], others: float = 0.0) -> float:
-    """Return what a pilot run may cost: passes, and `SECONDS` or `others` if more."""
+def largest_cost(costs: Costs, problems: Sequence[Problem], to_beat: float = 0.0) -> float:
+    """Return what a pilot run may cost: passes, and `SECONDS`, or draws at a cost to beat if more.
+
+    Parameters
+    ----------
+    costs : Costs
+    problems : sequence of Problem
+    to_beat : float
+        Cost of an effective draw by other means, in rows read in turn.
+    """
     n_rows = sum(problem.design.n_rows for problem in problems)
-    return PASSES * n_rows + max(SECONDS / costs.seconds, others)
+    return PASSES * n_rows + max(SECONDS / costs.seconds, DRAWS * to_beat)
 
 
 @dataclass(frozen=True)
