@@ -29,11 +29,12 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 #: Gradients per effective draw at the fewest: also of all rows, where no pilot run of trajectories
 #: says better.
 GRADIENTS = 5.0
-#: Usual cost of random walks, and of moves by weights, over the least. Pilot runs find less, about
-#: two for weights (`examples.benchmarks.pilots`): short chains hardly show what makes such moves
-#: slow. Of a centred horseshoe, which `examples.benchmarks.real` has, they find surrogate and
-#: conditional Hamiltonian moves about as dear; effective draws by surrogate moves took 1.8 times as
-#: long, with another seed over 5.
+#: Usual cost of random walks, and of moves by weights, over the least; what promises less than this
+#: over all rows is not tried. Pilot runs find less, about two for weights
+#: (`examples.benchmarks.pilots`): short chains hardly show what makes such moves slow. Of a centred
+#: horseshoe, which `examples.benchmarks.real` has, they find surrogate and conditional Hamiltonian
+#: moves about as dear; effective draws by surrogate moves took 1.8 times as long, with another seed
+#: over 5.
 USUAL = 4.0
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)

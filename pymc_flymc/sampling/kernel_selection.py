@@ -119,8 +119,8 @@ class KernelSelection:
         return sampler
 
     def _may_pay(self, candidate: Candidate, best: Candidate | None) -> bool:
-        """Whether to try a candidate: for what it usually costs, and what it could save at best."""
-        if candidate.usual > self.all_rows:
+        """Whether to try a candidate: for what draws usually cost, and could save at best."""
+        if USUAL * candidate.least > self.all_rows:
             return False
         return best is None or best.cost - candidate.least >= self.worthwhile
 

@@ -271,8 +271,6 @@ def test_what_could_not_save_enough_is_not_tried(selection):
     rows = 1.001 * most, 0.999 * most
     dear, cheap = (Candidate(SURROGATE, "", lambda: None, each) for each in rows)
     assert not selection._may_pay(dear, None) and selection._may_pay(cheap, None)
-    dear.over_least = 1.0
-    assert selection._may_pay(dear, None)
     cheap.rows, best = 10.0, Candidate(HAMILTONIAN, "", lambda: None)
     for saved, pays in (selection.worthwhile + 1.0, True), (selection.worthwhile - 1.0, False):
         best.cost = cheap.rows + saved
