@@ -11,7 +11,7 @@ import numpy as np
 from pymc_flymc.anchor.expanded_density import expanded_density
 from pymc_flymc.bounds import Bound, ExpansionBound
 from pymc_flymc.kernels.rescaling import reading_moves
-from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, SURROGATE
 from pymc_flymc.sampling.bound_choice import (
     estimate_kept,
     estimate_rows,
@@ -29,12 +29,11 @@ from pymc_flymc.target.kernel_spec import KernelSpec
 #: Gradients per effective draw at the fewest: also of all rows, where no pilot run of trajectories
 #: says better.
 GRADIENTS = 5.0
-#: Usual cost of random walks, and of moves by weights, over the least; what promises less than this
-#: over all rows is not tried. Pilot runs find less, about two for weights
-#: (`examples.benchmarks.pilots`): short chains hardly show what makes such moves slow. Of a centred
-#: horseshoe, which `examples.benchmarks.real` has, they find surrogate and conditional Hamiltonian
-#: moves about as dear; effective draws by surrogate moves took 1.8 times as long, with another seed
-#: over 5.
+#: Usual cost of moves by weights, over the least; what promises less than this over all rows is not
+#: tried. Pilot runs find less, about two (`examples.benchmarks.pilots`): short chains hardly show
+#: what makes such moves slow. Of a centred horseshoe, which `examples.benchmarks.real` has, they
+#: find surrogate and conditional Hamiltonian moves about as dear; effective draws by surrogate ones
+#: took 1.8 times as long, with another seed over 5.
 USUAL = 4.0
 #: Shares of the rows that a surrogate may treat exactly.
 SHARES = (0.0, 1 / 512, 1 / 128, 1 / 32, 1 / 8)
@@ -125,46 +124,34 @@ class Candidates:
 
     def all(self) -> list[Candidate]:
         """Return all that may sample the model."""
-        found, taylor = self.conditional(), self.taylor
+        found, taylor = [self.conditional()], self.taylor
         if taylor is not None:
             rows = estimate_rows(taylor, self.problems[0])
             kept = estimate_kept(taylor, self.problems[0])
             found += [self.joint(taylor, rows), *self.surrogates(rows, kept, taylor)]
         return found
 
-    def conditional(self) -> list[Candidate]:
-        """Return conditional updates of the parameters, under the tightest bounds for these."""
+    def conditional(self) -> Candidate:
+        """Return trajectories given the brightness, under the tightest bounds for these."""
         bounds = [tightest(valid_bounds(problem), problem) for problem in self.problems]
         pairs = zip(bounds, self.problems, strict=True)
         bright = sum(estimate_rows(*pair) for pair in pairs)
-        by_expansion = all(isinstance(bound, ExpansionBound) for bound in bounds)
         n_parameters = len(self.problems[0].anchor.theta)
         # Each bright row holds the parameters where they are, with about twice the posterior's
         # precision in the row's direction: many bright rows hold back any conditional update.
         held_back = max(1.0, bright / n_parameters)
         each, read = self.costs.evaluation, 2.0 * self.costs.bright * bright
-        # A random walk takes about as many transitions as there are parameters.
-        walk = n_parameters * (each + read) * held_back
-        return [
-            Candidate(
-                METROPOLIS,
-                "conditional Metropolis moves",
-                lambda: self.build(bounds, METROPOLIS),
-                walk,
-                by_expansion,
-            ),
-            Candidate(
-                HAMILTONIAN,
-                "conditional Hamiltonian moves",
-                lambda: self.build(bounds, HAMILTONIAN),
-                by_expansion=by_expansion,
-                gradient=GRADIENT * each + read,
-                gradients=GRADIENTS * held_back,
-                held_back=held_back,
-                over_least=1.0,
-                as_all_rows=bright < 1.0,
-            ),
-        ]
+        return Candidate(
+            HAMILTONIAN,
+            "conditional Hamiltonian moves",
+            lambda: self.build(bounds, HAMILTONIAN),
+            by_expansion=all(isinstance(bound, ExpansionBound) for bound in bounds),
+            gradient=GRADIENT * each + read,
+            gradients=GRADIENTS * held_back,
+            held_back=held_back,
+            over_least=1.0,
+            as_all_rows=bright < 1.0,
+        )
 
     def joint(self, taylor: ExpansionBound, rows: float) -> Candidate:
         """Return joint updates of (theta, z), which read so many rows."""

@@ -196,7 +196,7 @@ class KernelSelection:
     ) -> None:
         """Estimate a candidate's cost by a short chain, and what gradients cost those left."""
         pilot = pilot_chain(candidate.built(), self.others, self.costs, to_beat, limit)
-        unseen = not candidate.spec.gradients or (candidate.spec.exact and not pilot.ended)
+        unseen = candidate.spec.exact and not pilot.ended
         candidate.cost = USUAL * pilot.cost if unseen else pilot.cost
         candidate.time = chain_time(pilot)
         if candidate.cost == np.inf:  # a chain that never moved says nothing of others
@@ -214,14 +214,13 @@ class KernelSelection:
                     other.rows *= max(1.0, pilot.transitions)
         if candidate.spec.exact or (candidate.as_all_rows and pilot.ended):
             self.found_gradients = min(self.found_gradients, gradients)
-        if candidate.spec.gradients:
-            # Of a chain that was cut off one transition may have been enough.
-            least = gradients / (candidate.held_back * (1.0 if pilot.ended else pilot.transitions))
-            for other in left:
-                if other.gradients > 0.0:
-                    other.gradients = max(other.gradients, least)
-            if not candidate.spec.exact:
-                self.least_gradients = max(self.least_gradients, least)
+        # Of a chain that was cut off one transition may have been enough.
+        least = gradients / (candidate.held_back * (1.0 if pilot.ended else pilot.transitions))
+        for other in left:
+            if other.gradients > 0.0:
+                other.gradients = max(other.gradients, least)
+        if not candidate.spec.exact:
+            self.least_gradients = max(self.least_gradients, least)
 
     def _with_all_rows(self) -> Sampler:
         sampler = self.candidates.build([AllRows()] * len(self.problems), HAMILTONIAN)

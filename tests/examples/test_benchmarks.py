@@ -6,7 +6,7 @@ import pytest
 from examples.benchmarks import hierarchies, numpyro_nuts, pilots, polya_gamma
 from examples.benchmarks.measurement import draws_of, ess_of_slowest
 from examples.benchmarks.setup import PARTS, owner_of
-from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, SURROGATE
 from tests.support.comparison import assert_matches, reference_from_draws
 from tests.support.data import logistic_rows
 from tests.support.models import logistic_model
@@ -51,7 +51,7 @@ def test_pilots(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["pilots"])
     pilots.main()
     each, medians = (part.splitlines()[2:] for part in capsys.readouterr().out.split("\n\n"))
-    kernels = {spec.name for spec in (JOINT, SURROGATE, METROPOLIS, HAMILTONIAN)}
+    kernels = {spec.name for spec in (JOINT, SURROGATE, HAMILTONIAN)}
     assert len(each) > len(kernels)  # surrogates with few exact rows and with more
     found = {line.split("|")[1].strip(): line.split("|")[2:-1] for line in medians}
     assert found.keys() == kernels

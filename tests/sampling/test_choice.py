@@ -10,7 +10,7 @@ import pymc_flymc.sampling.choice
 from pymc_flymc import FireflyMH, ImplicitResampling, JaakkolaJordan, Taylor, reporting
 from pymc_flymc.sampling import candidates
 from pymc_flymc.sampling import kernel_selection as selections
-from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, METROPOLIS, SURROGATE
+from pymc_flymc.sampling.adaptation import HAMILTONIAN, JOINT, SURROGATE
 from pymc_flymc.sampling.candidates import Candidate
 from pymc_flymc.sampling.kernel_selection import KernelSelection
 from pymc_flymc.sampling.pilot_runs import JointPilot, PilotRun
@@ -96,14 +96,13 @@ def selection(monkeypatch):
 
 
 def test_many_bright_rows_hold_back_conditional_updates(selection, monkeypatch):
-    gradients, walks, costs = [], [], selection.costs
+    found = []
     for bright in (3.0, 30.0, 300.0):
         monkeypatch.setattr(candidates, "estimate_rows", lambda *_, bright=bright: bright)
-        walk, trajectories = selection.candidates.conditional()
-        gradients.append(trajectories.gradients)
-        walks.append(walk.rows / (costs.evaluation + 2.0 * costs.bright * bright))
-    for found in (gradients, walks):  # by as much as there are more bright rows than parameters
-        np.testing.assert_allclose(np.array(found) / found[0], [1.0, 10.0, 100.0])
+        trajectories = selection.candidates.conditional()
+        found.append((trajectories.gradients, trajectories.held_back))
+    # By as much as there are more bright rows than parameters.
+    np.testing.assert_allclose(np.array(found) / found[0], np.outer([1.0, 10.0, 100.0], [1.0, 1.0]))
 
 
 def test_moves_that_miss_tails_are_not_selected(selection, monkeypatch):
@@ -203,10 +202,10 @@ def test_a_stuck_surrogate_does_not_make_all_rows_cheap(selection, monkeypatch):
 
 @pytest.mark.parametrize("ended", [True, False])
 def test_moves_whose_price_a_short_chain_hardly_shows(selection, ended, monkeypatch):
-    """Weights of surrogate moves need a pilot run to its end, walks more than that."""
+    """Weights of surrogate moves need a pilot run to its end."""
     pilot = PilotRun(1000.0, 10.0, 0.8, ended)
     monkeypatch.setattr(selections, "pilot_chain", lambda *arguments: pilot)
-    for spec, dearer in (SURROGATE, not ended), (HAMILTONIAN, False), (METROPOLIS, True):
+    for spec, dearer in (SURROGATE, not ended), (HAMILTONIAN, False):
         candidate = Candidate(spec, spec.name, lambda: None)
         selection._run_chain(candidate, np.inf, np.inf, [])
         assert candidate.cost == (selections.USUAL if dearer else 1.0) * pilot.cost
