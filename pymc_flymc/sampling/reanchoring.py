@@ -90,7 +90,12 @@ class Anchors:
         w = np.stack([target.coefficients(theta, chain.statistics) for theta in draws])
         if not self._keep_away(w, self.w if chain.anchor is None else chain.anchor.w):
             return None
-        anchor = self._anchor(chain, draws.mean(axis=0), w.mean(axis=0))
+        try:
+            anchor = self._anchor(chain, draws.mean(axis=0), w.mean(axis=0))
+        except Exception:
+            # Far out in a tail there may be no mode to expand, or a graph may raise an error, which
+            # may be of a user's own type. The chain goes on with the anchor that it has.
+            return None
         moved = self.target_at(anchor)
         expected = moved.expected_bright
         if not self._pays(bright, expected):

@@ -8,7 +8,14 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_flymc import FireflyHMC, FireflyMH, FireflySlice, JaakkolaJordan, Taylor
+from pymc_flymc import (
+    FireflyHMC,
+    FireflyMH,
+    FireflySlice,
+    JaakkolaJordan,
+    Taylor,
+    UnsupportedModelError,
+)
 from pymc_flymc.sampling.reanchoring import Anchors
 from tests.support.comparison import assert_matches, quadrature, reference_from_draws
 from tests.support.data import log_sigmoid, logistic_rows
@@ -227,6 +234,23 @@ def test_bound_that_touches_elsewhere_stays(poor):
         step = FireflyMH(bound=JaakkolaJordan(xi=np.full(3000, 4.0)), anchor=POOR, transitions=20)
     assert bright_while_tuning(step, model, 300).mean() > 100
     assert step.chain.target is step.target
+
+
+def test_a_place_without_a_mode_is_no_anchor():
+    """A chain in the tail of a probability that is nearly zero goes on with the anchor it has."""
+    group, rng = np.arange(60) % 2, np.random.default_rng(1)
+    with pm.Model():
+        p = pm.Beta("p", 0.4, 0.4, shape=2)
+        pm.Bernoulli("y", p=p[group], observed=(group == 0) & (rng.random(60) < 0.6))
+        step = FireflyMH(kernel="joint")
+    step.setup_chain(rng, 100, 100)
+    step.step(step.model.initial_point())
+    anchors, draws = step.sampler.anchors, rng.normal([0.25, -12.0], 0.01, (20, 2))
+    chain = step.chain
+    theta, w = draws.mean(axis=0), chain.target.coefficients(draws.mean(axis=0), chain.statistics)
+    with pytest.raises(UnsupportedModelError, match="no posterior mode found"):
+        anchors._anchor(chain, theta, w)
+    assert anchors.better(chain, draws, bright=1e4) is None
 
 
 # --- hierarchies ----------------------------------------------------------------------------------

@@ -22,6 +22,22 @@ exp, sigmoid = pm.math.exp, pm.math.sigmoid
 
 
 @dataclass(frozen=True)
+class LookedUp:
+    """A parameter that rows may look up as it is, `p[group]`, without a link.
+
+    Attributes
+    ----------
+    prior : callable
+        From a name, a shape and whether ends of the range are likely to the variable.
+    inverse : callable
+        From real numbers to the range of the parameter.
+    """
+
+    prior: Callable[..., Any]
+    inverse: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
 class Written:
     """One way in which a model writes a family.
 
@@ -44,6 +60,8 @@ class Written:
         Whether the predictor is the location of outcomes, and the second parameter their scale.
     is_circular : bool
         Whether outcomes are angles, to which predictors a turn apart are the same.
+    looked_up : LookedUp, optional
+        What stands in the place of eta, in forms of models that look it up.
     """
 
     dist: Callable[[Any, Any, Mapping[str, Any]], Any]
@@ -54,6 +72,7 @@ class Written:
     end: float | None = None
     is_location_scale: bool = False
     is_circular: bool = False
+    looked_up: LookedUp | None = None
 
 
 def positive(name: str, spread: float = 0.5) -> Any:
@@ -69,6 +88,15 @@ def _number(name: str) -> Any:
     return pm.Normal(name, 0.0, 1.0)
 
 
+def _rates(name: str, shape: int, at_ends: bool) -> Any:
+    return pm.Gamma(name, 0.5 if at_ends else 2.0, 0.5 if at_ends else 1.5, shape=shape)
+
+
+def _probabilities(name: str, shape: int, at_ends: bool) -> Any:
+    return pm.Beta(name, 0.4 if at_ends else 2.0, 0.4 if at_ends else 1.5, shape=shape)
+
+
+RATES, PROBABILITIES = LookedUp(_rates, exp), LookedUp(_probabilities, sigmoid)
 _rng = np.random.default_rng(0)
 TRIALS = {"n": _rng.integers(1, 5, LONGEST)}
 EXPOSURE = {"exposure": np.round(_rng.uniform(0.5, 2.0, LONGEST), 2)}
@@ -98,6 +126,9 @@ def _negative_binomial(mu: Any, alpha: Any) -> Any:
 FAMILIES: dict[type, dict[str, Written]] = {
     families.BernoulliLogit: {
         "bernoulli-logit": Written(lambda eta, _, rows: pm.Bernoulli.dist(logit_p=eta), 0.0),
+        "bernoulli-looked-up": Written(
+            lambda p, _, rows: pm.Bernoulli.dist(p=p), 0.0, looked_up=PROBABILITIES
+        ),
     },
     families.BernoulliProbit: {
         "bernoulli-probit": Written(
@@ -113,18 +144,33 @@ FAMILIES: dict[type, dict[str, Written]] = {
         "binomial-logit": Written(
             lambda eta, _, rows: pm.Binomial.dist(n=rows["n"], logit_p=eta), 0.0, rows=TRIALS
         ),
+        "binomial-looked-up": Written(
+            lambda p, _, rows: pm.Binomial.dist(n=rows["n"], p=p),
+            0.0,
+            rows=TRIALS,
+            looked_up=PROBABILITIES,
+        ),
     },
     families.Geometric: {
         "geometric": Written(lambda eta, _, rows: pm.Geometric.dist(p=sigmoid(eta)), 0.0),
+        "geometric-looked-up": Written(
+            lambda p, _, rows: pm.Geometric.dist(p=p), 0.0, looked_up=PROBABILITIES
+        ),
     },
     families.NegativeBinomialLog: {
         "negative-binomial": Written(
             lambda eta, alpha, rows: _negative_binomial(exp(eta), alpha), 1.5
         ),
+        "negative-binomial-looked-up": Written(
+            lambda mu, alpha, rows: _negative_binomial(mu, alpha), 1.5, looked_up=RATES
+        ),
     },
     families.NegativeBinomialFree: {
         "negative-binomial-free": Written(
             lambda eta, alpha, rows: _negative_binomial(exp(eta), alpha), None, positive, end=MANY
+        ),
+        "negative-binomial-free-looked-up": Written(
+            lambda mu, alpha, rows: _negative_binomial(mu, alpha), None, positive, looked_up=RATES
         ),
     },
     families.PoissonLog: {
@@ -132,6 +178,12 @@ FAMILIES: dict[type, dict[str, Written]] = {
             lambda eta, _, rows: pm.Poisson.dist(mu=rows["exposure"] * exp(eta)),
             0.0,
             rows=EXPOSURE,
+        ),
+        "poisson-looked-up": Written(
+            lambda mu, _, rows: pm.Poisson.dist(mu=rows["exposure"] * mu),
+            0.0,
+            rows=EXPOSURE,
+            looked_up=RATES,
         ),
     },
     families.ZeroInflatedPoisson: {
@@ -141,6 +193,12 @@ FAMILIES: dict[type, dict[str, Written]] = {
             _share,
             sigmoid,
             end=1.0,
+        ),
+        "zero-inflated-poisson-looked-up": Written(
+            lambda mu, psi, rows: pm.ZeroInflatedPoisson.dist(psi=psi, mu=mu),
+            0.6,
+            _share,
+            looked_up=RATES,
         ),
     },
     families.ZeroInflatedTrials: {
@@ -179,6 +237,9 @@ FAMILIES: dict[type, dict[str, Written]] = {
         "zero-truncated-poisson": Written(
             lambda eta, _, rows: _truncated(pm.Poisson.dist(mu=exp(eta))), 0.0
         ),
+        "zero-truncated-poisson-looked-up": Written(
+            lambda mu, _, rows: _truncated(pm.Poisson.dist(mu=mu)), 0.0, looked_up=RATES
+        ),
         "hurdle-poisson": Written(
             lambda eta, psi, rows: pm.HurdlePoisson.dist(psi=psi, mu=exp(eta)),
             0.7,
@@ -210,6 +271,9 @@ FAMILIES: dict[type, dict[str, Written]] = {
     },
     families.Durations: {
         "exponential": Written(lambda eta, _, rows: pm.Exponential.dist(scale=exp(eta)), 0.0),
+        "exponential-looked-up": Written(
+            lambda rate, _, rows: pm.Exponential.dist(rate), 0.0, looked_up=RATES
+        ),
         "gamma": Written(
             lambda eta, alpha, rows: pm.Gamma.dist(alpha=alpha, beta=alpha / exp(eta)), 2.0
         ),
@@ -229,6 +293,9 @@ FAMILIES: dict[type, dict[str, Written]] = {
         "weibull-free": Written(
             lambda eta, alpha, rows: pm.Weibull.dist(alpha, exp(eta)), None, positive
         ),
+        "weibull-free-looked-up": Written(
+            lambda beta, alpha, rows: pm.Weibull.dist(alpha, beta), None, positive, looked_up=RATES
+        ),
         "weibull-free-censored": Written(
             lambda eta, alpha, rows: _censored(pm.Weibull.dist(alpha, exp(eta))), None, positive
         ),
@@ -239,10 +306,19 @@ FAMILIES: dict[type, dict[str, Written]] = {
             None,
             positive,
         ),
+        "gamma-free-looked-up": Written(
+            lambda mu, alpha, rows: pm.Gamma.dist(alpha=alpha, beta=alpha / mu),
+            None,
+            positive,
+            looked_up=RATES,
+        ),
     },
     families.Beta: {
         "beta": Written(
             lambda eta, nu, rows: pm.Beta.dist(mu=sigmoid(eta), nu=nu), 4.0, positive, exp
+        ),
+        "beta-looked-up": Written(
+            lambda mu, nu, rows: pm.Beta.dist(mu=mu, nu=nu), 4.0, positive, looked_up=PROBABILITIES
         ),
     },
     families.BetaBinomial: {
@@ -344,6 +420,9 @@ FAMILIES: dict[type, dict[str, Written]] = {
             _number,
             rows={"slope": np.round(_rng.uniform(-1.0, 1.0, LONGEST), 2)},
         ),
+        "normal-scales-looked-up": Written(
+            lambda sigma, mu, rows: pm.Normal.dist(mu, sigma), 0.3, _number, looked_up=RATES
+        ),
         "normal-with-errors": Written(
             lambda eta, sigma, rows: pm.Normal.dist(
                 eta, pm.math.sqrt(rows["error"] ** 2 + sigma**2)
@@ -360,6 +439,12 @@ FAMILIES: dict[type, dict[str, Written]] = {
             None,
             _number,
             rows={"slope": np.round(_rng.uniform(-1.0, 1.0, LONGEST), 2)},
+        ),
+        "student-t-scales-looked-up": Written(
+            lambda sigma, mu, rows: pm.StudentT.dist(nu=3.0, mu=mu, sigma=sigma),
+            0.3,
+            _number,
+            looked_up=RATES,
         ),
         "student-t-scales-with-errors": Written(
             lambda eta, sigma, rows: pm.StudentT.dist(

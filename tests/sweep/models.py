@@ -13,7 +13,7 @@ from pymc_flymc import weighted
 from pymc_flymc.extending import register_likelihood
 from pymc_flymc.likelihoods import LIKELIHOODS
 from tests.support.patches import any_size, in_partitions, structured
-from tests.sweep.families import FAMILIES, LONGEST, Written, positive
+from tests.sweep.families import FAMILIES, LONGEST, PROBABILITIES, RATES, Written, positive
 
 __all__ = ["FORMS", "MODELS", "Form", "TinyModel"]
 
@@ -89,6 +89,13 @@ def _far(entry: Written, rows: Rows) -> tuple[Any, Any]:
     return rows["X"] @ (pm.math.stack([DAY, 0.0]) + UNIT * b), UNIT * entry.second
 
 
+def _looked_up_with_companion(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    """As `_looked_up`, with counts whose rate is that of the first group."""
+    value, second = _looked_up(entry, rows)
+    pm.Poisson("bought", mu=pm.modelcontext(None)["r"][0], observed=np.arange(len(rows["x"])) % 3)
+    return value, second
+
+
 def _with_companion(entry: Written, rows: Rows) -> tuple[Any, Any]:
     """As `_plain`, with a logistic regression that has the last coefficient, too."""
     eta, second = _plain(entry, rows)
@@ -96,6 +103,33 @@ def _with_companion(entry: Written, rows: Rows) -> tuple[Any, Any]:
     slope = pm.modelcontext(None)["b"].flatten()[-1]
     pm.Bernoulli("bought", logit_p=0.5 - slope * rows["x"][::-1], observed=outcomes)
     return eta, second
+
+
+def _looked_up(entry: Written, rows: Rows, at_ends: bool = False) -> tuple[Any, Any]:
+    """What two groups have, with a second parameter that is sampled where no model knows it."""
+    assert entry.looked_up is not None
+    value = entry.looked_up.prior("r", 2, at_ends)[rows["group"]]
+    return value, entry.free("s") if entry.second is None else entry.second
+
+
+def _looked_up_at_ends(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    return _looked_up(entry, rows, at_ends=True)
+
+
+def _looked_up_nuisance(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    value, _ = _looked_up(entry, rows)
+    return value, entry.free("s")
+
+
+def _ratio(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    """Of two strengths, which the data know by their ratio alone."""
+    s, group = pm.Gamma("r", 2.0, 1.5, shape=2), rows["group"]
+    return s[group] / (s[group] + s[1 - group]), entry.second
+
+
+def _times_exponential(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    value, second = _looked_up(entry, rows)
+    return value * pm.math.exp(rows["x"] * pm.Normal("b", 0.0, 1.0)), second
 
 
 @dataclass(frozen=True)
@@ -107,10 +141,10 @@ class Form:
     predictors : callable
     allows : callable
         Whether an entry can be written so.
-    weights, groups, elsewhere, at_end, far : bool
+    weights, groups, elsewhere, at_end, far, looked_up : bool
         Whether rows have weights, whether they have effects of groups, whether they lie outside the
-        model, whether the second parameter of their outcomes is at an end of its range, and whether
-        outcomes are far from zero.
+        model, whether the second parameter of their outcomes is at an end of its range, whether
+        outcomes are far from zero, and whether rows look up parameters as they are.
     n_rows : int
     patches : callable
         Context in which steps are built and run.
@@ -123,6 +157,7 @@ class Form:
     elsewhere: bool = False
     at_end: bool = False
     far: bool = False
+    looked_up: bool = False
     n_rows: int = N_ROWS
     patches: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -130,6 +165,10 @@ class Form:
 def _both(entry: Written) -> bool:
     """Whether the second parameter may be given or not: else the plain form has it free."""
     return entry.second is not None and entry.free is not None
+
+
+def _is_probability(entry: Written) -> bool:
+    return entry.looked_up is PROBABILITIES
 
 
 FORMS = {
@@ -146,6 +185,21 @@ FORMS = {
     "elsewhere": Form(_plain, elsewhere=True, n_rows=LONGEST, patches=in_partitions),
     "elsewhere-nuisance": Form(
         _nuisance, _both, elsewhere=True, n_rows=LONGEST, patches=in_partitions
+    ),
+    "looked-up": Form(_looked_up, looked_up=True),
+    "looked-up-nuisance": Form(_looked_up_nuisance, _both, looked_up=True),
+    "looked-up-ends": Form(_looked_up_at_ends, looked_up=True, at_end=True, n_rows=SOME),
+    "looked-up-weights": Form(_looked_up, looked_up=True, weights=True),
+    "looked-up-product": Form(
+        _times_exponential,
+        lambda entry: entry.looked_up is RATES and entry.second is not None,
+        looked_up=True,
+    ),
+    "looked-up-ratio": Form(_ratio, _is_probability, looked_up=True),
+    "looked-up-many": Form(_looked_up, looked_up=True, groups=True, patches=structured),
+    "looked-up-several": Form(_looked_up_with_companion, looked_up=True, patches=any_size),
+    "looked-up-elsewhere": Form(
+        _looked_up, looked_up=True, elsewhere=True, n_rows=LONGEST, patches=in_partitions
     ),
 }
 
@@ -173,6 +227,8 @@ class TinyModel:
         n = self.form.n_rows
         known = {**COLUMNS, **self.entry.rows}
         columns = {key: np.resize(value, (n, *value.shape[1:])) for key, value in known.items()}
+        if self.form.looked_up:
+            return columns | {"observed": self._looked_up_outcomes(columns)}
         if self.form.at_end:  # as the model says: all else would pull the parameter from there
             dist = self.entry.dist(0.2 + 0.5 * columns["z"], self.entry.end, columns)
             return columns | {"observed": pm.draw(dist, random_seed=3)}
@@ -187,6 +243,14 @@ class TinyModel:
             observed[ends] = observed[ends[::-1]]
         columns["observed"] = observed
         return columns
+
+    def _looked_up_outcomes(self, columns: Rows) -> np.ndarray:
+        """Of two groups, the second of which has a value near the end of its range, if `at_end`."""
+        assert self.entry.looked_up is not None
+        eta = np.where(columns["group"] == 1, -5.0 if self.form.at_end else -0.5, 0.6)
+        second = SECOND if self.entry.second is None else self.entry.second
+        dist = self.entry.dist(self.entry.looked_up.inverse(eta), second, columns)
+        return np.asarray(pm.draw(dist, random_seed=3))
 
     def write(self, columns: Rows) -> pm.Model:
         """Return the model of some columns, arrays or containers of data."""
@@ -236,5 +300,5 @@ MODELS = {
     for family, ways in FAMILIES.items()
     for written, entry in ways.items()
     for form in FORMS
-    if FORMS[form].allows(entry)
+    if FORMS[form].looked_up == (entry.looked_up is not None) and FORMS[form].allows(entry)
 }
