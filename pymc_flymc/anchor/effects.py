@@ -29,12 +29,14 @@ class Effects:
     Attributes
     ----------
     integrated_out : ndarray of int64
-        Elements of theta that enter sparse columns only: effects of groups. The diagonal ones of
-        them, if there are any.
+        Elements of theta that enter sparse columns only: effects of groups.
     dense, diagonal : ndarray of int64
         Elements in the blocks of a `Geometry`; diagonal ones are effects, and come in runs.
     probes : list of ndarray of int64
         Sets of diagonal elements that are hardly coupled, together all of them.
+    few : list of ndarray of int64
+        Variables of effects that are dense, though others are diagonal: as of a factor of ten
+        levels beside one of a thousand.
     runs : list of (int, int, int)
         Of variables with several effects of each group: where they begin among the diagonal
         elements, how many effects, and how many groups.
@@ -44,6 +46,7 @@ class Effects:
     dense: np.ndarray
     diagonal: np.ndarray
     probes: list[np.ndarray]
+    few: list[np.ndarray]
     runs: list[tuple[int, int, int]]
 
 
@@ -53,26 +56,33 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
     Effects are the elements of variables that change coefficients of sparse columns and no others.
     Short variables that do so are taken to be means and scales of effects. They have no more
     elements than the square root of the number of sparse columns, in the largest of the designs.
+    With more than `LARGEST_DENSE` parameters they are effects, too, if each has a column of its
+    own: with a scale, their joint density would have no mode.
     """
     size = layout.size
+    is_large = size > LARGEST_DENSE
     most_sparse = max(design.n_sparse for design in designs)
     is_effect, is_diagonal = np.zeros(size, bool), np.zeros(size, bool)
     probes: list[np.ndarray] = []
+    few: list[np.ndarray] = []
     runs: list[tuple[int, int, int]] = []
     in_sparse = np.concatenate([_in_sparse(design) for design in designs])
     rng = np.random.default_rng(20141104)
     theta = 0.1 * rng.standard_normal(size)  # not where a product happens to vanish
     for shape, place in zip(layout.shapes, layout.places, strict=True):
         span = np.arange(place.start, place.stop)
-        if not most_sparse or len(span) <= np.sqrt(most_sparse):
+        is_long = len(span) > np.sqrt(most_sparse)
+        if not (most_sparse and (is_long or (is_large and len(span) > 1))):
             continue
         direction = np.zeros(size)
         direction[span] = rng.standard_normal(len(span))
         change = density.pushforward(theta, direction)
         if np.any(change[~in_sparse]) or not np.any(change[in_sparse]):
             continue
+        if not is_long and np.count_nonzero(change) > len(span):
+            continue
         is_effect[span] = True
-        if size > LARGEST_DENSE and len(span) > LARGE_VARIABLE:
+        if is_large and len(span) > LARGE_VARIABLE:
             is_diagonal[span] = True
             # The longest axis is that of the groups.
             groups_first = np.moveaxis(span.reshape(shape), int(np.argmax(shape)), 0)
@@ -80,11 +90,14 @@ def find_effects(density: ExpandedDensity, designs: Sequence[Design], layout: La
             if 1 < len(slopes) <= MAX_COUPLED:
                 runs.append((sum(map(len, probes)), *slopes.shape))
             probes += list(slopes) if len(slopes) <= MAX_SLOPES else [span]
+        else:
+            few.append(span)
     return Effects(
-        np.flatnonzero(is_diagonal if is_diagonal.any() else is_effect),
+        np.flatnonzero(is_effect),
         np.flatnonzero(~is_diagonal),
         np.concatenate([np.empty(0, np.int64), *probes]),
         probes,
+        few,
         runs,
     )
 

@@ -21,7 +21,7 @@ class Curvatures(NamedTuple):
     Attributes
     ----------
     diagonal : ndarray, shape (D,)
-        Of diagonal elements, and zero for all others.
+        Of effects, and zero for all others.
     blocks : list of (int, ndarray of shape (J, K, K))
         Where the run of a variable begins among the diagonal elements, and the matrices of its J
         groups, as they are probed: neither symmetric nor positive definite. Variables whose groups
@@ -60,7 +60,7 @@ class Probes:
         ]
         # For each run the matrices of its groups, a column for each slope, for each time probed.
         columns: list[list[np.ndarray]] = [[] for _ in runs]
-        for places in effects.probes:
+        for places in effects.probes + effects.few:
             run = next((i for i, at in enumerate(runs) if np.isin(places[0], at)), None)
             probed, together = [], []
             for _ in range(self._n_repeats):

@@ -225,6 +225,21 @@ def test_effects_without_a_mode_at_the_start(searches):
     assert anchor.theta[0] > np.log(0.1)
 
 
+def test_few_levels_that_hardly_differ_beside_many_groups(searches):
+    """Their scale is not followed to zero: they are integrated out, as those of the groups are."""
+    rng, n, groups, levels = np.random.default_rng(1), 2000, 305, 6
+    group, level = rng.integers(groups, size=n), rng.integers(levels, size=n)
+    y = rng.random(n) < 1.0 / (1.0 + np.exp(-rng.normal(0.0, 0.7, groups)[group]))
+    with pm.Model() as model:
+        a = pm.Normal("a", 0.0, pm.HalfNormal("t"), shape=groups)
+        b = pm.Normal("b", 0.0, pm.HalfNormal("u"), shape=levels)
+        pm.Bernoulli("y", logit_p=a[group] + b[level], observed=y)
+    anchor = searches(model)
+    # To where levels differ by less than their means are known to, and no further.
+    u, error = np.exp(anchor.theta[1 + groups]), 2.0 / np.sqrt(n / levels)
+    assert 0.01 * error < u < error
+
+
 @pytest.mark.slow
 def test_correlated_slopes(searches):
     """The search ends where the effects' curvature depends on all other parameters."""

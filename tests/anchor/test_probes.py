@@ -12,7 +12,7 @@ J, K, DENSE = 40, 2, 3  # groups, effects of each, other parameters
 def effects():
     slopes = DENSE + np.arange(J * K).reshape(J, K).T
     diagonal = slopes.ravel()
-    return Effects(diagonal, np.arange(DENSE), diagonal, list(slopes), [(0, K, J)])
+    return Effects(diagonal, np.arange(DENSE), diagonal, list(slopes), [], [(0, K, J)])
 
 
 def precision(coupled):
