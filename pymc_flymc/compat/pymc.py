@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import Any, ClassVar
 
@@ -102,11 +103,23 @@ def chains_are_running() -> bool:
 
 #: How the names of the processes begin that chains run in.
 CHAIN_PROCESS = "worker_chain"
+_killed = "that one of them was killed is not said"
 require(
     CHAIN_PROCESS in inspect.getsource(ProcessAdapter),
     f"names of chains' processes, {CHAIN_PROCESS}",
-    "that one of them was killed is not said",
+    _killed,
 )
+require("_popen" in BaseProcess.start.__code__.co_names, "multiprocessing's _popen", _killed)
+
+
+def known_exit_code(process: BaseProcess) -> int | None:
+    """Return the exit code of a chain's process, or None until PyMC has asked for it.
+
+    A system tells it once. Of two threads that ask at a time, by `join` or `exitcode`, one is told
+    that there is no such process, and takes it to be alive.
+    """
+    return process._popen.returncode  # type: ignore[attr-defined,no-any-return]
+
 
 _checked = "what would help chains that have not converged is said by report() alone"
 _sample_return = private("pymc.sampling.mcmc:_sample_return", _checked)

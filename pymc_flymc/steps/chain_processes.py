@@ -4,16 +4,19 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Sequence
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 
-from pymc_flymc.compat.pymc import CHAIN_PROCESS
+from pymc_flymc.compat.pymc import CHAIN_PROCESS, known_exit_code
 from pymc_flymc.reporting import log
 
 _THREAD = "pymc-flymc-parent"
 #: Seconds between looks at the parent where nothing tells at once that it has ended.
 _INTERVAL = 0.5
+#: Seconds between looks at a process that has ended, until PyMC has joined it.
+_LATER = 0.01
 
 
 def end_with_parent() -> None:
@@ -47,10 +50,6 @@ def _wait_for(parent: int, sentinel: int) -> None:
     os._exit(1)
 
 
-#: Seconds after the closing of its files within which a process ends.
-PATIENCE = 5.0
-
-
 def watch_chains() -> None:
     """Log an error if the process of a chain is killed; call it once these have been started.
 
@@ -69,10 +68,11 @@ def _watch(processes: Sequence[BaseProcess]) -> None:
         for sentinel in wait(list(left)):
             assert isinstance(sentinel, int)
             process = left.pop(sentinel)
-            process.join(PATIENCE)  # its end of the sentinel is closed a moment before it ends
-            code = process.exitcode
+            # PyMC joins all. While another thread does, too, an ended process may seem alive.
+            while (code := known_exit_code(process)) is None:
+                time.sleep(_LATER)
             # PyMC itself ends chains that do not answer, by SIGTERM.
-            if code is not None and code < 0 and code != -signal.SIGTERM:
+            if code < 0 and code != -signal.SIGTERM:
                 log.error(
                     f"the process {process.name} was killed ({signal.Signals(-code).name}), by the "
                     "system if memory has run out. Run the script again: with checkpoint= in the "

@@ -4,10 +4,13 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
+from multiprocessing.connection import wait
 
 import pytest
 
+from pymc_flymc.steps.chain_processes import watch_chains
 from tests.support.steps import sample
 
 
@@ -35,3 +38,22 @@ def test_chains_that_end_say_nothing(shared, caplog):
     sample(model, step, cores=2)
     time.sleep(0.2)
     assert "was killed" not in caplog.text
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="looks at a process that has ended")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_who_joins_a_chain_learns_that_it_has_ended():
+    """A system tells that once: a thread that asks as well made ended chains seem alive."""
+    fork = multiprocessing.get_context("fork")
+    process = fork.Process(target=os.getpid, name="worker_chain_0", daemon=True)
+    before = set(threading.enumerate())
+    process.start()
+    watch_chains()
+    (watcher,) = set(threading.enumerate()) - before
+    wait([process.sentinel])
+    watcher.join(0.2)
+    assert os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT) is not None
+    process.join()
+    assert process.exitcode == 0
+    watcher.join(30.0)
+    assert not watcher.is_alive()
