@@ -137,7 +137,8 @@ def compile_vjp(graphs: DensityGraphs) -> NativeGraph:
     through: Any = pt.sum(slope[: w.shape[0]] * w)
     if shared.type.shape != (0,):
         through = through + pt.sum(slope[w.shape[0] :] * shared)
-    gradient: Any = pytensor.grad(through, theta)
+    # Of effects whose distributions are known, given rows, moments depend on no parameter.
+    gradient: Any = pytensor.grad(through, theta, disconnected_inputs="ignore")
     return NativeGraph(_compile([theta, statistics, slope], [gradient]), VJP)
 
 

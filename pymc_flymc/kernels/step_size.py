@@ -55,7 +55,8 @@ class StepSize(NamedTuple):
 
 def new_step_size(n_parameters: int, target: float, gamma: float) -> StepSize:
     """Return the step size as a chain starts with it."""
-    log_step = np.log([n_parameters**-0.25])  # optimal scaling of HMC (Beskos et al. 2013)
+    # Optimal scaling of HMC (Beskos et al. 2013); there may be none but effects.
+    log_step = np.log([max(n_parameters, 1) ** -0.25])
     size = StepSize(log_step, np.array([target]), np.array([gamma]), np.zeros(len(AVERAGING)))
     restart_adaptation(size)
     return size
