@@ -20,7 +20,7 @@ import numpy as np
 from pymc_flymc.compat.numba import generator_at, view
 from pymc_flymc.kernels.factors import add_gradients
 from pymc_flymc.kernels.group_brightness import sweep_groups
-from pymc_flymc.kernels.group_effects import Groups, moments_at, propose_effects
+from pymc_flymc.kernels.group_effects import Groups, draw_spread, moments_at, propose_effects
 from pymc_flymc.kernels.layout import MOMENTS
 from pymc_flymc.kernels.native import kernel, kernel_part
 from pymc_flymc.kernels.native_graphs import add_vjp, call_vjp
@@ -223,15 +223,16 @@ def update_globals(rng, posterior, groups, proposals, shorter, chain, bright, sc
 
 
 @kernel_part(inline="always")
-def update_effects(rng, posterior, groups, proposals, chain, bright, scratch):
+def update_effects(rng, posterior, groups, proposals, spread, chain, bright, scratch):
     """One local sweep: an update of each effect given all other parameters, and z.
 
-    The update of all effects is reversible for the density that their moments imply, times the
-    bright rows' terms. For effects that qualify that is the posterior, up to rounding, and updates
-    are accepted. The Metropolis test keeps the update exact whatever the model is.
+    `spread` is as of `draw_spread`. The update of all effects is reversible for the density that
+    their moments imply, times the bright rows' terms. For effects that qualify that is the
+    posterior, up to rounding, and updates are accepted. The Metropolis test keeps the update exact
+    whatever the model is.
     """
     moments = proposals.moments
-    expected = propose_effects(rng, posterior, groups, moments, chain, bright, scratch)
+    expected = propose_effects(rng, posterior, groups, moments, spread, chain, bright, scratch)
     unused = proposals.dynamics.gradient_new
     log_density = density_and_gradient(posterior, chain.theta_new, chain.w_new, unused)
     log_ratio = finite_or_minus_inf(log_density - chain.log_density[0] - expected, scratch)
@@ -252,7 +253,8 @@ def transition(rng, posterior, groups, proposals, chain, bright, scratch):
         each = update_globals(rng, posterior, groups, proposals, shorter, chain, bright, scratch)
         accept = each if k == 0 else accept
     for _j in range(groups.plan.sweeps):
-        update_effects(rng, posterior, groups, proposals, chain, bright, scratch)
+        spread = draw_spread(rng)
+        update_effects(rng, posterior, groups, proposals, spread, chain, bright, scratch)
         sweep_groups(rng, posterior, groups, chain.w, bright, scratch)
     return accept
 

@@ -1,9 +1,9 @@
 """Enumerate the transition matrix of local sweeps on a model of two groups; run by the tests.
 
 ``NUMBA_DISABLE_JIT=1 python check_local.py WHAT``: "local-globals" for updates of a global
-parameter that effects follow, "local-effects" for those of effects, and "local-brightness" for
-those of z. Each is to keep the distribution given what it does not move. Prints and exits as
-`check.py`.
+parameter that effects follow, "local-effects" for those of effects, "local-wide" for those along a
+wider distribution, and "local-brightness" for those of z. Each is to keep the distribution given
+what it does not move. Prints and exits as `check.py`.
 
 The global parameter is the mean and the log scale of the effects, so that their conditional means
 and sds depend on it. It stays on a lattice under a force of zero; standardised effects stay on one
@@ -110,7 +110,7 @@ class _LogUniform:
 
 
 class Generator(BranchingGenerator):
-    first = True
+    first, spread = True, 1.0
 
     def random(self):
         return _Angle(self)
@@ -120,7 +120,14 @@ class Generator(BranchingGenerator):
 
     def standard_normal(self):
         self.first = True  # of an ellipse it is the other axis: the next angle is the first
-        return EFFECTS[self.choose(list(WEIGHTS / WEIGHTS.sum()))]
+        weights = WEIGHTS**self.spread**-2
+        return EFFECTS[self.choose(list(weights / weights.sum()))] / self.spread
+
+
+class WideGenerator(Generator):
+    """Normal numbers times the spread are on the lattice."""
+
+    spread = 2.0
 
 
 def log_prior(theta):
@@ -235,8 +242,9 @@ def branches(what, x, v, z):
             brighten(bright, n, odds[n])
         if what == "local-globals":
             update_globals(rng, posterior, groups, proposals, 1.0, chain, bright, scratch)
-        elif what == "local-effects":
-            update_effects(rng, posterior, groups, proposals, chain, bright, scratch)
+        elif what in ("local-effects", "local-wide"):
+            spread = rng.spread
+            update_effects(rng, posterior, groups, proposals, spread, chain, bright, scratch)
         else:
             sweep_groups(rng, posterior, groups, chain.w, bright, scratch)
         new_z = np.zeros(N, int)
@@ -258,7 +266,7 @@ def branches(what, x, v, z):
         assert_close(bright.log_factor[:k], odds[bright.index[:k]], 1e-9)
         return new_x, tuple(np.round(new_v) + 0.0), tuple(int(n) for n in new_z)
 
-    return enumerate_branches(program, Generator)
+    return enumerate_branches(program, WideGenerator if what == "local-wide" else Generator)
 
 
 def transition_matrix(what):
@@ -266,6 +274,8 @@ def transition_matrix(what):
     states = {
         "local-globals": list(itertools.product(LATTICE, all_v, BRIGHT)),
         "local-effects": list(itertools.product([0], all_v, BRIGHT)),
+        # A group without bright rows has a normal number itself.
+        "local-wide": list(itertools.product([0], all_v, BRIGHT[:1])),
         "local-brightness": list(itertools.product([1], all_v[1:3], all_z)),
     }[what]
     place = {state: i for i, state in enumerate(states)}

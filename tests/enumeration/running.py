@@ -54,7 +54,7 @@ SCRIPTS = {
     ),
     "check_batches.py": ("one-batch", "two-batches"),
     "check_parts.py": ("parts", "parts-kept"),
-    "check_local.py": ("local-globals", "local-effects", "local-brightness"),
+    "check_local.py": ("local-globals", "local-effects", "local-wide", "local-brightness"),
 }
 #: The script of each of these.
 SCHEMES = {scheme: HERE / script for script, all_of in SCRIPTS.items() for scheme in all_of}

@@ -11,6 +11,12 @@ MUTANTS: Rows = {
             "local-effects",
         ),
         (
+            "a wider distribution for that of effects",
+            "narrower = 0.5 - 0.5 / spread**2",
+            "narrower = 0.0",
+            "local-wide",
+        ),
+        (
             "one bright row of each group alone",
             "        total += out[i]\n    return total\n",
             "        total = out[i]\n    return total\n",

@@ -178,6 +178,33 @@ def test_scale_of_effects_that_do_not_differ_by_quadrature():
     assert np.all(np.abs(z) < N_ERRORS), z
 
 
+def effects_of_known_scale(noise, n_groups=12):
+    """Of a row each under Laplace noise, and no other parameter; a step and density on a grid."""
+    with pm.Model() as model:
+        a = pm.Normal("a", 0.2, 1.5, shape=n_groups)
+        pm.Laplace("y", a[np.arange(n_groups)], noise, observed=np.zeros(n_groups))
+        step = FireflyMH(kernel="local", transitions=4)
+    grid = np.linspace(-40.0 * noise, 40.0 * noise, 40_001)
+    return model, step, grid, -np.abs(grid) / noise - 0.5 * ((grid - 0.2) / 1.5) ** 2
+
+
+@pytest.mark.parametrize("noise", [pytest.param(1.0, marks=pytest.mark.slow), 0.03])
+def test_effects_of_known_scale_by_quadrature(noise):
+    """With little noise a bound touches the peak, and is far narrower than the posterior.
+
+    Effects that went out in small steps stayed within the posterior's sd.
+    """
+    model, step, grid, log_p = effects_of_known_scale(noise)
+    draws, _ = drive(step, model.initial_point(), tune=200, draws=2000, chains=2)
+    effects = draws.transpose(0, 2, 1).reshape(-1, 2000)  # of independent chains, all alike
+    p = np.exp(log_p - log_p.max())
+    ends = np.interp(LEVELS, (np.cumsum(p) - 0.5 * p) / p.sum(), grid)
+    below = (effects[..., None] <= ends).astype(float)
+    ess = np.array([az.ess(below[..., i]) for i in range(len(LEVELS))])
+    z = (below.mean((0, 1)) - LEVELS) / np.sqrt(LEVELS * (1.0 - LEVELS) / ess)
+    assert np.all(np.abs(z) < N_ERRORS), z
+
+
 @pytest.mark.slow
 def test_a_chain_leaves_the_upper_tail_of_a_scale():
     """Which a draw in ten thousand is in. With steps that fit all else it stayed for hundreds."""
