@@ -16,12 +16,12 @@ from pymc_flymc import (
     FireflyMH,
     FireflySlice,
 )
-from tests.composed.models import composed
+from tests.composed.models import Composed, composed, grouped
 from tests.support.comparison import reference_from_draws
 from tests.support.nuts import draws_of
 from tests.support.steps import step_of
 
-__all__ = ["Verdict", "compare"]
+__all__ = ["Verdict", "compare", "compare_local"]
 
 #: Each model has the next of these.
 STEPS = [(FireflyMH, {}), (FireflyHMC, {}), (FireflySlice, {"transitions": 10})]
@@ -72,19 +72,33 @@ def compare(seed: int, rare: str | None = None) -> Verdict:
     found = composed(seed, rare)
     steps = ALL_STEPS if rare else STEPS
     kind, settings = steps[seed % len(steps)]
+    return _compare(found, found.model, kind, settings, seed)
+
+
+def compare_local(seed: int) -> Verdict:
+    """Sample a model of one grouping factor by local sweeps and by NUTS, and compare them."""
+    found, plain = grouped(seed)
+    return _compare(found, plain, FireflyMH, {"kernel": "local"}, seed)
+
+
+def _compare(
+    found: Composed, plain: pm.Model, kind: type, settings: dict[str, Any], seed: int
+) -> Verdict:
     pieces = (*found.pieces, kind.__name__, *map(str, settings.values()))
     try:
         step = step_of(found.model, kind, **settings)
     except ValueError as error:  # of the model, or of moves that are not for it
         reason = str(error).splitlines()[0]
         return Verdict(pieces, f"refused: {reason}")
-    options = dict(model=found.model, chains=2, cores=1, progressbar=False, random_seed=seed)
+    options = dict(chains=2, cores=1, progressbar=False, random_seed=seed)
     names = [rv.name for rv in found.model.free_RVs]
-    ours = draws_of(pm.sample(step=step, tune=1000, draws=DRAWS, **options), names)
+    own = pm.sample(step=step, model=found.model, tune=1000, draws=DRAWS, **options)
+    ours = draws_of(own, names)
     with _quiet_pytensor():
         # Some have narrow ends, where longer steps diverge.
-        nuts = pm.NUTS(target_accept=0.95, model=found.model)
-        theirs = draws_of(pm.sample(step=nuts, tune=1000, draws=DRAWS // 2, **options), names)
+        nuts = pm.NUTS(target_accept=0.95, model=plain)
+        other = pm.sample(step=nuts, model=plain, tune=1000, draws=DRAWS // 2, **options)
+    theirs = draws_of(other, names)
     for sampler, each in (("step", ours), ("NUTS", theirs)):
         r_hat = float(np.max(az.rhat(each)))
         if not r_hat < CONVERGED:

@@ -1,6 +1,8 @@
 """Models of which each piece is drawn: the outcomes' family, terms, and what else a model has."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,11 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from pymc_flymc import weighted
+from tests.composed.grouped import BESIDE, TANGENT, one_factor
 from tests.composed.predictors import RARE, TERMS, Writer
 from tests.sweep.families import FAMILIES, Written
 
-__all__ = ["Composed", "composed"]
+__all__ = ["Composed", "composed", "grouped"]
 
 ENTRIES = {name: entry for each in FAMILIES.values() for name, entry in each.items()}
 #: Those that the package does not have.
@@ -47,6 +50,28 @@ def composed(seed: int, rare: str | None = None) -> Composed:
 EXTRAS = ("offset", "potential", "weights", "other likelihood", "deterministic", "free second")
 
 
+def grouped(seed: int) -> tuple[Composed, pm.Model]:
+    """Compose a model of one grouping factor, which local sweeps take if nothing else hinders.
+
+    Returns it, and the same model as NUTS samples it best, with variables of the same names.
+    """
+    rng = np.random.default_rng([20261128, seed])
+    family = str(rng.choice(TANGENT))
+    terms = [str(each) for each in rng.choice(BESIDE, rng.integers(0, 3))]
+    extras = [each for each in ("offset", "weights", "free second") if rng.random() < 0.25]
+    n = int(np.exp(rng.uniform(np.log(10), np.log(600))))
+    entry, data = ENTRIES[family], int(rng.integers(2**31))
+    factor, written = partial(one_factor, plain=False), partial(one_factor, plain=True)
+    with pm.Model() as simulated:
+        _write(entry, terms, extras, n, np.random.default_rng(data), factor=factor)
+    observed = pm.draw(simulated["y"], random_seed=int(rng.integers(2**31)))
+    with pm.Model() as model:
+        _write(entry, terms, extras, n, np.random.default_rng(data), observed, factor)
+    with pm.Model() as plain:
+        _write(entry, terms, extras, n, np.random.default_rng(data), observed, written)
+    return Composed(model, (family, f"{n} rows", *terms, *extras)), plain
+
+
 def _write(
     entry: Written,
     terms: list[str],
@@ -54,11 +79,14 @@ def _write(
     n: int,
     rng: np.random.Generator,
     observed: np.ndarray | None = None,
+    factor: Callable[[Writer], Any] | None = None,
 ) -> None:
     rows = {name: np.resize(values, n) for name, values in entry.rows.items()}
     eta: Any = 0.1
     for i, term in enumerate(terms):
         eta = eta + 0.6 * (TERMS | RARE)[term](Writer(rng, n, f"t{i}_"))
+    if factor is not None:
+        eta = eta + factor(Writer(rng, n, "g_"))
     if "offset" in extras:
         eta = eta + 0.3 * rng.normal(size=n)
     if "deterministic" in extras:
