@@ -18,7 +18,7 @@ from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import BLOCK, DenseRows
 from pymc_flymc.reporting import COMPILING, COMPILING_KERNELS, count, doing, log
 from pymc_flymc.reporting import reporting as report
-from pymc_flymc.sampling.adaptation.metropolis import METROPOLIS, MetropolisAdaptation
+from pymc_flymc.sampling.adaptation.hamiltonian import HAMILTONIAN, HamiltonianAdaptation
 
 
 class Clock:
@@ -140,8 +140,8 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
     monkeypatch.setattr(threads, "NUMBA_NUM_THREADS", 1)  # they would all work by one clock
     monkeypatch.setattr(derivatives, "_columns", slow(derivatives._columns, 0.25))
     monkeypatch.setattr(compilation, "_compile", slow(compilation._compile, 3.0))
-    kernel = replace(METROPOLIS, run_kernel=cache(slow(METROPOLIS.run_kernel, 20.0)))
-    monkeypatch.setattr(MetropolisAdaptation, "spec", kernel)
+    kernel = replace(HAMILTONIAN, run_kernel=cache(slow(HAMILTONIAN.run_kernel, 20.0)))
+    monkeypatch.setattr(HamiltonianAdaptation, "spec", kernel)
     rng = np.random.default_rng(0)
     with pm.Model():
         beta = pm.Normal("beta", 0.0, 1.0)
@@ -155,7 +155,7 @@ def test_a_slow_set_up(clock, caplog, monkeypatch):
     assert lines[0] == "reading 200 rows, pass 1 of about 3; 4 s left"
     assert all(line.startswith("reading 200 rows, pass ") for line in lines[:mode])
     assert lines[mode + 1 : -2] == [COMPILING, COMPILING_KERNELS]
-    assert lines[-2].startswith("conditional Metropolis moves read the bright rows, about ")
+    assert lines[-2].startswith("conditional Hamiltonian moves read the bright rows, about ")
     assert " of one core for 1,000 effective draws " in lines[-1]
 
 
