@@ -136,9 +136,9 @@ def test_log(caplog, monkeypatch):
         caplog.clear()
         with pm.Model():
             beta = pm.Normal("beta", 0.0, 1.0, shape=d)
-            mu = rng.normal(size=(200, d)) @ beta
-            pm.StudentT("y", nu=4.0, mu=mu, sigma=1.0, observed=rng.normal(size=200))
+            mu = rng.normal(size=(2000, d)) @ beta
+            pm.StudentT("y", nu=4.0, mu=mu, sigma=1.0, observed=rng.normal(size=2000))
             FireflyMH()
         mode, choice, *_ = caplog.messages  # and perhaps how long it will take
         assert mode.startswith("FireflyMH: posterior mode found in ")
-        assert choice.startswith("FireflyMH: conditional Hamiltonian moves read the bright")
+        assert choice.startswith("FireflyMH: conditional Hamiltonian moves read the bright ")
