@@ -27,7 +27,7 @@ LEAST_ANGLE = 1e-12
 #: sd is at most. A bound that touches a sharp peak, as of Laplace noise, may be far narrower than
 #: the posterior. Along such a one an effect has to go out step by step, each the smaller the
 #: further it is: of tails that are in a tenth of the posterior, chains saw nothing.
-WIDE, WIDEST = 0.25, 8.0
+WIDE, WIDEST = 0.1, 8.0
 
 
 class Groups(NamedTuple):
