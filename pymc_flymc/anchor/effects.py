@@ -35,8 +35,8 @@ class Effects:
     probes : list of ndarray of int64
         Sets of diagonal elements that are hardly coupled, together all of them.
     few : list of ndarray of int64
-        Variables of effects that are dense, though others are diagonal: as of a factor of ten
-        levels beside one of a thousand.
+        Variables of effects that are dense, as of a factor of ten levels beside the diagonal ones
+        of a thousand.
     runs : list of (int, int, int)
         Of variables with several effects of each group: where they begin among the diagonal
         elements, how many effects, and how many groups.

@@ -52,9 +52,10 @@ class FireflyMH(FireflyStep):
         surrogate of the posterior, which read few rows or none, with fresh brightness at their
         ends; Metropolis updates given the brightness; Hamiltonian trajectories given it; or, for
         random intercepts of many groups, trajectories of all other parameters that the intercepts
-        follow, and each intercept by itself. "auto" never takes the last. Of the others it
-        tries the most promising ones when the step is built, and its log says what it took. Costs
-        are counted, not timed, so that a seed gives the same draws on a busy machine.
+        follow, and each intercept by itself. "auto" takes the last from 5,000 groups on, where they
+        serve, and never Metropolis updates. Of the others it tries the most promising ones when the
+        step is built, and its log says what it took. Costs are counted, not timed, so that a seed
+        gives the same draws on a busy machine.
     transitions : int, optional
         Transitions of (parameters, brightness) in one draw. By default chosen in tuning, so that
         neighbouring draws are nearly independent.
