@@ -82,8 +82,10 @@ def find_mode(
     than the tolerance, and leads to the result's centre.
 
     Rows that are predicted badly, and with certainty, have a slope but no curvature. A Newton step
-    then goes much too far, and a shortened one hardly moves in directions that other rows know. In
-    that case the rows' curvature at the start is added as damping (Levenberg and Marquardt).
+    then goes much too far, and a shortened one hardly moves in directions that other rows know. Far
+    from the mode rows of classes get the curvature with which they promise no more than there is.
+    Where a step fails all the same, the rows' curvature at the start is added as damping (Levenberg
+    and Marquardt).
 
     Parameters
     ----------
@@ -131,13 +133,17 @@ def find_mode(
         if predicted < tolerance or stalls == MAX_STALLS:
             centre = proposal if TOLERANCE < tolerance and predicted > 0.0 else theta
             return ModeResult(theta, centre, objective, expansion, previous, passes)
+        usable = concave
+        if predicted > NEAR and concave.lacks_curvature:
+            usable = concave.cautious()
+            proposal, _ = maximise(own.with_statistics(usable.pack()), theta)
         step, failures = 1.0, 0
         while True:
             if damping > 0.0:
                 if at_start is None:
                     at_start = posterior.expand(start, strides).concave()
                     passes += share
-                damped = concave.damped(damping, at_start)
+                damped = usable.damped(damping, at_start)
                 candidate, _ = maximise(own.with_statistics(damped.pack()), theta)
             else:
                 candidate = theta + step * (proposal - theta)

@@ -15,12 +15,14 @@ from pymc_flymc.compat.pytensor import rewrites, unwrapped
 from pymc_flymc.graphs.compilation import FLATTENING, IN_PLACE
 from pymc_flymc.graphs.memoise import memoised
 from pymc_flymc.kernels.caching import environment
+from pymc_flymc.likelihoods.forms import LOGISTIC, SOFTMAX, form_of
 from pymc_flymc.likelihoods.likelihood import (
     ExplicitLikelihood,
     Likelihood,
     SmoothedLikelihood,
     outcome,
 )
+from pymc_flymc.likelihoods.weighted import unweighted
 from pymc_flymc.reporting import COMPILING, doing
 
 #: How much likelihoods are smoothed where nothing is known of the posterior, in scales.
@@ -60,6 +62,7 @@ class RowDerivatives:
 
     def __init__(self, likelihood: Likelihood) -> None:
         self._likelihood = likelihood
+        self._of_classes = form_of(unweighted(likelihood)) in (LOGISTIC, SOFTMAX)
         self._sizes = k, s = likelihood.n_predictors, len(likelihood.nuisances)
         self._explicit = likelihood if isinstance(likelihood, ExplicitLikelihood) else None
         if self._explicit is not None:
@@ -120,6 +123,31 @@ class RowDerivatives:
         second[i, j] = second[j, i] = take(len(i))
         mixed, nuisance_second = take(k * s).reshape(k, s, n), take(s * s, 0).reshape(s, s)
         return Derivatives(value, first, second, mixed, nuisance_first, nuisance_second)
+
+
+    def missing_curvature(self, of: Derivatives) -> tuple[np.ndarray, np.ndarray]:
+        """Return what rows of classes lack for their quadratics to promise no more than there is.
+
+        A row that is predicted badly, and with certainty, has a slope but no curvature: its
+        quadratic rises far beyond zero, which the logarithm of a probability does not exceed. With
+        what is missing its maximum along the row's own gradient is zero.
+
+        Returns
+        -------
+        few : ndarray of int, shape (m,)
+            Places of the rows that lack curvature; none of a family of other forms.
+        curvature : ndarray, shape (K, K, m)
+        """
+        few = np.empty(0, np.int64)
+        factor = np.empty(0)
+        if self._of_classes:
+            slope2 = np.sum(of.first**2, axis=0)
+            along = -np.einsum("in,ijn,jn->n", of.first, of.second, of.first)
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+                factor = 0.5 / -of.value - along / slope2**2
+            few = np.flatnonzero((factor > 0.0) & (factor < np.inf))
+        first = of.first[:, few]
+        return few, factor[few] * first[:, None] * first
 
 
 def _compile_derivatives(inputs: list[Any], value: Any, k: int, s: int) -> Any:

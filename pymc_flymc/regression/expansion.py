@@ -23,12 +23,15 @@ class LikelihoodExpansion:
     information : SymmetricMatrix, shape (P, P)
         Minus the Hessian.
     w : ndarray, shape (P,)
+    missing : SymmetricMatrix, optional
+        Information that rows lack far from the mode, if any do.
     """
 
     value: float
     gradient: np.ndarray
     information: SymmetricMatrix
     w: np.ndarray
+    missing: SymmetricMatrix | None = None
 
     def pack(self) -> np.ndarray:
         """Return the expansion as the statistics of a collapsed quadratic."""
@@ -62,6 +65,18 @@ class JointExpansion:
     def concave(self) -> JointExpansion:
         """Return the sum with the curvature's sign changed where it is not concave."""
         return self._with([part.information.concave() for part in self.parts])
+
+    @property
+    def lacks_curvature(self) -> bool:
+        """Whether quadratics of rows promise more than there is."""
+        return any(part.missing is not None for part in self.parts)
+
+    def cautious(self) -> JointExpansion:
+        """Return the sum with the curvature that rows lack added to it."""
+        if not self.lacks_curvature:
+            return self
+        pairs = [(part.information, part.missing) for part in self.parts]
+        return self._with([own if missing is None else own + missing for own, missing in pairs])
 
     def damped(self, factor: float, other: JointExpansion) -> JointExpansion:
         """Return the sum with another one's curvature, times a factor, added to its own."""

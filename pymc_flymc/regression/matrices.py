@@ -225,6 +225,10 @@ class RowMatrix:
         """
         return self.sandwich(np.maximum(curvature, 0.0))
 
+    def taken(self, places: np.ndarray) -> RowMatrix:
+        """Return some of the rows."""
+        return replace(self, dense=self.dense[places], sparse=self.sparse[places])
+
     def sizes(self) -> csr_array:
         """Return the absolute values of all sparse numbers, zeros and duplicates included."""
         kept = np.abs(self.sparse.data), self.sparse.indices, self.sparse.indptr
@@ -252,6 +256,10 @@ class DenseRows(RowMatrix):
     def predictors(self, w: np.ndarray) -> np.ndarray:
         """As of the base class."""
         return w @ self.array.T
+
+    def taken(self, places: np.ndarray) -> RowMatrix:
+        """As of the base class."""
+        return replace(self, dense=self.array[places], sparse=_nothing())
 
     def sandwich(self, a: np.ndarray) -> SymmetricMatrix:
         """As of the base class."""

@@ -129,16 +129,24 @@ def likelihood_pass(
         Use every stride-th row, and scale up.
     """
 
-    def expand(
-        rows: slice, x: RowMatrix, arguments: np.ndarray, y: np.ndarray
-    ) -> tuple[int, float, np.ndarray, SymmetricMatrix, np.ndarray, np.ndarray]:
+    def expand(rows: slice, x: RowMatrix, arguments: np.ndarray, y: np.ndarray) -> tuple[Any, ...]:
         of = derivatives(arguments, y)
         gradient = np.concatenate([(of.first @ x).ravel(), of.nuisance_first])
         # Whatever its sign: the remainders of rows are those of these very expansions.
         information = x.information(-of.second)
         mixed = np.concatenate([(-each @ x).T for each in of.mixed])
-        return len(y), of.value.sum(), gradient, information, mixed, -of.nuisance_second
+        few, curvature = derivatives.missing_curvature(of)
+        missing = x.taken(few).information(curvature)
+        numbers = len(y), len(few), of.value.sum()
+        return *numbers, gradient, information, mixed, -of.nuisance_second, missing
 
-    n_read, value, gradient, information, mixed, own = sum_rows(design, y, w, expand, stride)
+    sums = sum_rows(design, y, w, expand, stride)
+    n_read, n_few, value, gradient, information, mixed, own, missing = sums
     scale, information = design.n_rows / n_read, information.bordered(mixed, own)
-    return LikelihoodExpansion(float(value * scale), gradient * scale, scale * information, w)
+    return LikelihoodExpansion(
+        value=float(value * scale),
+        gradient=gradient * scale,
+        information=scale * information,
+        w=w,
+        missing=scale * missing if n_few else None,
+    )

@@ -1,12 +1,14 @@
-"""Derivatives of rows are evaluated by several threads at a time."""
+"""Derivatives of rows: by several threads at a time, and what curvature rows lack."""
 
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
-from pymc_flymc.likelihoods import BernoulliLogit
+from pymc_flymc.likelihoods import BernoulliLogit, BinomialLogit, PoissonLog, Softmax
+from pymc_flymc.likelihoods.weighted import weighted_family
 from pymc_flymc.regression.derivatives import RowDerivatives
 
 rng = np.random.default_rng(0)
@@ -48,3 +50,41 @@ def test_threads_do_not_mix_their_rows():
         np.testing.assert_array_equal(third_a, third_b)
         for x, y in zip(a, b, strict=True):
             np.testing.assert_array_equal(x, y)
+
+
+WEIGHTS = rng.uniform(0.5, 3.0, 300)
+CLASSES = {
+    "logistic": (BernoulliLogit(), rng.integers(0, 2, 300)),
+    "binomial": (BinomialLogit(), np.column_stack([rng.integers(0, 6, 300), np.full(300, 5)])),
+    "softmax": (Softmax(n_predictors=4), rng.integers(0, 4, 300)),
+    "weighted softmax": weighted_family(Softmax(n_predictors=4), rng.integers(0, 4, 300), WEIGHTS),
+}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_rows_of_classes_promise_no_more_than_there_is(name):
+    """With what is missing, a row's quadratic rises to zero along its gradient, and no further."""
+    family, y = CLASSES[name]
+    derivatives = RowDerivatives(family)
+    of = derivatives(4.0 * rng.normal(size=(family.n_predictors, len(y))), y.astype(float))
+    few, missing = derivatives.missing_curvature(of)
+    steepest = of.first / np.sqrt(np.sum(of.first**2, axis=0))
+    slope = np.sum(of.first * steepest, axis=0)
+
+    def highest(second):
+        return of.value - 0.5 * slope**2 / np.einsum("in,ijn,jn->n", steepest, second, steepest)
+
+    second = of.second.copy()
+    lack = np.isin(np.arange(len(y)), few)
+    assert np.any(lack) and not np.all(lack)
+    assert np.all(highest(second)[lack] > 0.0) and np.all(highest(second)[~lack] <= 0.0)
+    second[:, :, few] -= missing
+    # Zero is what is left of two terms as large as the row's value.
+    np.testing.assert_allclose(highest(second)[few] / of.value[few], 0.0, atol=1e-12)
+
+
+def test_other_rows_lack_no_curvature():
+    """Zero is beyond what a count's log-likelihood can reach: its quadratics stay as they are."""
+    derivatives = RowDerivatives(PoissonLog())
+    of = derivatives(np.full((1, 2), -20.0), np.array([3.0, 5.0]))
+    assert not len(derivatives.missing_curvature(of)[0])
