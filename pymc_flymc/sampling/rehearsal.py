@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pymc_flymc.kernels.geometry import Geometry
 from pymc_flymc.reporting import doing
 from pymc_flymc.sampling.chain import FireflyChain
 from pymc_flymc.sampling.effective_draws import effective_draws, evenly
@@ -27,7 +28,7 @@ TUNES, FEWEST_TUNING, MOST_TUNING = 0.3, 50, 500
 #: Draws after tuning, of all chains and of each. Of fewer, the slowest of many parameters would be
 #: one whose estimate is off: with 120 the time of 60 coefficients came out five times too long.
 FEWEST_DRAWS, ENOUGH = 200, 1000
-#: Parameters whose draws are kept, at most, and how many of them stand for the slowest.
+#: Parameters, or effects, whose draws are kept, at most, and how many stand for the slowest.
 PARAMETERS, JUDGED = 300, 15
 #: Effective draws of the slowest parameter below which more draws find it slower yet: of a centred
 #: horseshoe, four times as slow.
@@ -99,13 +100,13 @@ def rehearse(
             return least
         n_draws, seconds = n_draws + len(draws), seconds + spent
         effective.append(effective_draws(draws))
-    slowest = _slowest(np.array(effective))
+    slowest = _slowest(np.array(effective), first.n_alone)
     if not slowest:
         return least
     return EstimatedTime((seconds + n_draws * PYMC_DRAW) / slowest, slowest < TELLING)
 
 
-def _slowest(effective: np.ndarray) -> float:
+def _slowest(effective: np.ndarray, n_alone: int) -> float:
     """Return how many effective draws of the slowest parameter all chains have.
 
     The smallest of hundreds of estimates from few draws is one that is off. Of so many parameters,
@@ -115,12 +116,30 @@ def _slowest(effective: np.ndarray) -> float:
     ----------
     effective : ndarray, shape (CHAINS, n)
         Effective draws of each chain and parameter.
+    n_alone : int
+        So many come first that are judged each by itself.
     """
-    if effective.shape[1] < PARAMETERS:
-        return float(effective.sum(axis=0).min())
-    order = np.argsort(effective, axis=1)[:, :JUDGED]
-    judged = [np.median(other[slow]) for other, slow in zip(effective[::-1], order, strict=True)]
-    return float(np.sum(judged))
+    alone, many = effective[:, :n_alone], effective[:, n_alone:]
+    found = [float(np.min(alone.sum(axis=0)))] if n_alone else []
+    if many.shape[1]:
+        order = np.argsort(many, axis=1)[:, :JUDGED]
+        judged = [np.median(other[slow]) for other, slow in zip(many[::-1], order, strict=True)]
+        found.append(float(np.sum(judged)))
+    return min(found)
+
+
+def _watched(geometry: Geometry) -> tuple[np.ndarray, int]:
+    """Return the positions of parameters whose draws are kept, and how many are judged alone.
+
+    These come first: all, if there are few, or those that are no effects of groups, such as their
+    scales. They may be slower by far than any effect.
+    """
+    n = len(geometry.centre)
+    alone = np.arange(n) if n < PARAMETERS else geometry.dense
+    if len(alone) >= PARAMETERS:
+        alone = np.empty(0, np.int64)
+    others = np.setdiff1d(np.arange(n), alone)
+    return np.concatenate([alone, others[evenly(len(others), PARAMETERS)]]), len(alone)
 
 
 class _TimedChain:
@@ -137,6 +156,7 @@ class _TimedChain:
         self._sampler, self._others, self._rng = sampler, others, rng
         self._chain: FireflyChain | None = None
         self._tuning = sampler.new_tuning(0)
+        self._watched, self.n_alone = _watched(sampler.target.geometry)
         self._seconds: list[float] = []
         self._spent = 0.0
 
@@ -166,22 +186,21 @@ class _TimedChain:
         Returns
         -------
         draws : ndarray, shape (n, P)
-            Of at most `PARAMETERS` parameters: none before tuning is over.
+            Of the parameters that are watched: none before tuning is over.
         seconds : float
             That these have taken.
         """
         chain, tuned = self._chain, self._spent
         if chain is None or not self._tuning.is_over:
             return np.empty((0, 1)), 0.0
-        kept = evenly(len(chain.state.theta), PARAMETERS)
         draws: list[np.ndarray] = []
         while len(draws) < ENOUGH:
             few = len(draws) < FEWEST_DRAWS // CHAINS
             if self._spent >= (2.0 * limit if few else limit):
                 break
             self._advance(chain)
-            draws.append(chain.state.theta[kept])
-        return np.array(draws).reshape(-1, len(kept)), self._spent - tuned
+            draws.append(chain.state.theta[self._watched])
+        return np.array(draws).reshape(-1, len(self._watched)), self._spent - tuned
 
     def _started(self) -> FireflyChain | None:
         chain = self._sampler.new_chain()

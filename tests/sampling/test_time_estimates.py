@@ -206,14 +206,38 @@ def test_of_many_parameters_no_estimate_that_is_off_is_the_slowest():
     """All are worth the same here: the smallest of their estimates says too little."""
     rng, n, of_one = np.random.default_rng(2), 4000, gamma(20.0, scale=5.0)
     estimates = of_one.rvs((n, 2, rehearsal.PARAMETERS), rng)
-    found = np.array([rehearsal._slowest(each) for each in estimates])
+    found = np.array([rehearsal._slowest(each, 0) for each in estimates])
     middle = (rehearsal.JUDGED + 1) / 2.0  # of independent estimates, the order statistic
     expected = beta(middle, middle).expect(of_one.ppf)
     assert abs(found.mean() - 2.0 * expected) < 4.0 * found.std() / np.sqrt(n)
     smallest = estimates.sum(axis=1).min(axis=1)
     assert (found > smallest).all()
     few = estimates[0, :, :10]
-    assert rehearsal._slowest(few) == few.sum(axis=0).min()
+    assert rehearsal._slowest(few, 10) == few.sum(axis=0).min()
+    # One that is slower than all effects, such as their scale, is not lost among them.
+    scale = np.ones((2, 1))
+    assert rehearsal._slowest(np.hstack([scale, estimates[0]]), 1) == 2.0
+
+
+def test_all_but_effects_are_watched():
+    """Of effects an even choice is, and of hundreds of coefficients."""
+    n, many, rng = 2 * rehearsal.PARAMETERS, rehearsal.PARAMETERS, np.random.default_rng(3)
+    scales = np.sort(rng.choice(n, 5, replace=False))
+    effects = np.setdiff1d(np.arange(n), scales)
+
+    def watched(dense, diagonal):
+        geometry = SimpleNamespace(centre=np.zeros(n), dense=dense, diagonal=diagonal)
+        return rehearsal._watched(geometry)
+
+    places, n_alone = watched(scales, effects)
+    np.testing.assert_array_equal(places[:n_alone], scales)
+    assert n_alone == 5 and len(places) == 5 + many and np.isin(places[5:], effects).all()
+    places, n_alone = watched(np.arange(n), np.empty(0, np.int64))
+    assert n_alone == 0 and len(places) == many
+    n = 4
+    places, n_alone = watched(np.arange(2), np.arange(2, 4))
+    np.testing.assert_array_equal(places, np.arange(4))
+    assert n_alone == 4
 
 
 def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
