@@ -132,7 +132,8 @@ class RowsOfGraph:
                 raise NotGatheredError("columns of a sparse matrix")
             values = data.tocsr()[self.rows].asformat(v.type.format)
         else:
-            values = np.take(data, self.rows, axis)
+            # np.take copies all of an array whose rows are not contiguous, as of a data frame.
+            values = data[(slice(None),) * axis + (self.rows,)]
         self.inputs.append(v.type.clone(shape=values.shape)())
         self.values.append(values)
         return self.inputs[-1]
