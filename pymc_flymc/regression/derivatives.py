@@ -124,7 +124,6 @@ class RowDerivatives:
         mixed, nuisance_second = take(k * s).reshape(k, s, n), take(s * s, 0).reshape(s, s)
         return Derivatives(value, first, second, mixed, nuisance_first, nuisance_second)
 
-
     def missing_curvature(self, of: Derivatives) -> tuple[np.ndarray, np.ndarray]:
         """Return what rows of classes lack for their quadratics to promise no more than there is.
 

@@ -9,7 +9,7 @@ import numpy as np
 from pymc_flymc.regression.derivatives import RowDerivatives
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.expansion import LikelihoodExpansion
-from pymc_flymc.regression.matrices import RowMatrix, SymmetricMatrix
+from pymc_flymc.regression.matrices import RowMatrix
 from pymc_flymc.reporting import reading
 from pymc_flymc.threads import in_order
 
