@@ -61,7 +61,11 @@ class RowGraphs:
 
 
 def row_graphs_of(
-    model: Model, rv: TensorVariable, owned: list[TensorVariable], shapes: Shapes
+    model: Model,
+    rv: TensorVariable,
+    form: TensorVariable,
+    owned: list[TensorVariable],
+    shapes: Shapes,
 ) -> list[RowGraphs]:
     """Return the regressions of an observed variable: one, or two.
 
@@ -75,6 +79,8 @@ def row_graphs_of(
     model : Model
     rv : TensorVariable
         The observed variable.
+    form : TensorVariable
+        What is read: the variable itself, or one of the same distribution.
     owned : list of TensorVariable
         Value variables that the step samples.
     shapes : mapping
@@ -85,7 +91,7 @@ def row_graphs_of(
     UnsupportedModelError
         If the family is not one that independent proposals sample.
     """
-    inner, weights = without_weights(rv)
+    inner, weights = without_weights(form)
     inner, psi = without_hurdle(inner)
     name, families = str(rv.name), _families()
     if not any(family.matches(inner) for family in families):

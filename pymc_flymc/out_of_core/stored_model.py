@@ -20,6 +20,7 @@ from pymc_flymc.out_of_core.design_builder import Containers, DesignBuilder, col
 from pymc_flymc.out_of_core.row_graphs import RowGraphs, row_graphs_of
 from pymc_flymc.out_of_core.source import RowSource, Values
 from pymc_flymc.out_of_core.stored_rows import SourceRows
+from pymc_flymc.reading.lifted_lookups import read_either
 from pymc_flymc.reading.model import ModelReading, rest_terms
 from pymc_flymc.reading.observed_rows import ObservedRows, Part, check_sizes
 from pymc_flymc.reading.other_steps import warn_of_other_steps
@@ -133,19 +134,14 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
     coefficients: list[TensorVariable] = []
     warn_of_other_steps(model, owned, source.n_rows)
     for rv in _observed(model, containers):
-        parts: list[Part] = []
-        rests: list[TensorVariable] = []
-        terms: Any = None
-        for graphs in row_graphs_of(model, rv, owned, shapes):
-            regression, w, rest = _read_rows(rv, graphs, containers, shapes, source)
-            check_sizes(regression, graphs.name)
-            parts.append(Part(regression, w, np.empty(0, np.int64)))
-            rests.append(rest)
-            if graphs.terms is not None:
-                terms = graphs.terms if terms is None else terms + graphs.terms
-        taken[rv] = ObservedRows(parts, variadic_add(*rests), terms)
-        regressions += [part.regression for part in parts]
-        coefficients += [part.coefficients for part in parts]
+
+        def read(form: TensorVariable, rv: TensorVariable = rv) -> ObservedRows:
+            several = row_graphs_of(model, rv, form, owned, shapes)
+            return _read_all(rv, several, containers, shapes, source)
+
+        taken[rv] = read_either(model, rv, read)
+        regressions += [part.regression for part in taken[rv].parts]
+        coefficients += [part.coefficients for part in taken[rv].parts]
     n_written = len(next(iter(containers.values())).get_value(borrow=True))
     log.info(
         f"all {source.n_rows:,} rows of data= are taken for "
@@ -157,6 +153,27 @@ def read_stored(model: Model, vars: Any, source: RowSource) -> ModelReading:
     _check_deterministics(model, containers)
     prior = variadic_add(*of_all_else.values(), *(each.rest for each in taken.values()))
     return ModelReading(tuple(regressions), tuple(coefficients), prior, owned, (), {}, taken)
+
+
+def _read_all(
+    rv: TensorVariable,
+    several: Sequence[RowGraphs],
+    containers: Containers,
+    shapes: Shapes,
+    source: RowSource,
+) -> ObservedRows:
+    """Return the regressions of an observed variable, and all else of its log density."""
+    parts: list[Part] = []
+    rests: list[TensorVariable] = []
+    terms: Any = None
+    for graphs in several:
+        regression, w, rest = _read_rows(rv, graphs, containers, shapes, source)
+        check_sizes(regression, graphs.name)
+        parts.append(Part(regression, w, np.empty(0, np.int64)))
+        rests.append(rest)
+        if graphs.terms is not None:
+            terms = graphs.terms if terms is None else terms + graphs.terms
+    return ObservedRows(parts, variadic_add(*rests), terms)
 
 
 def _read_rows(

@@ -19,6 +19,7 @@ from pymc_flymc.likelihoods.zeros import without_hurdle
 from pymc_flymc.reading.full_passes import FullPass, find_full_passes, per_row
 from pymc_flymc.reading.hurdles import read_hurdle
 from pymc_flymc.reading.levels import read_levels
+from pymc_flymc.reading.lifted_lookups import read_either
 from pymc_flymc.reading.observed import check_missing, is_constant, size_of
 from pymc_flymc.reading.observed_rows import Observation, ObservedRows
 from pymc_flymc.reading.other_steps import warn_of_other_steps
@@ -109,12 +110,16 @@ def read_model(
     largest, *others = own or supported
     warn_of_mixtures(model, owned)
     shapes = value_shapes(model)
-    taken = {largest: _read(Observation.of(model, largest, owned, shapes))}
+
+    def rows_of(rv: TensorVariable) -> ObservedRows:
+        return read_either(model, rv, lambda v: _read(Observation.of(model, rv, v, owned, shapes)))
+
+    taken = {largest: rows_of(largest)}
     refused: dict[str, str] = {}
     for rv in others:
         if size_of(model, rv) >= ENOUGH_ROWS:
             try:
-                taken[rv] = _read(Observation.of(model, rv, owned, shapes))
+                taken[rv] = rows_of(rv)
             except UnsupportedModelError as error:
                 refused[str(rv.name)] = str(error)
     rows = [size_of(model, rv) for rv in taken]

@@ -99,10 +99,18 @@ class Observation:
 
     @classmethod
     def of(
-        cls, model: Model, rv: TensorVariable, owned: list[TensorVariable], shapes: Shapes
+        cls,
+        model: Model,
+        rv: TensorVariable,
+        form: TensorVariable,
+        owned: list[TensorVariable],
+        shapes: Shapes,
     ) -> Observation:
-        """Separate weights and a hurdle from the variable that they are applied to."""
-        inner, graph = without_weights(rv)
+        """Separate weights and a hurdle from the variable that they are applied to.
+
+        The form that is read is the variable itself, or one of the same distribution.
+        """
+        inner, graph = without_weights(form)
         inner, psi = without_hurdle(inner)
         graph_of_values = freeze(observed_graph(model, rv), {})
         check_integers(graph_of_values, f"the observed variable {str(rv.name)!r}")

@@ -235,7 +235,6 @@ def test_rates_of_a_table(name, shape):
 
 #: What is no lookup of a parameter, though it is made of such lookups.
 OTHERS = {
-    "mixture": lambda p, q: 0.1 + 0.8 * p[GROUP],
     "product": lambda p, q: p[GROUP] * q[OTHER],
     "ratio of another sum": lambda p, q: p[GROUP] / (q[OTHER] + q[OTHER]),
     "ratio of three": lambda p, q: p[GROUP] / pt.add(p[GROUP], q[OTHER], q[OTHER[::-1]]),

@@ -127,6 +127,11 @@ def probabilities_of_groups(data):
     pm.Bernoulli("o", p=pm.Beta("p", 2, 2, shape=3)[data["g"]], observed=data["y"])
 
 
+def what_is_left_of_groups(data):
+    """A function of a lookup, of which the rows elsewhere look up others."""
+    pm.Bernoulli("o", p=1.0 - pm.Beta("p", 2, 2, shape=3)[data["g"]], observed=data["y"])
+
+
 def rates_of_groups(data):
     rate = pm.Gamma("rate", 2, 1, shape=3)
     pm.Poisson("o", rate[data["g"]] * pm.math.exp(eta(data)), observed=data["y"])
@@ -149,6 +154,7 @@ MODELS = {
     truncated: np.maximum(NOISY, -3.0),
     scales: NOISY,
     probabilities_of_groups: (RNG.random(N) < 0.3 + 0.2 * GROUPS).astype(np.int8),
+    what_is_left_of_groups: (RNG.random(N) < 0.3 + 0.2 * GROUPS).astype(np.int8),
     rates_of_groups: RNG.poisson(np.exp(ETA) * (0.5 + GROUPS)),
     scales_of_groups: NOISY * (1.0 + GROUPS),
     hurdle: COUNTS,
@@ -164,7 +170,7 @@ def data_of(build):
     if build is normal_in_units:
         data["w"] = WEIGHTS + 0.5
     with_weights = build is normal_in_units or "weights" in build.__name__
-    used = "yg" if build is probabilities_of_groups else "Xy"
+    used = "yg" if build in (probabilities_of_groups, what_is_left_of_groups) else "Xy"
     used += "w" * with_weights + "g" * build.__name__.endswith("of_groups")
     return {name: data[name] for name in used}
 

@@ -121,6 +121,12 @@ def _looked_up_nuisance(entry: Written, rows: Rows) -> tuple[Any, Any]:
     return value, entry.free("s")
 
 
+def _function(entry: Written, rows: Rows) -> tuple[Any, Any]:
+    """Of what rows look up: within its range, too."""
+    value, second = _looked_up(entry, rows)
+    return 0.1 + 0.8 * value, second
+
+
 def _ratio(entry: Written, rows: Rows) -> tuple[Any, Any]:
     """Of two strengths, which the data know by their ratio alone."""
     s, group = pm.Gamma("r", 2.0, 1.5, shape=2), rows["group"]
@@ -195,6 +201,7 @@ FORMS = {
         lambda entry: entry.looked_up is RATES and entry.second is not None,
         looked_up=True,
     ),
+    "looked-up-function": Form(_function, looked_up=True),
     "looked-up-ratio": Form(_ratio, _is_probability, looked_up=True),
     "looked-up-many": Form(_looked_up, looked_up=True, groups=True, patches=structured),
     "looked-up-several": Form(_looked_up_with_companion, looked_up=True, patches=any_size),
