@@ -62,6 +62,9 @@ class Written:
         Whether outcomes are angles, to which predictors a turn apart are the same.
     looked_up : LookedUp, optional
         What stands in the place of eta, in forms of models that look it up.
+    is_cut : bool
+        Whether zeros are cut off by ``pm.Truncated``, whose density has no digits left where nearly
+        all is cut off.
     """
 
     dist: Callable[[Any, Any, Mapping[str, Any]], Any]
@@ -73,6 +76,7 @@ class Written:
     is_location_scale: bool = False
     is_circular: bool = False
     looked_up: LookedUp | None = None
+    is_cut: bool = False
 
 
 def positive(name: str, spread: float = 0.5) -> Any:
@@ -238,7 +242,10 @@ FAMILIES: dict[type, dict[str, Written]] = {
             lambda eta, _, rows: _truncated(pm.Poisson.dist(mu=exp(eta))), 0.0
         ),
         "zero-truncated-poisson-looked-up": Written(
-            lambda mu, _, rows: _truncated(pm.Poisson.dist(mu=mu)), 0.0, looked_up=RATES
+            lambda mu, _, rows: _truncated(pm.Poisson.dist(mu=mu)),
+            0.0,
+            looked_up=RATES,
+            is_cut=True,
         ),
         "hurdle-poisson": Written(
             lambda eta, psi, rows: pm.HurdlePoisson.dist(psi=psi, mu=exp(eta)),

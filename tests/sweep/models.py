@@ -194,7 +194,13 @@ FORMS = {
     ),
     "looked-up": Form(_looked_up, looked_up=True),
     "looked-up-nuisance": Form(_looked_up_nuisance, _both, looked_up=True),
-    "looked-up-ends": Form(_looked_up_at_ends, looked_up=True, at_end=True, n_rows=SOME),
+    "looked-up-ends": Form(
+        _looked_up_at_ends,
+        lambda entry: not entry.is_cut,
+        looked_up=True,
+        at_end=True,
+        n_rows=SOME,
+    ),
     "looked-up-weights": Form(_looked_up, looked_up=True, weights=True),
     "looked-up-product": Form(
         _times_exponential,
