@@ -177,6 +177,11 @@ def _is_probability(entry: Written) -> bool:
     return entry.looked_up is PROBABILITIES
 
 
+def _is_no_mean_of_shapes(entry: Written) -> bool:
+    """Whether no shapes are made of what is looked up: those of a function of it are not read."""
+    return not (_is_probability(entry) and entry.free is not None)
+
+
 FORMS = {
     "plain": Form(_plain),
     "nuisance": Form(_nuisance, _both),
@@ -207,7 +212,7 @@ FORMS = {
         lambda entry: entry.looked_up is RATES and entry.second is not None,
         looked_up=True,
     ),
-    "looked-up-function": Form(_function, looked_up=True),
+    "looked-up-function": Form(_function, _is_no_mean_of_shapes, looked_up=True),
     "looked-up-ratio": Form(_ratio, _is_probability, looked_up=True),
     "looked-up-many": Form(_looked_up, looked_up=True, groups=True, patches=structured),
     "looked-up-several": Form(_looked_up_with_companion, looked_up=True, patches=any_size),
