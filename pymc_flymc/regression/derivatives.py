@@ -50,6 +50,26 @@ class Derivatives(NamedTuple):
     nuisance_first: np.ndarray
     nuisance_second: np.ndarray
 
+    def explained(self) -> np.ndarray:
+        """Return the most that rows' predictors can explain of the nuisances' own curvature.
+
+        With curvatures c and mixed derivatives m in one predictor it is the sum of m m' / c, by the
+        inequality of Cauchy and Schwarz. Rows without curvature explain any.
+
+        Returns
+        -------
+        ndarray, shape (S, S)
+            Infinite if there are several predictors.
+        """
+        s = self.mixed.shape[1]
+        if len(self.first) > 1:
+            return np.full((s, s), np.inf)
+        (mixed,), curvature = self.mixed, -self.second[0, 0]
+        related = mixed[:, np.any(mixed != 0.0, axis=0)]
+        curvature = np.maximum(curvature[np.any(mixed != 0.0, axis=0)], 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray((related / curvature) @ related.T)
+
 
 class RowDerivatives:
     """Log-likelihood of each row with its first two derivatives in the row's arguments.

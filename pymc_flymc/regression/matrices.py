@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
 from scipy.sparse import csr_array, diags_array, triu
 
 from pymc_flymc.kernels.layout import Arrow, MatrixParts
@@ -91,19 +90,15 @@ class SymmetricMatrix:
         Parameters
         ----------
         mixed : ndarray, shape (P, S)
-            Left out of an arrow, which is concave then if either part is: the search for the mode
-            takes a few more steps at worst.
         own : ndarray, shape (S, S)
         """
+        ahead = mixed[: self.start] if self.n_sparse else mixed
+        upper = np.triu(np.block([[self.dense, ahead], [ahead.T, own]]))
+        dense = upper + np.triu(upper, 1).T
         if not self.n_sparse:
-            upper = np.triu(np.block([[self.dense, mixed], [mixed.T, own]]))
-            return SymmetricMatrix(upper + np.triu(upper, 1).T)
-        concave = np.zeros_like(own)
-        if np.all(np.isfinite(own)):
-            values, vectors = np.linalg.eigh(0.5 * (own + own.T))
-            concave = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        cross = np.concatenate([self.cross, np.zeros((len(own), self.n_sparse))])
-        return replace(self, dense=block_diag(self.dense, concave), cross=cross)
+            return SymmetricMatrix(dense)
+        cross = np.concatenate([self.cross, mixed[self.start :].T])
+        return replace(self, dense=dense, cross=cross)
 
     def concave(self) -> SymmetricMatrix:
         """Return the matrix with positive eigenvalues: those that are not change their sign.

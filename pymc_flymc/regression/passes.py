@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -138,10 +139,13 @@ def likelihood_pass(
         few, curvature = derivatives.missing_curvature(of)
         missing = x.taken(few).information(curvature)
         numbers = len(y), len(few), of.value.sum()
-        return *numbers, gradient, information, mixed, -of.nuisance_second, missing
+        own = -of.nuisance_second, of.explained()
+        return *numbers, gradient, information, mixed, *own, missing
 
     sums = sum_rows(design, y, w, expand, stride)
-    n_read, n_few, value, gradient, information, mixed, own, missing = sums
+    n_read, n_few, value, gradient, information, mixed, own, explained, missing = sums
+    if information.n_sparse:
+        mixed, own = concave_border(mixed, own, explained)
     scale, information = design.n_rows / n_read, information.bordered(mixed, own)
     return LikelihoodExpansion(
         value=float(value * scale),
@@ -150,3 +154,28 @@ def likelihood_pass(
         w=w,
         missing=scale * missing if n_few else None,
     )
+
+
+def concave_border(
+    mixed: np.ndarray, own: np.ndarray, explained: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what keeps an arrow concave as a whole: it cannot be made so later.
+
+    Parameters
+    ----------
+    mixed : ndarray, shape (P, S)
+    own, explained : ndarray, shape (S, S)
+        The nuisances' own block, and the most of it that `mixed` explains. Where that is more than
+        there is, a part of `mixed` is left: the search for the mode takes a few more steps then.
+    """
+    share = 0.0
+    if not np.all(np.isfinite(own)):
+        return share * mixed, np.zeros_like(own)
+    values, vectors = np.linalg.eigh(0.5 * (own + own.T))
+    own = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    with suppress(np.linalg.LinAlgError):
+        if own.size and np.all(np.isfinite(explained)):
+            root = np.linalg.inv(np.linalg.cholesky(explained))
+            least = np.linalg.eigvalsh(root @ own @ root.T)[0]
+            share = float(np.sqrt(np.clip(least, 0.0, 1.0)))
+    return share * mixed, own

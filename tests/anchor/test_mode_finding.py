@@ -8,6 +8,7 @@ from pymc_flymc import FireflyMH
 from pymc_flymc.anchor.maximum import TOLERANCE
 from pymc_flymc.anchor.mode_finding import LARGEST_TOLERANCE, TALL_TOLERANCE
 from pymc_flymc.errors import UnsupportedModelError
+from pymc_flymc.regression.matrices import LARGEST_DENSE
 from pymc_flymc.steps.setup import read
 from tests.support.data import log_sigmoid, logistic_rows, standardised
 from tests.support.models import logistic_model
@@ -118,6 +119,18 @@ def test_start_where_rows_are_predicted_badly(searches, family):
         return searches(model).passes
 
     assert passes(-beta) <= passes(np.zeros(4))
+
+
+def test_shape_and_mean_of_counts_with_many_groups(searches):
+    """Of counts that are not overdispersed; without mixed derivatives no mode was found."""
+    rng, n_groups = np.random.default_rng(0), LARGEST_DENSE + 20
+    group = rng.integers(n_groups, size=10_000)
+    with pm.Model() as model:
+        a = pm.Normal("a", 0.0, pm.HalfNormal("tau", 1.0), shape=n_groups)
+        mu = pm.math.exp(pm.Normal("mu") + a[group])
+        alpha = pm.Exponential("alpha", 1.0)
+        pm.NegativeBinomial("y", mu=mu, alpha=alpha, observed=rng.poisson(1.5, len(group)))
+    assert searches(model).passes < 20
 
 
 def test_passes_are_counted(searches, rows_read):

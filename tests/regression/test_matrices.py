@@ -9,8 +9,10 @@ from scipy import sparse
 from pymc_flymc.graphs.quadratic_op import Quadratic
 from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.regression import matrices
+from pymc_flymc.regression.derivatives import Derivatives
 from pymc_flymc.regression.design import Design
 from pymc_flymc.regression.matrices import DenseRows, RowMatrix
+from pymc_flymc.regression.passes import concave_border
 from pymc_flymc.regression.quadratic_statistics import quadratic_size
 from pymc_flymc.regression.sparse_columns import SparseColumns
 
@@ -57,9 +59,9 @@ def test_sums_packed_and_unpacked(largest, monkeypatch):
     for module in ("matrices", "quadratic_statistics"):
         monkeypatch.setattr(f"pymc_flymc.regression.{module}.LARGEST_DENSE", largest)
     square, own = DESIGN.matrix(slice(None)).sandwich(A), np.array([[2.0, 0.5], [0.5, 1.0]])
-    matrix = (0.2 * square + 0.3 * square).bordered(np.zeros((7, 2)), own).concave()
-    expected = np.zeros((9, 9))
-    expected[:7, :7], expected[7:, 7:] = 0.5 * (FULL.T * A) @ FULL, own
+    mixed = 0.1 * RNG.normal(size=(7, 2))
+    matrix = (0.2 * square + 0.3 * square).bordered(mixed, own).concave()
+    expected = np.block([[0.5 * (FULL.T * A) @ FULL, mixed], [mixed.T, own]])
     u, packed = pt.dvector("u"), pt.dvector("packed")
     before = quadratic_places(9).curvature
     statistics = pt.concatenate([np.zeros(before), packed])
@@ -95,9 +97,39 @@ def test_convex_rows_of_arrows_are_flat():
         np.testing.assert_allclose(found.sparse.toarray(), (FULL[:, 3:].T * weights) @ FULL[:, 3:])
 
 
-def test_nuisance_parameters_of_arrows_are_concave():
-    rows = RowMatrix(FULL[:, :3], S)
-    own = np.array([[1.0, 3.0], [3.0, 1.0]])
-    found = rows.sandwich(A).bordered(np.ones((7, 2)), own)
-    np.testing.assert_allclose(found.dense[3:, 3:], np.full((2, 2), 2.0))
-    assert not found.dense[:3, 3:].any() and not found.cross[3:].any() and found.start == 3
+@pytest.mark.parametrize("spare", [1.5, 1.0, 0.5, 0.0])
+def test_arrows_with_nuisance_parameters_are_concave(spare):
+    """As a whole, with as much of mixed derivatives as that allows."""
+    of_rows = RNG.normal(size=(2, N))
+    of = Derivatives(*[np.empty(0)] * 2, -A[None, None], -of_rows[None], *[np.empty(0)] * 2)
+    of = of._replace(first=np.empty((1, N)))
+    explained = of.explained()
+    whole_mixed = (of_rows @ FULL).T
+    mixed, own = concave_border(whole_mixed, spare * explained, explained)
+    np.testing.assert_allclose(own, spare * explained, atol=1e-12)
+    np.testing.assert_allclose(mixed, np.sqrt(min(spare, 1.0)) * whole_mixed, rtol=1e-7)
+    found = RowMatrix(FULL[:, :3], S).sandwich(A).bordered(mixed, own)
+    order = [0, 1, 2, 5, 6, 7, 8, 3, 4]  # nuisances are behind the sparse columns
+    written = np.block([[found.dense, found.cross], [found.cross.T, found.sparse.toarray()]])
+    written = written[np.ix_(order, order)]
+    expected = np.block([[(FULL.T * A) @ FULL, mixed], [mixed.T, own]])
+    np.testing.assert_allclose(written, expected, atol=1e-12)
+    sizes = np.linalg.eigvalsh(written)
+    assert sizes[0] > -1e-12 * sizes[-1]
+
+
+def test_what_no_row_can_explain_is_left_out():
+    """Rows without curvature, or several predictors, may explain any; own signs are lost."""
+    one = Derivatives(
+        *[np.empty(0), np.empty((1, 2))],
+        *[np.array([[[-1.0, 0.0]]]), np.ones((1, 1, 2)), np.empty(0), np.empty(0)],
+    )
+    mixed, own = concave_border(np.ones((7, 1)), np.ones((1, 1)), one.explained())
+    assert not mixed.any() and own == 1.0
+    several = one._replace(first=np.empty((2, 2)))
+    assert np.isinf(several.explained()).all()
+    indefinite = np.array([[1.0, 3.0], [3.0, 1.0]])
+    mixed, own = concave_border(np.ones((7, 2)), indefinite, np.eye(2))
+    np.testing.assert_allclose(own, np.full((2, 2), 2.0))
+    assert np.abs(mixed).max() < 1e-7
+    assert not concave_border(np.ones((7, 2)), np.full((2, 2), np.nan), np.eye(2))[1].any()
