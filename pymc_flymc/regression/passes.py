@@ -168,14 +168,14 @@ def concave_border(
         The nuisances' own block, and the most of it that `mixed` explains. Where that is more than
         there is, a part of `mixed` is left: the search for the mode takes a few more steps then.
     """
-    share = 0.0
+    none = np.zeros_like(mixed)
     if not np.all(np.isfinite(own)):
-        return share * mixed, np.zeros_like(own)
+        return none, np.zeros_like(own)
     values, vectors = np.linalg.eigh(0.5 * (own + own.T))
     own = (vectors * np.maximum(values, 0.0)) @ vectors.T
     with suppress(np.linalg.LinAlgError):
         if own.size and np.all(np.isfinite(explained)):
             root = np.linalg.inv(np.linalg.cholesky(explained))
             least = np.linalg.eigvalsh(root @ own @ root.T)[0]
-            share = float(np.sqrt(np.clip(least, 0.0, 1.0)))
-    return share * mixed, own
+            return np.sqrt(np.clip(least, 0.0, 1.0)) * mixed, own
+    return none, own

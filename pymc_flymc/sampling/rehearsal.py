@@ -100,13 +100,13 @@ def rehearse(
             return least
         n_draws, seconds = n_draws + len(draws), seconds + spent
         effective.append(effective_draws(draws))
-    slowest = _slowest(np.array(effective), first.n_alone)
+    slowest = _slowest(np.array(effective), first.watched.alone)
     if not slowest:
         return least
     return EstimatedTime((seconds + n_draws * PYMC_DRAW) / slowest, slowest < TELLING)
 
 
-def _slowest(effective: np.ndarray, n_alone: int) -> float:
+def _slowest(effective: np.ndarray, alone: np.ndarray) -> float:
     """Return how many effective draws of the slowest parameter all chains have.
 
     The smallest of hundreds of estimates from few draws is one that is off. Of so many parameters,
@@ -116,11 +116,11 @@ def _slowest(effective: np.ndarray, n_alone: int) -> float:
     ----------
     effective : ndarray, shape (CHAINS, n)
         Effective draws of each chain and parameter.
-    n_alone : int
-        So many come first that are judged each by itself.
+    alone : ndarray of bool, shape (n,)
+        Which parameters are judged each by itself.
     """
-    alone, many = effective[:, :n_alone], effective[:, n_alone:]
-    found = [float(np.min(alone.sum(axis=0)))] if n_alone else []
+    found = [float(np.min(effective[:, alone].sum(axis=0)))] if alone.any() else []
+    many = effective[:, ~alone]
     if many.shape[1]:
         order = np.argsort(many, axis=1)[:, :JUDGED]
         judged = [np.median(other[slow]) for other, slow in zip(many[::-1], order, strict=True)]
@@ -128,18 +128,33 @@ def _slowest(effective: np.ndarray, n_alone: int) -> float:
     return min(found)
 
 
-def _watched(geometry: Geometry) -> tuple[np.ndarray, int]:
-    """Return the positions of parameters whose draws are kept, and how many are judged alone.
+class _Watched(NamedTuple):
+    """Parameters whose draws are kept.
 
-    These come first: all, if there are few, or those that are no effects of groups, such as their
-    scales. They may be slower by far than any effect.
+    Attributes
+    ----------
+    places : ndarray of int, shape (n,)
+    alone : ndarray of bool, shape (n,)
+        Which of them are judged each by itself.
     """
-    n = len(geometry.centre)
-    alone = np.arange(n) if n < PARAMETERS else geometry.dense
-    if len(alone) >= PARAMETERS:
-        alone = np.empty(0, np.int64)
-    others = np.setdiff1d(np.arange(n), alone)
-    return np.concatenate([alone, others[evenly(len(others), PARAMETERS)]]), len(alone)
+
+    places: np.ndarray
+    alone: np.ndarray
+
+    @classmethod
+    def of(cls, geometry: Geometry) -> _Watched:
+        """Watch all parameters, if there are few.
+
+        Of many, all that are no effects of groups are watched, such as scales, which may be slower
+        by far than any effect; and an even choice of the others.
+        """
+        n = len(geometry.centre)
+        alone = np.full(n, n < PARAMETERS)
+        if len(geometry.dense) < PARAMETERS:
+            alone[geometry.dense] = True
+        effects = np.flatnonzero(~alone)
+        places = np.union1d(np.flatnonzero(alone), effects[evenly(len(effects), PARAMETERS)])
+        return cls(places, alone[places])
 
 
 class _TimedChain:
@@ -156,7 +171,7 @@ class _TimedChain:
         self._sampler, self._others, self._rng = sampler, others, rng
         self._chain: FireflyChain | None = None
         self._tuning = sampler.new_tuning(0)
-        self._watched, self.n_alone = _watched(sampler.target.geometry)
+        self.watched = _Watched.of(sampler.target.geometry)
         self._seconds: list[float] = []
         self._spent = 0.0
 
@@ -199,8 +214,8 @@ class _TimedChain:
             if self._spent >= (2.0 * limit if few else limit):
                 break
             self._advance(chain)
-            draws.append(chain.state.theta[self._watched])
-        return np.array(draws).reshape(-1, len(self._watched)), self._spent - tuned
+            draws.append(chain.state.theta[self.watched.places])
+        return np.array(draws).reshape(-1, len(self.watched.places)), self._spent - tuned
 
     def _started(self) -> FireflyChain | None:
         chain = self._sampler.new_chain()

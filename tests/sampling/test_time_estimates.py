@@ -206,17 +206,20 @@ def test_of_many_parameters_no_estimate_that_is_off_is_the_slowest():
     """All are worth the same here: the smallest of their estimates says too little."""
     rng, n, of_one = np.random.default_rng(2), 4000, gamma(20.0, scale=5.0)
     estimates = of_one.rvs((n, 2, rehearsal.PARAMETERS), rng)
-    found = np.array([rehearsal._slowest(each, 0) for each in estimates])
+    found = np.array(
+        [rehearsal._slowest(each, np.zeros(rehearsal.PARAMETERS, bool)) for each in estimates]
+    )
     middle = (rehearsal.JUDGED + 1) / 2.0  # of independent estimates, the order statistic
     expected = beta(middle, middle).expect(of_one.ppf)
     assert abs(found.mean() - 2.0 * expected) < 4.0 * found.std() / np.sqrt(n)
     smallest = estimates.sum(axis=1).min(axis=1)
     assert (found > smallest).all()
     few = estimates[0, :, :10]
-    assert rehearsal._slowest(few, 10) == few.sum(axis=0).min()
+    assert rehearsal._slowest(few, np.ones(10, bool)) == few.sum(axis=0).min()
     # One that is slower than all effects, such as their scale, is not lost among them.
     scale = np.ones((2, 1))
-    assert rehearsal._slowest(np.hstack([scale, estimates[0]]), 1) == 2.0
+    alone = np.arange(1 + rehearsal.PARAMETERS) == 0
+    assert rehearsal._slowest(np.hstack([scale, estimates[0]]), alone) == 2.0
 
 
 def test_all_but_effects_are_watched():
@@ -225,19 +228,17 @@ def test_all_but_effects_are_watched():
     scales = np.sort(rng.choice(n, 5, replace=False))
     effects = np.setdiff1d(np.arange(n), scales)
 
-    def watched(dense, diagonal):
-        geometry = SimpleNamespace(centre=np.zeros(n), dense=dense, diagonal=diagonal)
-        return rehearsal._watched(geometry)
+    def watched(n, dense):
+        return rehearsal._Watched.of(SimpleNamespace(centre=np.zeros(n), dense=dense))
 
-    places, n_alone = watched(scales, effects)
-    np.testing.assert_array_equal(places[:n_alone], scales)
-    assert n_alone == 5 and len(places) == 5 + many and np.isin(places[5:], effects).all()
-    places, n_alone = watched(np.arange(n), np.empty(0, np.int64))
-    assert n_alone == 0 and len(places) == many
-    n = 4
-    places, n_alone = watched(np.arange(2), np.arange(2, 4))
+    places, alone = watched(n, scales)
+    np.testing.assert_array_equal(places[alone], scales)
+    assert alone.sum() == 5 and len(places) == 5 + many and np.isin(places[~alone], effects).all()
+    places, alone = watched(n, np.arange(n))
+    assert not alone.any() and len(places) == many
+    places, alone = watched(4, np.arange(2))
     np.testing.assert_array_equal(places, np.arange(4))
-    assert n_alone == 4
+    assert alone.all()
 
 
 def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
@@ -245,9 +246,12 @@ def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
     _, step = logistic_step(*logistic_rows(400), kernel="joint")
     sampler = Sampler(step.target, step.adaptation, step.sampler.brightness)
     others, lengths = np.empty(0), []
-    monkeypatch.setattr(
-        rehearsal, "effective_draws", lambda draws: lengths.append(len(draws)) or np.array([100.0])
-    )
+
+    def counted(draws):
+        lengths.append(len(draws))
+        return np.full(draws.shape[1], 100.0)
+
+    monkeypatch.setattr(rehearsal, "effective_draws", counted)
     for seconds in (1e-5, 3.5e-4, 1.0):
         ticks = itertools.count()
         monkeypatch.setattr(time, "thread_time", lambda s=seconds, t=ticks: s * next(t))
@@ -270,8 +274,9 @@ def test_a_rehearsal_is_as_long_as_it_pays(monkeypatch):
     assert rehearse(sampler, others).seconds > seconds
     in_time = rehearsal.LEAST_SECONDS / rehearsal.CHAINS / seconds
     assert lengths == [in_time - int(rehearsal.TUNES * in_time)] * rehearsal.CHAINS
-    few = np.array([0.4 * TELLING])
-    monkeypatch.setattr(rehearsal, "effective_draws", lambda draws: few)
+    monkeypatch.setattr(
+        rehearsal, "effective_draws", lambda draws: np.full(draws.shape[1], 0.4 * TELLING)
+    )
     monkeypatch.setattr(time, "thread_time", lambda t=itertools.count(): 1e-5 * next(t))
     assert rehearse(sampler, others, ExpectedTime(1e-5, 0.0)).at_least
     monkeypatch.setattr(FireflyChain, "advance", None)
