@@ -81,8 +81,10 @@ class Design:
     @property
     def format(self) -> type[matrices.RowMatrix]:
         """What rows are as matrices. With many effects of groups sums of squares are arrows."""
-        many = self.n_sparse > 0 and self.width > matrices.LARGEST_DENSE
-        return matrices.RowMatrix if many else matrices.DenseRows
+        if self.n_sparse > 0 and self.width > matrices.LARGEST_DENSE:
+            return matrices.RowMatrix
+        many = self.n_sparse > matrices.FEW_SPARSE
+        return matrices.SquareRows if many else matrices.DenseRows
 
     def check_one_radius(self, name: str) -> None:
         """Refuse a bound with one radius for all coefficients, where rows depend on few of them."""

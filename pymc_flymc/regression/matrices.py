@@ -14,6 +14,9 @@ from pymc_flymc.kernels.layout import Arrow, MatrixParts
 
 #: Beyond so many coefficients of a predictor, matrices with sparse columns are not written out.
 LARGEST_DENSE = 300
+#: Sparse columns beyond which rows are not written out: a product of matrices with B columns takes
+#: B^2 operations a row, and sums over the numbers that are not zero some 200 in all.
+FEW_SPARSE = 32
 #: Pairs of sparse columns that meet in a row, at most: beyond, their squares are no statistic of a
 #: bearable size.
 MAX_PAIRS = 50_000_000
@@ -236,11 +239,34 @@ class RowMatrix:
         return found
 
 
-class DenseRows(RowMatrix):
-    """Rows of few columns, which are written out: products take less time."""
+class SquareRows(RowMatrix):
+    """Rows with few coefficients, whose sums of squares are written out."""
 
     block_rows, threaded = BLOCK, True
     written_out = one_radius = True
+
+    def sandwich(self, a: np.ndarray) -> SymmetricMatrix:
+        """Return sum_n a_n x_n x_n', as the base class does, but never as an arrow."""
+        weights = np.where(np.abs(a) > TINY, a, 0.0)
+        weights = weights if a.ndim == 3 else weights[None, None]
+        k, p = len(weights), self.dense.shape[1] + self.sparse.shape[1]
+        out = np.empty((k, p, k, p))
+        for i in range(k):
+            for j in range(i, k):
+                out[i, :, j] = out[j, :, i] = self._square(weights[i, j])
+        return SymmetricMatrix(out.reshape(k * p, k * p))
+
+    def information(self, curvature: np.ndarray) -> SymmetricMatrix:
+        """Return the sandwich of minus second derivatives."""
+        return self.sandwich(curvature)
+
+    def _square(self, a: np.ndarray) -> np.ndarray:
+        arrow = super().sandwich(a)
+        return np.block([[arrow.dense, arrow.cross], [arrow.cross.T, arrow.sparse.toarray()]])
+
+
+class DenseRows(SquareRows):
+    """Rows of few columns, which are written out: products take less time."""
 
     def __matmul__(self, w: np.ndarray) -> np.ndarray:
         return self.array @ w
@@ -249,33 +275,18 @@ class DenseRows(RowMatrix):
         return v @ self.array
 
     def predictors(self, w: np.ndarray) -> np.ndarray:
-        """As of the base class."""
+        """Return the predictors for coefficients of shape (K, P), shape (K, n)."""
         return w @ self.array.T
 
     def taken(self, places: np.ndarray) -> RowMatrix:
-        """As of the base class."""
+        """Return some of the rows."""
         return replace(self, dense=self.array[places], sparse=_nothing())
 
-    def sandwich(self, a: np.ndarray) -> SymmetricMatrix:
-        """As of the base class."""
-        weights = np.where(np.abs(a) > TINY, a, 0.0)
-        weights = weights if a.ndim == 3 else weights[None, None]
-        k, p = len(weights), self.array.shape[1]
-        out = np.empty((k, p, k, p))
-        for i in range(k):
-            for j in range(i, k):
-                out[i, :, j] = out[j, :, i] = _sandwich(self.array, weights[i, j])
-        return SymmetricMatrix(out.reshape(k * p, k * p))
-
-    def information(self, curvature: np.ndarray) -> SymmetricMatrix:
-        """Return the sandwich of minus second derivatives."""
-        return self.sandwich(curvature)
-
-
-def _sandwich(x: np.ndarray, a: np.ndarray) -> np.ndarray:
-    for sign in (1.0, -1.0):
-        if np.all(sign * a >= 0.0):
-            # The same array twice: BLAS computes one triangle only.
-            root = x * np.sqrt(sign * a)[:, None]
-            return np.asarray(sign * (root.T @ root))
-    return np.asarray(x.T @ (x * a[:, None]))
+    def _square(self, a: np.ndarray) -> np.ndarray:
+        x = self.array
+        for sign in (1.0, -1.0):
+            if np.all(sign * a >= 0.0):
+                # The same array twice: BLAS computes one triangle only.
+                root = x * np.sqrt(sign * a)[:, None]
+                return np.asarray(sign * (root.T @ root))
+        return np.asarray(x.T @ (x * a[:, None]))

@@ -11,7 +11,7 @@ from pymc_flymc.kernels.layout import quadratic_places
 from pymc_flymc.regression import matrices
 from pymc_flymc.regression.derivatives import Derivatives
 from pymc_flymc.regression.design import Design
-from pymc_flymc.regression.matrices import DenseRows, RowMatrix
+from pymc_flymc.regression.matrices import DenseRows, RowMatrix, SquareRows
 from pymc_flymc.regression.passes import concave_border
 from pymc_flymc.regression.quadratic_statistics import quadratic_size
 from pymc_flymc.regression.sparse_columns import SparseColumns
@@ -27,17 +27,23 @@ DESIGN = Design(X, np.empty((0, 1)), True, sparse=SparseColumns.of_matrix(S))
 FORMATS = pytest.mark.parametrize("largest", [300, 1], ids=["dense", "split"])
 
 
-@FORMATS
-def test_rows(largest, monkeypatch):
-    """What is done with rows is the same in both formats."""
+@pytest.mark.parametrize(
+    ("largest", "few", "format"),
+    [(300, 32, DenseRows), (300, 3, SquareRows), (1, 3, RowMatrix)],
+    ids=["dense", "square", "split"],
+)
+def test_rows(largest, few, format, monkeypatch):
+    """What is done with rows is the same in all formats."""
     monkeypatch.setattr(matrices, "LARGEST_DENSE", largest)
+    monkeypatch.setattr(matrices, "FEW_SPARSE", few)
     x = DESIGN.matrix(slice(None))
-    assert isinstance(x, DenseRows) == (largest == 300)
+    assert type(x) is format
     np.testing.assert_array_equal(x.array, FULL)
     w, v = RNG.normal(size=(7, 2)), RNG.normal(size=(3, N))
     np.testing.assert_allclose(x @ w, FULL @ w)
     np.testing.assert_allclose(v @ x, v @ FULL)
     np.testing.assert_allclose(x.predictors(w[:, :1].T), w[:, :1].T @ FULL.T)
+    np.testing.assert_allclose(x.taken(np.array([3, 5])) @ w, FULL[[3, 5]] @ w)
     square = x.sandwich(A).arrow(4)
     expected = (FULL.T * A) @ FULL
     np.testing.assert_allclose(square.dense, expected[:3, :3])
@@ -45,7 +51,9 @@ def test_rows(largest, monkeypatch):
     np.testing.assert_allclose(square.sparse.toarray(), expected[3:, 3:])
 
 
-def test_squares_of_several_predictors():
+@pytest.mark.parametrize("few", [32, 3])
+def test_squares_of_several_predictors(few, monkeypatch):
+    monkeypatch.setattr(matrices, "FEW_SPARSE", few)
     signs = np.where(np.arange(N) % 3, 1.0, -1.0)
     a = np.array([[A, -A], [-A, signs * A]])
     found = DESIGN.matrix(slice(None)).sandwich(a).array
