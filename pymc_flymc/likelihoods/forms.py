@@ -1,4 +1,4 @@
-"""Declarations of a family on its log-likelihood, and whether they still hold."""
+"""Declarations of a family about its log-likelihood, and whether they still hold."""
 
 from collections.abc import Sequence
 
@@ -15,17 +15,10 @@ SOFTMAX = "softmax"
 
 
 def says(likelihood: Likelihood, name: str, of: Sequence[str] = ("log_likelihood",)) -> bool:
-    """Return whether a family's attribute was declared for its current methods.
+    """Return whether a family's attribute `name` was declared for its current methods `of`.
 
     A subclass that overrides the log-likelihood loses declarations of its base class, unless it
     repeats them.
-
-    Parameters
-    ----------
-    name : str
-        The attribute.
-    of : sequence of str
-        The methods that it describes.
     """
     kinds = type(likelihood).__mro__
 
@@ -37,5 +30,5 @@ def says(likelihood: Likelihood, name: str, of: Sequence[str] = ("log_likelihood
 
 
 def form_of(likelihood: Likelihood) -> str | None:
-    """Return the form of a family's log-likelihood, None if it declares none that still holds."""
+    """Return the form of a family's log-likelihood, or None if no declaration holds."""
     return str(likelihood.form) if says(likelihood, "form") else None  # type: ignore[attr-defined]

@@ -40,9 +40,9 @@ class _NegativeBinomial(Family):
 class NegativeBinomialLog(_NegativeBinomial, BinomialLogit):
     r"""Observed counts with ``mean = exp(eta_n)`` and a known alpha.
 
-    In :math:`\psi = \eta - \log\alpha` the log-likelihood is
-    :math:`y \psi - (y + \alpha) \log(1 + e^\psi)` plus what depends on y alone: that of y
-    successes in :math:`y + \alpha` trials with log odds :math:`\psi`.
+    In :math:`\psi = \eta - \log\alpha` the log-likelihood is, up to terms in y alone,
+    :math:`y \psi - (y + \alpha) \log(1 + e^\psi)`: that of y successes in :math:`y + \alpha` trials
+    with log odds :math:`\psi`.
     """
 
     name = "negative-binomial-log"
@@ -81,20 +81,14 @@ class NegativeBinomialFree(_NegativeBinomial):
     read_observed = staticmethod(check_counts)
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log-likelihood but for ``log y!``."""
+        """Return the log-likelihood without ``log y!``."""
         psi, log_alpha = arguments
         alpha = pt.exp(log_alpha)
         return y * psi - (y + alpha) * pt.softplus(psi) + log_rising_of_exp(log_alpha, y)
 
 
 def check_alpha(alpha: np.ndarray, name: str) -> np.ndarray:
-    """Return the alpha of each row: where rows are out of core, only the first have been looked at.
-
-    Raises
-    ------
-    ValueError
-        If one is not positive and finite.
-    """
+    """Return the alpha of each row, which must be positive and finite."""
     check_values(is_positive(alpha), alpha, f"alpha of {name}", "positive and finite")
     return alpha
 
@@ -102,12 +96,7 @@ def check_alpha(alpha: np.ndarray, name: str) -> np.ndarray:
 def read_negative_binomial(rv: TensorVariable) -> tuple[Any, Any, Any]:
     """Return the log mean, psi = log(mean / alpha), which are the log odds of 1 - p, and alpha.
 
-    Raises
-    ------
-    UnsupportedModelError
-        If the mean is not the exponential function of a predictor, times exposures.
-    ValueError
-        If an exposure is not positive and finite.
+    A mean that is not the exponential function of a predictor times exposures is refused.
     """
     alpha, p = rv.owner.op.dist_params(rv.owner)
     minus_psi = find_log_odds(p, rv)

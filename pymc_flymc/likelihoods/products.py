@@ -18,13 +18,7 @@ def simplified(v: TensorVariable, signs: bool = True) -> Any:
 
     ``mu**2 / (mu / s)**2`` is ``s**2``: a shape that PyMC computes from a mean and a standard
     deviation is one for all rows if these are in proportion. PyMC multiplies it by the sign of the
-    standard deviation; signs are left out of what is positive.
-
-    Parameters
-    ----------
-    v : TensorVariable
-    signs : bool
-        Whether signs are kept. Without them the result is right only where they are one.
+    standard deviation; without `signs` they are left out, which is right only if they are one.
     """
     powers = _powers(v, first_equals(v))
     ones = [u for u in powers if is_from(u, ps.Sign)]
@@ -106,7 +100,7 @@ def _exponent(v: Any) -> float | None:
 
 
 def _is_positive(v: Any) -> bool:
-    """Whether a variable is never negative: an exponential function, a root, a positive number."""
+    """Return whether a variable is never negative: an exponential, a root, a positive number."""
     v = without(v, DimShuffle, ViewOp)
     if isinstance(v, Constant):
         return bool(np.all(v.data > 0))
@@ -114,7 +108,7 @@ def _is_positive(v: Any) -> bool:
 
 
 def root_of(v: Any) -> Any:
-    """Return the variable of which another one is the square root, or None."""
+    """Return the argument of a square root, or None for any other variable."""
     is_root = is_from(v, ps.Sqrt) or (is_from(v, ps.Pow) and _exponent(v) == 0.5)
     return v.owner.inputs[0] if is_root else None
 
@@ -127,6 +121,6 @@ def without(v: Any, *wrappers: Any) -> Any:
 
 
 def is_from(v: Any, kind: Any) -> bool:
-    """Whether a variable comes from an elementwise operation."""
+    """Return whether a variable comes from an elementwise operation of a kind."""
     op = None if v.owner is None else v.owner.op
     return isinstance(op, Elemwise) and isinstance(op.scalar_op, kind)
