@@ -15,16 +15,10 @@ from pymc_flymc.reading.flat import LONG
 
 
 class AllOfGraph:
-    """Evaluate graphs for all rows and return some, where `RowsOfGraph` cannot be used.
+    """Evaluate graphs for all rows and return `rows`, where `RowsOfGraph` cannot be used.
 
-    Parameters
-    ----------
-    rows : ndarray of int, shape (m,)
-
-    Attributes
-    ----------
-    m, inputs, values
-        As for `RowsOfGraph`, but the values are the numbers of rows and the data of all rows.
+    The attributes are those of `RowsOfGraph`, but `values` has the indices of the rows and the data
+    of all rows.
     """
 
     def __init__(self, rows: np.ndarray) -> None:

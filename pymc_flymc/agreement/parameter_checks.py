@@ -1,7 +1,7 @@
 """Conditions that a model's distributions set on their parameters, evaluated on some rows.
 
-PyMC writes them into a density, ``sigma > 0`` or ``0 <= p <= 1``, and compares numbers. Here sides
-are subtracted: a probability that was rounded to above one is no violation, nor is a scale that has
+PyMC writes them into a density, ``sigma > 0`` or ``0 <= p <= 1``, and compares numbers. Here the
+sides are subtracted: a probability rounded to above one is not a violation, nor is a scale that has
 underflowed to zero.
 """
 
@@ -32,12 +32,9 @@ _TOGETHER = (Alloc, DimShuffle, Join, MakeVector, Reshape, ScalarFromTensor, Spe
 
 
 def margins_of(condition: Variable) -> list[TensorVariable]:
-    """Return numbers that are negative where a condition does not hold, zero where it just does.
+    """Return numbers that are negative where a condition is violated, and zero at its boundary.
 
-    Parameters
-    ----------
-    condition : Variable
-        It must hold for each element. What is not made of inequalities is left out.
+    The condition must hold for each element. Parts that are not inequalities are left out.
     """
     node: Any = condition.owner
     if node is None:
@@ -56,16 +53,10 @@ def margins_of(condition: Variable) -> list[TensorVariable]:
 def violated_checks(
     logp: TensorVariable, chosen: np.ndarray, points: Sequence[Point]
 ) -> list[str | None]:
-    """Return what a model says of a condition on parameters that does not hold, for each point.
+    """Return the model's message for a violated condition on parameters, for each point.
 
-    None stands for points at which all conditions that are known hold on these rows.
-
-    Parameters
-    ----------
-    logp : TensorVariable
-        From `freeze`: log densities of observed values.
-    chosen : ndarray of int
-        Places of some values.
+    None stands for points at which all known conditions hold on the rows `chosen`. `logp`, from
+    `freeze`, has the log densities of observed values.
     """
     found: list[str | None] = [None] * len(points)
     rows = np.unique(np.unravel_index(chosen, logp.type.shape)[0])
@@ -85,9 +76,9 @@ def _is_check(v: Variable) -> bool:
 def _negative(
     margin: TensorVariable, n_rows: int | None, rows: np.ndarray
 ) -> Callable[[Sequence[Point], int], np.ndarray] | None:
-    """Return whether some rows of a margin are negative, as a function of points, and of draws.
+    """Return whether some rows of a margin are negative, as a function of points and draws.
 
-    None if the margin is not known.
+    The result is None if the margin is not known.
     """
     shape = margin.type.shape
     if not free_inputs([margin]) or None in shape:
