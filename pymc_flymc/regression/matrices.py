@@ -1,4 +1,4 @@
-"""Rows of a design, and sums of their squares: what is done with them, whatever their format."""
+"""Rows of a design, and sums of their squares, in dense and in sparse formats."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scipy.sparse import csr_array, diags_array, triu
 
 from pymc_flymc.kernels.layout import Arrow, MatrixParts
 
-#: Beyond so many coefficients of a predictor, matrices with sparse columns are not written out.
+#: Beyond this many coefficients of a predictor, matrices with sparse columns are not written out.
 LARGEST_DENSE = 300
-#: Pairs of sparse columns that meet in a row, at most: beyond, their squares are no statistic of a
-#: bearable size.
+#: Largest number of pairs of sparse columns that occur in the same row: with more, the matrix of
+#: their squares would take too much memory.
 MAX_PAIRS = 50_000_000
-#: Rows in a block, unless they have many columns.
+#: Number of rows in a block, unless they have many columns.
 BLOCK = 8192
 #: Weights that count as zero: products of numbers that underflow are slow.
 TINY = 1e-200
@@ -32,35 +32,25 @@ class SymmetricMatrix:
     """A symmetric matrix of the size of the coefficients, shape (P, P).
 
     With many sparse columns it is an arrow: their block is sparse, and is never written out.
-
-    Attributes
-    ----------
-    dense : ndarray, shape (P - Q, P - Q)
-    cross : ndarray, shape (P - Q, Q) or (0, 0)
-    sparse : csr_array, shape (Q, Q)
-    start : int
-        Columns before the sparse ones; those of nuisance parameters are behind.
     """
 
+    #: Shape (P - Q, P - Q).
     dense: np.ndarray
+    #: Shape (P - Q, Q), or (0, 0).
     cross: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    #: Shape (Q, Q).
     sparse: csr_array = field(default_factory=_nothing)
+    #: Number of columns before the sparse ones; nuisance parameters come after them.
     start: int = 0
 
     @property
     def n_sparse(self) -> int:
-        """Number of columns of the sparse block, Q: zero if the matrix is written out."""
+        """Return the number of columns of the sparse block, zero if the matrix is written out."""
         return self.cross.shape[1]
 
     @property
     def array(self) -> np.ndarray:
-        """The matrix, written out.
-
-        Raises
-        ------
-        ValueError
-            If it is an arrow.
-        """
+        """Return the matrix, written out; an arrow is refused."""
         if self.n_sparse:
             raise ValueError(
                 f"a matrix of {len(self.dense) + self.n_sparse} coefficients with effects of "
@@ -85,13 +75,7 @@ class SymmetricMatrix:
         return SymmetricMatrix(dense, cross, sparse, self.start)
 
     def bordered(self, mixed: np.ndarray, own: np.ndarray) -> SymmetricMatrix:
-        """Return the matrix with S more rows and columns behind it, for nuisance parameters.
-
-        Parameters
-        ----------
-        mixed : ndarray, shape (P, S)
-        own : ndarray, shape (S, S)
-        """
+        """Return the matrix with S more rows and columns, `mixed` (P, S) and `own` (S, S)."""
         ahead = mixed[: self.start] if self.n_sparse else mixed
         upper = np.triu(np.block([[self.dense, ahead], [ahead.T, own]]))
         dense = upper + np.triu(upper, 1).T
@@ -101,15 +85,15 @@ class SymmetricMatrix:
         return replace(self, dense=dense, cross=cross)
 
     def concave(self) -> SymmetricMatrix:
-        """Return the matrix with positive eigenvalues: those that are not change their sign.
+        """Return the matrix with the signs of negative eigenvalues changed.
 
-        A log-likelihood with this information has a maximum, and no direction in which it rises for
-        ever. Arrows are made of rows, and nuisance parameters, that are concave.
+        A log-likelihood with this information has a maximum, and no direction in which it rises
+        forever. Arrows are sums over rows, and nuisance parameters, that are concave already.
         """
         if self.n_sparse or not np.all(np.isfinite(self.dense)):
             return self
         with suppress(np.linalg.LinAlgError):
-            np.linalg.cholesky(self.dense)  # a hundred times as quick as what is below
+            np.linalg.cholesky(self.dense)  # a hundred times as fast as the lines below
             return self
         values, vectors = np.linalg.eigh(self.dense)
         return SymmetricMatrix((vectors * np.abs(values)) @ vectors.T)
@@ -128,7 +112,7 @@ class SymmetricMatrix:
         return form, size
 
     def arrow(self, n_sparse: int) -> SymmetricMatrix:
-        """Return the matrix as an arrow, of which the last `n_sparse` columns are sparse."""
+        """Return the matrix as an arrow, whose last `n_sparse` columns are sparse."""
         if self.n_sparse:
             return self
         m, a = len(self.dense) - n_sparse, self.dense
@@ -137,7 +121,7 @@ class SymmetricMatrix:
     def pack(self) -> np.ndarray:
         """Return all numbers as one vector, which `kernels.quadratic` reads.
 
-        They are `MatrixParts`, behind an `Arrow` beyond `LARGEST_DENSE` coefficients.
+        They are `MatrixParts`, after an `Arrow` beyond `LARGEST_DENSE` coefficients.
         """
         if not self.n_sparse:
             n = len(self.dense)
@@ -161,21 +145,17 @@ class RowMatrix:
 
     ``rows @ w`` are their products with coefficients of shape (P,) or (P, R), and ``v @ rows``
     sums of the rows, with weights of shape (n,) or (K, n).
-
-    Attributes
-    ----------
-    dense : ndarray, shape (n, P - Q)
-    sparse : csr_array, shape (n, Q)
-        Each number as it is kept.
     """
 
+    #: Shape (n, P - Q).
     dense: np.ndarray
+    #: Shape (n, Q), with duplicates and zeros as they are stored.
     sparse: csr_array
 
-    #: Rows in a block, and whether several threads work on blocks. Arrow matrices of few rows are
-    #: hardly smaller than those of many, and as large as the statistics.
+    #: Number of rows in a block, and whether several threads work on blocks. An arrow of few rows
+    #: is about as large as one of many rows, and as the statistics.
     block_rows, threaded = 4 * BLOCK, False
-    #: Whether columns are written out, and whether one radius serves for all coefficients.
+    #: Whether columns are written out, and whether one radius is used for all coefficients.
     written_out = one_radius = False
 
     __array_ufunc__ = None  # leaves ``array @ rows`` to this class
@@ -185,7 +165,7 @@ class RowMatrix:
 
     @cached_property
     def array(self) -> np.ndarray:
-        """All columns, written out, shape (n, P)."""
+        """Return all columns, written out, shape (n, P)."""
         if not self.sparse.shape[1]:
             return self.dense
         return np.hstack([self.dense, self.sparse.toarray()])
@@ -198,14 +178,14 @@ class RowMatrix:
         return np.concatenate([v @ self.dense, v @ self.sparse], axis=-1)
 
     def predictors(self, w: np.ndarray) -> np.ndarray:
-        """Return the predictors for coefficients of shape (K, P), shape (K, n)."""
+        """Return the predictors (K, n) for coefficients (K, P)."""
         return (self @ w.T).T
 
     def sandwich(self, a: np.ndarray) -> SymmetricMatrix:
-        """Return sum_n a_n x_n x_n' for weights of shape (n,).
+        """Return sum_n a_n x_n x_n' for weights (n,).
 
-        For K predictors the weights are of shape (K, K, n), and the matrix of shape (K P, K P). An
-        arrow is of one predictor.
+        For K predictors the weights are (K, K, n), and the matrix (K P, K P). An arrow has one
+        predictor.
         """
         weights = np.where(np.abs(a) > TINY, a, 0.0).ravel()
         weighted = self.dense * weights[:, None]
@@ -214,14 +194,14 @@ class RowMatrix:
         return SymmetricMatrix(weighted.T @ self.dense, cross, sparse, self.dense.shape[1])
 
     def information(self, curvature: np.ndarray) -> SymmetricMatrix:
-        """Return the sandwich of minus second derivatives. Of an arrow, convex rows count as flat.
+        """Return the sandwich of minus second derivatives. In an arrow, convex rows count as flat.
 
-        It cannot be made concave as a whole.
+        An arrow cannot be made concave as a whole.
         """
         return self.sandwich(np.maximum(curvature, 0.0))
 
     def taken(self, places: np.ndarray) -> RowMatrix:
-        """Return some of the rows."""
+        """Return the rows of some indices."""
         return replace(self, dense=self.dense[places], sparse=self.sparse[places])
 
     def sizes(self) -> csr_array:
@@ -230,7 +210,7 @@ class RowMatrix:
         return csr_array(kept, shape=self.sparse.shape)
 
     def largest(self, of_rows: np.ndarray) -> np.ndarray:
-        """Return the largest of some rows' numbers, >= 0, for each sparse column, shape (Q,)."""
+        """Return the largest number in some rows, or zero, for each sparse column, shape (Q,)."""
         found = np.zeros(self.sparse.shape[1])
         np.maximum.at(found, self.sparse.indices, np.repeat(of_rows, np.diff(self.sparse.indptr)))
         return found
@@ -249,15 +229,15 @@ class DenseRows(RowMatrix):
         return v @ self.array
 
     def predictors(self, w: np.ndarray) -> np.ndarray:
-        """As of the base class."""
+        """Return the predictors (K, n) for coefficients (K, P)."""
         return w @ self.array.T
 
     def taken(self, places: np.ndarray) -> RowMatrix:
-        """As of the base class."""
+        """Return the rows of some indices."""
         return replace(self, dense=self.array[places], sparse=_nothing())
 
     def sandwich(self, a: np.ndarray) -> SymmetricMatrix:
-        """As of the base class."""
+        """Return sum_n a_n x_n x_n', as the base class does."""
         weights = np.where(np.abs(a) > TINY, a, 0.0)
         weights = weights if a.ndim == 3 else weights[None, None]
         k, p = len(weights), self.array.shape[1]
@@ -275,7 +255,7 @@ class DenseRows(RowMatrix):
 def _sandwich(x: np.ndarray, a: np.ndarray) -> np.ndarray:
     for sign in (1.0, -1.0):
         if np.all(sign * a >= 0.0):
-            # The same array twice: BLAS computes one triangle only.
+            # It is the same array twice: BLAS computes one triangle only.
             root = x * np.sqrt(sign * a)[:, None]
             return np.asarray(sign * (root.T @ root))
     return np.asarray(x.T @ (x * a[:, None]))
