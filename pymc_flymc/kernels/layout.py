@@ -1,7 +1,7 @@
-"""Where numbers stand in arrays that one module fills and others read, by name.
+"""Places of numbers in arrays that one module fills and others read, by name.
 
-A layout is a named tuple of places. Kernels read it as constants. If it depends on sizes it comes
-from a function, which Python calls, too, with numbers or with graphs.
+A layout is a named tuple of places. Kernels read it as constants. If it depends on sizes, a
+function returns it, which Python calls, too, with numbers or with graphs.
 """
 
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 class PartsRow(NamedTuple):
     """Constants of a row under a Taylor bound in parts, with the half-width of its dense part.
 
-    `near` is in the same place as that of `Row`, and may be infinite, too.
+    `near` has the same place as in `Row`, and may be infinite, too.
     """
 
     near: int = 0
@@ -64,7 +64,7 @@ class PartsShared(NamedTuple):
 
 
 class Header(NamedTuple):
-    """Numbers in front of what is packed for `radius_powers.radius_powers`.
+    """Numbers before the packed ones of `radius_powers.radius_powers`.
 
     The number of sparse columns; limit, scale and growth of the dense part.
     """
@@ -90,7 +90,8 @@ class Moments(NamedTuple):
 class QuadraticParts(NamedTuple):
     """Parts of a packed quadratic in P coefficients, in this order, or their places.
 
-    A constant, the centre, the gradient there, and the curvature; of the last where it begins.
+    A constant, the centre, the gradient there, and the curvature, for which the place is its
+    beginning.
     """
 
     constant: Any
@@ -100,9 +101,9 @@ class QuadraticParts(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """Numbers in front of a packed matrix of many coefficients.
+    """Numbers before a packed matrix of many coefficients.
 
-    The first of the sparse columns, their number, and how many pairs of them meet in a row.
+    The first of the sparse columns, their number, and how many pairs of them occur in the same row.
     """
 
     start: int = 0
@@ -113,9 +114,9 @@ class Arrow(NamedTuple):
 class MatrixParts(NamedTuple):
     """Parts of a packed symmetric matrix, in this order, or where each of them begins.
 
-    The dense block, row by row; that of dense rows and sparse columns; the diagonal of the sparse
-    block; and, if pairs of sparse columns meet, how many each row has above the diagonal, their
-    numbers, and their columns. What is behind these is no part of the matrix.
+    The dense block, row by row; the block of dense rows and sparse columns; the diagonal of the
+    sparse block; and, if pairs of sparse columns occur in the same row, the number of entries above
+    the diagonal in each row, the entries, and their columns. `behind` is not a part of the matrix.
     """
 
     dense: Any

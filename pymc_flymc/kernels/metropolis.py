@@ -19,42 +19,35 @@ from pymc_flymc.kernels.sweeps import Plan, begin, update_z
 
 RANDOM_WALK, PCN, INDEPENDENT = 0, 1, 2
 KINDS = 3
-#: Each proposal keeps this share, whatever its jumps: pCN alone mixes badly in heavy tails.
+#: Least probability of each kind, whatever its jumps: pCN alone mixes badly in heavy tails.
 MIN_WEIGHT = 0.05
 
 
 class ProposalMixture(NamedTuple):
-    """The theta-proposals and their adaptation.
+    """The theta-proposals and their adaptation: random walk, pCN, independent, in this order."""
 
-    Attributes
-    ----------
-    log_scale : ndarray, shape (2,)
-        Log of the random walk's scale, and of pCN's beta = sqrt(1 - rho^2), at most 0.
-    weight : ndarray, shape (3,)
-        Probability of each kind of proposal: random walk, pCN, independent.
-    gain : ndarray, shape (1,)
-        Robbins-Monro gain; zero outside tuning: with it, the kernel would not be a Markov chain.
-    target : ndarray, shape (2,)
-        Acceptance rates aimed at.
-    proposed, jumped : ndarray, shape (3,)
-        Proposals of each kind, and sums of their expected squared jumps, since the last reset.
-    """
-
+    #: Log of the random walk's scale, and of pCN's beta = sqrt(1 - rho^2), at most 0.
     log_scale: Vector
+    #: Probability of each kind of proposal, (3,).
     weight: Vector
+    #: Robbins-Monro gain, (1,); zero outside tuning: with it, the kernel would not be a Markov
+    #: chain.
     gain: Vector
+    #: Target acceptance rates, (2,).
     target: Vector
+    #: Number of proposals of each kind since the last reset, (3,); `jumped` has the sums of their
+    #: expected squared jumps.
     proposed: Vector
     jumped: Vector
 
 
-#: Optimal acceptance rate of a random walk (Roberts, Gelman & Gilks 1997); pCN, whose steps are
-#: not small, does best a little above.
+#: Optimal acceptance rate of a random walk (Roberts, Gelman & Gilks 1997); for pCN, whose steps are
+#: not small, a slightly larger one is best.
 TARGET_ACCEPTANCE = (0.234, 0.3)
 
 
 def new_proposal_mixture(n_parameters: int, weight: np.ndarray) -> ProposalMixture:
-    """Return proposals as a chain starts with them; weight is the mixture of kinds, shape (3,)."""
+    """Return proposals as a chain starts with them; weight is the mixture of kinds, (3,)."""
     return ProposalMixture(
         log_scale=np.log([2.38 / np.sqrt(n_parameters), 0.5]),
         weight=np.array(weight, dtype=np.float64),
@@ -117,7 +110,7 @@ def propose(rng, kind, log_scale, v, v_new):
 
 @kernel_part(inline="always")
 def update_theta(rng, kind, posterior, proposals, chain, bright, scratch):
-    """One conditional Metropolis-Hastings update of theta. Returns its acceptance probability."""
+    """Update theta once by conditional Metropolis-Hastings. Return the acceptance probability."""
     take_dark(posterior.rows, bright, chain)
     log_correction = propose(rng, kind, proposals.log_scale[kind], chain.v, chain.v_new)
     jump = 0.0
@@ -137,9 +130,9 @@ def update_theta(rng, kind, posterior, proposals, chain, bright, scratch):
 
 @functools.cache
 def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
-    """Compiled ``run(rng, n, posterior, plan, proposals, chain, bright, scratch)``.
+    """Return the compiled ``run(rng, n, posterior, plan, proposals, chain, bright, scratch)``.
 
-    Makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
+    It makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
     """
 
     @kernel(run_type(Plan, ProposalMixture, dtype=dtype, n_likelihoods=n_likelihoods))

@@ -21,7 +21,7 @@ def row_terms(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the log factors and the rates of the rows in `index` at coefficients w.
 
-    If `gradient` is empty, factors are computed as in kernels without gradients, else as in those
+    If `gradient` is empty, factors are computed as in kernels without gradients, else as in kernels
     with gradients.
     """
     first, *others = parts_of(posterior.rows)
@@ -45,13 +45,13 @@ def _terms(posterior, w, index, factors, rates, gradient, scratch):
 
 @functools.cache
 def _row_terms(dtype: np.dtype, n_likelihoods: int) -> Callable[..., Any]:
-    """Compiled ``row_terms(posterior, w, index, factors, rates, gradient, scratch)``."""
+    """Return the compiled ``row_terms(posterior, w, index, factors, rates, gradient, scratch)``."""
     posterior, v = record_type(Posterior, dtype, n_likelihoods), vector()
 
     @kernel(types.void(posterior, v, vector(types.int32), v, v, v, record_type(Scratch)))
     def row_terms(posterior, w, index, factors, rates, gradient, scratch):
         posterior, scratch = view(posterior), view(scratch)
-        # By a part: numba compiles what it chooses by types again for callers with other options.
+        # Calls a part: numba compiles a choice by types again for callers with other options.
         _terms(posterior, w, index, factors, rates, gradient, scratch)
 
     return row_terms  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
 """Loops over the sparse columns of rows: effects of groups as codes, and any others.
 
-What they read is described in `rows.Rows`.
+Their data are described in `rows.Rows`.
 """
 
 from pymc_flymc.kernels.native import kernel_part
@@ -55,7 +55,7 @@ def n_effects(rows, i):
 
 @kernel_part
 def effect_at(rows, i, j):
-    """Return the column and the size of the j-th of these numbers."""
+    """Return the column and the absolute value of the j-th of these numbers."""
     n_codes = rows.codes.shape[1]
     if j >= n_codes:
         place = rows.indptr[i] + j - n_codes
