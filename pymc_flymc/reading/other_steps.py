@@ -1,4 +1,4 @@
-"""Variables that `vars` leaves to other step methods, and what those cost."""
+"""Variables that `vars` leaves to other step methods, and the cost of these steps."""
 
 from collections.abc import Sequence
 
@@ -17,13 +17,6 @@ def warn_of_other_steps(model: Model, owned: Sequence[TensorVariable], n_rows: i
 
     Metropolis steps do not: PyTensor cancels all terms of the difference of two log densities that
     do not depend on their variables. PyMC assigns them to most discrete variables.
-
-    Parameters
-    ----------
-    owned : sequence of TensorVariable
-        Value variables that the Firefly step samples.
-    n_rows : int
-        Rows of all likelihoods that Firefly subsamples.
     """
     left = [rv for rv in model.free_RVs if model.rvs_to_values[rv] not in owned]
     continuous = [str(rv.name) for rv in left if rv.type.dtype[:5] == "float"]

@@ -91,7 +91,7 @@ def check_predictor(
         )
     found, sizes = design.predictors(np.stack(found_w))
     for i, expected in enumerate(values):
-        # A row's rounding error is in proportion to the sizes of the terms that are added up.
+        # A row's rounding error is in proportion to the absolute sum of its terms.
         error, scale = found[:, i] - expected, sizes[:, i]
         scale += scale.mean()
         if np.any(np.abs(error, out=error) > np.multiply(rtol, scale, out=scale)):
