@@ -24,9 +24,9 @@ DIRECTIONS = ("coordinate", "random", "isotropic")
 
 
 class FireflySlice(FireflyStep):
-    r"""Firefly Monte Carlo with slice updates of the parameters.
+    """Firefly Monte Carlo with slice updates of the parameters.
 
-    Stepping out and shrinkage (Neal 2003): nothing is rejected, and widths that are off cost time
+    Stepping out and shrinkage (Neal 2003): nothing is rejected, and badly tuned widths cost time
     only. Every evaluation reads the bright rows, and counts.
 
     Parameters
