@@ -15,11 +15,7 @@ from pymc_flymc.reading.flat import LONG
 
 
 class AllOfGraph:
-    """Evaluate graphs for all rows and return `rows`, where `RowsOfGraph` cannot be used.
-
-    The attributes are those of `RowsOfGraph`, but `values` has the indices of the rows and the data
-    of all rows.
-    """
+    """Evaluate graphs for all rows and return `rows`, where `RowsOfGraph` cannot be used."""
 
     def __init__(self, rows: np.ndarray) -> None:
         self.m = len(rows)

@@ -25,11 +25,7 @@ def choose_rows(
     n_values: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Return the indices of observed values to compare, sorted, shape (m,).
-
-    `members` has, for each regression, the indices of the observed values that its rows belong to.
-    At the coefficients of `anchors` predictors and log-likelihoods are large or small.
-    """
+    """Return the indices of values to compare: the extreme ones at anchors, and some at random."""
     if n_values <= ROWS:
         return np.arange(n_values)
     found = [np.empty(0, np.int64)]

@@ -39,11 +39,7 @@ SAMPLE = 512
 
 @doing("comparing what was compiled with what was read")
 def check_compiled(target: Target, problems: Sequence[Problem], others: np.ndarray) -> None:
-    """Compare what kernels run with the regressions that were read, on all rows.
-
-    `problems` are what the target was built for; `others`, (F,), are values of the variables of
-    other step methods. A difference beyond rounding is refused.
-    """
+    """Compare what kernels run with the regressions that were read, on all rows."""
     rng = np.random.default_rng(20261124)
     geometry, n = target.geometry, len(target.geometry.centre)
     thetas = [geometry.unstandardise(scale * rng.standard_normal(n)) for scale in SCALES]
@@ -140,11 +136,8 @@ class _Comparison:
         return np.array(total), np.array(error)
 
     def _rows(self, rows: Rows | SeveralRows, w: np.ndarray, t: int) -> tuple[np.ndarray, float]:
-        """Return the factors of rows, summed over their brightness, and the sum of finite rates.
-
-        Rows that a surrogate treats exactly are left out. A factor is log L less the collapsed
-        bound.
-        """
+        """Return the factors of rows, summed over brightness, and the sum of finite rates."""
+        # A factor is log L less the bound. Rows that a surrogate treats exactly are left out.
         target = self.target
         surrogate = target.data.exact is not None
         index = np.arange(sum(len(part.X) for part in parts_of(rows)))

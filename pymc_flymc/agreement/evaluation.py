@@ -52,11 +52,7 @@ def of_rows(
 def of_reading(
     graph: DensityGraph, flat: Sequence[tuple[np.ndarray, np.ndarray]], draws: int
 ) -> tuple[Values, list[list[Rounded | None]]]:
-    """Return what was read of a model without its rows, and the coefficients.
-
-    `flat` has points, as vectors of the step's variables and of all others. The second result is,
-    for each likelihood, its coefficients at each point at which they are known.
-    """
+    """Return what was read without its rows, and likelihoods' coefficients where known."""
     function = rounded_function([graph.theta, graph.others], [graph.prior, *graph.coefficients])
     found = [function(*each, draws=draws) for each in flat]
     coefficients = [
@@ -111,10 +107,7 @@ def of_regression(
 
 
 def _arguments(design: Design, w: np.ndarray, errors: np.ndarray) -> Rounded:
-    """Return predictors and nuisance parameters at T points, with their errors.
-
-    Both have the shape (A, T n); columns of one point are next to each other.
-    """
+    """Return predictors and nuisance parameters, (A, T n), at T points one after the other."""
     eta, sizes = design.predictors(w)
     without_offset = replace(design, offset=np.empty((0, design.n_predictors)))
     moved = SUMS * sizes + without_offset.predictors(errors)[1]

@@ -36,11 +36,7 @@ class NotGatheredError(Exception):
 
 
 class RowsOfGraph:
-    """Take rows of graphs; in a table, `rows` are indices of its values in C order.
-
-    `m` is the number of rows, `inputs` are the arguments of the new graphs that stand for rows of
-    data, and `values` are these rows.
-    """
+    """Take rows of graphs: `inputs` of the new graphs stand for rows of data, `values`."""
 
     def __init__(self, rows: np.ndarray) -> None:
         self.rows, self.m = rows, len(rows)
@@ -49,11 +45,7 @@ class RowsOfGraph:
         self._memo: dict[tuple[Variable, int], Any] = {}
 
     def __call__(self, graph: TensorVariable) -> TensorVariable:
-        """Return the graph of these values, a vector; of length 1 if all rows are the same.
-
-        The graph is one from `freeze`, with its data as constants. `NotGatheredError` is raised if
-        rows of variables depend on other rows, or an operation is not known.
-        """
+        """Return the graph of these values, a vector; of length 1 if all rows are the same."""
         if graph.ndim > 1:  # the rows of a table's first axis, and one value of each row
             self.rows, *others = np.unravel_index(self.rows, graph.type.shape)
             first = np.zeros(self.m, int) if graph.type.broadcastable[0] else np.arange(self.m)

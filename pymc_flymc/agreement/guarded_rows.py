@@ -42,11 +42,7 @@ def check_guards(
     members: Sequence[np.ndarray],
     anchors: Sequence[AnchorPart],
 ) -> None:
-    """Refuse an observed variable if the model may keep probabilities of its rows off 0 and 1.
-
-    `members` has, for each regression, the indices of the observed values that its rows belong to.
-    The message names the first such row. Rows out of core are always refused.
-    """
+    """Refuse an observed variable if the model may keep probabilities of its rows off 0 and 1."""
     if not guards_of(rv):
         return
     for regression, own, anchor in zip(regressions, members, anchors, strict=True):
@@ -95,11 +91,9 @@ def _suspects(regression: Regression, anchor: AnchorPart) -> np.ndarray:
 
 
 def _are_far(regression: Regression, anchor: AnchorPart, rows: np.ndarray) -> np.ndarray:
-    """Return which rows have a probability near 0 or 1, against their outcome: now, or if left out.
-
-    With gradient g and information I of these rows, and V the posterior covariance of their
-    predictors, one Newton step without them moves their predictors by ``-(1 - V I)^-1 V g``.
-    """
+    """Return which rows have, now or left out, a probability near 0 or 1 against their outcome."""
+    # With gradient g and information I of these rows, and V the posterior covariance of their
+    # predictors, one Newton step without them moves their predictors by -(1 - V I)^-1 V g.
     design, y = regression.design.rows(rows), regression.y[rows]
     k, n = design.n_predictors, len(rows)
     eta = design.predictor(anchor.w)

@@ -32,10 +32,7 @@ _TOGETHER = (Alloc, DimShuffle, Join, MakeVector, Reshape, ScalarFromTensor, Spe
 
 
 def margins_of(condition: Variable) -> list[TensorVariable]:
-    """Return numbers that are negative where a condition is violated, and zero at its boundary.
-
-    The condition must hold for each element. Parts that are not inequalities are left out.
-    """
+    """Return numbers that are negative where an inequality is violated, zero at its boundary."""
     node: Any = condition.owner
     if node is None:
         return []
@@ -53,11 +50,7 @@ def margins_of(condition: Variable) -> list[TensorVariable]:
 def violated_checks(
     logp: TensorVariable, chosen: np.ndarray, points: Sequence[Point]
 ) -> list[str | None]:
-    """Return the model's message for a violated condition on parameters, for each point.
-
-    None stands for points at which all known conditions hold on the rows `chosen`. `logp`, from
-    `freeze`, has the log densities of observed values.
-    """
+    """Return the model's message for a violated condition on some rows, or None, for each point."""
     found: list[str | None] = [None] * len(points)
     rows = np.unique(np.unravel_index(chosen, logp.type.shape)[0])
     for check in [v.owner for v in ancestors([logp]) if _is_check(v)]:
@@ -76,10 +69,7 @@ def _is_check(v: Variable) -> bool:
 def _negative(
     margin: TensorVariable, n_rows: int | None, rows: np.ndarray
 ) -> Callable[[Sequence[Point], int], np.ndarray] | None:
-    """Return whether some rows of a margin are negative, as a function of points and draws.
-
-    The result is None if the margin is not known.
-    """
+    """Return whether rows of a known margin are negative, as a function of points and draws."""
     shape = margin.type.shape
     if not free_inputs([margin]) or None in shape:
         return None

@@ -51,10 +51,8 @@ _EXACT = (DimShuffle, Alloc, Reshape, SpecifyShape, Subtensor, AdvancedSubtensor
 def rounded(
     x: np.ndarray, rng: np.random.Generator, dtype: str = "float64", is_data: bool = True
 ) -> np.ndarray:
-    """Return numbers with random errors, in units of rounding of a type.
-
-    If they are data, whole numbers are exact: counts are, and a computed probability of one is not.
-    """
+    """Return numbers with random errors, in units of rounding of a type."""
+    # In data whole numbers are exact: counts are, and a computed probability of one is not.
     # Between one and two units, up or down: a smaller error would be rounded away.
     errors = rng.uniform(-1.0, 1.0, x.shape)
     errors += np.copysign(1.0, errors)
@@ -67,10 +65,7 @@ def rounded(
 
 
 class Rounding(Op):
-    """Multiply by one plus a rounding error, which depends on the seed; seed 0 means no error.
-
-    `number` distinguishes the operation from others in the graph; `is_data` is as in `rounded`.
-    """
+    """Multiply by one plus a rounding error, which depends on the seed; seed 0 means no error."""
 
     __props__ = ("number", "dtype", "is_data")
 
@@ -191,10 +186,8 @@ def _is_given(v: Any) -> bool:
 
 
 def _was_cut(v: Any) -> bool:
-    """Return whether a constant, or its reciprocal, was rounded to single precision.
-
-    ``pm.math.invprobit`` divides by such a square root of two, and PyTensor multiplies instead.
-    """
+    """Return whether a constant, or its reciprocal, was rounded to single precision."""
+    # pm.math.invprobit divides by such a square root of two, and PyTensor multiplies instead.
     if not isinstance(v, Constant) or not _is_float(v) or np.size(v.data) != 1:
         return False
     number = float(np.ravel(v.data)[0])

@@ -66,10 +66,7 @@ def _log_weights(log_density: Callable[[np.ndarray], float], points: np.ndarray)
 
 
 def rounding_within_sd(target: Target, others: np.ndarray, points: np.ndarray) -> float:
-    """Return an estimate of the log density's rounding error one posterior sd from the mode.
-
-    `points`, (n, D), are draws of the approximation, in standardised coordinates.
-    """
+    """Return the log density's rounding error one sd from the mode, given draws around it."""
     rng, w = np.random.default_rng(SEED), np.empty(target.n_slopes)
     thetas = [target.geometry.unstandardise(v) for v in (np.zeros(points.shape[1]), *points)]
 

@@ -26,11 +26,9 @@ SOME = 3
 
 
 def points_around(anchor: Anchor, points: Points, rng: np.random.Generator) -> Points:
-    """Return points about the anchor; other steps' variables are those of the first of `points`.
-
-    The last one is the anchor's mirror image: a product of two factors is positive where both are
-    negative, too. There all signs have changed, which random directions almost never achieve.
-    """
+    """Return points about the anchor; other steps' variables are those of the first of `points`."""
+    # The last one is the anchor's mirror image: a product of two factors is positive where both are
+    # negative, too. There all signs have changed, which random directions almost never achieve.
     others = points.flat[0][1]
     steps = [s * rng.standard_normal(points.layout.size) for s in DISTANCES]
     thetas = [anchor.geometry.unstandardise(sign * step) for step in steps for sign in (1.0, -1.0)]
@@ -39,10 +37,7 @@ def points_around(anchor: Anchor, points: Points, rng: np.random.Generator) -> P
 
 
 def check_defined(points: Points, parts: Sequence[ComparedRows | ComparedRest]) -> None:
-    """Refuse a model that has a density at some points at which the one that was read has none.
-
-    `parts` are all parts of the model's log density.
-    """
+    """Refuse a model that has a density at some points at which the one that was read has none."""
     lost = points.at(~_is_read(points))
     if not lost.flat:
         return

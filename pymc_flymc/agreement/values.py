@@ -27,10 +27,7 @@ class NotKnownError(Exception):
 
 @dataclass(frozen=True)
 class Values:
-    """Numbers at T points, with their rounding errors, both (T, m).
-
-    An error is infinite if a value is not known.
-    """
+    """Numbers at T points, with rounding errors, both (T, m): infinite if a value is not known."""
 
     values: np.ndarray
     errors: np.ndarray

@@ -109,11 +109,9 @@ def moving(density: ExpandedDensity, theta: np.ndarray) -> np.ndarray:
 def collapsed(
     density: ExpandedDensity, statistics: np.ndarray, start: np.ndarray, end: np.ndarray
 ) -> np.ndarray:
-    """Return the indices of parameters of priors alone that a search has followed into a funnel.
-
-    If no row depends on ``a ~ Normal(0, sigma)``, the joint density of a and sigma grows without
-    limit as both go to zero. On the way there the conditional precision of a grows, too.
-    """
+    """Return the indices of parameters of priors alone that a search has followed into a funnel."""
+    # If no row depends on a ~ Normal(0, sigma), the joint density of a and sigma grows without
+    # limit as both go to zero. On the way there the conditional precision of a grows, too.
     before, after = (-np.diag(density.hessian(theta, statistics)) for theta in (start, end))
     grown = np.flatnonzero(after > COLLAPSE * np.maximum(before, 1.0))
     if not len(grown):

@@ -70,11 +70,9 @@ class Funnel(NamedTuple):
 def narrowest(
     density: ExpandedDensity, anchor: Anchor, scales: SharedScales, layout: Layout
 ) -> Funnel | None:
-    """Return the narrowest funnel, or None if rows inform all parameters of priors without moves.
-
-    Variables that coefficients depend on are left out, as rows inform them more, and so is
-    everything that a quadratic describes exactly.
-    """
+    """Return the narrowest funnel, or None if rows inform all parameters without moves."""
+    # Variables that coefficients depend on are left out, as rows inform them more, and so is
+    # everything that a quadratic describes exactly.
     names = _hyperparameters(density, anchor.theta, scales, layout)
     if not names:
         return None
@@ -127,11 +125,9 @@ def _hyperparameters(
 def _fraction_within(
     density: ExpandedDensity, statistics: np.ndarray, theta: np.ndarray, away: np.ndarray
 ) -> float:
-    """Return 1 if the density is positive at the end of a step, else a fraction of the step.
-
-    The fraction ends just short of where the density becomes zero. If a scale is zero there, the
-    logarithm of the scale is less by `SDS_AWAY`.
-    """
+    """Return 1 if the density is positive at the end of a step, else a fraction of the step."""
+    # The fraction ends just short of where the density becomes zero. If a scale is zero there, the
+    # logarithm of the scale is less by SDS_AWAY.
 
     def inside(fraction: float) -> bool:
         value, _ = density(theta + fraction * away, statistics)
@@ -153,11 +149,7 @@ def _is_reached(
     units: np.ndarray,
     mode: float,
 ) -> bool:
-    """Return whether the posterior is not too small there if all other parameters may follow.
-
-    `units`, (D,), are units of changes, zero for parameters that stay; `mode` is the log density
-    there.
-    """
+    """Return whether chains reach this density if all parameters with units other than 0 follow."""
 
     def negative(u: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = density(start + units * u, statistics)

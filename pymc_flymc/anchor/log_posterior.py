@@ -49,11 +49,8 @@ class LogPosterior:
         return expand(self.regressions, self.density.coefficients(theta), strides)
 
     def value(self, theta: np.ndarray, expansion: JointExpansion) -> float:
-        """Return the log density at theta, around which the log-likelihoods have been expanded.
-
-        The model's own errors there are raised: a search cannot begin at such a point. A gradient
-        that is not finite is refused.
-        """
+        """Return the log density at theta, around which the log-likelihoods have been expanded."""
+        # The model's own errors there are raised: a search cannot begin at such a point.
         value, gradient = self.density(theta, expansion.pack())
         if self.density.error is not None:
             raise self.density.error

@@ -20,11 +20,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 
 def check_digits(names: str, lines: Lines, expansion: JointExpansion) -> None:
-    """Refuse a posterior along a direction of which collapsed sums are rounding errors.
-
-    `lines` have eigenvalues smaller than `SMALL`; along them terms of the expansion cancel. The
-    message names the parameters.
-    """
+    """Refuse a posterior along a direction of which collapsed sums are rounding errors."""
     form, size = lines.terms(expansion)
     # If the curvature vanishes for another reason, as along the ridge of a product or in a funnel,
     # there are no large terms that cancel. For equal columns they cancel to the last digit, and the

@@ -30,10 +30,7 @@ WIDE_UNITS = 1.0 / float(np.finfo(np.float64).eps)
 
 
 def maximise(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray, Objective]:
-    """Return the maximum of an objective from theta, and what was maximised; no pass over the data.
-
-    An objective that seems to grow without limit is refused, with the name of a parameter.
-    """
+    """Return the maximum of an objective from theta, and the objective, without a data pass."""
     effects = objective.posterior.effects
     # With diagonal elements a matrix of all parameters is too large: use conjugate gradients.
     found = (
@@ -69,10 +66,8 @@ def _by_matrices(objective: Objective, theta: np.ndarray) -> np.ndarray | None:
 
 
 def _from_start(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray | None, bool]:
-    """Return `_in_units` in the original parameters, or standardised if units differ widely.
-
-    They do for a column of seconds since 1970, of nanoseconds, or of parts in a billion.
-    """
+    """Return `_in_units` in the original parameters, or standardised if units differ widely."""
+    # They do for a column of seconds since 1970, of nanoseconds, or of parts in a billion.
     precision = -objective.hessian(theta)
     units = conditional_sds(precision)
     if np.max(units) ** 2 > WIDE_UNITS * np.min(units) ** 2:
@@ -85,10 +80,7 @@ def _from_start(objective: Objective, theta: np.ndarray) -> tuple[np.ndarray | N
 
 
 def conditional_sds(precision: np.ndarray) -> np.ndarray:
-    """Return standard deviations given all else, (D,), by a precision matrix; 1 if infinite.
-
-    If the density curves upwards, they are only scales of the parameters.
-    """
+    """Return standard deviations given all else, (D,); 1, or only scales, without curvature."""
     curvature = np.abs(np.diagonal(precision))
     return np.asarray(1.0 / np.sqrt(np.where(curvature > 0.0, curvature, 1.0)))
 
@@ -108,11 +100,7 @@ def _standardised(precision: np.ndarray, units: np.ndarray) -> np.ndarray | None
 def _in_units(
     objective: Objective, theta: np.ndarray, units: Any
 ) -> tuple[np.ndarray | None, bool]:
-    """Return `_by_matrices` in coordinates whose units are the columns of a matrix (D, D).
-
-    The matrix may be sparse. The second result is whether the gradient in these coordinates is
-    small.
-    """
+    """Return `_by_matrices` in units (D, D), maybe sparse, and whether the gradient is small."""
     # Slow to import: not before there is a model.
     from scipy.optimize import OptimizeResult, minimize
 

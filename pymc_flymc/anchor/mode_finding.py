@@ -53,11 +53,7 @@ class ModeFinder:
 
     @doing("searching for the posterior mode")
     def find(self, start: np.ndarray) -> Anchor:
-        """Find the mode by damped Newton steps from `start`, (D,), on a subsample first.
-
-        A start whose log density is not finite, and a posterior without a mode that can be found,
-        as with separable data under a flat prior, are refused.
-        """
+        """Find the mode by damped Newton steps from `start`, (D,), on a subsample first."""
         posterior = self._posterior
         _warn_of_many_coefficients(posterior.regressions)
         theta = start = np.asarray(start, dtype=np.float64)
@@ -155,11 +151,9 @@ def _integrated(
     strides: Sequence[int],
     tolerance: float,
 ) -> tuple[LogPosterior, ModeResult]:
-    """Search again, with parameters integrated out whose joint density has no useful mode.
-
-    These are effects on which no row depends, if they have gone to zero with their scale, or all
-    parameters that change coefficients, if the search has not ended.
-    """
+    """Search again, with parameters integrated out whose joint density has no useful mode."""
+    # These are effects on which no row depends, if they have gone to zero with their scale, or all
+    # parameters that change coefficients, if the search has not ended.
 
     def again(places: np.ndarray) -> tuple[LogPosterior, ModeResult]:
         other = posterior.integrating_out(places)

@@ -23,11 +23,7 @@ def why_not_found(
     expansion: JointExpansion,
     previous: JointExpansion | None,
 ) -> str:
-    """Return sentences on why Newton steps have not ended, and what to do.
-
-    `theta` is where the search was last, `proposal` where one more step would lead; `expansion` and
-    `previous` are the log-likelihoods after and before the last step.
-    """
+    """Return sentences on why Newton steps to a `proposal` have not ended, and what to do."""
     if previous is not None and _is_separated(objective, theta, proposal, expansion, previous):
         return (
             "The rows' curvature vanishes on the way: where the predictors separate the outcomes, "

@@ -37,11 +37,7 @@ class PrecisionBlocks(NamedTuple):
     groups: list[tuple[int, np.ndarray]]
 
     def of_dense(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the precision of the dense elements, (M, M), and how diagonal ones follow them.
-
-        The diagonal elements are integrated out, one by one; the second result, (D - M, M), is the
-        change of their conditional means.
-        """
+        """Return the dense elements' precision (M, M), and how diagonal ones follow, (D - M, M)."""
         follow = -self.cross / self.precisions[:, None]
         return self.block + self.cross.T @ follow, follow
 
@@ -152,10 +148,7 @@ class Objective:
 
     @_memoised()
     def _curvatures(self, theta: np.ndarray) -> Curvatures:
-        """Return minus the second derivative in each effect, given all other parameters.
-
-        It is computed once for many products with the Hessian at the same theta.
-        """
+        """Return minus the second derivative in each effect, given all other parameters."""
         if not len(self.effects.diagonal):
             return Curvatures(-np.diag(self._density.hessian(theta, self._statistics)), [])
 
@@ -171,10 +164,7 @@ class Objective:
 
     @_memoised()
     def _points(self, theta: np.ndarray) -> list[np.ndarray]:
-        """Return where derivatives are averaged: plus and minus a conditional sd of each effect.
-
-        They are computed once for many products with the Hessian at the same theta, too.
-        """
+        """Return where derivatives are averaged: plus and minus a conditional sd of each effect."""
         at = self.effects.integrated_out
         if not len(at):
             return [theta]
@@ -184,11 +174,9 @@ class Objective:
         return [theta + shift, theta - shift]
 
     def _of_precisions(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return the part of the Hessian, times v, due to the change of the sds with theta.
-
-        With k_i the gradient of log d_i it is sum_i k_i k_i' / 2. The k_i are those at the first
-        theta of a call.
-        """
+        """Return the part of the Hessian, times v, due to the change of the sds with theta."""
+        # With k_i the gradient of log d_i it is sum_i k_i k_i' / 2. The k_i are those at the first
+        # theta of a call.
         effects = self.effects
         if not (len(effects.integrated_out) and self.near):
             return np.zeros_like(v)

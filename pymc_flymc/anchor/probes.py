@@ -78,10 +78,7 @@ class Probes:
 
 
 def proper(curvatures: Curvatures, diagonal: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """Return the precision of each group's effects, made symmetric and positive definite.
-
-    `diagonal` has the indices of the diagonal elements.
-    """
+    """Return the precision of each group's effects, made symmetric and positive definite."""
     found = []
     for start, probed in curvatures.blocks:
         j, k, _ = probed.shape

@@ -59,10 +59,7 @@ def check_bounded(posterior: LogPosterior, theta: np.ndarray, expansion: JointEx
 
 
 def check_proper(posterior: LogPosterior, found: ModeResult) -> None:
-    """Refuse a posterior without an integral because of a flat prior; the message names parameters.
-
-    Rays are tried if the search `found` has made steps.
-    """
+    """Refuse a posterior without an integral because of the flat prior of some parameters."""
     theta, names = found.theta, posterior.names
     flat = np.flatnonzero(np.all(_prior_gradients(posterior, found.expansion, theta) == 0.0, 0))
     if not len(flat):
@@ -133,11 +130,9 @@ class _Directions:
         return cls(posterior, found, flat, singles, sets)
 
     def lines(self) -> Iterator[np.ndarray]:
-        """Yield directions without curvature, each of as few parameters as possible.
-
-        Effects of groups in one set move together. The largest part of a direction changes
-        predictors by about one.
-        """
+        """Yield directions without curvature, each of as few parameters as possible."""
+        # Effects of groups in one set move together. The largest part of a direction changes
+        # predictors by about one.
         here, size = self._curvature(self.found.expansion), len(self.found.theta)
         weights = np.random.default_rng(20141104).standard_normal((size, 1))
         alone = self.flat[here(weights)[self.flat, 0] == 0.0]
@@ -160,10 +155,7 @@ class _Directions:
             yield basis @ (scale * v) / (np.max(np.abs(v)) / np.sqrt(n_rows))
 
     def ray(self) -> np.ndarray:
-        """Return the part of the last Newton step without curvature far beyond it, zeros if none.
-
-        Its largest part is as long as in the step.
-        """
+        """Return the part of the last Newton step without curvature far beyond it, or zeros."""
         found, theta = self.found, self.found.theta
         v = np.zeros(len(theta))
         if found.previous is None:

@@ -34,10 +34,7 @@ LEAST_EIGENVALUE = 1e-8
 def with_slow_directions(
     geometry: Geometry, precision_times: Callable[[np.ndarray], np.ndarray]
 ) -> Geometry:
-    """Return a geometry with directions added that couple diagonal elements.
-
-    `precision_times` multiplies the posterior precision by a vector of parameters, (D,).
-    """
+    """Return a geometry with directions that couple diagonal elements, by Lanczos' method."""
     if not len(geometry.diagonal):
         return geometry
 

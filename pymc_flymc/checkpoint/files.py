@@ -10,10 +10,7 @@ _SIZE = 16
 
 
 def write_object(path: Path, content: Any) -> None:
-    """Write an object to a file atomically: if the process is killed, the old content stays.
-
-    The same holds for a power cut, if the system keeps the promise of ``fsync``.
-    """
+    """Write an object to a file: a kill, or a power cut if ``fsync`` works, leaves the old one."""
     pickled = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
     new = path.with_name(f"{path.name}.new")
     with new.open("wb") as file:

@@ -35,11 +35,7 @@ class Checkpoint:
         return self.folder / "anchor"
 
     def begin(self, identity: Mapping[str, str]) -> Anchor | None:
-        """Take the folder for a run, and return the anchor that was found when the run first began.
-
-        The identity is the one of `identity_of_run`. The folder is refused if it belongs to another
-        run or to one in a live process, or if it cannot be written to.
-        """
+        """Take the folder for a run, and return the anchor found when it first began."""
         with self._usable():
             self.folder.mkdir(parents=True, exist_ok=True)
             try:
@@ -59,10 +55,7 @@ class Checkpoint:
         return anchor
 
     def keep(self, anchor: Anchor, prepared: str) -> None:
-        """Write the anchor of a run that begins; refuse to continue one that differs.
-
-        `prepared` is a hash of what chains depend on.
-        """
+        """Write the anchor of a run that begins; refuse to continue one that differs."""
         self._prepared = prepared
         if self._is_new:
             with self._usable():
@@ -82,11 +75,7 @@ class Checkpoint:
     def journal(
         self, rng: np.random.Generator, tune: int, n_draws: int, form: RecordFormat
     ) -> Journal:
-        """Return the journal of the chain with this generator, in its state when the chain is made.
-
-        `n_draws` includes the draws of tuning. The record of a chain of another run, with another
-        seed or another length of tuning is refused.
-        """
+        """Return the journal of the chain that begins with this generator."""
         hold_too(self.folder)
         # The key of a chain depends neither on the number of chains nor on where the chain runs.
         key = getattr(rng.bit_generator.seed_seq, "spawn_key", ())

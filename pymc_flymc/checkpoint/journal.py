@@ -93,11 +93,7 @@ class Journal:
     def replay(
         self, theta: np.ndarray, others: np.ndarray
     ) -> tuple[np.ndarray, dict[str, Any]] | None:
-        """Return the next recorded draw and its statistics; None if all have been returned.
-
-        `theta`, (D,), and `others`, (F,), are the point from which it is to be made; a draw that
-        was made from another point is refused.
-        """
+        """Return the next recorded draw, from this point, and its statistics; None at the end."""
         if self._n >= self._n_recorded:
             return None
         origin, drawn, statistics = self._form.unpack(next(self._records))
@@ -127,11 +123,7 @@ class Journal:
         return zlib.crc32(others) if self._n else zlib.crc32(others, zlib.crc32(theta))
 
     def save(self, state: Any) -> None:
-        """Save the chain as it is after the draw that was recorded last.
-
-        If that fails it is tried again at the next time to save; what was saved before stays valid
-        until then.
-        """
+        """Save the chain after the last recorded draw; if this fails, the last save stays valid."""
         began = time.monotonic()
         try:
             records = b"".join(itertools.starmap(self._form.pack, self._pending))

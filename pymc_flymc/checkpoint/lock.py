@@ -9,11 +9,7 @@ _held: dict[Path, int] = {}
 
 
 def hold(folder: Path) -> None:
-    """Lock a folder against other runs until this process and its chains' processes end.
-
-    If a process of another run holds it, `BlockingIOError` has the id of the process that began
-    that run.
-    """
+    """Lock a folder against other runs until this process and its chains' processes end."""
     if _holds(folder):
         return
     lock = _opened(folder)

@@ -27,10 +27,7 @@ class RecordFormat:
         self.size = self._numbers.size + 8 * n_parameters
 
     def pack(self, origin: int, theta: bytes, values: Iterable[Any]) -> bytes:
-        """Return the bytes of a draw: `theta` as bytes of float64, and its `values`.
-
-        `origin` is a checksum of its starting point.
-        """
+        """Return the bytes of a draw: a checksum of its origin, float64 theta, and `values`."""
         return self._numbers.pack(origin, *values) + theta
 
     def unpack(self, record: bytes) -> tuple[int, np.ndarray, dict[str, Any]]:

@@ -27,10 +27,7 @@ HASHED = "model", "data", SEED, RUN
 def identity_of_run(
     step: type, vars: Sequence[Any], settings: Mapping[str, Any], fingerprint: Fingerprint
 ) -> dict[str, str]:
-    """Return what all chains of a run depend on, by names that users know.
-
-    `settings` are the arguments of the step that were given; others have their defaults.
-    """
+    """Return what all chains of a run depend on, by names that users know, from given settings."""
     found = {
         "step": step.__name__,
         "model": fingerprint.structure,

@@ -110,9 +110,6 @@ class KernelCompiler(Compiler):
 
 
 class PartCompiler(KernelCompiler):
-    """Compiles functions that only kernels call: kernels are optimised with all that they call.
-
-    These functions have no wrappers for calls from Python and C.
-    """
+    """Compiles functions that only kernels call: they have no wrappers, and are optimised there."""
 
     lowering = _PartLowering

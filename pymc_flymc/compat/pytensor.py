@@ -60,7 +60,7 @@ def _known() -> frozenset[str]:
 
 
 def cache_key(function: Any) -> str | None:
-    """Return the key under which PyTensor keeps a compiled function on disk, or None."""
+    """Return the key under which PyTensor keeps a compiled function, or None if numba is off."""
     source = getattr(function, "py_func", None)
     return None if source is None else _KEYS.get(source)
 

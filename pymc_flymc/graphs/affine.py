@@ -39,11 +39,9 @@ FIXED, AFFINE, EXPONENTIAL, OTHER = range(4)
 
 
 def constant_jacobian(of: TensorVariable, wrt: TensorVariable) -> np.ndarray | None:
-    """Return the Jacobian (P, D) of a vector that is affine in another, or None if it may not be.
-
-    `wrt` is the graph's only input, of a known length. Logarithms of exponentials and of their
-    products, as of a scale that a model samples by its logarithm, are affine.
-    """
+    """Return the Jacobian (P, D) of a vector that is affine in another, or else None."""
+    # Logarithms of exponentials, as of a scale sampled by its logarithm, and of their products, are
+    # affine.
     kinds: dict[Variable, int] = {wrt: AFFINE}
     for node in toposort([of], blockers=[wrt]):
         kind = _kind(node, [kinds.get(v, FIXED) for v in node.inputs])

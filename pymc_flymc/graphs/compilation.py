@@ -218,11 +218,9 @@ def _log_factor_gradients(eta, constants, shared, out, slopes, slope):  # type: 
 
 
 def _for_rows(loop: Any, graph: Any, factor: RowFactor, signature: Any) -> NativeFunction:
-    """Return a compiled loop over rows around the graph of one, kept on disk like the graph.
-
-    Numba identifies functions by their code and their closures, whose content differs between
-    processes: graph and sizes are globals of a copy, and part of the key.
-    """
+    """Return a compiled loop over rows around the graph of one, kept on disk like the graph."""
+    # Numba identifies functions by their code and their closures, whose content differs between
+    # processes: graph and sizes are globals of a copy, and part of the key.
     names = dict(zip(("_n_predictors", "_n_constants", "_n_common"), factor.sizes, strict=True))
     own = FunctionType(loop.__code__, {**globals(), **names, "_graph": graph}, loop.__name__)
     key = cache_key(graph)

@@ -139,11 +139,9 @@ def state_of_file(path: str) -> tuple[int, int]:
 
 
 def state_of_map(path: str) -> tuple[int, int]:
-    """Return the size and time of change of a file, as `state_of_file`, even if maps write to it.
-
-    The system records the time when a page is first written to, and not again until the page is on
-    disk. So pages are flushed, and the next change is recorded.
-    """
+    """Return the size and time of change of a file to which maps may write."""
+    # The system records the time when a page is first written to, and not again until the page is
+    # on disk. So pages are flushed, and the next change is recorded.
     if os.name == "posix":
         with suppress(OSError), open(path, "rb") as file:
             os.fsync(file.fileno())

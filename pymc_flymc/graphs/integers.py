@@ -31,10 +31,7 @@ _ROUNDING = 1e-12
 
 
 def check_integers(variable: TensorVariable, what: str) -> None:
-    """Refuse a graph from `freeze` in which integer data exceed the range of their type.
-
-    `what` names it in the message, with the operation, the type and the first such numbers.
-    """
+    """Refuse a graph from `freeze` in which integer data exceed the range of their type."""
     is_constant = ConstantParts([variable])
     for node in toposort([variable]):
         if is_constant(node.outputs[0]) and _is_arithmetic(node):

@@ -21,10 +21,7 @@ from pymc_flymc.kernels.quadratic import quadratic, quadratic_kernel
 
 
 class Quadratic(Op):
-    """From u and packed statistics to linear . u, u' A u and A u; A is symmetric.
-
-    `has_header` is an argument of `kernels.quadratic.quadratic`.
-    """
+    """From u and packed statistics to linear . u, u' A u and A u; A is symmetric."""
 
     __props__ = ("has_header",)
     gufunc_signature = "(p),(s)->(),(),(p)"

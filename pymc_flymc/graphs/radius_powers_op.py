@@ -23,10 +23,7 @@ from pymc_flymc.kernels.rows import SUMS
 
 
 class RadiusPowers(Op):
-    """From u and packed numbers to the powers of each part's radius, which rows share.
-
-    With Q sparse columns, `n_sparse`, the rows share 2 + 2 Q numbers.
-    """
+    """From u and packed numbers to the 2 + 2 Q powers of each part's radius, which rows share."""
 
     __props__ = ("n_sparse",)
 

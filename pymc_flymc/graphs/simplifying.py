@@ -50,10 +50,7 @@ SOLVES = optdb["specialize"].query(
 def rewritten(
     graphs: Sequence[Variable], names: Sequence[str], kept: Collection[Variable] = ()
 ) -> list[Any]:
-    """Return copies of graphs after rewrites of these names and `SOLVES`.
-
-    Variables in `kept`, and what they depend on, are not copied.
-    """
+    """Return copies of graphs, except `kept`, after rewrites of these names and `SOLVES`."""
     inputs = [
         v
         for v in ancestors(graphs, kept)

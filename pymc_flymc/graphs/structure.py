@@ -11,10 +11,7 @@ from pymc_flymc.graphs.content_hash import arrays_of
 
 
 def structure_of(graphs: Sequence[Variable]) -> str:
-    """Return a name of graphs that is the same for equal ones in each process.
-
-    It depends on operations, names, types, and constants that are scalars.
-    """
+    """Return a name of graphs' operations, names, types, and scalar constants, for any process."""
     return blake2b("\n".join(_lines(graphs)).encode(), digest_size=16).hexdigest()
 
 

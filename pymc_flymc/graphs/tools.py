@@ -34,18 +34,12 @@ PLAIN_PYTHON = Mode(linker="py", optimizer=None)  # type: ignore[arg-type]
 def plain_function(
     inputs: Sequence[Variable], outputs: Variable | Sequence[Variable]
 ) -> pytensor.compile.Function:
-    """Return a function that runs each op of a graph once in Python, with no rewrites.
-
-    Inputs that `outputs` do not need are allowed.
-    """
+    """Return a function that runs each op of a graph once in Python, with no rewrites."""
     return pytensor.function(inputs, outputs, mode=PLAIN_PYTHON, on_unused_input="ignore")
 
 
 def evaluate(variable: Variable) -> np.ndarray:
-    """Return the value of a graph that needs no argument.
-
-    The memory of a constant or shared variable itself is returned, not a copy.
-    """
+    """Return the value of a graph without arguments, without a copy of constants."""
     if isinstance(variable, Constant):
         return np.asarray(variable.data)
     if isinstance(variable, TensorSharedVariable):
@@ -61,11 +55,9 @@ def evaluate_sparse(variable: Variable) -> spmatrix:
 
 
 def weighted_sum(weights: np.ndarray, terms: TensorVariable) -> TensorVariable:
-    """Return the sum of terms (n,) with weights (n,), which is -inf if a term is not a number.
-
-    If the logarithm of a scale is not a number, there is no density, even if no row needs it: terms
-    with weight zero restrict the parameters, too.
-    """
+    """Return the sum of terms (n,) with weights (n,), which is -inf if a term is not a number."""
+    # If the logarithm of a scale is not a number, there is no density, even if no row needs it:
+    # terms with weight zero restrict the parameters, too.
     used = weights != 0.0
     if used.all():
         return (weights * terms).sum()
@@ -83,10 +75,7 @@ def free_inputs(variables: Iterable[Variable]) -> list[Variable]:
 
 
 def has_rows_of_data(variable: TensorVariable) -> bool:
-    """Return whether a graph has a value for each row of a data container.
-
-    Rows out of core may have other values.
-    """
+    """Return whether a graph has a value for each row of a container that may have other rows."""
     return not all(variable.type.broadcastable) and any(
         isinstance(v, TensorSharedVariable) for v in graph_inputs([variable])
     )
@@ -209,10 +198,7 @@ class ConstantParts:
 
 
 def index_of(node: Apply, first: int) -> list[Any]:
-    """Return one index for each axis of the array that a node, such as a ``Subtensor``, indexes.
-
-    The array is the node's first input, and its inputs from `first` on are the index.
-    """
+    """Return one index for each axis of the array, its first input, that a node indexes."""
     op: Any = node.op
     index: list[Any] = list(indices_from_subtensor(node.inputs[first:], op.idx_list))
     return index + [slice(None)] * (node.inputs[0].type.ndim - len(index))
@@ -234,19 +220,14 @@ def known_size(variable: Variable) -> int:
 
 
 def known_length(variable: TensorVariable, axis: int) -> int:
-    """Return the length of an axis of an array, whatever the values of its graph's free inputs.
-
-    Data count with their current values.
-    """
+    """Return the length of an axis with current data, for any values of free inputs."""
     length = freeze(variable, {}).type.shape[axis]
     return int(evaluate(variable.shape[axis])) if length is None else length
 
 
 def first_equals(variable: Variable) -> dict[Variable, Variable]:
-    """Map each variable of a graph to the first one that is computed in the same way.
-
-    Large constants are the same if they are the same memory: nothing data-sized is compared.
-    """
+    """Map each variable of a graph to the first one that is computed in the same way."""
+    # Large constants are the same if they are the same memory: nothing data-sized is compared.
     first: dict[Variable, Variable] = {}
     seen: dict[Hashable, Variable] = {}
 

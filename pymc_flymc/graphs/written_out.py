@@ -21,11 +21,8 @@ NARROW = 8
 
 
 def write_out_products(variables: Sequence[TensorVariable]) -> list[TensorVariable]:
-    """Return copies of graphs with products of few elements of an array written as multiplications.
-
-    PyTensor has no second derivatives of ``pt.prod``, which the spectral densities of Gaussian
-    processes contain.
-    """
+    """Return copies of graphs with products of few elements written as multiplications."""
+    # PyTensor has no second derivatives of pt.prod, as in spectral densities of Gaussian processes.
 
     def written(node: Apply, inputs: Sequence[Any]) -> Variable | None:
         factors = _factors(node.op, inputs[0]) if isinstance(node.op, Prod) else []
@@ -35,10 +32,8 @@ def write_out_products(variables: Sequence[TensorVariable]) -> list[TensorVariab
 
 
 def write_out_dots(variables: Sequence[TensorVariable]) -> list[TensorVariable]:
-    """Return copies of graphs with products of narrow matrices written as sums of outer products.
-
-    BLAS is no faster for these, and numba takes seconds to compile a call of it.
-    """
+    """Return copies of graphs with products of narrow matrices as sums of outer products."""
+    # BLAS is no faster for these, and numba takes seconds to compile a call of it.
 
     def written(node: Apply, inputs: Sequence[Any]) -> Variable | None:
         op = node.op.core_op if isinstance(node.op, Blockwise) else node.op

@@ -46,10 +46,7 @@ _IMPORT = re.compile(rf"^\s*(?:from|import)\s+{PACKAGE.name}\.(\w+(?:\.\w+)*)", 
 
 @functools.cache
 def environment() -> str:
-    """Return what compiled code depends on in addition to its sources.
-
-    Numba's own keys have its version and the processor.
-    """
+    """Return what compiled code depends on that neither sources nor numba's own keys contain."""
     versions = llvmlite.__version__, np.__version__, version("pytensor")
     return repr((*versions, *(getattr(numba.config, flag, None) for flag in FLAGS)))
 
@@ -96,10 +93,9 @@ def _imported(path: Path) -> frozenset[Path]:
 
 
 class _InTemporaryFolder(UserProvidedCacheLocator):
-    """Keep compiled code elsewhere if neither the package's folder nor a home can be written to.
+    """Keep compiled code elsewhere if neither the package's folder nor a home can be written to."""
 
-    Without it numba would raise an error when a cached function is defined, which is on import.
-    """
+    # Without it numba would raise an error when a cached function is defined, which is on import.
 
     def __init__(self, py_func: Any, py_file: str) -> None:
         super().__init__(py_func, py_file)
@@ -120,10 +116,8 @@ add_locator(_InTemporaryFolder)
 
 @functools.cache
 def _temporary_folder() -> Path:
-    """Return a folder that only this user can write to, the same one each time, and log it.
-
-    If somebody else has a folder of that name, it is a new one, removed when Python ends.
-    """
+    """Return a folder that only this user can write to, the same one each time, and log it."""
+    # If somebody else has a folder of that name, it is a new one, removed when Python ends.
     user = os.getuid() if hasattr(os, "getuid") else None
     path = Path(tempfile.gettempdir(), f"pymc-flymc-{user}")
     with suppress(FileExistsError):

@@ -37,10 +37,9 @@ NOTHING = 1e-3 * FLOOR
 
 @kernel_part
 def _times(number, power):
-    """Return a constant of a row times a power; zero if one is, even if the other is infinite.
-
-    It is NaN if the power is. If it were zero then, the row would be dark without having been read.
-    """
+    """Return a constant of a row times a power; zero if one is, even if the other is infinite."""
+    # It is NaN if the power is. If it were zero then, the row would be dark without having been
+    # read.
     return number * power if number != 0.0 and power != 0.0 else 0.0
 
 
@@ -94,10 +93,7 @@ def _choose_rate_of(rows, w, n):
 
 @row_part
 def _subtract(sums, low, j, number):
-    """Subtract a number from a sum, and collect the rounding error in `low`.
-
-    Compensated summation, Neumaier (1974).
-    """
+    """Subtract a number from a sum, with the rounding error in `low` (Neumaier 1974)."""
     before = sums[j]
     after = before - number
     if abs(before) >= abs(number):
@@ -109,10 +105,8 @@ def _subtract(sums, low, j, number):
 
 @row_part
 def _subtract_row(rows, i, sums, low):
-    """Subtract the multiplier of each power in the rate of the i-th of these rows.
-
-    The sums over all rows leave out rows that are kept bright.
-    """
+    """Subtract the multiplier of each power in the rate of the i-th of these rows."""
+    # The sums over all rows leave out rows that are kept bright.
     if rows.constants[i, ROW.near] == np.inf:
         return
     if rows.n_sums == 0:

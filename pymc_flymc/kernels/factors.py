@@ -74,10 +74,8 @@ def scratch_for(rows: Rows | SeveralRows) -> Scratch:
 
 @kernel_part
 def gather_rows(rows, w, index, start, size, scratch):
-    """Collect what the factors of rows index[start:start + size] need; count the queries.
-
-    Every likelihood that any kernel reads is read here, so that no caller can forget to count it.
-    """
+    """Collect what the factors of rows index[start:start + size] need; count the queries."""
+    # Every likelihood that any kernel reads is read here, so that no caller can forget to count it.
     row_predictors(rows, w, index, start, size, scratch.eta, scratch.block)
     for i in range(size):
         n = index[start + i] - rows.first
@@ -98,10 +96,8 @@ def refuse_violations(index, start, stop, out, scratch):
 
 @kernel_part
 def nan_is_dark(log_odds, scratch):
-    """Return log odds of being bright, or -inf if they are NaN, which is counted.
-
-    The odds of bright rows are known. A dark row stays dark if its odds are not.
-    """
+    """Return log odds of being bright, or -inf if they are NaN, which is counted."""
+    # The odds of bright rows are known. A dark row stays dark if its odds are not.
     if log_odds == log_odds:
         return log_odds
     scratch.not_finite[0] += 1

@@ -186,10 +186,8 @@ def log_weight_of_z(rows, w, index, log_factor, count):
 
 @kernel_part
 def thin(rng, rows, w, drawn, log_factor, count):
-    """Thin rows drawn at twice their rates to a draw of z given theta; return their number.
-
-    P(z_n = 1 | theta) = 1 - B_n / L_n = 1 - e^-g_n, where the gap g_n is at most twice the rate.
-    """
+    """Thin rows drawn at twice their rates to a draw of z given theta; return their number."""
+    # P(z_n = 1 | theta) = 1 - B_n / L_n = 1 - e^-g_n, where the gap g_n is at most twice the rate.
     kept = 0
     for i in range(count):
         n, rate = drawn[i], rate_of(rows, w, drawn[i])

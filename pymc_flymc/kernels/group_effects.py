@@ -98,10 +98,7 @@ def moments_at(posterior, groups, theta, moments):
 
 @kernel_part
 def sort_by_group(rows, groups, bright):
-    """Sort the bright rows by group, and write where the rows of each group end.
-
-    The order of bright rows is arbitrary. Sorted, they are read one group after the other.
-    """
+    """Sort the bright rows by group, to be read group by group; write where each group ends."""
     end, n_bright = groups.end, bright.count[0]
     for g in range(end.shape[0]):
         end[g] = 0
@@ -140,10 +137,7 @@ def _gather_bright(posterior, groups, w, bright, scratch):
 
 @kernel_part(inline="always")
 def _log_factors_of_group(posterior, groups, first, last, shift, shared, bright, out, scratch):
-    """Write to out[first:last] the log factors of a group's bright rows; return their sum.
-
-    Their predictors are moved by `shift`.
-    """
+    """Write a group's log factors, with predictors moved by `shift`; return their sum."""
     for i in range(first, last):
         groups.moved[i, 0] = groups.eta[i, 0] + shift
     eta, constants = groups.moved[first:last], groups.constants[first:last]

@@ -62,10 +62,7 @@ def log_density_given_z(posterior, dynamics, chain, bright, scratch):
 
 @kernel_part
 def take_force(posterior, dynamics, chain, bright, scratch):
-    """Write the force at the chain's parameters and z to `dynamics.kept_force`.
-
-    Needs `dynamics.gradient` there.
-    """
+    """Write the force at the chain's state, `dynamics.kept_force`, from `dynamics.gradient`."""
     at = chain.theta, chain.w, dynamics.gradient
     bright_force(posterior, at, dynamics, chain, bright, scratch)
     copy(dynamics.force, dynamics.kept_force)

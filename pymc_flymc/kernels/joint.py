@@ -86,11 +86,9 @@ def update_joint(rng, beta, given_theta, posterior, tables, chain, bright, scrat
 
 @kernel_part(inline="always")
 def transition(rng, kind, given_theta, posterior, tables, proposals, chain, bright, scratch):
-    """Make one transition: a joint update, or a conditional random walk and a refreshment of z.
-
-    The walk still moves in tails that are heavier than those of the Laplace approximation, where
-    joint updates would be stuck.
-    """
+    """Make one transition: a joint update, or a conditional random walk and a refreshment of z."""
+    # The walk still moves in tails that are heavier than those of the Laplace approximation, where
+    # joint updates would be stuck.
     walked, beta = 0.0, 0.0
     if kind == RANDOM_WALK:
         walked = update_theta(rng, kind, posterior, proposals, chain, bright, scratch)

@@ -83,10 +83,7 @@ class LocalProposals(NamedTuple):
 def new_local_proposals(
     n_parameters: int, n_effects: int, n_coefficients: int, length: float, target: float
 ) -> LocalProposals:
-    """Return proposals as a chain starts with them, without their coordinates.
-
-    `n_coefficients` is the length of chain.w.
-    """
+    """Return proposals, without coordinates, as a chain starts with them."""
     m, g = n_parameters - n_effects, n_effects
     dynamics = new_dynamics(m, n_coefficients, length, target, GAMMA_OF_MANY)._replace(
         gradient=np.zeros(n_parameters),

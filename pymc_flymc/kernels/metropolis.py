@@ -91,11 +91,9 @@ def propose_pcn(rng, beta, v, v_new):
 
 @kernel_part
 def propose(rng, kind, log_scale, v, v_new):
-    """Propose v_new; return the log ratio of proposal densities, q(v_new -> v) / q(v -> v_new).
-
-    The random walk is symmetric. pCN is reversible for N(0, I), so that
-    q(v' -> v) / q(v -> v') = N(v) / N(v'): the target is weighed against that density.
-    """
+    """Propose v_new; return the log ratio of proposal densities, q(v_new -> v) / q(v -> v_new)."""
+    # The random walk is symmetric. pCN is reversible for N(0, I), so that q(v' -> v) / q(v -> v') =
+    # N(v) / N(v'): the target is weighed against that density.
     scale = np.exp(log_scale)
     if kind == RANDOM_WALK:
         for j in range(v.shape[0]):

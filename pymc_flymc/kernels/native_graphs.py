@@ -125,11 +125,7 @@ def add_vjp(address, theta, statistics, slope, out):
 
 
 class NativeGraph:
-    """A compiled graph that kernels call by its `address`; the object must outlive every use of it.
-
-    The graph is a function of PyTensor's numba linker, of one of the signatures above. A graph that
-    returns something else is refused.
-    """
+    """A compiled graph that kernels call by its `address`, which is valid while it exists."""
 
     def __init__(self, graph: Any, signature: Any) -> None:
         self._graph, self._signature = graph, signature

@@ -98,11 +98,9 @@ def run_type(*settings: type, dtype: np.dtype, n_likelihoods: int = 1) -> Any:
 
 @kernel_part
 def finite_or_minus_inf(log_density, scratch):
-    """Return a log density or log ratio, or -inf if it could not be evaluated: NaN or +inf.
-
-    In the tails the odds of rows can overflow. If their sum is +inf, any proposal would be
-    accepted. A point that cannot be evaluated is taken to be outside the support, and counted.
-    """
+    """Return a log density or log ratio, or -inf if it could not be evaluated: NaN or +inf."""
+    # In the tails the odds of rows can overflow. If their sum is +inf, any proposal would be
+    # accepted. A point that cannot be evaluated is taken to be outside the support, and counted.
     if log_density < np.inf:
         return log_density
     scratch.not_finite[0] += 1

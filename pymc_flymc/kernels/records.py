@@ -42,10 +42,7 @@ def zeros(length: int, *names: str) -> dict[str, np.ndarray]:
 
 
 def map_fields(record: Any, function: Callable[[Any], Any]) -> Any:
-    """Return a record, or a tuple of records, with a function applied to each field.
-
-    Fields that are records, or tuples of these, are mapped in turn.
-    """
+    """Return a record, or a tuple of records, with a function applied to each field within."""
     if not isinstance(record, tuple):
         return function(record)
     mapped = [map_fields(each, function) for each in record]
@@ -53,10 +50,7 @@ def map_fields(record: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def record_type(cls: type, *given: Any) -> types.Type:
-    """Return the numba type of a record.
-
-    If types depend on it, `given` has the dtype of the designs and the number of likelihoods.
-    """
+    """Return the numba type of a record, given the dtype and the number of designs if needed."""
     hints = get_type_hints(cls, include_extras=True)
     members = [_type_of(hint, given) for hint in hints.values()]
     if len(set(members)) == 1:  # numba has a special type for equal members

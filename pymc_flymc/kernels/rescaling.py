@@ -72,10 +72,7 @@ def propose_rescaling(rng, posterior, k, chain):
 
 @kernel_part(inline="always")
 def rescale(rng, repeats, posterior, chain, bright, scratch):
-    """Update each scale in turn, conditionally on z. Write the mean acceptance probability.
-
-    Each moves up to `repeats` times, see `rescale_by`.
-    """
+    """Update each scale up to `repeats` times, given z. Write the mean acceptance probability."""
     if posterior.scales.scale.shape[0] > 0:
         take_dark(posterior.rows, bright, chain)
         arguments = (posterior, chain, bright, scratch)

@@ -19,11 +19,7 @@ from pymc_flymc.kernels.rows import parts_of
 def row_terms(
     posterior: Posterior, w: np.ndarray, index: np.ndarray, gradient: np.ndarray, scratch: Scratch
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log factors and the rates of the rows in `index` at coefficients w.
-
-    If `gradient` is empty, factors are computed as in kernels without gradients, else as in kernels
-    with gradients.
-    """
+    """Return log factors and rates of rows at w, as kernels without or with a `gradient` do."""
     first, *others = parts_of(posterior.rows)
     factors, rates = np.empty((2, len(index)))
     evaluate = _row_terms(first.X.dtype, 1 + len(others))

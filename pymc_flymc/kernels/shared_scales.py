@@ -48,10 +48,8 @@ class SharedScales(NamedTuple):
 
     @property
     def moved(self) -> np.ndarray:
-        """Return indices in theta whose smallest values moves of scales lead away from.
-
-        With centred effects these are the scales alone: effects are small for other reasons.
-        """
+        """Return indices in theta whose smallest values moves of scales lead away from."""
+        # With centred effects these are the scales alone: effects are small for other reasons.
         return np.concatenate([self.scale, self.effects[self.power == NON_CENTRED]])
 
     @property

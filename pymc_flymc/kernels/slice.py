@@ -55,11 +55,9 @@ def log_ratio_along(posterior, slices, t, chain, bright, scratch):
 
 @kernel_part(inline="always")
 def update_along(rng, width, posterior, slices, chain, bright, scratch):
-    """Move along the direction by stepping out and shrinkage; return the length it shrank to.
-
-    Neal (2003), figures 3 and 5. The limit on the extensions is shared out at random between the
-    two ends, as is needed for the update to be reversible.
-    """
+    """Move along the direction by stepping out and shrinkage; return the length it shrank to."""
+    # Neal (2003), figures 3 and 5. The limit on the extensions is shared out at random between the
+    # two ends, as is needed for the update to be reversible.
     level = -rng.standard_exponential()  # log of a uniform height below the present density
     low = -width * rng.random()
     high = low + width

@@ -8,10 +8,7 @@ from pymc_flymc.kernels.native import kernel_part
 
 @kernel_part(inline="always")
 def add_effects(rows, index, start, size, w, place, sizes, eta, k):
-    """Add the rows' sparse columns times w[place:] to eta[:, k], one number after the other.
-
-    With `sizes`, the absolute values of the rows' numbers are used.
-    """
+    """Add the rows' sparse columns (or absolute `sizes`) times w[place:] to eta[:, k], in order."""
     n_values = rows.values.shape[1]
     n_ones = rows.codes.shape[1] - n_values
     for i in range(size):

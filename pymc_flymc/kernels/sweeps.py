@@ -141,10 +141,8 @@ def explicit_sweep(rng, plan, rows, log_factor, w, bright, scratch):
 
 @kernel_part(inline="always")
 def begin(rng, posterior, plan, chain, bright, scratch):
-    """Start a chain at chain.v: evaluate the density, and draw all of z given theta. O(N).
-
-    If the odds of a row are NaN, so is the density of the parameters: it is taken as zero.
-    """
+    """Start a chain at chain.v: evaluate the density, and draw all of z given theta. O(N)."""
+    # If the odds of a row are NaN, so is the density of the parameters: it is taken as zero.
     unstandardise(posterior.geometry, chain.v, chain.theta)
     chain.log_density[0] = log_density_of(posterior, chain.theta, chain.w)
     rows, log_factor, w = posterior.rows, posterior.log_factor, chain.w

@@ -53,10 +53,8 @@ class Beta(Family):
         return values
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
-        """Return the log density without terms in y alone.
-
-        It uses ``log Gamma(A) = log Gamma(1 + A) - log A``, which is accurate for tiny shapes, too.
-        """
+        """Return the log density without terms in y alone."""
+        # log Gamma(A) = log Gamma(1 + A) - log A is accurate for tiny shapes, too.
         eta, tau = arguments
         phi, mean, other = pt.exp(tau), pt.sigmoid(eta), pt.sigmoid(-eta)
         small = tau - pt.softplus(-eta) - pt.softplus(eta)

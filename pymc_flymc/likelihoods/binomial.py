@@ -59,10 +59,7 @@ class BinomialLogit(SmoothFamily):
 
 
 class Geometric(BinomialLogit):
-    """Observed numbers of trials up to the first success, of probability ``sigmoid(eta_n)``.
-
-    The likelihood is a binomial one: one success in this number of trials.
-    """
+    """Observed numbers of trials up to the first success, as one success in so many trials."""
 
     name = "geometric"
     usage = "pm.Geometric(p=pm.math.sigmoid(eta))"

@@ -37,10 +37,7 @@ def uncensored(rv: TensorVariable) -> TensorVariable:
 
 
 def censoring_of(rv: TensorVariable, lowest: float) -> Censoring:
-    """Return which values of a variable are censored; refuse limits that depend on variables.
-
-    Values are always above `lowest`: a lower limit for all rows that is not above it censors none.
-    """
+    """Return which values of a variable, always above `lowest`, are censored at fixed limits."""
     if not is_censored(rv):
         return Censoring(rv, pt.constant(0.0), False)
     variable, lower, upper = rv.owner.op.dist_params(rv.owner)

@@ -206,10 +206,8 @@ LOG_SOFTPLUS = Function(_increasing(_log_softplus), _limit_of_log_softplus)
 
 
 def log_normal_cdf(s: Any) -> Any:
-    """Return the graph of the logarithm of the normal distribution function, without underflow.
-
-    Both branches stay finite, with their derivatives, where the other one holds.
-    """
+    """Return the graph of the logarithm of the normal distribution function, without underflow."""
+    # Both branches stay finite, with their derivatives, where the other one holds.
     left, right = pt.minimum(s, 0.0), pt.maximum(s, -2.0)
     below = pt.log(0.5 * pt.erfcx(-left / np.sqrt(2.0))) - 0.5 * pt.sqr(left)
     value = pt.switch(s < -1.0, below, pt.log1p(-0.5 * pt.erfc(right / np.sqrt(2.0))))

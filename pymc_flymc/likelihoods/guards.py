@@ -31,10 +31,7 @@ _CLOSE = 1e-15
 
 
 def guards_of(variable: TensorVariable) -> dict[Any, Any]:
-    """Return the guards in a graph, and the numbers that they keep off 0 or 1.
-
-    Graphs of other named random variables, on which it depends, are not part of it.
-    """
+    """Return the guards in a graph, and the numbers that they keep off 0 or 1."""
 
     def inputs_of(v: Any) -> Any:
         if v.owner is None or (v is not variable and v.name and isinstance(v.owner.op, _RANDOM)):
@@ -55,11 +52,8 @@ def without_guards(variable: TensorVariable) -> TensorVariable:
 
 
 def are_tails(values: np.ndarray, expected: np.ndarray, rtol: float) -> bool:
-    """Return whether values at `TAILS` are those of a link, or what rounding leaves of them.
-
-    They may be 0 where digits cancel, as in ``1 - 1 / (1 + exp(v))``, and NaN where numbers
-    overflow.
-    """
+    """Return whether values at `TAILS` are those of a link, or what rounding leaves of them."""
+    # Where digits cancel, as in 1 - 1 / (1 + exp(v)), this is zero; where numbers overflow, NaN.
     error = np.abs(values - expected)
     same = (error <= rtol * expected) | (error <= np.finfo(values.dtype).tiny)
     same |= (values == expected) | ((values == 0.0) & (expected < rtol))

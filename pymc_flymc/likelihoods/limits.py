@@ -36,10 +36,7 @@ def limit_within(
 
 
 def limit_anywhere(likelihood: Any, order: int, eta: Any, y: np.ndarray) -> Growing:
-    """Return bounds on a derivative in the only predictor at any distance from eta.
-
-    The size is of shape (n,): infinite, or NaN, if no bound is found.
-    """
+    """Return bounds (n,) on a derivative in the only predictor at any distance from eta."""
     with np.errstate(all="ignore"):
         jet = Jet.predictor(eta, eta, 1.0, anywhere=True)
         limit = Growing.of(_traverse(likelihood, [jet], y).derivative(order))

@@ -154,10 +154,7 @@ def _slope(
 def _as_function(
     p: TensorVariable, v: TensorVariable, probe: Variable, first: dict[Variable, Variable]
 ) -> TensorVariable | None:
-    """Return p rebuilt on a probe vector in place of v; None if p depends on anything else.
-
-    Only the operations between v and p are rebuilt, element by element: no data is touched.
-    """
+    """Return p rebuilt on a probe vector in place of v, without data; None if it needs more."""
     memo: dict[Variable, Any] = {first.get(v, v): probe}
     pending = [first.get(p, p)]
     while pending:

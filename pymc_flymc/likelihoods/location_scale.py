@@ -18,10 +18,7 @@ from pymc_flymc.likelihoods.value_checks import check_parameter, scalar_paramete
 
 
 def scale_and_unit(scale: Any, what: str, rv: TensorVariable) -> tuple[Any, Any]:
-    """Return the factors of a scale: a number for all rows, and data, or None without data.
-
-    A scale with a value for each row that is not such a product is refused.
-    """
+    """Return the factors of a scale: a number for all rows, and data, or None without data."""
     unit = None
     if not all(scale.type.broadcastable):
         found = number_times_data(scale)
@@ -59,11 +56,7 @@ class LocationScale(Family):
     def in_units(
         self, mu: Any, nuisances: list[Any], scale: Any, what: str, rv: TensorVariable
     ) -> RowParameters:
-        """Return location, log nuisances, and the log of a scale; `what` is PyMC's name of it.
-
-        If the scale is a number times data, the location is in units of these data. Other scales
-        with a value for each row are refused.
-        """
+        """Return location, log nuisances and log scale, in units of data in the scale."""
         scale, unit = scale_and_unit(scale, what, rv)
         # PyTensor keeps short Python floats in single precision.
         logs = [pt.log(each.astype("float64")) for each in (*nuisances, scale)]
@@ -75,10 +68,7 @@ class LocationScale(Family):
         return -nuisances[-1]
 
     def log_kernel(self, z: Any, nuisances: Sequence[Any]) -> Any:
-        """Return the graph of the part in z = (y - eta)/sigma, a convex function of its square.
-
-        A linear term in z is left out, see `skewness`.
-        """
+        """Return the part in z = (y - eta)/sigma, convex in z^2, without a linear term."""
         raise NotImplementedError
 
     def skewness(self, nuisances: Sequence[Any]) -> Any:
@@ -217,10 +207,8 @@ class AsymmetricLaplace(LocationScale):
     def smoothed(
         self, arguments: Sequence[TensorVariable], y: TensorVariable, rounding: TensorVariable
     ) -> TensorVariable:
-        """Return the log-likelihood with ``|z|`` smoothed near zero, `rounding` scales wide.
-
-        Its curvature, which is zero except at z = 0, is then spread over the rows near zero.
-        """
+        """Return the log-likelihood with ``|z|`` smoothed near zero, `rounding` scales wide."""
+        # The curvature, which is zero except at z = 0, is then spread over the rows near zero.
         eta, *nuisances = arguments
         z = (y - eta) * pt.exp(-nuisances[-1])
         rounded = pt.sqrt(pt.sqr(z) + pt.sqr(rounding))

@@ -19,10 +19,7 @@ from pymc_flymc.likelihoods.value_checks import check_counts, check_values
 
 @dataclass(frozen=True, kw_only=True)
 class Multinomial(Softmax):
-    """Observed counts of classes in n trials, each of them as in `Softmax`.
-
-    The row data, in addition to the count of class 0, are the counts of the other classes, and n.
-    """
+    """Observed counts of classes in n trials as in `Softmax`; all but the first are row data."""
 
     name = "multinomial"
     usage = "pm.Multinomial(n=n, p=pm.math.softmax(eta, axis=-1))"

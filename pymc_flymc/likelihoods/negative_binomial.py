@@ -94,10 +94,7 @@ def check_alpha(alpha: np.ndarray, name: str) -> np.ndarray:
 
 
 def read_negative_binomial(rv: TensorVariable) -> tuple[Any, Any, Any]:
-    """Return the log mean, psi = log(mean / alpha), which are the log odds of 1 - p, and alpha.
-
-    A mean that is not the exponential function of a predictor times exposures is refused.
-    """
+    """Return the log mean, psi = log(mean / alpha), which are the log odds of 1 - p, and alpha."""
     alpha, p = rv.owner.op.dist_params(rv.owner)
     minus_psi = find_log_odds(p, rv)
     if minus_psi is not None:

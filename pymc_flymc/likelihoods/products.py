@@ -71,10 +71,8 @@ def _powers(v: TensorVariable, first: dict[Any, Any]) -> dict[Any, float]:
 
 
 def factors_of(v: Any) -> list[tuple[Any, Any]] | None:
-    """Return the factors of a product, with their powers; None for any other variable.
-
-    Roots are not taken apart: the root of a square is not its base if the base is negative.
-    """
+    """Return the factors of a product, with their powers; None for any other variable."""
+    # Roots are not taken apart: the root of a square is not its base if the base is negative.
     inputs = v.owner.inputs if v.owner is not None else []
     if is_from(v, ps.Mul):
         return [(u, 1) for u in inputs]

@@ -136,10 +136,7 @@ def _mixture_name(rv: TensorVariable, kind: str) -> str:
 
 
 def is_ordered(rv: TensorVariable) -> str | None:
-    """Return which ordered distribution a categorical variable was written as, or None.
-
-    PyMC makes them ``pm.Categorical``, with differences of neighbouring cumulative probabilities.
-    """
+    """Return which ordered distribution a ``pm.Categorical`` variable was written as, or None."""
     if not isinstance(rv.owner.op, CategoricalRV):
         return None
     (p,) = rv.owner.op.dist_params(rv.owner)

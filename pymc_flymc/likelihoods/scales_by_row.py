@@ -32,11 +32,7 @@ class ScalesByRow(JointlySmoothFamily):
     def of_scales(
         self, likelihood: Likelihood, mu: Any, sigma: Any, y: Any, rv: TensorVariable
     ) -> RowParameters:
-        """Return eta and tau, in units of the outcomes y, and known standard errors.
-
-        The outcomes are the values that have the noise: the observed variable, or its logarithm. A
-        sigma of another form is refused.
-        """
+        """Return eta and tau, in units of y or of its logarithm, and known standard errors."""
         known, free = _squares(sigma)
         tau = find_log_mean(sigma if free is None else free, rv)
         if tau is None:

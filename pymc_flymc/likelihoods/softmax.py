@@ -122,11 +122,7 @@ class Softmax:
 
 
 def read_softmax(p: TensorVariable) -> TensorVariable | None:
-    """Return the predictors of which probabilities are the softmax, less the one of class 0.
-
-    The result is a matrix with a row for each observed value, and without a column for class 0;
-    None if p is not a softmax of a matrix over its last axis.
-    """
+    """Return the predictors (N, K - 1) of a softmax, less the one of class 0; None for other p."""
     eta = _argument(p)
     if eta is None or p.ndim != 2:
         return None
@@ -135,10 +131,8 @@ def read_softmax(p: TensorVariable) -> TensorVariable | None:
 
 
 def _argument(p: Any) -> Any:
-    """Return the argument of a softmax over the last axis, or of a lookup in one; else None.
-
-    Probabilities with a Dirichlet prior are the softmax of their logarithms.
-    """
+    """Return the argument of a softmax over the last axis, or of a lookup in one; else None."""
+    # Probabilities with a Dirichlet prior are the softmax of their logarithms.
     while p.owner is not None and isinstance(p.owner.op, ViewOp | SpecifyShape):
         p = p.owner.inputs[0]
     op = None if p.owner is None else p.owner.op

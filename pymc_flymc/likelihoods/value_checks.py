@@ -22,10 +22,7 @@ def check_parameter(
     expected: str = "positive and finite",
     good: Callable[[np.ndarray], np.ndarray] = is_positive,
 ) -> None:
-    """Refuse a parameter with impossible values, if it is given as numbers of any shape.
-
-    A parameter that depends on other variables passes.
-    """
+    """Refuse a parameter with impossible values, if it is given as numbers of any shape."""
     if free_inputs([parameter]):
         return
     values = np.ravel(evaluate(parameter))

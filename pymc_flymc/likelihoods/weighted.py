@@ -23,10 +23,7 @@ from pymc_flymc.likelihoods.likelihood import (
 
 
 def _times_weight(name: str) -> Any:
-    """Return a method that multiplies the result of the family's method by the weight of each row.
-
-    Observed values are its last argument, and their last column is the weight.
-    """
+    """Return a method that multiplies the family's result by the last column of observed values."""
 
     def method(self: Weighted, *arguments: Any) -> Any:
         *others, y = arguments

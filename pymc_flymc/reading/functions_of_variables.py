@@ -17,10 +17,7 @@ LARGEST = 1000
 
 
 def step_variables(graph: Variable, model: Model, shapes: Shapes) -> list[Variable]:
-    """Return the random variables of a graph, or none unless all are small ones of the step.
-
-    `shapes` has the shapes of the step's variables.
-    """
+    """Return the random variables of a graph, or none unless all are small ones of the step."""
     rvs = random_variables(graph, model)
     small = all(0 < math.prod(shapes.get(rv, (0,))) <= LARGEST for rv in rvs)
     return rvs if small else []

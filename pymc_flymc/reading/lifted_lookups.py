@@ -29,10 +29,7 @@ class _Lookup(NamedTuple):
 
 
 def read_either[R](model: Model, rv: TensorVariable, read: Callable[[TensorVariable], R]) -> R:
-    """Return what is read of an observed variable as written, or else with lookups lifted.
-
-    If neither can be read, the error is about the variable as written.
-    """
+    """Return what is read of an observed variable as written, or else with lookups lifted."""
     try:
         return read(rv)
     except UnsupportedModelError as error:
@@ -46,11 +43,7 @@ def read_either[R](model: Model, rv: TensorVariable, read: Callable[[TensorVaria
 
 
 def lifted(variable: TensorVariable, kept: Collection[Variable]) -> TensorVariable | None:
-    """Return a copy of a graph with lookups of functions in place of functions of lookups, or None.
-
-    Variables in `kept`, those of the model, are not changed. The result has the same value and
-    name.
-    """
+    """Return a copy of a graph with lookups of functions for functions of lookups, or None."""
     first = first_equals(variable)
 
     def again(node: Apply, inputs: Any) -> list[Variable] | None:

@@ -55,11 +55,7 @@ def locations_of(
     shapes: Shapes,
     size: int,
 ) -> Around | None:
-    """Return the locations of effects of a shape, or None if they are not affine in theta.
-
-    A location of None stands for zero; `size` is the length of theta, in which `places` and
-    `shapes` are those of the step's variables.
-    """
+    """Return the locations (None is zero) of effects, or None if they are not affine in theta."""
     n = math.prod(effects)
     if location is None:
         return Around.zero(n, size)

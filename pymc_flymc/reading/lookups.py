@@ -40,21 +40,17 @@ from pymc_flymc.regression.sparse_columns import SparseColumns
 
 @dataclass(frozen=True)
 class SparseBlock:
-    """Sparse columns, (N, Q), and the graph of their coefficients, (Q,).
-
-    Blocks with equal origins have equal matrices for any rows. An origin may be unknown, None.
-    """
+    """Sparse columns, (N, Q), and the graph of their coefficients, (Q,)."""
 
     matrix: SparseColumns
     weight: TensorVariable
+    #: Blocks with equal origins have equal matrices for any rows; None is unknown.
     origin: Hashable = None
 
 
 def _lookup(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
-    """Read ``source[index]``, in which each row has J elements of the source.
-
-    Elements that no row looks up are left out, unless the result must hold for other rows, too.
-    """
+    """Read ``source[index]``, in which each row has J elements of the source."""
+    # Elements that no row looks up are left out, unless the result must hold for other rows, too.
     source = inputs_of(node)[0]
     positions = positions_of(node, context.name)
     n_rows = positions.shape[ct.axis]
@@ -90,10 +86,8 @@ def _lookup(ct: Cotangent, node: Apply, context: Context) -> SparseBlock:
 
 
 def split_lookup(node: Apply) -> TensorVariable | None:
-    """Return a lookup in a sum of effects as a sum of lookups, or None for any other lookup.
-
-    ``(a[:, None] + b)[g, h]`` is ``a[g] + b[h]``: effects of two factors, not one effect per pair.
-    """
+    """Return a lookup in a sum of effects as a sum of lookups, or None for any other lookup."""
+    # (a[:, None] + b)[g, h] is a[g] + b[h]: effects of two factors, not one effect per pair.
     if op_type(node) is not AdvancedSubtensor:
         return None
     whole, *index = inputs_of(node)
@@ -163,11 +157,9 @@ def _names(source: TensorVariable) -> str:
 def _weighted(
     columns: np.ndarray, coefficients: Any, weight: TensorVariable, any_rows: bool
 ) -> tuple[np.ndarray, Any]:
-    """Return columns and coefficients after multiplication by the weights of a row's J elements.
-
-    If no element has several weights, it keeps one coefficient. Otherwise each pair of an element
-    and a weight has one, as it always has if the result must hold for other rows, too.
-    """
+    """Return columns and coefficients after multiplication by the weights of a row's J elements."""
+    # If no element has several weights, it keeps one coefficient. Otherwise each pair of an element
+    # and a weight has one, as it always has if the result must hold for other rows, too.
     each = np.arange(columns.shape[1], dtype=np.int32)
     if weight.type.shape == (1,) or columns.shape[1] == 1:
         return columns, coefficients * weight

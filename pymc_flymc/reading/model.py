@@ -122,10 +122,8 @@ def _read(observation: Observation) -> ObservedRows:
 def rest_terms(
     model: Model, taken: Collection[Variable], owned: Collection[Variable]
 ) -> dict[TensorVariable, TensorVariable]:
-    """Return the log densities of variables and potentials that are not taken, scalars.
-
-    Observed variables that depend on no value variable of the step are left out.
-    """
+    """Return the log densities of variables and potentials that are not taken, scalars."""
+    # Observed variables that depend on no value variable of the step are left out.
     constant = [rv for rv in model.observed_RVs if is_constant(model, rv, owned)]
     rest = [v for v in model.basic_RVs + model.potentials if v not in (*taken, *constant)]
     logps = model.logp(vars=rest, sum=False)

@@ -80,10 +80,7 @@ class Observation:
         owned: list[TensorVariable],
         shapes: Shapes,
     ) -> Observation:
-        """Return an observation, with weights and a hurdle separated from their variable.
-
-        The `form` that is read is the variable itself, or one of the same distribution.
-        """
+        """Return an observation in some `form`, with weights and a hurdle separated from it."""
         inner, graph = without_weights(form)
         inner, psi = without_hurdle(inner)
         graph_of_values = freeze(observed_graph(model, rv), {})
@@ -121,11 +118,7 @@ class Observation:
         kept: np.ndarray | None = None,
         name: str | None = None,
     ) -> tuple[Part, TensorVariable]:
-        """Return the regression of observed values, and the sum of their other terms.
-
-        Only the values `kept`, (N,), are used; all are checked. `name` is the name of the
-        regression, by default the variable's.
-        """
+        """Return the regression of `kept` values, while all are checked, and other terms' sum."""
         name = self.name if name is None else name
         y = outcomes_of(parameters, observed, name)  # first, as a design may contain outcomes
         n_rows, rows = len(y), np.arange(len(y)) if kept is None else np.flatnonzero(kept)
@@ -141,10 +134,8 @@ class Observation:
     def _sum_of_terms(
         self, terms: TensorVariable | None, n_rows: int, kept: np.ndarray | None
     ) -> TensorVariable:
-        """Return the graph of the weighted sum of the terms of all rows that are used.
-
-        Terms are read like a predictor, so that their sum needs only column sums of a design.
-        """
+        """Return the graph of the weighted sum of the terms of all rows that are used."""
+        # Terms are read like a predictor, so that their sum needs only column sums of a design.
         if terms is None:
             return as_tensor(0.0)
         weights = np.ones(n_rows) if self.weights is None else self.weights

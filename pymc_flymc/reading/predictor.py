@@ -202,10 +202,8 @@ def _same(a: SparseBlock, b: SparseBlock, any_rows: bool) -> bool:
 
 
 def _merge(found: list[Block], any_rows: bool) -> dict[Hashable, Block]:
-    """Return blocks with the coefficients of equal blocks summed: ``X @ a + X @ b``.
-
-    Blocks are equal if they share memory, or, with `any_rows`, if they have the same origin.
-    """
+    """Return blocks with the coefficients of equal blocks summed: ``X @ a + X @ b``."""
+    # Blocks are equal if they share memory, or, with any_rows, if they have the same origin.
     merged: dict[Hashable, Block] = {}
     for block in found:
         array = block.array

@@ -111,10 +111,8 @@ def _product(X: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _multiplied_in_blocks(variable: TensorVariable) -> TensorVariable:
-    """Return a graph of the same value that multiplies float32 by float64 in blocks of rows.
-
-    NumPy converts the whole matrix first, and takes several times as long.
-    """
+    """Return a graph of the same value that multiplies float32 by float64 in blocks of rows."""
+    # NumPy converts the whole matrix first, and takes several times as long.
 
     def replaced(node: Apply, inputs: Sequence[Any]) -> list[Any] | None:
         types = [(v.type.ndim, v.type.dtype) for v in inputs] if op_type(node) is Dot else []

@@ -17,10 +17,7 @@ class RowAxis:
 
 @dataclass(frozen=True)
 class RowCount:
-    """A vector, or a scalar, of integers that holds the number of rows at some places.
-
-    It may only be used as the length of an axis of rows.
-    """
+    """A scalar, or a vector of integers, that has the number of rows, a length, at some places."""
 
     places: frozenset[int]
 

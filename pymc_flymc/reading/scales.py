@@ -34,10 +34,7 @@ class Scale(NamedTuple):
 def scales_of(
     parameter: Variable, effects: tuple[int, ...], model: Model, shapes: Shapes
 ) -> list[Scale]:
-    """Return the scales in a parameter of effects: each factor of a product is one.
-
-    `effects` is the shape of the effects; `shapes` has the shapes of the step's variables.
-    """
+    """Return the scales in a parameter of effects: each factor of a product is one."""
     is_positive = isinstance(model.rvs_to_transforms.get(parameter), LogTransform)
     if is_positive and shapes.get(parameter) == ():  # no compilation is needed
         return [Scale(parameter, CENTRED, np.zeros(math.prod(effects), np.int64))]

@@ -42,11 +42,7 @@ _THROUGH = frozenset({ViewOp, SpecifyShape, DimShuffle, Alloc, Sum, Dot})
 def as_rows(
     parameters: RowParameters, shape: tuple[int, ...], shapes: Shapes, name: str
 ) -> RowParameters:
-    """Return the parameters of a table of observed values as those of its rows, in C order.
-
-    The graphs broadcast to the shape of the table, and the returned ones to (N,). A family with
-    several predictors or cutpoints, and a graph that cannot be read, are refused.
-    """
+    """Return the parameters of a table of observed values as those of its N rows, in C order."""
     if parameters.likelihood.n_predictors > 1:
         raise several_predictors(name, len(shape))
     rows = _TableRows(shape, shapes, name)

@@ -54,10 +54,7 @@ def taken_below(node: Apply, context: Context) -> TensorVariable | None:
 
 
 def rows_of_slice(node: Apply, axis: int) -> TensorVariable | None:
-    """Return ``term[start:stop]`` along an axis of rows as a lookup of these.
-
-    The result is None if the rows are not those of data, or the slice is not constant.
-    """
+    """Return ``term[start:stop]`` along an axis of rows of data as a lookup of these, or None."""
     source, index = inputs_of(node)[0], index_of(node, 1)
     length = source.type.shape[axis]
     if length is None or free_inputs(node.inputs[1:]) or not is_of_data(source, length):
@@ -68,10 +65,7 @@ def rows_of_slice(node: Apply, axis: int) -> TensorVariable | None:
 
 
 def one_below_the_other(node: Apply, rows: np.ndarray) -> TensorVariable | None:
-    """Return rows of terms that are joined along their axis of rows as a sum: zero elsewhere.
-
-    The result is None if the number of rows is not known.
-    """
+    """Return rows of joined terms as a sum, zero elsewhere, or None for an unknown number."""
     op: Any = node.op
     joined = node.outputs[0].type
     along = op.axis % joined.ndim

@@ -42,13 +42,11 @@ SUPPORTED = (
 
 @dataclass(frozen=True)
 class Block:
-    """Constant columns, (N, P), and the graph of their coefficients, (P,).
-
-    Blocks with equal origins have equal columns for any rows. An origin may be unknown, None.
-    """
+    """Constant columns, (N, P), and the graph of their coefficients, (P,)."""
 
     array: np.ndarray
     weight: TensorVariable
+    #: Blocks with equal origins have equal columns for any rows; None is unknown.
     origin: Hashable = None
 
 
@@ -117,10 +115,8 @@ class Traversal:
         return step(ct, node, self.context)
 
     def _looks_through(self, ct: Cotangent, node: Apply) -> bool:
-        """Return whether a step into a constant graph saves a copy of the data.
-
-        Sums are evaluated, not traversed: a column that the model centres is meant to be centred.
-        """
+        """Return whether a step into a constant graph saves a copy of the data."""
+        # Sums are evaluated, not traversed: a column that the model centres is meant to be centred.
         kind, source = op_type(node), node.inputs[0]
         if kind is ps.Cast:
             return np.can_cast(source.type.dtype, ct.var.type.dtype, "safe")

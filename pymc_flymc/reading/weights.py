@@ -174,11 +174,7 @@ def _core(density: TensorVariable) -> TensorVariable:
 
 
 def read_weights(graph: TensorVariable, shape: tuple[int, ...], name: str) -> np.ndarray:
-    """Return the weights of observed values of a shape, from `freeze`, as a vector (N,).
-
-    They must be finite numbers >= 0, one for each row; integers must stay in the range of their
-    type.
-    """
+    """Return the weights of observed values, from `freeze`, as numbers >= 0, (N,)."""
     check_integers(graph, f"a weight of {name!r}")
     weights = evaluate(graph).astype(np.float64)
     try:

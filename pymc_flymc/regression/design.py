@@ -126,10 +126,7 @@ class Design:
         return out[:, 0]
 
     def predictors(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return predictors at R coefficients `w` in one pass, and magnitudes, both (N, R, K).
-
-        Magnitudes are the sums of the absolute values of a predictor's terms.
-        """
+        """Return predictors (N, R, K) at R coefficients `w`, and absolute sums of their terms."""
         shape = self.n_rows, len(w), self.n_predictors
         found, sizes = np.empty(shape), np.empty(shape)
 
@@ -213,11 +210,8 @@ def count_bad_rows(array: np.ndarray) -> int:
 
 
 def gather(parts: Sequence[np.ndarray], n_rows: int) -> np.ndarray:
-    """Return blocks (N, P_i) as one C-contiguous float matrix (N, P).
-
-    A single block that is C-contiguous and float64 or float32 is returned as it is, not copied. A
-    new matrix is float32 if the dtypes of all blocks fit in it exactly, else float64.
-    """
+    """Return blocks (N, P_i) as one C-contiguous float matrix; a single one without a copy."""
+    # A new matrix is float32 if the dtypes of all blocks fit in it exactly, else float64.
     if len(parts) == 1:
         (only,) = parts
         if only.dtype in (np.float64, np.float32) and only.flags.c_contiguous:

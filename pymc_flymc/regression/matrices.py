@@ -29,10 +29,7 @@ def _nothing() -> csr_array:
 
 @dataclass(frozen=True)
 class SymmetricMatrix:
-    """A symmetric matrix of the size of the coefficients, shape (P, P).
-
-    With many sparse columns it is an arrow: their block is sparse, and is never written out.
-    """
+    """A symmetric matrix (P, P) of the coefficients; with many columns an arrow, in part sparse."""
 
     #: Shape (P - Q, P - Q).
     dense: np.ndarray
@@ -85,11 +82,9 @@ class SymmetricMatrix:
         return replace(self, dense=dense, cross=cross)
 
     def concave(self) -> SymmetricMatrix:
-        """Return the matrix with the signs of negative eigenvalues changed.
-
-        A log-likelihood with this information has a maximum, and no direction in which it rises
-        forever. Arrows are sums over rows, and nuisance parameters, that are concave already.
-        """
+        """Return the matrix with the signs of negative eigenvalues changed."""
+        # A log-likelihood with this information has a maximum, and no direction in which it rises
+        # forever. Arrows are sums over rows, and nuisance parameters, that are concave already.
         if self.n_sparse or not np.all(np.isfinite(self.dense)):
             return self
         with suppress(np.linalg.LinAlgError):
@@ -119,10 +114,7 @@ class SymmetricMatrix:
         return SymmetricMatrix(a[:m, :m], a[:m, m:], csr_array(a[m:, m:]), m)
 
     def pack(self) -> np.ndarray:
-        """Return all numbers as one vector, which `kernels.quadratic` reads.
-
-        They are `MatrixParts`, after an `Arrow` beyond `LARGEST_DENSE` coefficients.
-        """
+        """Return all numbers as one vector: `MatrixParts`, for large matrices after an `Arrow`."""
         if not self.n_sparse:
             n = len(self.dense)
             header: Any = Arrow(n, 0, 0) if n > LARGEST_DENSE else ()
@@ -182,11 +174,7 @@ class RowMatrix:
         return (self @ w.T).T
 
     def sandwich(self, a: np.ndarray) -> SymmetricMatrix:
-        """Return sum_n a_n x_n x_n' for weights (n,).
-
-        For K predictors the weights are (K, K, n), and the matrix (K P, K P). An arrow has one
-        predictor.
-        """
+        """Return sum_n a_n x_n x_n' for weights (n,); (K P, K P) for weights (K, K, n)."""
         weights = np.where(np.abs(a) > TINY, a, 0.0).ravel()
         weighted = self.dense * weights[:, None]
         cross = (self.sparse.T @ weighted).T
@@ -194,10 +182,8 @@ class RowMatrix:
         return SymmetricMatrix(weighted.T @ self.dense, cross, sparse, self.dense.shape[1])
 
     def information(self, curvature: np.ndarray) -> SymmetricMatrix:
-        """Return the sandwich of minus second derivatives. In an arrow, convex rows count as flat.
-
-        An arrow cannot be made concave as a whole.
-        """
+        """Return the sandwich of minus second derivatives; in an arrow convex rows are flat."""
+        # An arrow cannot be made concave as a whole.
         return self.sandwich(np.maximum(curvature, 0.0))
 
     def taken(self, places: np.ndarray) -> RowMatrix:

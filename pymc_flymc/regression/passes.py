@@ -47,10 +47,8 @@ def map_rows[R](
     work: Callable[[slice, RowMatrix, np.ndarray, np.ndarray], R],
     stride: int = 1,
 ) -> Iterator[R]:
-    """Yield ``work(rows, x, arguments, y)`` for each block of `iterate_rows`, by several threads.
-
-    Results come in the order of the rows: their sum does not depend on the threads.
-    """
+    """Yield ``work(rows, x, arguments, y)`` for blocks of `iterate_rows`, by several threads."""
+    # Results come in the order of the rows: their sum does not depend on the threads.
     design, y, stride = _at_hand(design, y, stride)
     starts = _starts(design, stride)
     return in_order(
@@ -68,11 +66,7 @@ def sum_rows(
     work: Callable[[slice, RowMatrix, np.ndarray, np.ndarray], tuple[Any, ...]],
     stride: int = 1,
 ) -> tuple[Any, ...]:
-    """Return the sum of the tuples of numbers or arrays from each block of `map_rows`.
-
-    Rows out of core are read, and the results summed, where they are stored. The slices of rows are
-    within a chunk then.
-    """
+    """Return the sum of the tuples of all blocks of `map_rows`, computed where rows are stored."""
     if design.stored is not None and stride == 1:
         return add_up(design.stored.sums(functools.partial(_work_on_blocks, w, work)))
     return add_up(map_rows(design, y, w, work, stride))

@@ -77,10 +77,7 @@ def pack_quadratic(
 
 
 def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.ndarray] | None:
-    """Return the matrices of packed quadratics of these sizes; None if columns are sparse.
-
-    The statistics may go on after them, as in all functions here.
-    """
+    """Return the matrices of packed quadratics of these sizes; None if columns are sparse."""
     found, place = [], 0
     for p in sizes:
         place += quadratic_places(p).curvature
@@ -94,10 +91,7 @@ def dense_curvatures(statistics: np.ndarray, sizes: tuple[int, ...]) -> list[np.
 
 
 def quadratic_size(statistics: TensorVariable, n_coefficients: int) -> Any:
-    """Return the length of the vector packed by `QuadraticStatistics.pack`; others may follow it.
-
-    It is a number for up to `LARGEST_DENSE` coefficients, and a graph of the statistics beyond.
-    """
+    """Return the length of the packed vector: a graph of it beyond `LARGEST_DENSE` coefficients."""
     p, start = n_coefficients, quadratic_places(n_coefficients).curvature
     if p <= LARGEST_DENSE:
         return start + p * p

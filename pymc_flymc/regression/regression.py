@@ -45,10 +45,7 @@ def slices_of(regressions: Sequence[Regression]) -> list[slice]:
 def expand(
     regressions: Sequence[Regression], w: np.ndarray, strides: Sequence[int] | None = None
 ) -> JointExpansion:
-    """Expand the log-likelihoods around the coefficients of all regressions, in one pass.
-
-    With strides, only every stride-th row of a regression is used, and the result scaled up.
-    """
+    """Expand all regressions' log-likelihoods in one pass over every stride-th row, scaled up."""
     return JointExpansion(
         tuple(
             likelihood_pass(each.design, each.y, each.derivatives, w[span], stride)

@@ -51,11 +51,9 @@ def _wait_for(parent: int, sentinel: int) -> None:
 
 
 def watch_chains() -> None:
-    """Log an error if the process of a chain is killed; call it once these have been started.
-
-    A thread waits for their end, and ends with the last of them. Processes that this one starts
-    for other purposes, such as the workers of a Dask cluster, are not watched.
-    """
+    """Log an error if the process of a chain is killed; call it once these have been started."""
+    # A thread waits for their end, and ends with the last of them. Processes that this one starts
+    # for other purposes, such as the workers of a Dask cluster, are not watched.
     children = multiprocessing.active_children()
     processes = [each for each in children if each.name.startswith(CHAIN_PROCESS)]
     if processes:

@@ -14,10 +14,7 @@ MOST = 2
 
 
 class _Advice(logging.Handler):
-    """Logs the advice of `report` after PyMC's warnings on all chains.
-
-    A chain's own warnings, which PyMC has shown when it ended, are not repeated.
-    """
+    """Logs the advice of `report` after PyMC's warnings on all chains, but not on one chain."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log the advice. An error in it must not lose the draws."""

@@ -9,11 +9,9 @@ from pymc_flymc.errors import warn
 
 
 def check_model(model: Model | None, name: str) -> None:
-    """Refuse to sample with a step that was built in another model, or without one.
-
-    Copies of a step that are sent to chains' processes have no model: they would sample given the
-    data at the time of the copy.
-    """
+    """Refuse to sample with a step that was built in another model, or without one."""
+    # Copies of a step that are sent to chains' processes have no model: they would sample given the
+    # data at the time of the copy.
     arguments = arguments_of_sample()
     if arguments is None:
         return
@@ -50,10 +48,8 @@ def check_no_chain_runs(name: str) -> None:
 
 
 def warn_of_recording(per_row: Mapping[str, int]) -> None:
-    """Warn of Deterministic variables with a value for each row that are computed for each draw.
-
-    PyMC computes those in `var_names`, or all of them. Bambi leaves out those that depend on rows.
-    """
+    """Warn of Deterministic variables with a value for each row that are computed for each draw."""
+    # PyMC computes those in var_names, or all of them. Bambi leaves out those that depend on rows.
     arguments = arguments_of_sample()
     if arguments is None:
         return

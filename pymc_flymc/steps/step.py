@@ -145,10 +145,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         self._fingerprint, self.data = fingerprint, fingerprint.content_hash
 
     def _refresh(self, in_place: bool) -> None:
-        """Read the model again if it, or its data, have changed, even `in_place`.
-
-        Changes in place take a pass over the data, at the speed of memory.
-        """
+        """Read the model again if it or its data have changed, in a data pass if `in_place`."""
         if self._model is None:  # in a worker without the model: data came with the step
             return
         if self._fingerprint is None or not self._fingerprint.matches(in_place):

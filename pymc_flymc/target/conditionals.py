@@ -137,10 +137,8 @@ def compile_conditionals(graphs: DensityGraphs, effects: np.ndarray, rows: Rows)
 
 
 def _pieces(graphs: DensityGraphs, effects: np.ndarray) -> list[Any]:
-    """Return replacements for all effects wherever theta has been cut for them, in theta's order.
-
-    Gradients in the replacements need no vectors of all parameters. Scattered effects have none.
-    """
+    """Return replacements for all effects that are cut out of theta, in theta's order."""
+    # Gradients in them need no vectors of all parameters. Scattered effects have none.
     whole = range(int(effects.min()), int(effects.max()) + 1)
     if len(whole) > len(effects):
         return []
@@ -163,10 +161,8 @@ def _cuts(outputs: Sequence[Any], theta: Any) -> dict[Any, range]:
 def _at_both(
     outputs: list[Any], part: Any, at_zero: Any, at_one: Any, rows: Rows, column: int
 ) -> Any:
-    """Return the graphs of the outputs at two points that differ only in the effects of one factor.
-
-    The curvature of an arrow is read once: such effects change A u by its diagonal alone.
-    """
+    """Return the graphs of outputs at two points that differ in the effects of one factor."""
+    # The curvature of an arrow is read once: such effects change A u by its diagonal alone.
     n_effects, nodes = rows.n_sparse, {}
     if column + n_effects > LARGEST_DENSE:
         of_outputs = (each.owner for each in ancestors(outputs))

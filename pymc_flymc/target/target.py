@@ -159,10 +159,7 @@ class Target:
         return self.density(self.geometry.centre, statistics, np.empty(self.n_slopes))
 
     def seconds(self, others: np.ndarray) -> float:
-        """Return the time of one evaluation without rows: the median of a few.
-
-        `others`, (F,), are values of the variables of other step methods.
-        """
+        """Return the time of one evaluation without rows: the median of a few."""
         arguments = (
             self.geometry.centre,
             np.concatenate([self.statistics, others]),

@@ -16,10 +16,7 @@ RATES = [ROW.near, ROW.beyond]
 def check_preparation(
     bound: Bound, problem: Problem, prepared: Preparation, n_coefficients: int
 ) -> None:
-    """Refuse statistics and tables that are not finite, or not of the declared size.
-
-    `n_coefficients` is the length of the model's graph of the coefficients.
-    """
+    """Refuse statistics and tables that are not finite, or not of the declared size."""
     design, likelihood = problem.design, problem.likelihood
     n, who = design.n_rows, describe(bound, likelihood)
     _same(f"{who} is for", "predictors of a row", likelihood.n_predictors, design.n_predictors)
