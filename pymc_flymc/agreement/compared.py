@@ -23,8 +23,7 @@ class Points:
 
     layout: Layout
     others_layout: Layout
-    #: As it was read.
-    graph: DensityGraph
+    graph: DensityGraph  #: As it was read.
     #: Values of the step's variables, and of the variables of other steps.
     flat: list[tuple[np.ndarray, np.ndarray]]
 
@@ -61,18 +60,15 @@ class ComparedRows:
     """Some rows of an observed variable."""
 
     name: str
-    #: Indices of these rows among all observed values at hand.
-    chosen: np.ndarray
+    chosen: np.ndarray  #: Indices of these rows among all observed values at hand.
     #: Indices of these rows for messages: out of core, values at hand are a sample.
     numbers: np.ndarray
     n_values: int
     regressions: Sequence[Regression]
     #: For each regression, indices of the observed values that its rows belong to.
     members: Sequence[np.ndarray]
-    #: Index of the first regression, in the order of the density's coefficients.
-    first: int
-    #: The model's own log-likelihoods, from `freeze`.
-    logp: TensorVariable
+    first: int  #: Index of the first regression, in the order of the density's coefficients.
+    logp: TensorVariable  #: The model's own log-likelihoods, from `freeze`.
     #: The terms of `logp` that regressions do not have, from `freeze`.
     terms: TensorVariable | None
 
@@ -126,12 +122,10 @@ OF_ALL_ROWS = 4
 class ComparedRest:
     """Priors, potentials, and observed variables that are not read as rows."""
 
-    #: The model's own density of these, from `freeze`.
-    logp: TensorVariable
+    logp: TensorVariable  #: The model's own density of these, from `freeze`.
     #: Terms of rows' log-likelihoods that were read as parts of the rest, one for each row.
     terms: Sequence[TensorVariable]
-    #: Sums of such terms of rows that are out of core.
-    sums: Sequence[TensorVariable]
+    sums: Sequence[TensorVariable]  #: Sums of such terms of rows that are out of core.
 
     @property
     def what(self) -> str:

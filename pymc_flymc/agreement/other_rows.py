@@ -19,8 +19,7 @@ class OtherRows(NamedTuple):
 
     #: Arguments, their axes of rows, and the indices of the rows.
     sources: list[tuple[TensorVariable, int, np.ndarray]]
-    #: Makes the result of graphs of these rows.
-    again: Callable[[list[Any]], Any]
+    again: Callable[[list[Any]], Any]  #: Makes the result of graphs of these rows.
 
 
 def other_rows(node: Apply, axis: int, rows: np.ndarray) -> OtherRows | None:

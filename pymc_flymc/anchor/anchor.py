@@ -46,12 +46,9 @@ class AnchorPart:
 class Anchor:
     """A point near the mode, and the posterior's Laplace approximation there."""
 
-    #: Coordinates in which the Laplace approximation is standard normal.
-    geometry: Geometry
-    #: One for each likelihood.
-    parts: tuple[AnchorPart, ...]
-    #: Number of passes over the data that the search took.
-    passes: float
+    geometry: Geometry  #: Coordinates in which the Laplace approximation is standard normal.
+    parts: tuple[AnchorPart, ...]  #: One for each likelihood.
+    passes: float  #: Number of passes over the data that the search took.
 
     @property
     def theta(self) -> np.ndarray:

@@ -20,12 +20,9 @@ class Lines:
     """Eigenvectors of the precision, of parameters in units of their conditional sds."""
 
     objective: Objective
-    #: Where the precision was computed.
-    theta: np.ndarray
-    #: Eigenvalues, in ascending order, (L,).
-    values: np.ndarray
-    #: Eigenvectors, of the dense elements, (L, M).
-    vectors: np.ndarray
+    theta: np.ndarray  #: Where the precision was computed.
+    values: np.ndarray  #: Eigenvalues, in ascending order, (L,).
+    vectors: np.ndarray  #: Eigenvectors, of the dense elements, (L, M).
     #: The same in units of the parameters, (L, D). Effects of groups follow their conditional
     #: means.
     directions: np.ndarray

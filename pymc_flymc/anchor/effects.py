@@ -26,12 +26,9 @@ COLLAPSE = 1e4
 class Effects:
     """Parameters by their role, as indices in theta."""
 
-    #: Effects of groups: they enter sparse columns only.
-    integrated_out: np.ndarray
-    #: Elements in the dense block of a `Geometry`.
-    dense: np.ndarray
-    #: Elements in its diagonal block: effects, variable by variable.
-    diagonal: np.ndarray
+    integrated_out: np.ndarray  #: Effects of groups: they enter sparse columns only.
+    dense: np.ndarray  #: Elements in the dense block of a `Geometry`.
+    diagonal: np.ndarray  #: Elements in its diagonal block: effects, variable by variable.
     #: Sets of diagonal elements with little coupling, which together are all of them.
     probes: list[np.ndarray]
     #: Variables of effects that are dense, as of a factor of ten levels next to one of a thousand.

@@ -54,14 +54,10 @@ def warn_of_funnels(
 class Funnel(NamedTuple):
     """A variable that leaves an element of theta less room."""
 
-    #: The factor by which the room is smaller.
-    times: float
-    #: Name of the variable.
-    name: str
-    #: Small or large ones, unconstrained.
-    values: str
-    #: Index of the element.
-    narrowed: int
+    times: float  #: The factor by which the room is smaller.
+    name: str  #: Name of the variable.
+    values: str  #: Small or large ones, unconstrained.
+    narrowed: int  #: Index of the element.
     #: Whether the density becomes zero on the way, as if a scale itself is sampled, and not its
     #: logarithm.
     at_an_end: bool

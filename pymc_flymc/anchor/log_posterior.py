@@ -19,8 +19,7 @@ from pymc_flymc.regression.regression import Regression, expand, names_of
 class LogPosterior:
     """A model's log density."""
 
-    #: The model with its log-likelihoods replaced by quadratics.
-    density: ExpandedDensity
+    density: ExpandedDensity  #: The model with its log-likelihoods replaced by quadratics.
     regressions: tuple[Regression, ...]
     layout: Layout
     #: Parameters that are integrated out, and those that the Laplace approximation takes as

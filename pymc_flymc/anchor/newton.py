@@ -37,18 +37,13 @@ MAX_JOINT = 3
 class ModeResult:
     """Where Newton steps have ended."""
 
-    #: Where the rows were expanded last.
-    theta: np.ndarray
-    #: The end of a last step from theta, which takes no pass.
-    centre: np.ndarray
-    #: What the last step maximised.
-    objective: Objective
-    #: The log-likelihoods around theta.
-    expansion: JointExpansion
+    theta: np.ndarray  #: Where the rows were expanded last.
+    centre: np.ndarray  #: The end of a last step from theta, which takes no pass.
+    objective: Objective  #: What the last step maximised.
+    expansion: JointExpansion  #: The log-likelihoods around theta.
     #: The log-likelihoods around the last point but one, if there is one.
     previous: JointExpansion | None
-    #: Number of passes over the data so far.
-    passes: float
+    passes: float  #: Number of passes over the data so far.
 
     @property
     def predicted_gain(self) -> float:

@@ -18,8 +18,7 @@ PROPER = 1e-3
 class Curvatures(NamedTuple):
     """Second derivatives in effects of groups, with their sign changed."""
 
-    #: Of effects, and zero for all others, (D,).
-    diagonal: np.ndarray
+    diagonal: np.ndarray  #: Of effects, and zero for all others, (D,).
     #: Where a variable begins among the diagonal elements, and the matrices (J, K, K) of its J
     #: groups, as they are probed: neither symmetric nor positive definite. Variables whose groups
     #: are coupled are left out.

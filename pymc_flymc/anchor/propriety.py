@@ -115,10 +115,8 @@ class _Directions:
 
     posterior: LogPosterior
     found: ModeResult
-    #: Indices of parameters with flat priors.
-    flat: np.ndarray
-    #: Those of them that are tested one by one.
-    singles: np.ndarray
+    flat: np.ndarray  #: Indices of parameters with flat priors.
+    singles: np.ndarray  #: Those of them that are tested one by one.
     #: The others: effects of groups with little coupling, for which there is no matrix.
     sets: list[np.ndarray]
 

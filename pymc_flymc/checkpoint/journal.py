@@ -33,14 +33,10 @@ EMPTY_CACHE = (
 class SavedChain:
     """A chain after some of its draws."""
 
-    #: What the chain was begun with, and depends on.
-    chain: dict[str, str]
-    #: Number of draws made, tuning included.
-    n_draws: int
-    #: Checksum of the records of these draws.
-    checksum: int
-    #: The `StepMethodState`, on which the next draw depends.
-    state: Any
+    chain: dict[str, str]  #: What the chain was begun with, and depends on.
+    n_draws: int  #: Number of draws made, tuning included.
+    checksum: int  #: Checksum of the records of these draws.
+    state: Any  #: The `StepMethodState`, on which the next draw depends.
 
 
 class Journal:

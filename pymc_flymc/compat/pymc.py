@@ -170,8 +170,7 @@ require(
 class ProgressColumns:
     """Statistics of a step's draws in PyMC's progress bar."""
 
-    #: Titles of columns by names of statistics.
-    progress_columns: ClassVar[dict[str, str]] = {}
+    progress_columns: ClassVar[dict[str, str]] = {}  #: Titles of columns by names of statistics.
 
     def begin_run(self) -> None:
         """Do what is needed once when a run begins, in the process that records the draws."""

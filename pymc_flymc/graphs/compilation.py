@@ -41,17 +41,14 @@ OF_ROWS = FLATTENING + IN_PLACE + rewrites("fusion")
 class DensityGraphs(NamedTuple):
     """A model's density without its rows."""
 
-    #: An input, a float64 vector, as `statistics` is.
-    theta: TensorVariable
+    theta: TensorVariable  #: An input, a float64 vector, as `statistics` is.
     statistics: TensorVariable
     #: Log density of the model without its rows: a scalar, as `bounds`, the log density of the
     #: rows' bounds, is.
     prior: TensorVariable
     bounds: TensorVariable
-    #: Coefficients w(theta), shape (P,).
-    w: TensorVariable
-    #: Numbers that the rows' bounds share, of a known shape (S,).
-    shared: TensorVariable
+    w: TensorVariable  #: Coefficients w(theta), shape (P,).
+    shared: TensorVariable  #: Numbers that the rows' bounds share, of a known shape (S,).
     #: Gradient of `bounds` in w, shape (P,), if the one in theta is left to the kernels.
     slope: TensorVariable | None
 

@@ -42,8 +42,7 @@ HALF_LOG_TWO_PI = 0.5 * np.log(2.0 * np.pi)
 class _Derivative(ScalarOp):
     """Derivative of some order of a function in its first argument; it has no others."""
 
-    #: The highest order.
-    last: int
+    last: int  #: The highest order.
     #: From an order and a compiler of functions to the function.
     evaluator: Callable[[int, Callable[..., Any]], Callable[..., float]]
 

@@ -30,15 +30,11 @@ ONE_THREAD = 1 << 18
 class Scratch(NamedTuple):
     """Buffers of one chain for n rows, CHUNK or fewer, and its counters, arrays of one int64."""
 
-    #: The dense rows themselves, (n, P) or (0, P).
-    block: Matrix
-    #: Predictors, (n, K).
-    eta: Matrix
+    block: Matrix  #: The dense rows themselves, (n, P) or (0, P).
+    eta: Matrix  #: Predictors, (n, K).
     constants: Matrix
-    #: Derivatives of the factors in the predictors, (n, K).
-    slopes: Matrix
-    #: Number of likelihood queries.
-    queries: IntVector
+    slopes: Matrix  #: Derivatives of the factors in the predictors, (n, K).
+    queries: IntVector  #: Number of likelihood queries.
     #: Number of violated bounds; `violated` is the index of the last such row.
     violations: IntVector
     violated: IntVector

@@ -39,16 +39,13 @@ _Aliases = Annotated[np.ndarray, unwritten(types.int32)]
 class AliasTables(NamedTuple):
     """Walker's alias tables of the rows' constants for the two powers of the radius."""
 
-    #: Rows that are visited one by one. Their weight in the tables is zero.
-    heavy: _Aliases
-    #: Sums of the two constants over all other rows, in the places of `ROW`.
-    total: Vector
+    heavy: _Aliases  #: Rows that are visited one by one. Their weight in the tables is zero.
+    total: Vector  #: Sums of the two constants over all other rows, in the places of `ROW`.
     near_threshold: _Thresholds
     near_alias: _Aliases
     beyond_threshold: _Thresholds
     beyond_alias: _Aliases
-    #: Buffer of one chain, (N + SPARE,); empty in the tables that chains share.
-    drawn: Int32Vector
+    drawn: Int32Vector  #: Buffer of one chain, (N + SPARE,); empty in the tables that chains share.
 
 
 @lazy_kernel(types.void(vector(), vector(), vector(types.int32)))

@@ -44,35 +44,26 @@ class Groups(NamedTuple):
     #: Address of a function like a density: it writes the effects' `Moments`, and returns the sum
     #: of the logs of sds.
     moments: int
-    #: Address of the vector-Jacobian product of slopes in means and sds.
-    vjp: int
+    vjp: int  #: Address of the vector-Jacobian product of slopes in means and sds.
     #: Indices in theta of the effects, (G,); `others` has all other parameters, (D - G,).
     elements: IntVector
     others: IntVector
-    #: Index in w of the first effect's coefficient.
-    column: int
-    #: Largest rate among the rows of each group, (Q,).
-    q_max: Vector
+    column: int  #: Index in w of the first effect's coefficient.
+    q_max: Vector  #: Largest rate among the rows of each group, (Q,).
     #: Coefficients at which bounds touch, (Q,); `sd` has their approximate posterior sds.
     touching: Vector
     sd: Vector
-    #: How much bounds are lowered, in expected gaps.
-    slack: Annotated[float, types.float64]
-    #: Factor on the rates of the rows of each group, (Q,).
-    boost: Vector
-    #: Where the bright rows of each group end, sorted by group, (Q,).
-    end: Int32Vector
-    #: Group of each bright row, (N,).
-    code: Int32Vector
+    slack: Annotated[float, types.float64]  #: How much bounds are lowered, in expected gaps.
+    boost: Vector  #: Factor on the rates of the rows of each group, (Q,).
+    end: Int32Vector  #: Where the bright rows of each group end, sorted by group, (Q,).
+    code: Int32Vector  #: Group of each bright row, (N,).
     #: Row indices while they are sorted, (N,).
     index: Int32Vector  # type: ignore[assignment]  # hides tuple.index, never wanted here
     #: Predictors of the bright rows, (N, 1); `moved` has those at another value of their effect.
     eta: Matrix
     moved: Matrix
-    #: Constants of the bright rows, (N, R).
-    constants: Matrix
-    #: Rates at which candidates were proposed, (CHUNK,).
-    rate: Vector
+    constants: Matrix  #: Constants of the bright rows, (N, R).
+    rate: Vector  #: Rates at which candidates were proposed, (CHUNK,).
 
 
 def new_groups(n_rows: int, n_constants: int, n_groups: int, **known: Any) -> Groups:

@@ -58,26 +58,20 @@ class LocalProposals(NamedTuple):
     Global parameters are centre + factor x, with a lower-triangular factor.
     """
 
-    #: Whether the step size is being adapted (0 or 1), (1,).
-    gain: Vector
-    #: Of global parameters; its gradients are in all parameters.
-    dynamics: Dynamics
+    gain: Vector  #: Whether the step size is being adapted (0 or 1), (1,).
+    dynamics: Dynamics  #: Of global parameters; its gradients are in all parameters.
     centre: Vector
     factor: Matrix
-    #: Buffer, (M,), as `x_new` is.
-    x: Vector
+    x: Vector  #: Buffer, (M,), as `x_new` is.
     x_new: Vector
-    #: Buffer of standardised effects, (G,).
-    v: Vector
+    v: Vector  #: Buffer of standardised effects, (G,).
     #: `Moments`, (3, G), of the effects at the chain's parameters, and at the end of a trajectory
     #: in `moments_new`.
     moments: Matrix
     moments_new: Matrix
-    #: Sums of the logs of their sds, (1,).
-    log_sds: Vector
+    log_sds: Vector  #: Sums of the logs of their sds, (1,).
     log_sds_new: Vector
-    #: Buffer of slopes in means and sds, (2, G).
-    slope: Matrix
+    slope: Matrix  #: Buffer of slopes in means and sds, (2, G).
 
 
 def new_local_proposals(

@@ -66,10 +66,8 @@ def call_density(address, theta, statistics, w_out):
 class Jacobian(NamedTuple):
     """Jacobian of coefficients that are affine in theta: a sparse matrix by rows."""
 
-    #: Where each row begins, (P + 1,); empty if the Jacobian is not constant.
-    start: Int32Vector
-    #: Columns of the elements.
-    place: Int32Vector
+    start: Int32Vector  #: Where each row begins, (P + 1,); empty if the Jacobian is not constant.
+    place: Int32Vector  #: Columns of the elements.
     value: Vector
 
     @classmethod

@@ -40,8 +40,7 @@ class Posterior(NamedTuple):
     density_gradient: int
     vjp: int
     log_factor_gradient: Annotated[int | tuple[int, ...], _addresses]
-    #: Of the coefficients, if it is constant: then there is no vjp.
-    jacobian: Jacobian
+    jacobian: Jacobian  #: Of the coefficients, if it is constant: then there is no vjp.
     #: Of the collapsed bounds; values of variables of other step methods follow.
     statistics: Vector
     rows: Annotated[Rows | SeveralRows, rows_type]
@@ -52,12 +51,9 @@ class Posterior(NamedTuple):
 class Chain(NamedTuple):
     """State of one chain without its brightness, and buffers for a proposal."""
 
-    #: Standardised parameters, (D,).
-    v: Vector
-    #: Unconstrained parameters, (D,).
-    theta: Vector
-    #: Coefficients at theta, and what all rows of a likelihood share, (P,).
-    w: Vector
+    v: Vector  #: Standardised parameters, (D,).
+    theta: Vector  #: Unconstrained parameters, (D,).
+    w: Vector  #: Coefficients at theta, and what all rows of a likelihood share, (P,).
     #: Without rows: the log prior, and the collapsed bounds or expansions, at theta, (1,).
     log_density: Vector
     #: Joint kernel only: log of the augmented density over the proposal's density, (1,).
@@ -70,8 +66,7 @@ class Chain(NamedTuple):
     log_factor_new: Vector
     #: Multipliers of the powers in w in the sum of the dark rows' rates, else zeros, (P,).
     dark: Vector
-    #: Buffer, (P,).
-    low: Vector
+    low: Vector  #: Buffer, (P,).
 
 
 def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:

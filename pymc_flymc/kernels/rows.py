@@ -26,28 +26,22 @@ def _design(dtype: np.dtype, n_likelihoods: int = 1) -> types.Type:
 class Rows(NamedTuple):
     """The data as a kernel sees them: N rows with K predictors."""
 
-    #: Dense part of the design, (N, P), float64 or float32.
-    X: Annotated[np.ndarray, _design]
-    #: Shape (N, K) or (0, K).
-    offset: Numbers
-    #: 1 if each predictor has a further coefficient that multiplies one, else 0.
-    intercept: int
-    #: What the row's bound needs to know in addition to its predictor, (N, R).
-    constants: Numbers
+    X: Annotated[np.ndarray, _design]  #: Dense part of the design, (N, P), float64 or float32.
+    offset: Numbers  #: Shape (N, K) or (0, K).
+    intercept: int  #: 1 if each predictor has a further coefficient that multiplies one, else 0.
+    constants: Numbers  #: What the row's bound needs to know in addition to its predictor, (N, R).
     #: Number of sparse columns, Q: coefficients of each predictor after all others.
     n_sparse: int = 0
     #: Sparse columns of each row, (N, J): in the last V of them it has its values, in the others
     #: ones.
     codes: Annotated[np.ndarray, unwritten(types.int32, 2)] = read_only(np.empty((0, 0), np.int32))
-    #: Shape (N, V).
-    values: Numbers = read_only(np.empty((0, 0)))
+    values: Numbers = read_only(np.empty((0, 0)))  #: Shape (N, V).
     #: Further sparse columns: row n has ``numbers[indptr[n]:indptr[n + 1]]`` in the columns
     #: ``indices[...]``. Empty if there are none.
     indptr: Annotated[np.ndarray, unwritten(types.int64)] = read_only(np.empty(0, np.int64))
     indices: Annotated[np.ndarray, unwritten(types.int32)] = read_only(np.empty(0, np.int32))
     numbers: Annotated[np.ndarray, unwritten()] = read_only(np.empty(0))
-    #: Index of the first row: other likelihoods' rows may come before these.
-    first: int = 0
+    first: int = 0  #: Index of the first row: other likelihoods' rows may come before these.
     #: Number of sums over a row's sparse columns that follow its predictors: 0 or `SUMS`. They are
     #: of the powers that `PARTS_SHARED` calls effects, and of the powers beyond limits, each times
     #: the absolute value of the row's number in the column.

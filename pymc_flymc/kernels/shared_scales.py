@@ -16,15 +16,12 @@ CENTRED, NON_CENTRED = 1.0, -1.0
 class Locations(NamedTuple):
     """Location of each of E effects: a number plus a weighted sum of other elements of theta."""
 
-    #: Shape (E,).
-    offset: Vector
-    #: Where the terms of an effect begin, (E + 1,).
-    first: IntVector
+    offset: Vector  #: Shape (E,).
+    first: IntVector  #: Where the terms of an effect begin, (E + 1,).
     #: Index in theta of each term, (T,), which is neither an effect of the same scale nor the
     #: scale.
     place: IntVector
-    #: Shape (T,).
-    weight: Vector
+    weight: Vector  #: Shape (T,).
 
     @classmethod
     def zero(cls, n: int) -> Locations:
@@ -35,12 +32,9 @@ class Locations(NamedTuple):
 class SharedScales(NamedTuple):
     """Indices in theta of K scales, in logarithms, and of the effects of each."""
 
-    #: Shape (K,). A scale may occur again, with effects of another kind.
-    scale: IntVector
-    #: Where the effects of a scale begin among all of them, (K + 1,).
-    first: IntVector
-    #: Shape (E,).
-    effects: IntVector
+    scale: IntVector  #: Shape (K,). A scale may occur again, with effects of another kind.
+    first: IntVector  #: Where the effects of a scale begin among all of them, (K + 1,).
+    effects: IntVector  #: Shape (E,).
     locations: Locations
     #: An effect is multiplied by this power of exp(change of the scale's logarithm), (E,):
     #: `CENTRED` or `NON_CENTRED` for scales themselves, another one for, say, a precision.

@@ -31,10 +31,8 @@ class Slices(NamedTuple):
     #: Whether a transition updates along one random direction (1), or along each coordinate in turn
     #: (0).
     random: int
-    #: Gain of the adaptation of widths, (1,); zero outside tuning.
-    gain: Vector
-    #: Buffer, (D,).
-    direction: Vector
+    gain: Vector  #: Gain of the adaptation of widths, (1,); zero outside tuning.
+    direction: Vector  #: Buffer, (D,).
 
 
 def new_slices(n_parameters: int, random: bool) -> Slices:

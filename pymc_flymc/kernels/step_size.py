@@ -35,14 +35,10 @@ AVERAGING = Averaging()
 class StepSize(NamedTuple):
     """Step size and its adaptation."""
 
-    #: Log of the step size, in posterior standard deviations, (1,).
-    log_step: Vector
-    #: Target acceptance rate, (1,).
-    target: Vector
-    #: The smaller, the more an update changes the step size, (1,).
-    gamma: Vector
-    #: State of dual averaging, in the places of `Averaging`.
-    averaging: Vector
+    log_step: Vector  #: Log of the step size, in posterior standard deviations, (1,).
+    target: Vector  #: Target acceptance rate, (1,).
+    gamma: Vector  #: The smaller, the more an update changes the step size, (1,).
+    averaging: Vector  #: State of dual averaging, in the places of `Averaging`.
 
 
 def new_step_size(n_parameters: int, target: float, gamma: float) -> StepSize:

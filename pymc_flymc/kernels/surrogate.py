@@ -49,12 +49,9 @@ class SurrogateProposals(NamedTuple):
     #: Robbins-Monro gain, (1,); zero outside tuning: with it, the kernel would not be a Markov
     #: chain.
     gain: Vector
-    #: Number of trajectories in a proposal, (1,).
-    repeats: Vector
-    #: Share of conditional random walks, (1,).
-    walks: Vector
-    #: Log of the random walk's scale, (1,).
-    log_scale: Vector
+    repeats: Vector  #: Number of trajectories in a proposal, (1,).
+    walks: Vector  #: Share of conditional random walks, (1,).
+    log_scale: Vector  #: Log of the random walk's scale, (1,).
     #: Buffer: force at the chain's parameters, (D,). The dynamics keep the force at the walker's.
     kept_force: Vector
     #: Buffer: log density without rows at the chain's parameters, while scales move, (1,).

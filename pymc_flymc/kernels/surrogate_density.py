@@ -21,16 +21,11 @@ from pymc_flymc.kernels.trajectory import density_and_gradient_at, row_force
 class Surrogate(NamedTuple):
     """What a surrogate has in addition to its density."""
 
-    #: Of the rows outside S; the rows of S have rate zero there.
-    tables: AliasTables
-    #: The rows of S.
-    exact: Rows
-    #: Indices of the rows of S among themselves: from 0 on.
-    numbers: Int32Vector
-    #: Address of their remainders R_n, with gradients.
-    remainder_gradient: int
-    #: State of a proposal while it is made.
-    walker: Chain
+    tables: AliasTables  #: Of the rows outside S; the rows of S have rate zero there.
+    exact: Rows  #: The rows of S.
+    numbers: Int32Vector  #: Indices of the rows of S among themselves: from 0 on.
+    remainder_gradient: int  #: Address of their remainders R_n, with gradients.
+    walker: Chain  #: State of a proposal while it is made.
 
 
 @kernel_part

@@ -24,27 +24,21 @@ NONE, IMPLICIT, WITH_REPLACEMENT, WITHOUT_REPLACEMENT, CYCLE = range(5)
 class Plan(NamedTuple):
     """How z is resampled; see `pymc_flymc.target.resampling`."""
 
-    #: One of the constants of this module.
-    scheme: int
-    #: Sweeps after each update of theta.
-    sweeps: int
-    #: Explicit schemes: number of rows visited in a sweep.
-    size: int
-    #: CYCLE: the next row to visit, (1,). Part of a chain's state.
-    cursor: IntVector
+    scheme: int  #: One of the constants of this module.
+    sweeps: int  #: Sweeps after each update of theta.
+    size: int  #: Explicit schemes: number of rows visited in a sweep.
+    cursor: IntVector  #: CYCLE: the next row to visit, (1,). Part of a chain's state.
     #: WITHOUT_REPLACEMENT: the last sweep that visited a row, (N,) or (0,); ``stamp_now[0]`` is the
     #: current one.
     stamp: IntVector
     stamp_now: IntVector
-    #: IMPLICIT: probability of proposing a dark row, by level, (L,).
-    q: Vector
+    q: Vector  #: IMPLICIT: probability of proposing a dark row, by level, (L,).
     #: IMPLICIT: rows sorted by level, (N,) or (0,); level l has order[start[l]:start[l + 1]].
     order: Annotated[np.ndarray, unwritten(types.int32)]
     start: IntVector
     #: IMPLICIT: level of each row, (N,) or (0,).
     level: Annotated[np.ndarray, unwritten(types.uint8)]
-    #: Buffer, (CHUNK,), as `log_factor` is.
-    candidates: Int32Vector
+    candidates: Int32Vector  #: Buffer, (CHUNK,), as `log_factor` is.
     log_factor: Vector
 
 

@@ -36,26 +36,17 @@ class Dynamics(NamedTuple):
     """Step size, length of trajectories, and buffers: the slope is (P,), all others (D,)."""
 
     step_size: StepSize
-    #: Largest length of a trajectory, (1,); zero for single leapfrog steps.
-    length: Vector
-    #: Whether the step size is being adapted (0 or 1), (1,).
-    gain: Vector
-    #: Number of steps made, (1,).
-    n_steps: Vector
-    #: Log density at the end of the trajectory, without rows, (1,).
-    log_density_new: Vector
+    length: Vector  #: Largest length of a trajectory, (1,); zero for single leapfrog steps.
+    gain: Vector  #: Whether the step size is being adapted (0 or 1), (1,).
+    n_steps: Vector  #: Number of steps made, (1,).
+    log_density_new: Vector  #: Log density at the end of the trajectory, without rows, (1,).
     momentum: Vector
     slope: Vector
-    #: Of the log density without rows, at the chain's parameters.
-    gradient: Vector
-    #: The same at the end of the trajectory.
-    gradient_new: Vector
-    #: With rows.
-    total_gradient: Vector
-    #: `total_gradient` in standardised coordinates.
-    force: Vector
-    #: The force where a trajectory begins.
-    kept_force: Vector
+    gradient: Vector  #: Of the log density without rows, at the chain's parameters.
+    gradient_new: Vector  #: The same at the end of the trajectory.
+    total_gradient: Vector  #: With rows.
+    force: Vector  #: `total_gradient` in standardised coordinates.
+    kept_force: Vector  #: The force where a trajectory begins.
 
 
 def new_dynamics(

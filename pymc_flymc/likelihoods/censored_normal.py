@@ -30,8 +30,7 @@ class CensoredNormal(SmoothFamily):
     likelihood estimator for the Tobit model, *Econometrica* 46, 1211-1215.
     """
 
-    #: Whether the model observes values whose logarithms are normal.
-    of_logarithms: bool = False
+    of_logarithms: bool = False  #: Whether the model observes values whose logarithms are normal.
     name = "censored-normal"
     usage = (
         "pm.Censored(pm.Normal.dist(eta, sigma), lower=lower, upper=upper), "

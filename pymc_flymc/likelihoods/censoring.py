@@ -22,8 +22,7 @@ class Censoring(NamedTuple):
     #: Graph of 1 at the upper limit, -1 at the lower one, 0 between them and NaN beyond them: for
     #: each row, or for all. The observed variable stands for its values.
     state: TensorVariable
-    #: Whether there may be values at a lower limit.
-    from_left: bool
+    from_left: bool  #: Whether there may be values at a lower limit.
 
 
 def is_censored(rv: TensorVariable) -> bool:

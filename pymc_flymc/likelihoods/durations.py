@@ -39,12 +39,9 @@ class Durations(SmoothFamily):
     lower limit :math:`\log(1 - e^{-s})`.
     """
 
-    #: k.
-    power: float = 1.0
-    #: a.
-    mass: float = 1.0
-    #: Whether there may be values at a lower limit.
-    from_left: bool = False
+    power: float = 1.0  #: k.
+    mass: float = 1.0  #: a.
+    from_left: bool = False  #: Whether there may be values at a lower limit.
     #: Whether the density at zero is positive and finite, as for an exponential variable.
     has_zeros: bool = False
     name = "durations"

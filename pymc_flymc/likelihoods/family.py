@@ -19,8 +19,7 @@ class Family:
     Its methods are those of `Likelihood`; a subclass defines `read` and `log_likelihood`.
     """
 
-    #: PyMC's distributions of this family: a class, or several.
-    distributions: Any
+    distributions: Any  #: PyMC's distributions of this family: a class, or several.
     name: str
     n_predictors: int = 1
     nuisances: tuple[str, ...] = ()

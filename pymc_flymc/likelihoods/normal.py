@@ -22,8 +22,7 @@ class Normal(LocationScale):
     The bound is the likelihood for any sigma, and no row is ever bright.
     """
 
-    #: Whether the model observes values whose logarithms are normal.
-    of_logarithms: bool = False
+    of_logarithms: bool = False  #: Whether the model observes values whose logarithms are normal.
     name = "normal"
     usage = "pm.Normal(mu=eta, sigma=sigma), pm.LogNormal(mu=eta, sigma=sigma)"
     distributions = NormalRV | LogNormalRV

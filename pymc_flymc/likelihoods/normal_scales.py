@@ -25,8 +25,7 @@ class NormalScales(ScalesByRow):
     Up to a constant the log-likelihood is :math:`-(\log V + (y - \eta)^2 / V) / 2`.
     """
 
-    #: Whether the model observes values whose logarithms are normal.
-    of_logarithms: bool = False
+    of_logarithms: bool = False  #: Whether the model observes values whose logarithms are normal.
     name = "normal-scales"
     usage = "pm.Normal(mu=eta, sigma=pm.math.exp(tau))"
     distributions: Any = NormalRV | LogNormalRV

@@ -31,8 +31,7 @@ from pymc_flymc.likelihoods.value_checks import check_values
 class Softmax:
     """Observed classes with ``P(y_n = k) = exp(eta_nk) / sum_l exp(eta_nl)``, where eta_n0 = 0."""
 
-    #: Number of classes less one, K - 1, which `read` fills in.
-    n_predictors: int = 0
+    n_predictors: int = 0  #: Number of classes less one, K - 1, which `read` fills in.
     name = "softmax"
     form = SOFTMAX
     usage = "pm.Categorical(logit_p=eta)"

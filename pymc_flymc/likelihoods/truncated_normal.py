@@ -28,8 +28,7 @@ class TruncatedNormal(JointlySmoothFamily):
     is its own expansion.
     """
 
-    #: 1 if values are above the limit, -1 if they are below it.
-    side: float = 1.0
+    side: float = 1.0  #: 1 if values are above the limit, -1 if they are below it.
     name = "truncated-normal"
     usage = "pm.TruncatedNormal(mu=eta, sigma=sigma, lower=lower)"
     distributions: Any = pm.TruncatedNormal.rv_type

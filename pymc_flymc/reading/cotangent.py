@@ -41,8 +41,7 @@ class Cotangent:
     """
 
     var: TensorVariable
-    #: Axis of rows of `var`.
-    axis: int
+    axis: int  #: Axis of rows of `var`.
     weight: TensorVariable | None = None
     scale: np.ndarray | None = None
 

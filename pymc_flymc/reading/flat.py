@@ -89,8 +89,7 @@ class Layout:
 class DensityGraph:
     """A model without its Firefly likelihoods."""
 
-    #: Input: the step's variables, unconstrained, (D,).
-    theta: TensorVariable
+    theta: TensorVariable  #: Input: the step's variables, unconstrained, (D,).
     #: Input: variables of other step methods that the prior depends on, (F,).
     others: TensorVariable
     #: Log density of all but these likelihoods, see `ModelReading.prior_logp`.
@@ -100,8 +99,7 @@ class DensityGraph:
     sizes: tuple[int, ...]
     #: Jacobian of all coefficients in theta, (P, D), if they are affine.
     jacobian: np.ndarray | None = None
-    #: Scales of effects in theta, in the centred parametrisation.
-    scales: SharedScales = NO_SCALES
+    scales: SharedScales = NO_SCALES  #: Scales of effects in theta, in the centred parametrisation.
 
     @property
     def n_coefficients(self) -> int:

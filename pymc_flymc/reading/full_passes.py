@@ -24,12 +24,9 @@ _PER_PARAMETER = 2
 class FullPass:
     """A part of a model that is evaluated in full at each update."""
 
-    #: The part, with its name.
-    what: str
-    #: Number of elements of its largest array.
-    size: int
-    #: Why its rows are not subsampled, or empty.
-    reason: str = ""
+    what: str  #: The part, with its name.
+    size: int  #: Number of elements of its largest array.
+    reason: str = ""  #: Why its rows are not subsampled, or empty.
 
     def __str__(self) -> str:
         reason = f"; {self.reason}" if self.reason else ""

@@ -48,8 +48,7 @@ class ModelReading:
     #: Log density of everything but these rows, in terms of value variables: priors with the
     #: Jacobians of their transforms, potentials, and other observed variables.
     prior_logp: TensorVariable
-    #: Value variables that the step samples.
-    vars: list[TensorVariable]
+    vars: list[TensorVariable]  #: Value variables that the step samples.
     #: Parts of the model of the size of the data that are evaluated in full.
     full_passes: tuple[FullPass, ...]
     #: Deterministic variables with a value for each row, with the number of rows.

@@ -35,22 +35,18 @@ class Part:
     """A regression on some of the values of an observed variable."""
 
     regression: Regression
-    #: The graph of its coefficients.
-    coefficients: TensorVariable
-    #: Indices of the observed values that its rows belong to.
-    rows: np.ndarray
+    coefficients: TensorVariable  #: The graph of its coefficients.
+    rows: np.ndarray  #: Indices of the observed values that its rows belong to.
 
 
 @dataclass(frozen=True)
 class ObservedRows:
     """The rows of an observed variable."""
 
-    #: One, or two for a variable with a hurdle.
-    parts: list[Part]
+    parts: list[Part]  #: One, or two for a variable with a hurdle.
     #: Sum of the terms of the log-likelihood that regressions do not have, a scalar.
     rest: TensorVariable
-    #: These terms for each observed value, or None.
-    terms: TensorVariable | None
+    terms: TensorVariable | None  #: These terms for each observed value, or None.
 
 
 @dataclass(frozen=True)
@@ -59,17 +55,12 @@ class Observation:
 
     model: Model
     rv: TensorVariable
-    #: The variable without weights and hurdle.
-    inner: TensorVariable
-    #: The probability of a value above zero, if there is a hurdle.
-    psi: TensorVariable | None
-    #: Observed values, in the variable's own shape.
-    values: np.ndarray
+    inner: TensorVariable  #: The variable without weights and hurdle.
+    psi: TensorVariable | None  #: The probability of a value above zero, if there is a hurdle.
+    values: np.ndarray  #: Observed values, in the variable's own shape.
     weights: np.ndarray | None
-    #: Value variables that the step samples.
-    owned: list[TensorVariable]
-    #: Shapes of all value variables.
-    shapes: Shapes
+    owned: list[TensorVariable]  #: Value variables that the step samples.
+    shapes: Shapes  #: Shapes of all value variables.
 
     @classmethod
     def of(

@@ -29,8 +29,7 @@ from pymc_flymc.regression.sparse_columns import SparseColumns, stack
 class LinearPredictor:
     """A linear predictor, read from a model."""
 
-    #: The rows: numbers only, frozen when they were read.
-    design: Design
+    design: Design  #: The rows: numbers only, frozen when they were read.
     #: ``w(theta)``: a float64 vector, a graph of value variables without data-sized parts.
     coefficients: TensorVariable
 

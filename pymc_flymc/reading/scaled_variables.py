@@ -53,16 +53,13 @@ SIMPLER = rewrites("canonicalize")
 class LocationScale(NamedTuple):
     """A variable's elements that have a location and a scale."""
 
-    #: None if it is zero.
-    location: Variable | None
-    #: Broadcasts with the elements, or is a covariance.
-    scale: Variable
+    location: Variable | None  #: None if it is zero.
+    scale: Variable  #: Broadcasts with the elements, or is a covariance.
     #: Their indices in the variable's flat unconstrained value, in their own shape.
     elements: np.ndarray
     #: Indices of the variable's own elements that are their locations, in the same shape.
     origin: np.ndarray | None = None
-    #: Whether the scale is a covariance, of the last axis.
-    correlated: bool = False
+    correlated: bool = False  #: Whether the scale is a covariance, of the last axis.
 
     @property
     def standard_deviations(self) -> Variable:

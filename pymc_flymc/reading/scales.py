@@ -27,8 +27,7 @@ class Scale(NamedTuple):
 
     variable: Variable
     power: float
-    #: The element that each effect belongs to, (n,).
-    owner: np.ndarray
+    owner: np.ndarray  #: The element that each effect belongs to, (n,).
 
 
 def scales_of(

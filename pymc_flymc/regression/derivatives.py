@@ -32,18 +32,12 @@ DEFAULT_SMOOTHING = 0.3
 class Derivatives(NamedTuple):
     """Log-likelihoods of n rows with derivatives in K predictors and S nuisance parameters."""
 
-    #: Shape (n,).
-    value: np.ndarray
-    #: Shape (K, n).
-    first: np.ndarray
-    #: Shape (K, K, n).
-    second: np.ndarray
-    #: Shape (K, S, n).
-    mixed: np.ndarray
-    #: Sum over rows, shape (S,).
-    nuisance_first: np.ndarray
-    #: Sum over rows, shape (S, S).
-    nuisance_second: np.ndarray
+    value: np.ndarray  #: Shape (n,).
+    first: np.ndarray  #: Shape (K, n).
+    second: np.ndarray  #: Shape (K, K, n).
+    mixed: np.ndarray  #: Shape (K, S, n).
+    nuisance_first: np.ndarray  #: Sum over rows, shape (S,).
+    nuisance_second: np.ndarray  #: Sum over rows, shape (S, S).
 
     def explained(self) -> np.ndarray:
         """Return the most that predictors can explain of the nuisances' curvature, (S, S).

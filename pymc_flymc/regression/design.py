@@ -34,8 +34,7 @@ class Design:
     #: Shape (N, P), float64 or float32, C-contiguous; the user's own memory if possible. float32
     #: values stand for exact numbers: sums over them are computed in float64.
     X: np.ndarray
-    #: Shape (N, K), float64, or (0, K) without offsets.
-    offset: np.ndarray
+    offset: np.ndarray  #: Shape (N, K), float64, or (0, K) without offsets.
     intercept: bool
     n_nuisances: int = 0
     #: Shape (N, Q), never written out as a dense matrix.
@@ -167,8 +166,7 @@ class Sample:
 
     design: Design
     y: np.ndarray
-    #: Indices of the sample's rows among all rows, (n,).
-    numbers: np.ndarray
+    numbers: np.ndarray  #: Indices of the sample's rows among all rows, (n,).
     #: Returns these rows of the model's data containers.
     containers: Callable[[], Mapping[Any, np.ndarray]]
 

@@ -15,11 +15,9 @@ from pymc_flymc.regression.quadratic_statistics import pack_quadratic
 class LikelihoodExpansion:
     """Log-likelihood of all rows around coefficients w, to second order."""
 
-    #: Log-likelihood at w.
-    value: float
+    value: float  #: Log-likelihood at w.
     gradient: np.ndarray
-    #: Minus the Hessian.
-    information: SymmetricMatrix
+    information: SymmetricMatrix  #: Minus the Hessian.
     w: np.ndarray
     #: Information that rows lack far from the mode, if any do.
     missing: SymmetricMatrix | None = None

@@ -31,12 +31,10 @@ def _nothing() -> csr_array:
 class SymmetricMatrix:
     """A symmetric matrix (P, P) of the coefficients; with many columns an arrow, in part sparse."""
 
-    #: Shape (P - Q, P - Q).
-    dense: np.ndarray
+    dense: np.ndarray  #: Shape (P - Q, P - Q).
     #: Shape (P - Q, Q), or (0, 0).
     cross: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    #: Shape (Q, Q).
-    sparse: csr_array = field(default_factory=_nothing)
+    sparse: csr_array = field(default_factory=_nothing)  #: Shape (Q, Q).
     #: Number of columns before the sparse ones; nuisance parameters come after them.
     start: int = 0
 
@@ -139,10 +137,8 @@ class RowMatrix:
     sums of the rows, with weights of shape (n,) or (K, n).
     """
 
-    #: Shape (n, P - Q).
-    dense: np.ndarray
-    #: Shape (n, Q), with duplicates and zeros as they are stored.
-    sparse: csr_array
+    dense: np.ndarray  #: Shape (n, P - Q).
+    sparse: csr_array  #: Shape (n, Q), with duplicates and zeros as they are stored.
 
     #: Number of rows in a block, and whether several threads work on blocks. An arrow of few rows
     #: is about as large as one of many rows, and as the statistics.

@@ -21,8 +21,7 @@ class SparseColumns:
     12 bytes. If a column stands twice in a row, its numbers are summed.
     """
 
-    #: Q.
-    n_columns: int = 0
+    n_columns: int = 0  #: Q.
     #: Shape (N, J), int32.
     codes: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.int32))
     #: Shape (N, V), V <= J, float64.

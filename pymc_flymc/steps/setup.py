@@ -50,13 +50,11 @@ if TYPE_CHECKING:
 class Setup(SamplingTask):
     """A model in numbers and graphs, with an anchor: a `SamplingTask`, and where it comes from."""
 
-    #: Value variables that the step samples.
-    vars: list[TensorVariable]
+    vars: list[TensorVariable]  #: Value variables that the step samples.
     #: Places of these in a flat vector; `others_layout` has the variables of other steps.
     layout: Layout
     others_layout: Layout
-    #: The model's initial point, (D,).
-    theta: np.ndarray
+    theta: np.ndarray  #: The model's initial point, (D,).
     full_passes: tuple[FullPass, ...]
     per_row: dict[str, int]
 

@@ -73,8 +73,7 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
         "n_bright": "Bright rows",
         "likelihood_queries": "Rows read",
     }
-    #: Statistics of kernels that are not in use.
-    _unused: ClassVar[dict[str, float]] = {}
+    _unused: ClassVar[dict[str, float]] = {}  #: Statistics of kernels that are not in use.
     _has_warned = False
     #: Number of chains that have begun in this process since `pm.sample` did.
     _begun = 0

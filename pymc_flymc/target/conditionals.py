@@ -99,8 +99,7 @@ class Conditionals(NamedTuple):
 
     #: Called like `DENSITY`: returns the `Moments`, one after the other, and the sum of log sds.
     moments: NativeGraph
-    #: Called like `VJP`, for means and sds.
-    vjp: NativeGraph
+    vjp: NativeGraph  #: Called like `VJP`, for means and sds.
 
 
 def compile_conditionals(graphs: DensityGraphs, effects: np.ndarray, rows: Rows) -> Conditionals:

@@ -22,8 +22,7 @@ class KernelSpec:
     adaptation: Callable[..., Any]
     #: ``plan(target, resampling, cursor)`` returns how the loop draws z, with one chain's buffers.
     plan: Callable[..., Any]
-    #: Whether it follows gradients of the density.
-    gradients: bool = False
+    gradients: bool = False  #: Whether it follows gradients of the density.
     #: Whether z is drawn together with theta, independently of its previous value. Such a kernel is
     #: for one likelihood, under a bound for joint updates.
     fresh: bool = False

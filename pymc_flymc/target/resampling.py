@@ -99,14 +99,10 @@ Resampling = ImplicitResampling | ExplicitResampling
 class Levels(NamedTuple):
     """Rows grouped by their probability of being proposed, for implicit resampling."""
 
-    #: Probability of each level, (L,).
-    q: np.ndarray
-    #: Level of each row, (N,).
-    level: np.ndarray
-    #: Rows sorted by level, or by group, (N,).
-    order: np.ndarray
-    #: Where each level, or group, starts in `order`, (L + 1,) or (G + 1,).
-    start: np.ndarray
+    q: np.ndarray  #: Probability of each level, (L,).
+    level: np.ndarray  #: Level of each row, (N,).
+    order: np.ndarray  #: Rows sorted by level, or by group, (N,).
+    start: np.ndarray  #: Where each level, or group, starts in `order`, (L + 1,) or (G + 1,).
 
     @classmethod
     def of(cls, resampling: ImplicitResampling, bright: np.ndarray) -> Levels:

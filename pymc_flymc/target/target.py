@@ -39,10 +39,8 @@ class TargetPart:
     bound: Bound
     #: Packed statistics of the collapsed bound (empty if all rows are bright).
     statistics: np.ndarray
-    #: Number of bright rows expected over the Laplace approximation.
-    expected_bright: float
-    #: Compiled `row_factor`.
-    log_factor: NativeFunction
+    expected_bright: float  #: Number of bright rows expected over the Laplace approximation.
+    log_factor: NativeFunction  #: Compiled `row_factor`.
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without machine code, which cannot be pickled; graphs can."""
@@ -64,8 +62,7 @@ class Target:
     geometry: Geometry
     data: Data
     spec: KernelSpec
-    #: Least number of rows that the kernel treats exactly.
-    n_exact: int = 0
+    n_exact: int = 0  #: Least number of rows that the kernel treats exactly.
     #: For the local kernel, indices in theta of the effects of groups, in the order of the columns.
     effects: np.ndarray | None = None
 
