@@ -2,8 +2,7 @@
 
 The check does not depend on how a model is read. At about a thousand rows and some points it
 compares log-likelihoods of rows, as a step computes them, with those of the model's own graph. The
-rest is compared, too: priors, Jacobians, potentials. A difference beyond the rounding errors of
-both sides is an error.
+rest is compared, too: priors, Jacobians, potentials. A difference beyond rounding is an error.
 """
 
 from collections.abc import Sequence
@@ -49,9 +48,8 @@ def check_agreement(
 ) -> None:
     """Refuse a model that differs from what was read of it by more than rounding.
 
-    `graph` is the density made from the reading. The layouts, and the values `start` (D,) and
-    `others` (F,) at the initial point, are of the step's variables and of the variables of other
-    steps.
+    `graph` is the density made from the reading. Layouts, and `start` and `others`, values at the
+    initial point, are of the step's variables and of other steps'.
     """
     rng = np.random.default_rng(20261123)
     layout, n = layouts[0], len(start)

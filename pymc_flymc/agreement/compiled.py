@@ -27,8 +27,7 @@ from pymc_flymc.target.data import combine_rows, some_rows
 from pymc_flymc.target.target import Target
 from pymc_flymc.target.validation import describe
 
-#: Distances from the anchor, in units of the Laplace approximation: within and beyond the local
-#: region of bounds.
+#: Distances from the anchor, in units of the Laplace approximation, within and beyond limits.
 SCALES = (0.0, 1.0, 4.0)
 #: The sum of all rates is compared with the rates of the rows up to this size, at which half of the
 #: density's digits are left.
@@ -144,8 +143,7 @@ class _Comparison:
         if surrogate:
             (only,) = parts_of(rows)
             index = index[only.constants[:, [ROW.near, ROW.beyond]].any(axis=1)]
-        # Kernels with gradients have two functions of a row, with and without a gradient: either is
-        # compared at some points.
+        # Kernels with gradients also have a function without a gradient: both are compared.
         with_gradient = bool(target.factor_gradients) and not surrogate and t % 2 == 1
         factors, rates = self._terms(rows, w, index, with_gradient)
         if target.subsamples:  # bright and dark; a row that is kept bright has an infinite rate

@@ -1,7 +1,6 @@
 """Array versions of functions that PyTensor evaluates in Python number by number.
 
-Checks evaluate the likelihood of all rows. A Python call for each row would take a minute per
-million rows.
+Checks evaluate the likelihood of all rows. A Python call for each row takes a minute per million.
 """
 
 from typing import Any

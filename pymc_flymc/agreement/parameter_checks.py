@@ -1,8 +1,8 @@
 """Conditions that a model's distributions set on their parameters, evaluated on some rows.
 
 PyMC writes them into a density, ``sigma > 0`` or ``0 <= p <= 1``, and compares numbers. Here the
-sides are subtracted: a probability rounded to above one is not a violation, nor is a scale that has
-underflowed to zero.
+sides are subtracted: a probability rounded to above one is no violation, nor is a scale that has
+underflowed.
 """
 
 from collections.abc import Callable, Sequence

@@ -2,8 +2,8 @@
 
 Monte Carlo arithmetic (Parker 1997) estimates how many digits of a value are right. The result of
 each operation is multiplied by ``1 + u``, where u is drawn from one to two units of rounding, up or
-down. If a graph cancels digits, as ``log(1 - p)`` does for p near one, its value changes by about
-as much as it is wrong.
+down. If a graph cancels digits, as ``log(1 - p)`` for p near one, its value changes by about its
+error.
 """
 
 from collections.abc import Sequence
@@ -115,8 +115,7 @@ class RoundedFunction:
             cut = "float32" if i >= len(inputs) else ""
             memo[v] = with_errors(v, True, cut) if _is_float(v) else v
         for node in graph.toposort():
-            # Comparisons of given numbers are exact: with errors, a censored value would no longer
-            # equal its limit.
+            # Comparisons of given numbers are exact, so that a censored value equals its limit.
             as_given = _is_comparison(node) and all(map(_is_given, node.inputs))
             known = list(node.inputs) if as_given else [memo.get(v, v) for v in node.inputs]
             new = of_arrays(node).clone_with_new_inputs(known, strict=False)

@@ -2,8 +2,7 @@
 
 When the mode is found, `check_digits` looks at the curvature of the likelihoods. The curvature of a
 bound may be hundreds of times as large: rows that are predicted with certainty, as in data on rare
-events, have almost no curvature themselves. Then terms cancel to fewer digits, and no chain shows
-it.
+events, have almost no curvature themselves. Then terms lose digits, and no chain shows it.
 """
 
 from collections.abc import Callable, Sequence

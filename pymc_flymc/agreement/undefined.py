@@ -18,8 +18,7 @@ from pymc_flymc.anchor.anchor import Anchor
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.likelihoods.refusals import LEAVE_OUT
 
-#: Distances from the anchor, in units of the Laplace approximation, in a random direction and its
-#: opposite.
+#: Distances from the anchor, in units of the Laplace approximation, in opposite directions.
 DISTANCES = (1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
 #: Largest number of points at which all rows are evaluated.
 SOME = 3

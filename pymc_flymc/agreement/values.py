@@ -70,8 +70,7 @@ class Values:
 def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
     """Return where changes of two log densities differ: indices (t, base, i), or None.
 
-    The densities may differ by a constant for each row i. t is a point, and base the point with
-    which it is compared.
+    The densities may differ by a constant for each row i. Points t and base are compared.
     """
     errors = own.errors + expected.errors
     errors = errors + SUM_ROUNDING * (1.0 + np.abs(own.values) + np.abs(expected.values))

@@ -79,8 +79,7 @@ def laplace_geometry(
 
     In the notation of `Geometry`, `block` is C, (M, M), `precisions` are d, (D - M,), and `cross`
     is B', (D - M, M). `blocks` replace d for several effects of each group: where the effects begin
-    among the diagonal elements, and their precisions (J, K, K) in J groups, ordered by effect, then
-    by group.
+    among the diagonal elements, and their precisions (J, K, K) in J groups.
     """
     scale, coupling = 1.0 / np.sqrt(precisions), np.ascontiguousarray(cross.T / precisions)
     pairs, mixing = [], []

@@ -23,8 +23,7 @@ class Lines:
     theta: np.ndarray  #: Where the precision was computed.
     values: np.ndarray  #: Eigenvalues, in ascending order, (L,).
     vectors: np.ndarray  #: Eigenvectors, of the dense elements, (L, M).
-    #: The same in units of the parameters, (L, D). Effects of groups follow their conditional
-    #: means.
+    #: The same in units of the parameters, (L, D); effects of groups follow by their means.
     directions: np.ndarray
 
     @classmethod

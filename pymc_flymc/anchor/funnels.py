@@ -58,8 +58,7 @@ class Funnel(NamedTuple):
     name: str  #: Name of the variable.
     values: str  #: Small or large ones, unconstrained.
     narrowed: int  #: Index of the element.
-    #: Whether the density becomes zero on the way, as if a scale itself is sampled, and not its
-    #: logarithm.
+    #: Whether the density ends on the way, as for a scale that is sampled without its logarithm.
     at_an_end: bool
 
 

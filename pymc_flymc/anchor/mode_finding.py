@@ -129,8 +129,7 @@ def _with_modes(
     """Return a search that keeps variables in which the density at first has no mode.
 
     Some transformed variables, such as ordered ones, are of this kind: they have no sd there, and
-    cannot be integrated out. The second result is the number of passes over the data that this
-    takes.
+    cannot be integrated out. The second result is the number of data passes.
     """
     effects = posterior.effects
     if not len(effects.integrated_out) or len(effects.diagonal):

@@ -25,8 +25,7 @@ FIRST_DAMPING, RAISE, LEAST_DAMPING, LARGEST_DAMPING = 1e-2, 4.0, 1e-5, 1e9
 GOOD, BAD = 0.75, 0.1
 #: The search ends, too, after `MAX_STALLS` steps in a row that gain less than the share `STALLED`
 #: of the predicted gain of an undamped step, if that gain is less than `CLOSE`: this happens if
-#: effects are integrated out, and their precision changes with the curvature of rows, which a step
-#: ignores.
+#: effects are integrated out, and a step ignores that their precision changes.
 MAX_STALLS, STALLED, CLOSE = 3, 0.1, 1.0
 #: Number of times that the joint density may replace the one with effects integrated out before it
 #: stays: the two in turns may have two maxima, between which a search would alternate.

@@ -11,8 +11,7 @@ SHRINKING = 0.7
 #: If a column's mean is m times its spread, a share of 1 / m**2 of its curvature is left next to an
 #: intercept: it is named from m = 10 on.
 CANCELLED = 0.01
-#: Share of a Newton step's predicted gain along one line that explains why the search has not
-#: ended.
+#: Share of a Newton step's predicted gain along a line that explains why the search goes on.
 MOST = 0.5
 
 

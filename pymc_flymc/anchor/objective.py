@@ -21,8 +21,8 @@ from pymc_flymc.anchor.probes import Curvatures, Probes, indicator, least_curvat
 from pymc_flymc.errors import UnsupportedModelError
 from pymc_flymc.kernels.geometry import Geometry
 
-#: Number of thetas whose results are kept: a step is tried, and the search continues from there or
-#: from where it was.
+#: Number of thetas whose results are kept: the search continues from a trial step or from its
+#: origin.
 KEPT = 3
 #: Step of finite differences in unconstrained parameters.
 STEP = 1e-4
@@ -175,8 +175,7 @@ class Objective:
 
     def _of_precisions(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the part of the Hessian, times v, due to the change of the sds with theta."""
-        # With k_i the gradient of log d_i it is sum_i k_i k_i' / 2. The k_i are those at the first
-        # theta of a call.
+        # It is sum_i k_i k_i' / 2, with k_i the gradient of log d_i at the first theta of a call.
         effects = self.effects
         if not (len(effects.integrated_out) and self.near):
             return np.zeros_like(v)
@@ -229,8 +228,7 @@ class Objective:
         """Return the length of the gradient in the coordinates of the Laplace approximation.
 
         The predicted gain of a Newton step is half its square. With effects integrated out the
-        gradient is right on average only: if the possible gain is small, steps along it may fail,
-        and the search is over.
+        gradient is right on average only: close to the maximum steps along it may fail.
         """
         gradient = self(theta)[1]
         return float(np.linalg.norm(self.geometry(theta).standardise_gradient(gradient)))

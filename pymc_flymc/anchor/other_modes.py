@@ -14,8 +14,7 @@ from pymc_flymc.reading.flat import Layout
 #: Number of searches from random places, in addition to those from the anchor and the mirror image
 #: of the best mode; half the width of the box of these around the model's initial point, which is
 #: the one of NUTS. The mirror image has other signs in any case. Modes by which several signs
-#: differ one at a time are each found half of the time by one more search: two more are a
-#: judgement.
+#: differ one at a time are each found half of the time by one more search: we make two.
 STARTS, HALF_WIDTH = 2, 1.0
 #: With more parameters the search takes longer than the rest of the set-up.
 MOST_PARAMETERS = 50

@@ -5,8 +5,7 @@ has an infinite integral. Only flat priors let this happen. Candidates come from
 likelihood's curvature among parameters with flat priors: directions without curvature where the
 search ended (lines), and directions without curvature far beyond its last Newton step (rays). They
 are then tried on all rows: the model is refused if the log-likelihood at a very great distance is
-the same as here. So no proper posterior is refused, and models with proper priors cost nothing
-more.
+the same as here. So no proper posterior is refused, and models with proper priors cost nothing.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ from pymc_flymc.regression.expansion import JointExpansion
 NO_CURVATURE = 1e-10
 #: Distances, in units in which predictors change by about one, at which a direction is tried.
 DISTANCES = (1e2, 1e7)
-#: Largest squared length, in posterior sds, of the last Newton step of a search that has found a
-#: mode.
+#: Largest squared length, in posterior sds, of the last Newton step to a mode that was found.
 CONVERGED = 0.01
 #: This many more steps leave nothing of the curvature along a ray.
 MORE_STEPS = 50.0
@@ -129,8 +127,7 @@ class _Directions:
 
     def lines(self) -> Iterator[np.ndarray]:
         """Yield directions without curvature, each of as few parameters as possible."""
-        # Effects of groups in one set move together. The largest part of a direction changes
-        # predictors by about one.
+        # Effects in one set move together. The largest part changes predictors by about one.
         here, size = self._curvature(self.found.expansion), len(self.found.theta)
         weights = np.random.default_rng(20141104).standard_normal((size, 1))
         alone = self.flat[here(weights)[self.flat, 0] == 0.0]

@@ -4,8 +4,8 @@ Paired or crossed effects leave the rows' likelihoods as they are when all of th
 ``a[home] - a[away]`` by adding a number to all of a, ``a[i] + b[j]`` by adding it to one factor and
 subtracting it from the other. Only their priors determine this common level. In coordinates that
 take the effects as independent given few others, it is the direction of an eigenvector of the
-precision whose eigenvalue is close to zero. There is one for each such level, or group of effects
-that few rows connect.
+precision whose eigenvalue is close to zero. There is one for each level, or weakly connected group
+of effects.
 
 Parlett, B. N. (1980). The Symmetric Eigenvalue Problem, chapter 13 (Lanczos' method with full
 orthogonalisation).

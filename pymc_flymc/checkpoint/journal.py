@@ -48,8 +48,7 @@ class Journal:
 
     `path` is the path of both files without suffixes, and `chain` what the chain depends on: a
     record of another chain is refused. `n_draws` includes tuning; the chain is saved with its last
-    draw. The attribute `state` is the one from which the chain continues after the replay, or None
-    if it begins.
+    draw. After the replay the chain continues from `state`, or begins if it is None.
     """
 
     def __init__(self, path: Path, chain: dict[str, str], n_draws: int, form: RecordFormat) -> None:

@@ -89,8 +89,7 @@ def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, t
     """Compile for some types of arguments; return the function's address and its return type.
 
     The function has numba's own calling convention, which returns a status. The C wrapper around it
-    would print an exception, ignore it, and return zeros: a log density of zero, or arrays at null
-    pointers.
+    would ignore an exception and return zeros, as a log density or a pointer.
     """
     if DISABLE_JIT:  # tests that enumerate a kernel's random choices run it as Python
         return function, None
@@ -118,8 +117,7 @@ def native_caller(
     """Return ``call(address, *args)``, usable in native code, for functions of given types.
 
     The functions of PyTensor's numba linker are of the form ``f(*args)``: in machine code, they
-    take one tuple. An exception in the function is raised to the kernel's caller, as for any
-    function of numba's.
+    take one tuple. An exception in the function is raised to the kernel's caller.
     """
     if DISABLE_JIT:
         return lambda function, *args: function(*args)

@@ -51,9 +51,8 @@ class _CountsOfArrays(_Counts):  # type: ignore[misc, valid-type]
     """Writes LLVM's code that counts references: to arrays, but not to arrays within records.
 
     Kernels' callers hold the arrays of records, see `view`. Numba would count each array of a
-    record wherever the record is named: most of a kernel's instructions, all without effect.
-    Therefore a kernel must not put an array that it has allocated into a record: nobody would hold
-    it.
+    record wherever the record is named: most of a kernel's instructions, all without effect. So a
+    kernel must not put an array that it has allocated into a record: nobody would hold it.
     """
 
     def _call_incref_decref(self, builder, typ, value, funcname):

@@ -134,8 +134,7 @@ def checked_draws(message: str) -> Any:
     """Return the draws of all chains while PyMC logs that they have not converged.
 
     PyMC 6.4 does not call a step once all chains have ended. It checks their draws in a frame that
-    also logs `message`. The result is None if this is another message, or not the last one on the
-    chains.
+    also logs `message`. None if this is another message, or not the last one.
     """
     known = _variables_of(_sample_return) or {}
     warns = known.get("warns", ())

@@ -40,8 +40,7 @@ FIXED, AFFINE, EXPONENTIAL, OTHER = range(4)
 
 def constant_jacobian(of: TensorVariable, wrt: TensorVariable) -> np.ndarray | None:
     """Return the Jacobian (P, D) of a vector that is affine in another, or else None."""
-    # Logarithms of exponentials, as of a scale sampled by its logarithm, and of their products, are
-    # affine.
+    # Logarithms of exponentials and their products, as of a scale sampled by its log, are affine.
     kinds: dict[Variable, int] = {wrt: AFFINE}
     for node in toposort([of], blockers=[wrt]):
         kind = _kind(node, [kinds.get(v, FIXED) for v in node.inputs])

@@ -43,8 +43,7 @@ class DensityGraphs(NamedTuple):
 
     theta: TensorVariable  #: An input, a float64 vector, as `statistics` is.
     statistics: TensorVariable
-    #: Log density of the model without its rows: a scalar, as `bounds`, the log density of the
-    #: rows' bounds, is.
+    #: Log density of the model without its rows; `bounds` is the one of the rows' bounds.
     prior: TensorVariable
     bounds: TensorVariable
     w: TensorVariable  #: Coefficients w(theta), shape (P,).

@@ -52,8 +52,7 @@ def content_hash(array: np.ndarray, sampled: bool = True) -> bytes:
 
     Content of more than 16 MB is summed up in blocks first, at the speed of memory, see
     `_block_sums`: a change of one value is always detected, any other change except with a
-    probability of about 2^-32. If `sampled`, only a sample of the rows of a memory-mapped file is
-    hashed.
+    probability of about 2^-32. If `sampled`, only some rows of a memory-mapped file are hashed.
     """
     found = blake2b(repr((array.shape, array.dtype.str)).encode(), digest_size=16)
     if sampled and isinstance(owner_of(array), np.memmap):

@@ -1,8 +1,7 @@
 """Log gamma functions and log rising factorials with their derivatives, also as native code.
 
 Numba has no polygamma functions: it would call Python for each element, and such code is compiled
-in each process. As graphs of elementary functions, second derivatives would take a minute to
-compile.
+in each process. As elementary graphs, second derivatives would take a minute to compile.
 """
 
 import functools

@@ -1,7 +1,6 @@
 """A quadratic as one op, which computes its gradient, too, and avoids PyTensor's products.
 
-Numba compiles these for a quarter of a minute if its cache is empty, and for seconds in the density
-of each model.
+Numba compiles these for 15 seconds with an empty cache, and for seconds in each model's density.
 """
 
 from collections.abc import Sequence

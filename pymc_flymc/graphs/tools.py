@@ -88,8 +88,7 @@ def freeze(
 
     Shared variables become constants that use the same memory, known symbolic shapes become
     constants, and functions written as ``OpFromGraph`` (``pt.einsum``) are written out. `shapes`
-    has shapes of free inputs whose type leaves them open; `values` replaces values of shared
-    variables.
+    has shapes of free inputs, `values` replaces values of shared variables.
     """
     others = values or {}
 

@@ -38,8 +38,7 @@ NOTHING = 1e-3 * FLOOR
 @kernel_part
 def _times(number, power):
     """Return a constant of a row times a power; zero if one is, even if the other is infinite."""
-    # It is NaN if the power is. If it were zero then, the row would be dark without having been
-    # read.
+    # It is NaN if the power is: zero would make the row dark without having been read.
     return number * power if number != 0.0 and power != 0.0 else 0.0
 
 
@@ -80,8 +79,7 @@ def _rate_of_several(rows, w, n):
 def rate_of(rows, w, n):
     """Return o_n of row n at coefficients w; zero under a bound without rates.
 
-    It is NaN if a power that it depends on is, as when rounding has made the square of the radius
-    negative.
+    It is NaN if one of its powers is, as when rounding makes the square of the radius negative.
     """
     return _choose_rate_of(rows, w, n)(rows, w, n)
 

@@ -45,8 +45,7 @@ class Scratch(NamedTuple):
 def make_scratch(n_predictors: int, n_constants: int, n_columns: int = 0) -> Scratch:
     """Return buffers for rows with at most this many predictors and constants.
 
-    With `n_columns`, the number of dense columns, there is room to multiply rows with several
-    predictors as a matrix.
+    With `n_columns` dense columns there is room to multiply rows as a matrix.
     """
     n, n_block = CHUNK, 0
     if n_predictors > 1 and n_columns > 1:

@@ -89,8 +89,7 @@ def alias_table(weights, threshold, alias):
 def sort(values, start, stop):
     """Sort values[start:stop] (Shell 1959, gaps of Knuth).
 
-    NumPy's sort takes longer to compile than everything else here, and there are usually few
-    values.
+    NumPy's sort takes longer to compile than everything else here; values are few.
     """
     gap = 1
     while 3 * gap < stop - start:
@@ -109,8 +108,7 @@ def sort(values, start, stop):
 def is_drawn(rng, rows, w, n, times):
     """Draw whether row n is bright, at its rate times `times`.
 
-    It is bright if its rate is NaN: then the weight of z is NaN, too, which is counted and
-    rejected.
+    It is bright if its rate is NaN: then so is the weight of z, which is counted and rejected.
     """
     rate = rate_of(rows, w, n)
     return rate != rate or rng.random() < -np.expm1(-times * rate)
@@ -141,8 +139,7 @@ def draw_bright(rng, tables, rows, w, times):
         beyond = times * tables.total[ROW.beyond] * shared[POWERS.beyond]
     count = 0
     # In the tails so many draws are expected that a visit of all rows is cheaper, and the buffer
-    # might be too small. (It has room for the heavy rows and eight times the draws expected
-    # otherwise.)
+    # might be too small. (It has room for the heavy rows and eight times the draws.)
     if not near + beyond <= (n_rows - tables.heavy.shape[0]) / 8.0:
         for n in range(n_rows):
             if is_drawn(rng, rows, w, n, times):

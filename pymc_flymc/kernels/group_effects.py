@@ -38,11 +38,10 @@ class Groups(NamedTuple):
     """
 
     #: Implicit resampling: the rows of group g are ``order[start[g]:start[g + 1]]``. Its
-    #: probabilities q are rates: a row is proposed with probability 1 - exp(-c q), where c depends
-    #: on its group's effect.
+    #: probabilities q are rates: a row is proposed with probability 1 - exp(-c q), c depending on
+    #: its group.
     plan: Plan
-    #: Address of a function like a density: it writes the effects' `Moments`, and returns the sum
-    #: of the logs of sds.
+    #: Address of a function that writes the effects' `Moments` and returns the sum of log sds.
     moments: int
     vjp: int  #: Address of the vector-Jacobian product of slopes in means and sds.
     #: Indices in theta of the effects, (G,); `others` has all other parameters, (D - G,).
@@ -154,8 +153,8 @@ def _slice_effect(
     """Return a new value of a standardised effect v, of which rows first to last are bright.
 
     By elliptical slice sampling (Murray, Adams & MacKay 2010, figure 2): without these rows v is
-    N(0, 1), which is N(0, spread^2) times another factor. Predictors change by `scale` times the
-    change of v.
+    N(0, 1), which is N(0, spread^2) times another factor. Predictors change by `scale` for each
+    unit of v.
     """
     narrower = 0.5 - 0.5 / spread**2
     before = -narrower * v * v

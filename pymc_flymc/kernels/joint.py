@@ -2,8 +2,7 @@
 
 Maclaurin & Adams (2014), section 5, remark that Firefly Monte Carlo with theta and z updated
 together is a pseudo-marginal method. With the Taylor bound, fresh brightness cancels the remainder
-of the bound, and the rest of the acceptance ratio is close to the one of a sampler that reads all
-rows.
+of the bound: the acceptance ratio is close to that of a sampler that reads all rows.
 """
 
 import functools
@@ -123,8 +122,7 @@ def run_kernel(dtype: np.dtype) -> Callable[..., Any]:
             bright.count[0] = 0
             chain.log_density[0] = chain.log_weight[0] = -np.inf
         elif posterior.scales.scale.shape[0] > 0:
-            # A move reads as many rows as a transition does, and proposals rarely miss a small
-            # scale.
+            # A move reads as many rows as a transition, and proposals rarely miss a small scale.
             rescale(rng, min(REPEATS, n), posterior, chain, bright, scratch)
             weigh(posterior, chain, bright)
         total = 0.0

@@ -54,8 +54,8 @@ class PartsRow(NamedTuple):
 class PartsShared(NamedTuple):
     """What rows share under a Taylor bound in parts.
 
-    Two powers of the dense part's radius; then one power of each effect; then, for each effect, the
-    power beyond its limit.
+    Two powers of the dense part's radius; one power of each effect; each one's power beyond its
+    limit.
     """
 
     near: int = 0
@@ -90,8 +90,7 @@ class Moments(NamedTuple):
 class QuadraticParts(NamedTuple):
     """Parts of a packed quadratic in P coefficients, in this order, or their places.
 
-    A constant, the centre, the gradient there, and the curvature, for which the place is its
-    beginning.
+    A constant, the centre, the gradient there, and the curvature, or where it begins.
     """
 
     constant: Any

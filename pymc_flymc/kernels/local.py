@@ -3,10 +3,9 @@
 With many groups, global parameters move little given the effects, and so do effects given all other
 parameters. So global parameters move while each effect keeps its place in its own conditional
 distribution, v_g = (a_g - m_g) / s_g. Its mean and sd given the global parameters follow from the
-collapsed bounds and the prior. In coordinates (global parameters, v) the density has the
-Jacobian prod_g s_g. Then effects move given the global parameters, one by one, and brightness
-given both; see `group_effects`. (Related: local centring, Papaspiliopoulos, Stumpf-Fetizon &
-Zanella 2021.)
+collapsed bounds and the prior. In coordinates (globals, v) the density has the Jacobian prod_g s_g.
+Then effects move given the global parameters, one by one, and brightness given both; see
+`group_effects`. (Related: local centring, Papaspiliopoulos, Stumpf-Fetizon & Zanella 2021.)
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ from pymc_flymc.kernels.trajectory import (
 ROUNDING, MOST_LOST = 2.0**-52, 1e-6
 #: Share of transitions with another trajectory, shorter by the factor `SHORTER`, of as many steps.
 #: If effects hardly differ, the scale's density falls off so much faster above than below that no
-#: step that fits all else leads there: a chain had six of 50 draws in a thousandth of the
-#: posterior.
+#: step that fits all else leads there: a chain had 6 of 50 expected draws in a tail of 0.1 %.
 SHORT, SHORTER = 0.25, 8.0
 
 
@@ -65,8 +63,7 @@ class LocalProposals(NamedTuple):
     x: Vector  #: Buffer, (M,), as `x_new` is.
     x_new: Vector
     v: Vector  #: Buffer of standardised effects, (G,).
-    #: `Moments`, (3, G), of the effects at the chain's parameters, and at the end of a trajectory
-    #: in `moments_new`.
+    #: `Moments` of the effects, (3, G), and at the end of a trajectory in `moments_new`.
     moments: Matrix
     moments_new: Matrix
     log_sds: Vector  #: Sums of the logs of their sds, (1,).
@@ -123,8 +120,7 @@ def log_density_of_globals(posterior, groups, proposals, chain, bright, scratch)
 def log_density_and_force(posterior, groups, proposals, moments, log_sds, chain, bright, scratch):
     """Return `log_density_of_globals` at chain.theta_new, whose effects have the given moments.
 
-    Writes the force, w_new, the bright rows' log factors, and the dynamics' log density and
-    gradient.
+    Writes the force, w_new, bright rows' log factors, and the dynamics' log density and gradient.
     """
     dynamics, theta, factor = proposals.dynamics, chain.theta_new, proposals.factor
     n_globals, n_groups = groups.others.shape[0], groups.elements.shape[0]
@@ -212,7 +208,7 @@ def update_effects(rng, posterior, groups, proposals, spread, chain, bright, scr
     `spread` comes from `draw_spread`. The update of all effects is reversible for the density that
     their moments imply, times the bright rows' terms. For effects that qualify this is the
     posterior, up to rounding, and updates are accepted. The Metropolis test keeps the update exact
-    whatever the model is.
+    for any model.
     """
     moments = proposals.moments
     expected = propose_effects(rng, posterior, groups, moments, spread, chain, bright, scratch)
@@ -227,8 +223,7 @@ def update_effects(rng, posterior, groups, proposals, spread, chain, bright, scr
 def transition(rng, posterior, groups, proposals, chain, bright, scratch):
     """Make one trajectory of global parameters, or two, then sweeps of effects and brightness.
 
-    Returns the acceptance probability of the first. Needs, and leaves, the effects' moments at the
-    chain's parameters.
+    Returns the first acceptance probability. Needs, and leaves, the effects' moments at the state.
     """
     accept = 0.0
     for k in range(2 if rng.random() < SHORT else 1):

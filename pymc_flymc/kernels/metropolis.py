@@ -29,12 +29,10 @@ class ProposalMixture(NamedTuple):
     #: Log of the random walk's scale, and of pCN's beta = sqrt(1 - rho^2), at most 0.
     log_scale: Vector
     weight: Vector  #: Probability of each kind of proposal, (3,).
-    #: Robbins-Monro gain, (1,); zero outside tuning: with it, the kernel would not be a Markov
-    #: chain.
+    #: Robbins-Monro gain, (1,); zero outside tuning, or else the chain would not be Markov.
     gain: Vector
     target: Vector  #: Target acceptance rates, (2,).
-    #: Number of proposals of each kind since the last reset, (3,); `jumped` has the sums of their
-    #: expected squared jumps.
+    #: Number of proposals since the last reset, (3,); `jumped` sums expected squared jumps.
     proposed: Vector
     jumped: Vector
 

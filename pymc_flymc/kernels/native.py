@@ -72,8 +72,7 @@ def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
     The version is part of the name under which a kernel is kept, see `version_of`. Otherwise numba
     would read the types in another version's cache first, and these may no longer exist. The
-    signature is part of it, too: two processes that write kernels of the same name at the same time
-    may mix them up.
+    signature is part of it, too: two processes that write kernels of the same name may mix them up.
     """
     arguments = hashlib.sha256(str(signature).encode()).hexdigest()
 

@@ -23,8 +23,7 @@ from pymc_flymc.kernels.records import Int32Vector, Vector, record_type, vector
 #: come in registers; an array would have to be allocated.
 N_SHARED = len(POWERS)
 
-#: Message on outputs of a wrong length, which no graph of this package has: they would overrun an
-#: array.
+#: Message on outputs of a wrong length, which would overrun an array; no graph here has them.
 LENGTHS = "a density's coefficients or gradient do not have the length of a chain's"
 
 # A result may be a view: it is read by its strides.

@@ -84,8 +84,7 @@ def rescale_by(rng, repeats, move, arguments, posterior, chain):
     """Update each scale by a kernel's own Metropolis-Hastings test, `move`.
 
     ``move(rng, log_correction, *arguments)`` accepts or rejects chain.v_new, and returns the
-    acceptance probability. `repeats` is the most moves of each scale, see `MANY`: it must not
-    depend on the state.
+    acceptance probability. The most moves of each scale, `repeats`, must not depend on the state.
     """
     scales, total, n_moves = posterior.scales, 0.0, 0
     n_scales = scales.scale.shape[0]

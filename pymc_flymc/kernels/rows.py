@@ -10,8 +10,7 @@ from pymc_flymc.kernels.native import kernel_part
 from pymc_flymc.kernels.records import IntVector, read_only, record_type, unwritten
 from pymc_flymc.kernels.sparse_effects import add_effects, add_effects_gradient
 
-#: Number of sums of a row under a bound with a radius for each part: of powers, and of powers
-#: beyond limits.
+#: Number of sums of a row under a bound in parts: of powers, and of powers beyond limits.
 SUMS = 2
 
 
@@ -32,8 +31,7 @@ class Rows(NamedTuple):
     constants: Numbers  #: What the row's bound needs to know in addition to its predictor, (N, R).
     #: Number of sparse columns, Q: coefficients of each predictor after all others.
     n_sparse: int = 0
-    #: Sparse columns of each row, (N, J): in the last V of them it has its values, in the others
-    #: ones.
+    #: Sparse columns of each row, (N, J): the last V with its values, the others with ones.
     codes: Annotated[np.ndarray, unwritten(types.int32, 2)] = read_only(np.empty((0, 0), np.int32))
     values: Numbers = read_only(np.empty((0, 0)))  #: Shape (N, V).
     #: Further sparse columns: row n has ``numbers[indptr[n]:indptr[n + 1]]`` in the columns

@@ -18,8 +18,7 @@ class Locations(NamedTuple):
 
     offset: Vector  #: Shape (E,).
     first: IntVector  #: Where the terms of an effect begin, (E + 1,).
-    #: Index in theta of each term, (T,), which is neither an effect of the same scale nor the
-    #: scale.
+    #: Index in theta of each term, (T,), neither the scale nor one of its effects.
     place: IntVector
     weight: Vector  #: Shape (T,).
 

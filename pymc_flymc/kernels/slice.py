@@ -28,8 +28,7 @@ class Slices(NamedTuple):
 
     #: First width of the interval, for each standardised coordinate or for all random directions.
     width: Vector
-    #: Whether a transition updates along one random direction (1), or along each coordinate in turn
-    #: (0).
+    #: Whether a transition is along a random direction (1), or each coordinate in turn (0).
     random: int
     gain: Vector  #: Gain of the adaptation of widths, (1,); zero outside tuning.
     direction: Vector  #: Buffer, (D,).

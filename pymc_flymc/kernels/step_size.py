@@ -12,8 +12,7 @@ GAMMA, T0, KAPPA = 0.05, 10.0, 0.75
 #: GAMMA for many effects of groups. While a chain tunes, step sizes jump, and trajectories of short
 #: steps take long: for 100,000 effects they had 17 steps, and 14 with this; with the final size
 #: they have 12. While a metric of correlated parameters is learnt, jumps do no harm: of 36 pairs of
-#: chains for effects of carriers and airports five had learnt a bad metric with this, and none with
-#: GAMMA.
+#: chains for effects of carriers and airports five learnt a bad metric with this, none with GAMMA.
 GAMMA_OF_MANY = 0.2
 
 

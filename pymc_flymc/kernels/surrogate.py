@@ -46,8 +46,7 @@ TARGET_WALK = 0.234
 class SurrogateProposals(NamedTuple):
     """Settings of the proposals, and their adaptation."""
 
-    #: Robbins-Monro gain, (1,); zero outside tuning: with it, the kernel would not be a Markov
-    #: chain.
+    #: Robbins-Monro gain, (1,); zero outside tuning, or else the chain would not be Markov.
     gain: Vector
     repeats: Vector  #: Number of trajectories in a proposal, (1,).
     walks: Vector  #: Share of conditional random walks, (1,).

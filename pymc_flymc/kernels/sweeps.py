@@ -28,8 +28,7 @@ class Plan(NamedTuple):
     sweeps: int  #: Sweeps after each update of theta.
     size: int  #: Explicit schemes: number of rows visited in a sweep.
     cursor: IntVector  #: CYCLE: the next row to visit, (1,). Part of a chain's state.
-    #: WITHOUT_REPLACEMENT: the last sweep that visited a row, (N,) or (0,); ``stamp_now[0]`` is the
-    #: current one.
+    #: WITHOUT_REPLACEMENT: the last sweep that visited a row; ``stamp_now[0]`` is the current one.
     stamp: IntVector
     stamp_now: IntVector
     q: Vector  #: IMPLICIT: probability of proposing a dark row, by level, (L,).

@@ -99,8 +99,7 @@ def row_force(
     """Return the sum of the log factors of rows index[:count], less the rate of the dark rows.
 
     Writes the factors and the force, which is the gradient in v. It is the sum of `gradient`, in
-    theta and without rows, and of the gradients of these rows and of `dark`, which `take_dark` has
-    written.
+    theta without rows, and of the gradients of these rows and of `dark`, see `take_dark`.
     """
     total = dynamics.total_gradient
     for j in range(total.shape[0]):
@@ -171,8 +170,8 @@ def simulate(
     ``log_density_at``, called with `arguments` at each point, returns the log density at
     chain.v_new and writes `dynamics.force` there; `log_density` is the one at chain.v, whose force
     is there at the start. `largest` is the largest kick of a coordinate. The length and its steps
-    are divided by `shorter`, which must not depend on the state; the step size is adapted if it is
-    one.
+    are divided by `shorter`, which must not depend on the state; if it is one, the step size
+    adapts.
     """
     n_steps, step = draw_steps(rng, dynamics, shorter)
     momentum, force = dynamics.momentum, dynamics.force

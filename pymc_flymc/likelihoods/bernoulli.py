@@ -127,7 +127,6 @@ class BernoulliCloglog(Bernoulli):
 
     def log_likelihood(self, arguments: Sequence[Any], y: Any) -> TensorVariable:
         """Return ``log(1 - exp(-t))`` for y = 1, or ``-t`` for y = 0, with t = exp(eta)."""
-        # Branches that are not taken get an argument at which they and their derivatives are
-        # finite.
+        # Branches not taken get an argument at which they and their derivatives are finite.
         (eta,) = arguments
         return pt.switch(y > 0.5, log_positive(eta), -pt.exp(pt.switch(y > 0.5, 0.0, eta)))

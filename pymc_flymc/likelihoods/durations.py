@@ -93,8 +93,7 @@ class WeibullFree(Durations):
     With the scale :math:`e^{\eta_n}` the predictor is :math:`\psi = k (\eta - \log y)`, which is
     linear in k times the coefficients of eta and in k itself: the design has a column of log y. The
     log-likelihood of a row is :math:`-\psi - e^{-\psi}`, as of an exponential variable with the
-    value one, or the one of `Durations` if y is censored. An uncensored value has the further term
-    :math:`\log k`.
+    value one, or the one of `Durations` if y is censored. An uncensored value adds :math:`\log k`.
     """
 
     name = "weibull-free"

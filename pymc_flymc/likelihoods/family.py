@@ -80,8 +80,7 @@ class SmoothFamily(Family):
     ) -> np.ndarray:
         """Return bounds on ``|d^order log L / d eta^order|`` for eta between low and high.
 
-        If derivatives grow, and the ends are equal in all rows, the bounds hold at any distance,
-        together with `growth`.
+        If derivatives grow, and the ends are equal in all rows, bounds and `growth` hold anywhere.
 
         Raises
         ------

@@ -17,8 +17,7 @@ SOFTMAX = "softmax"
 def says(likelihood: Likelihood, name: str, of: Sequence[str] = ("log_likelihood",)) -> bool:
     """Return whether a family's attribute `name` was declared for its current methods `of`.
 
-    A subclass that overrides the log-likelihood loses declarations of its base class, unless it
-    repeats them.
+    A subclass that overrides the log-likelihood must repeat declarations of its base class.
     """
     kinds = type(likelihood).__mro__
 

@@ -3,8 +3,7 @@
 The derivatives are along any direction whose elements are at most given spreads. The bound of a sum
 is the sum of its terms' bounds; products follow Leibniz's rule, and functions of a part Faà di
 Bruno's formula (the method of majorants). The bounds are on absolute values, so if terms cancel
-they are too large, though still valid. A function with such terms is a `Function` with its own
-bounds.
+they are too large, though still valid. Functions with such terms have their own bounds.
 """
 
 from __future__ import annotations
@@ -60,8 +59,7 @@ class Function:
     #: From an order, one to four, and the ends of an interval to a bound on the absolute value of
     #: that derivative: an array, or 0.0 if the derivative is zero.
     limit: Callable[..., Any]
-    #: Whether it grows like the exponential function. All others are bounded everywhere, or have no
-    #: bound.
+    #: Whether it grows like the exponential function. Others are bounded, or have no bound.
     exponential: bool = False
 
 

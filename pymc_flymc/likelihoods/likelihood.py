@@ -217,8 +217,8 @@ class ScaledLikelihood(Likelihood, Protocol):
 class JointlySmoothLikelihood(Likelihood, Protocol):
     """A smooth likelihood of several predictors of different kinds, without nuisance parameters.
 
-    Its third derivatives are those along a direction u, with a spread for each of its elements. It
-    need not be log-concave.
+    Its third derivatives are along a direction with a spread for each element. It need not be
+    log-concave.
     """
 
     def third_bound(
@@ -257,8 +257,7 @@ class SmoothedLikelihood(Likelihood, Protocol):
     ) -> TensorVariable:
         """Return the graph of a smooth function that goes to ``log L`` as `rounding` goes to zero.
 
-        It affects where bounds are tuned and how proposals are made. The posterior does not depend
-        on it.
+        It affects where bounds are tuned and how proposals are made, but not the posterior.
         """
         ...
 

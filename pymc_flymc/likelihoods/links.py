@@ -93,8 +93,8 @@ def _elementwise_parts(
     """Return the parts of p that only elementwise operations separate from it, top first.
 
     The second element is the order in which the part's axes are those of p, as `dimshuffle` has it.
-    A part that comes in several orders, as ``a`` in ``a[:, None] - a``, is left out: p is not a
-    function of it.
+    A part in several orders, as ``a`` in ``a[:, None] - a``, is left out: p is not a function of
+    it.
     """
     start: Any = tuple(range(p.ndim))
     queue, orders = deque([(p, start)]), {p: {start}}

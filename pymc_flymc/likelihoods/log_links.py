@@ -23,8 +23,7 @@ def find_log_mean(mu: TensorVariable, rv: TensorVariable) -> TensorVariable | No
 
     Constants, such as an exposure or a divisor, become offsets, and must be positive. Free numbers,
     such as a shape, become part of the intercept. A mean that rows look up, such as the rate of a
-    group, or that is one number for all rows may have any form. For any other form the result is
-    None.
+    group, or that is one number for all rows may have any form. Other forms give None.
     """
     offset: Any = None
     numbers: list[tuple[Any, int]] = []

@@ -65,8 +65,7 @@ class NegativeBinomialLog(_NegativeBinomial, BinomialLogit):
 class NegativeBinomialFree(_NegativeBinomial):
     r"""Observed counts with ``mean = exp(eta_n)`` and an alpha that is sampled.
 
-    The predictor is :math:`\psi = \eta - \log\alpha`, as for a known alpha. The intercept of psi
-    may depend on alpha.
+    The predictor is :math:`\psi = \eta - \log\alpha`, whose intercept may depend on alpha.
     """
 
     name = "negative-binomial-free"

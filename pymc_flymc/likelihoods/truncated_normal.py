@@ -24,8 +24,8 @@ class TruncatedNormal(JointlySmoothFamily):
 
     The predictors are :math:`\chi = (\eta - l) / \sigma` and :math:`t = 1 / \sigma`, both linear in
     coefficients over :math:`\sigma` and in :math:`1 / \sigma` itself. With :math:`d = y - l` the
-    log-likelihood is :math:`-(\chi - d t)^2 / 2 - \log\Phi(\pm\chi) - \log\sigma`. The first term
-    is its own expansion.
+    log-likelihood is :math:`-(\chi - d t)^2 / 2 - \log\Phi(\pm\chi) - \log\sigma`. Its first term
+    is quadratic.
     """
 
     side: float = 1.0  #: 1 if values are above the limit, -1 if they are below it.

@@ -5,8 +5,7 @@ import numpy as np
 
 def cast_rows(array: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
     """Return finite rows in the type of the container `name`; refuse values that it cannot hold."""
-    # A float becomes a shorter float by rounding, as in a container of PyMC. No other value
-    # changes.
+    # A float becomes a shorter float by rounding, as in PyMC. No other value changes.
     if array.dtype == dtype:
         return array
     with np.errstate(invalid="ignore", over="ignore"):

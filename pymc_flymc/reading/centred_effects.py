@@ -53,8 +53,8 @@ def find_shared_scales(
             # Several variables may share a row of a factor: it moves only once.
             new = ~np.isin(each.places, before)
             each = _Effects(each.places[new], each.around.of(new), each.power)
-            # Locations must not depend on the scale, or on effects that move with it: the move
-            # would not be reversible.
+            # For reversible moves, locations must not depend on the scale or effects that move with
+            # it.
             around = Around.joined([each.around, *(other.around for other in others)])
             still = not np.isin(around.weights.indices, np.concatenate([before, each.places])).any()
             if len(each.places) and still:

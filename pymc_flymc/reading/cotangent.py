@@ -52,8 +52,7 @@ class Context:
 
     name: str
     is_constant: ConstantParts
-    #: Whether the result must hold for other rows, too: then no rule may decide by the values of
-    #: the rows at hand.
+    #: Whether the result must hold for other rows, too: then no rule may depend on values.
     any_rows: bool
 
 

@@ -39,8 +39,7 @@ class Fingerprint:
     model: Model
     #: The model's random variables, their value variables, and potentials.
     variables: tuple[Variable, ...]
-    #: Arrays of each constant and shared variable, their hashes, and the states of files that they
-    #: map for reading only.
+    #: Arrays of each constant and shared variable, hashes, and the states of files that they map.
     data: dict[Variable, list[tuple[np.ndarray, bytes, tuple[int, int] | None]]]
     #: For rows out of core: returns a value that changes with them, such as `rows`.
     identity: Callable[[], bytes] | None = None

@@ -100,8 +100,7 @@ def warn_of_full_passes(
 ) -> None:
     """Warn of parts of the model that are evaluated in full, and of the time that this takes.
 
-    `seconds` measures one evaluation of everything but the subsampled rows of the variables
-    `names`.
+    `seconds` measures one evaluation without the subsampled rows of the variables `names`.
     """
     if not passes:
         return

@@ -23,8 +23,7 @@ def read_hurdle(observation: Observation) -> ObservedRows:
     above = observed > 0
     if not above.any():
         raise ValueError(f"all values of {name!r} are zero: no row says what is beyond the hurdle")
-    # Zeros are replaced by one, which is possible above any hurdle. Their rows are left out once
-    # all values are checked.
+    # Zeros become one, possible above any hurdle; after the check their rows are left out.
     filled = np.where(above, observed, 1)
     values = pt.as_tensor(filled.astype(observation.inner.dtype))
     parameters = observation.parameters(observation.inner, values)

@@ -1,8 +1,8 @@
 """Ends of the traversal at sparse columns: lookups by a constant index, and sparse matrices.
 
 A lookup ``a[group]`` is a product of a matrix of zeros and ones with ``a``. ``b[group] * x`` is a
-product of a matrix with a single x in each row with ``b``. Column indices are stored for both, and
-x for the second.
+product of a matrix with a single x in each row with ``b``. Both store column indices, the second
+also x.
 """
 
 from collections.abc import Callable, Hashable

@@ -29,8 +29,7 @@ from pymc_flymc.regression.regression import Regression
 from pymc_flymc.reporting import doing
 
 #: Observed variables other than the largest are subsampled from this many rows on. Fewer rows take
-#: at most about 40 microseconds in full, for which a special form of the model, and joint moves, do
-#: not pay.
+#: at most about 40 microseconds in full, not worth a special form of the model, and joint moves.
 ENOUGH_ROWS = 1000
 
 

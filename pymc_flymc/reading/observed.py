@@ -26,8 +26,8 @@ def is_constant(model: Model, rv: TensorVariable, owned: Collection[Variable]) -
 
     Then its density is constant for that step. For example, another step samples all that it
     depends on, or all of a causal model is observed. A variable on an interval that ends at a
-    variable of the step depends on that one, too: its unconstrained value alone does not determine
-    its value.
+    variable of the step depends on that one, too: its value is not a function of its unconstrained
+    value alone.
     """
     parameters = [v for v in rv.owner.inputs if isinstance(v, TensorVariable)]
     return not any(v in owned for v in free_inputs(model.replace_rvs_by_values(parameters)))

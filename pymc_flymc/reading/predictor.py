@@ -46,7 +46,7 @@ def read_predictor(
 
     `eta` is a vector of length N (or of length 1, or a scalar: the same for every row), or a matrix
     with a column for each predictor, in terms of value variables. Shared variables count as
-    constants with their current value, or with `values`. Nuisance parameters are the last of the
+    constants with their current value, or with `values`. Nuisance parameters are the last
     coefficients.
 
     ``design.X`` is the user's own memory if the predictor has exactly one design matrix (in C

@@ -69,8 +69,7 @@ def is_of_rows(node: Apply, source: TensorVariable, places: Places) -> bool:
 
 def are_distinct(positions: np.ndarray) -> bool:
     """Return whether no element of a term is looked up more than once."""
-    # This distinguishes rows that are taken out of a term of data from effects of groups that are
-    # functions of data.
+    # This tells rows of a term of data from effects of groups that are functions of data.
     return int(np.bincount(positions.ravel()).max(initial=0)) <= 1
 
 

@@ -74,8 +74,7 @@ def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> Locati
 
     These are independent elements, or their logarithms; correlated ones; those of a conditional
     autoregression; those with a sum of zero, whose unconstrained values are linear in them; and
-    those of a random walk, whose first element is the location of the others. `shape` is the one of
-    the unconstrained value.
+    those of a random walk, whose first element is the location of the others.
     """
     node, transform = rv.owner, model.rvs_to_transforms.get(rv)
     places = np.arange(math.prod(shape)).reshape(shape)

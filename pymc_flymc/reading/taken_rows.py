@@ -77,8 +77,7 @@ def one_below_the_other(node: Apply, rows: np.ndarray) -> TensorVariable | None:
         own = (rows >= start) & (rows < start + length)
         if own.any():
             mask = own.astype(np.float64).reshape(-1, *[1] * (joined.ndim - 1))
-            # Other rows are replaced by a row of the term: a row that is not taken may hold
-            # anything.
+            # A row of the term replaces other rows: one that is not taken may hold anything.
             numbers = np.where(own, rows, rows[own.argmax()]) - start
             found.append(pt.constant(mask) * indexed(part, {along: numbers}))
         start += length

@@ -56,8 +56,7 @@ class Traversal:
     `blocks` and `sparse` are constant and sparse columns with their coefficients, `intercepts`
     scalars that every row gets, and `offset`, (N,) or (0,), is the sum of the terms that have rows
     and depend on no variable. With `any_rows` the result must hold for other rows, too: values of
-    these rows decide nothing. A graph that is not linear, an unknown operation, or another number
-    of rows is refused.
+    these rows decide nothing.
     """
 
     def __init__(self, eta: TensorVariable, n_rows: int, name: str, any_rows: bool) -> None:

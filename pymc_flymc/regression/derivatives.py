@@ -61,8 +61,7 @@ class RowDerivatives:
 
     The derivatives come from the likelihood's graph, unless it has methods for them; PyTensor
     compiles them for a family, not for a model, and keeps them on disk. A likelihood that is not
-    smooth is smoothed, by the width in a last column of the observed values, or by
-    `DEFAULT_SMOOTHING`.
+    smooth is smoothed, by the last column of observed values or a default.
     """
 
     def __init__(self, likelihood: Likelihood) -> None:
@@ -134,8 +133,7 @@ class RowDerivatives:
 
         A row that is predicted badly, and with certainty, has a slope but no curvature: its
         quadratic rises far beyond zero, which the logarithm of a probability does not exceed. With
-        this curvature its maximum along the row's gradient is zero. Only families of classes have
-        such rows.
+        this curvature its maximum along the row's gradient is zero. Only classes have such rows.
         """
         few = np.empty(0, np.int64)
         factor = np.empty(0)

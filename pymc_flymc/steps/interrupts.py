@@ -39,8 +39,7 @@ class Interrupts:
         owner = getattr(handler, "__self__", None)
         if isinstance(owner, Interrupts):  # the handler of a chain that failed, or of another step
             handler = owner._theirs
-        # Signals that the system handles itself, by ending the process or not at all, raise
-        # nothing.
+        # Signals that the system handles itself, or ignores, raise nothing.
         if callable(handler) and threading.current_thread() is threading.main_thread():
             self._theirs = handler
             signal.signal(signal.SIGINT, self._handle)

@@ -71,8 +71,7 @@ def _as_array(field: Any) -> Any:
 def combine_rows(rows: Sequence[Rows], lengths: Sequence[int]) -> Rows | SeveralRows:
     """Return one likelihood's rows as they are, or the rows of several together.
 
-    The lengths are numbers of coefficients, each including the numbers that the likelihood's rows
-    share.
+    The lengths are numbers of coefficients, including the numbers that rows share.
     """
     if len(rows) == 1:
         return rows[0]

@@ -26,8 +26,7 @@ class KernelSpec:
     #: Whether z is drawn together with theta, independently of its previous value. Such a kernel is
     #: for one likelihood, under a bound for joint updates.
     fresh: bool = False
-    #: Whether its proposals follow a surrogate, which treats some rows exactly and all others by
-    #: their expansion.
+    #: Whether its proposals follow a surrogate, which treats some rows exactly, and expands others.
     exact: bool = False
     #: Whether it updates the effects of groups one by one: for one likelihood, whose rows have one
     #: effect each, under a bound without rates.

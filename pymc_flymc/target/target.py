@@ -127,8 +127,7 @@ class Target:
     def density(self, theta: np.ndarray, statistics: np.ndarray, w_out: np.ndarray) -> float:
         """Return the log prior plus collapsed bounds, or expansions, at theta.
 
-        It writes the coefficients of all likelihoods, each followed by the numbers that its rows
-        share.
+        It writes all likelihoods' coefficients, each followed by the numbers that its rows share.
         """
         if self._density is not None:
             return float(self._density(theta, statistics, w_out))
