@@ -1,8 +1,8 @@
 """Refuse a model if what was read of it differs from the model itself.
 
 The check does not depend on how a model is read. At about a thousand rows and some points it
-compares log-likelihoods of rows, as a step computes them, with those of the model's own graph. The
-rest is compared, too: priors, Jacobians, potentials. A difference beyond rounding is an error.
+compares log-likelihoods of rows, as a step computes them, with the model's own graph. The rest is
+compared, too: priors, Jacobians, potentials. A difference beyond rounding is an error.
 """
 
 from collections.abc import Sequence

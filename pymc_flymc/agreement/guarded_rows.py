@@ -2,9 +2,10 @@
 
 Bambi's models do so. With the guard, a row whose outcome is almost impossible has the
 log-likelihood -36; with the link alone, which is what Firefly reads, a lower one. The two differ
-only if there are such rows. With the link these rows pull the coefficients until there are none,
-and with the guard the model may give them up instead. So the rows at the mode are not enough: rows
-that may be given up are left out together, and evaluated at the coefficients of the other rows.
+only if there are such rows. With the link these rows pull the coefficients until no such row is
+left, and with the guard the model may give them up instead. So the rows at the mode are not enough:
+rows that may be given up are left out together, and evaluated at the coefficients of the other
+rows.
 """
 
 from collections.abc import Sequence

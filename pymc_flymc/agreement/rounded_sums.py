@@ -36,8 +36,7 @@ def check_rounded_sums(
     """Refuse a target whose log density changes too much with rounding errors of its statistics.
 
     The limit is on the error within a posterior standard deviation. `log_density` is the
-    posterior's, in standardised coordinates: it reads all rows, and is called a few times only. The
-    other arguments are those of `check_compiled`.
+    posterior's, in standardised coordinates: it reads all rows, and is called a few times only.
     """
     points = np.random.default_rng(SEED).standard_normal((POINTS, len(target.geometry.centre)))
     if rounding_within_sd(target, others, points) <= LARGEST_ERROR:

@@ -28,9 +28,9 @@ class Curvatures(NamedTuple):
 class Probes:
     """Directions along which the curvatures of effects are found, and how often each is probed.
 
-    A probe is exact if effects that are probed together are not coupled, as those of one grouping
-    factor, else right on average. This depends on the rows, and not on where the curvatures are:
-    once it is known, each direction is probed once.
+    A probe is exact if effects that are probed together are not coupled, as of one grouping factor,
+    else right on average. This depends on the rows, and not on where the curvatures are: once it is
+    known, each direction is probed once.
     """
 
     def __init__(self, effects: Effects) -> None:

@@ -61,7 +61,7 @@ def content_hash(array: np.ndarray, sampled: bool = True) -> bytes:
     elif array.nbytes <= HASHED:
         found.update(np.ascontiguousarray(array))
     else:
-        # The order is that of memory, so that only an array with gaps is copied, a piece at a time.
+        # In the order of memory, only an array with gaps is copied, a piece at a time.
         by_columns = array.flags.f_contiguous and not array.flags.c_contiguous
         found.update(b"by columns" if by_columns else b"by rows")
         for octets in _pieces(array.T if by_columns else array):

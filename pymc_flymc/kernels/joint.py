@@ -2,7 +2,7 @@
 
 Maclaurin & Adams (2014), section 5, remark that Firefly Monte Carlo with theta and z updated
 together is a pseudo-marginal method. With the Taylor bound, fresh brightness cancels the remainder
-of the bound: the acceptance ratio is close to that of a sampler that reads all rows.
+of the bound: the acceptance ratio is almost the one of a sampler that reads all rows.
 """
 
 import functools
@@ -86,8 +86,8 @@ def update_joint(rng, beta, given_theta, posterior, tables, chain, bright, scrat
 @kernel_part(inline="always")
 def transition(rng, kind, given_theta, posterior, tables, proposals, chain, bright, scratch):
     """Make one transition: a joint update, or a conditional random walk and a refreshment of z."""
-    # The walk still moves in tails that are heavier than those of the Laplace approximation, where
-    # joint updates would be stuck.
+    # The walk still moves in tails heavier than the Laplace approximation's, where joint updates
+    # would be stuck.
     walked, beta = 0.0, 0.0
     if kind == RANDOM_WALK:
         walked = update_theta(rng, kind, posterior, proposals, chain, bright, scratch)

@@ -45,7 +45,7 @@ from pymc_flymc.kernels.trajectory import (
 #: accepted at which rounding changes v by a sum of squares of more than `MOST_LOST`.
 ROUNDING, MOST_LOST = 2.0**-52, 1e-6
 #: Share of transitions with another trajectory, shorter by the factor `SHORTER`, of as many steps.
-#: If effects hardly differ, the scale's density falls off so much faster above than below that no
+#: If effects differ little, the scale's density falls off so much faster above than below that no
 #: step that fits all else leads there: a chain had 6 of 50 expected draws in a tail of 0.1 %.
 SHORT, SHORTER = 0.25, 8.0
 

@@ -188,8 +188,8 @@ def accept_theta(chain, log_density):
 def accept_conditional_update(chain, log_density, bright):
     """Make the proposed parameters those of the chain, and store the bright rows' new factors."""
     if is_same(chain.w_new, chain.w):
-        # Coefficients stay those of the cached factors. Otherwise many moves, each no larger than
-        # rounding, could lead away from these without any row being read.
+        # Coefficients stay as they were for the cached factors. Otherwise many moves, each no
+        # larger than rounding, could lead away from these without any row being read.
         copy(chain.w, chain.w_new)
     else:
         # The cached factors belong to the theta of the chain: replaced on acceptance only.

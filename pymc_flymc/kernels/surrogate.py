@@ -36,8 +36,8 @@ from pymc_flymc.kernels.trajectory import (
     simulate,
 )
 
-#: Share of conditional random walks. They still move in tails that are heavier than those of the
-#: surrogate, where joint updates would be stuck.
+#: Share of conditional random walks. They still move in tails heavier than the surrogate's, where
+#: joint updates would be stuck.
 WALKS = 0.05
 #: Target acceptance rate of these (Roberts, Gelman & Gilks 1997).
 TARGET_WALK = 0.234

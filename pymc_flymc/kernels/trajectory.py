@@ -152,9 +152,9 @@ def kick(step, force, pull, largest):
 
     Any other change is at most `largest`. A density may fall off much faster on one side than
     elsewhere, as the density of an effect without events does. There the force throws a step that
-    fits all else far out. Such steps are rejected, and so are the steps that would lead there:
-    without a limit, chains rarely visit that side. Any function of the position may be the kick:
-    volume is kept, and a trajectory is its own way back. Small steps are not affected.
+    fits everywhere else into the tail. Such steps are rejected, and so are the steps that would
+    lead there: without a limit, chains rarely visit that side. Any function of the position may be
+    the kick: volume is kept, and a trajectory is its own way back. Small steps are not affected.
     """
     undone = 0.5 * step * pull
     change = 0.5 * step * (force + pull)

@@ -16,7 +16,7 @@ from pymc_flymc.likelihoods.value_checks import check_values
 class Family:
     """A family of finite numbers that is recognised by the observed variable's distribution.
 
-    Its methods are those of `Likelihood`; a subclass defines `read` and `log_likelihood`.
+    It has the methods of `Likelihood`; a subclass defines `read` and `log_likelihood`.
     """
 
     distributions: Any  #: PyMC's distributions of this family: a class, or several.

@@ -10,7 +10,7 @@ LOGISTIC = "logistic"
 #: with nuisance parameter log alpha and counts y, ``y psi - (y + alpha) log(1 + exp(psi)) +
 #: log Gamma(y + alpha) - log Gamma(alpha)``;
 NEGATIVE_BINOMIAL = "negative binomial"
-#: with predictors of classes 1 to K - 1, less that of class 0, the logarithm of the softmax of y.
+#: with predictors of classes 1 to K - 1, less class 0's, the logarithm of the softmax of y.
 SOFTMAX = "softmax"
 
 

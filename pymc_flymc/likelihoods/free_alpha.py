@@ -154,10 +154,10 @@ def _third_of_count(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a bound on a count's third derivative anywhere: a scale and a rate.
 
-    The derivatives of s are in the order of `exponent`; those of log p and of the terms of R,
-    softplus functions of tau less log j, are at most `THIRD`. The former grow with alpha p and s,
-    neither of which grows faster than eta and tau. Or they grow with the mean, which exceeds both,
-    though only slightly if alpha is large: then they do not grow with tau.
+    The derivatives of s are in the order of `exponent`; the derivatives of log p and of the terms
+    of R, softplus functions of tau less log j, are at most `THIRD`. The former grow with alpha p
+    and s, neither of which grows faster than eta and tau. Or they grow with the mean, which exceeds
+    both, though only slightly if alpha is large: then they do not grow with tau.
     """
     c, t = spread[:2]
     alpha_p, _, k = parts(eta[0], eta[1])

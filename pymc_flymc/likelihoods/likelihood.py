@@ -28,7 +28,7 @@ class RowParameters:
         vectors of length N, or scalars.
     cutpoints : TensorVariable, optional
         Of ordered levels, a vector. Then the rows of the regression are comparisons of the observed
-        levels with them, and the likelihood is that of a comparison.
+        levels with them, and the likelihood is the one of a comparison.
     rest : TensorVariable, optional
         Terms of a row's log-likelihood that the family does not have: a scalar, or a vector that
         is linear in the data, as a predictor is. So their sum over rows collapses.
@@ -200,8 +200,8 @@ class SmoothLikelihood(Likelihood, Protocol):
 class ScaledLikelihood(Likelihood, Protocol):
     """A smooth likelihood to a power that is sampled, with its normaliser.
 
-    Its log-likelihood is ``exp(s)`` times that of the smooth one, plus ``log_normaliser(s)``. The
-    only nuisance parameter is s.
+    Its log-likelihood is ``exp(s)`` times the smooth one's, plus ``log_normaliser(s)``. The only
+    nuisance parameter is s.
     """
 
     def unit(self, y: np.ndarray) -> tuple[SmoothLikelihood, np.ndarray]:

@@ -92,9 +92,8 @@ def _elementwise_parts(
 ) -> list[tuple[Any, tuple[int | str, ...]]]:
     """Return the parts of p that only elementwise operations separate from it, top first.
 
-    The second element is the order in which the part's axes are those of p, as `dimshuffle` has it.
-    A part in several orders, as ``a`` in ``a[:, None] - a``, is left out: p is not a function of
-    it.
+    The second element is the order in which the part's axes become p's, as `dimshuffle` has it. A
+    part in several orders, as ``a`` in ``a[:, None] - a``, is left out: p is not a function of it.
     """
     start: Any = tuple(range(p.ndim))
     queue, orders = deque([(p, start)]), {p: {start}}

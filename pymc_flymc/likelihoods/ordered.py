@@ -1,9 +1,9 @@
 """Ordered outcomes: categorical variables of cumulative probabilities with a logistic link.
 
-With cutpoints c_0 < ... < c_(K-2) level k has the probability sigmoid(a) - sigmoid(b), where
-a = c_k - eta and b = c_(k-1) - eta, which is sigmoid(a) sigmoid(-b) (1 - exp(b - a)). The last
-factor depends on cutpoints alone. The others are those of two binary outcomes, whether y > k, no,
-and whether y > k - 1, yes: comparisons of the row with its cutpoints.
+With cutpoints c_0 < ... < c_(K-2) level k has the probability sigmoid(a) - sigmoid(b), where a =
+c_k - eta and b = c_(k-1) - eta, which is sigmoid(a) sigmoid(-b) (1 - exp(b - a)). The last factor
+depends on cutpoints alone. The others belong to two binary outcomes, whether y > k, no, and whether
+y > k - 1, yes: comparisons of the row with its cutpoints.
 """
 
 from collections.abc import Callable, Iterator

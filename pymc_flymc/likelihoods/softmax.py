@@ -104,8 +104,8 @@ class Softmax:
         """Return a bound on the third derivative along a direction of range one.
 
         It is a third central moment of a variable of range one: at most 1/(6 sqrt 3). If one value
-        has a probability of at least 1 - q, it is also at most q, for it is no more than the mean
-        squared distance from that value.
+        has a probability of at least 1 - q, it is also at most q, as the mean squared distance from
+        that value bounds it.
         """
         limit = np.full(np.shape(y), 1.0 / (6.0 * np.sqrt(3.0)))
         if np.ndim(low) == 0:
@@ -165,6 +165,6 @@ def log_sum_exp(arguments: Sequence[TensorVariable]) -> Any:
     total: Any = 0.0
     for eta in arguments:
         total = total + pt.exp(eta - largest)
-    # The total is at least one. PyTensor would stabilise pt.log(total) once more, with other
-    # exponentials than those of the derivative.
+    # The total is at least one. PyTensor would stabilise pt.log(total) once more, with exponentials
+    # that the derivative does not have.
     return largest + pt.log1p(total - 1.0)

@@ -19,10 +19,10 @@ def read_levels(observation: Observation, parameters: RowParameters) -> Observed
 
     Its regression has a row for each comparison: first of levels with the cutpoints below them,
     then of levels with the cutpoints above them; y is whether the level is above. The lowest level
-    has no cutpoint below it, the highest none above it. Coefficients are those of the dense
-    columns, the cutpoints, the intercept and the sparse columns. In addition to the comparisons,
-    the likelihood of level k has the factor ``1 - exp(c_(k-1) - c_k)``. If cutpoints do not
-    increase, its logarithm is minus infinity.
+    has no cutpoint below it, the highest none above it. Coefficients are for the dense columns, the
+    cutpoints, the intercept and the sparse columns. In addition to the comparisons, the likelihood
+    of level k has the factor ``1 - exp(c_(k-1) - c_k)``. If cutpoints do not increase, its
+    logarithm is minus infinity.
     """
     name, shapes = observation.name, observation.shapes
     cutpoints, n_cutpoints = known_cutpoints(parameters, shapes, name)

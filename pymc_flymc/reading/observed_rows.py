@@ -176,7 +176,7 @@ def parameters_of(
 
     `inner` is the variable without weights and hurdle. It is read as one of `families`, by default
     of all. `values` replace it in graphs, by default the observed ones. The parameters of a table
-    are returned as those of its rows.
+    become its rows' parameters.
     """
     check_form(model, rv)
     if rv.ndim > 1 and isinstance(inner.owner.op, CategoricalRV):

@@ -76,8 +76,8 @@ def split_predictor(
 ) -> LinearPredictor:
     """Split a linear predictor, as `read_predictor` does, without checking the result.
 
-    With `values`, rows that replace those of shared variables, the result holds for any rows: the
-    design has the same columns, with the same coefficients in the same order.
+    With `values`, other rows of shared variables, the result holds for any rows: the design has the
+    same columns, with the same coefficients in the same order.
     """
     random = [v for v in free_inputs([eta]) if not isinstance(v.type, TensorType)]
     if random and hasattr(random[0].type, "dims"):

@@ -72,9 +72,9 @@ class LocationScale(NamedTuple):
 def location_scale(rv: Variable, shape: tuple[int, ...], model: Model) -> LocationScale | None:
     """Return a variable's elements that have a location and a scale, or None.
 
-    These are independent elements, or their logarithms; correlated ones; those of a conditional
-    autoregression; those with a sum of zero, whose unconstrained values are linear in them; and
-    those of a random walk, whose first element is the location of the others.
+    These are independent elements, or their logarithms; correlated ones; a conditional
+    autoregression; elements with a sum of zero, whose unconstrained values are linear in them; and
+    a random walk, whose first element is the location of the others.
     """
     node, transform = rv.owner, model.rvs_to_transforms.get(rv)
     places = np.arange(math.prod(shape)).reshape(shape)

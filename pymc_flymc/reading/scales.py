@@ -18,7 +18,7 @@ from pymc_flymc.reading.functions_of_variables import compile_given, nearest, st
 #: The smallest trial change; no two elements' changes are the same. The tolerance for logarithms of
 #: scales: for an interval that begins at zero they are linear up to 3e-4 there.
 TRIED, CHANGE, CLOSE = -8.0, 0.25, 1e-3
-#: Smallest power: what hardly changes with a variable is not a scale of it.
+#: Smallest power: a number that changes little with a variable is not a scale of it.
 LEAST_POWER = 0.05
 
 

@@ -1,7 +1,7 @@
 """Vector-Jacobian products of a linear predictor's operations, one rule for each.
 
-A rule takes the cotangent of an operation's result (see ``cotangent``) and returns those of its
-arguments.
+A rule takes the cotangent of an operation's result (see ``cotangent``) and returns its arguments'
+cotangents.
 """
 
 from collections.abc import Sequence

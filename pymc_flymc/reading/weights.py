@@ -126,9 +126,9 @@ def _is_random(v: TensorVariable) -> bool:
 def without_weights(rv: TensorVariable) -> tuple[TensorVariable, TensorVariable | None]:
     """Return the variable inside a weighted one, and the graph of its weights.
 
-    Any other variable is returned as it is, without weights. `weighted` and Bambi's
-    ``weighted(y, w)`` make a variable from another one: its draws are those of the other one, and
-    its log density is that of the other one times the weights.
+    Any other variable is returned as it is, without weights. `weighted` and Bambi's ``weighted(y,
+    w)`` make a variable from another one: it has the draws of the other one, and its log density
+    times the weights.
     """
     if rv.owner is None or not isinstance(rv.owner.op, CustomSymbolicDistRV):
         return rv, None

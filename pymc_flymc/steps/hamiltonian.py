@@ -66,7 +66,7 @@ class FireflyHMC(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw are those of `FireflyMH`, without scales of random walks.
+    Each draw has the statistics of `FireflyMH`, without scales of random walks.
     ``leapfrog_step_size`` is in posterior standard deviations; ``n_leapfrog_steps`` counts steps,
     each with a gradient.
 
@@ -161,7 +161,7 @@ class FireflyMALA(FireflyHMC):
 
     Notes
     -----
-    Statistics of each draw: those of `FireflyHMC`.
+    Each draw has the statistics of `FireflyHMC`.
 
     References
     ----------

@@ -178,7 +178,7 @@ class FireflyMH(FireflyStep):
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Return how many rows the draws are conditioned on, and where those of `data` are.
+        """Return how many rows the draws are conditioned on, and where the rows of `data` are.
 
         PyMC lets no step write attributes of a result: ``idata.attrs.update(step.provenance)``.
 

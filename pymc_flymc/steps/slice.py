@@ -54,9 +54,9 @@ class FireflySlice(FireflyStep):
 
     Notes
     -----
-    Statistics of each draw are those of `FireflyMH` without step sizes;
-    ``acceptance_probability`` is one, and ``slice_width`` is the mean first width of the
-    intervals, in posterior standard deviations.
+    Each draw has the statistics of `FireflyMH` without step sizes;
+    ``acceptance_probability`` is one, and ``slice_width`` is the mean first width of the intervals,
+    in posterior standard deviations.
 
     References
     ----------
