@@ -46,11 +46,7 @@ def check_agreement(
     start: np.ndarray,
     others: np.ndarray,
 ) -> None:
-    """Refuse a model that differs from what was read of it by more than rounding.
-
-    `graph` is the density made from the reading. Layouts, and `start` and `others`, values at the
-    initial point, are of the step's variables and of other steps'.
-    """
+    """Refuse a model that differs from what was read of it by more than rounding."""
     rng = np.random.default_rng(20261123)
     layout, n = layouts[0], len(start)
     thetas = [anchor.geometry.unstandardise(s * rng.standard_normal(n)) for s in SCALES]

@@ -23,11 +23,9 @@ class OtherRows(NamedTuple):
 
 
 def other_rows(node: Apply, axis: int, rows: np.ndarray) -> OtherRows | None:
-    """Return the rows of the arguments that `rows` along an axis of a node's result consist of.
-
-    The result is None unless the operation takes rows out, by a constant slice or vector along one
-    axis, or joins rows. Nothing here is shared with the reading of rows.
-    """
+    """Return the rows of the arguments that `rows` along an axis of a node's result consist of."""
+    # None unless the operation takes rows out, by a constant slice or vector along one axis, or
+    # joins rows. Nothing here is shared with the reading of rows.
     if isinstance(node.op, Join):
         along = node.op.axis % node.outputs[0].type.ndim
         return _joined(node, axis, rows) if along == axis else None

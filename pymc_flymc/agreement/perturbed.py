@@ -129,11 +129,9 @@ class RoundedFunction:
         )
 
     def __call__(self, *arguments: Any, draws: int) -> list[Rounded] | None:
-        """Return results and their rounding errors, arrays of one shape, from `draws` draws.
-
-        An error is infinite if a result with other rounding errors is not finite, unless the result
-        is the same. The return value is None if the graph raises an exception for these arguments.
-        """
+        """Return results and their rounding errors, or None if the graph raises an error."""
+        # An error is infinite if a result with other rounding errors is not finite, unless the
+        # result is the same.
         with np.errstate(all="ignore"):
             try:
                 exact, *others = (

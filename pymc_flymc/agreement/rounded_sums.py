@@ -33,11 +33,9 @@ def check_rounded_sums(
     others: np.ndarray,
     log_density: Callable[[np.ndarray], float],
 ) -> None:
-    """Refuse a target whose log density changes too much with rounding errors of its statistics.
-
-    The limit is on the error within a posterior standard deviation. `log_density` is the
-    posterior's, in standardised coordinates: it reads all rows, and is called a few times only.
-    """
+    """Refuse a target whose log density changes too much with rounding errors of its statistics."""
+    # The limit is on the error within a posterior sd. `log_density` reads all rows, and is called a
+    # few times only.
     points = np.random.default_rng(SEED).standard_normal((POINTS, len(target.geometry.centre)))
     if rounding_within_sd(target, others, points) <= LARGEST_ERROR:
         return

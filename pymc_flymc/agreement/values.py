@@ -68,10 +68,8 @@ class Values:
 
 
 def disagreement(own: Values, expected: Values) -> tuple[int, int, int] | None:
-    """Return where changes of two log densities differ: indices (t, base, i), or None.
-
-    The densities may differ by a constant for each row i. Points t and base are compared.
-    """
+    """Return where changes of two log densities differ: point, base and row; or None."""
+    # The densities may differ by a constant for each row.
     errors = own.errors + expected.errors
     errors = errors + SUM_ROUNDING * (1.0 + np.abs(own.values) + np.abs(expected.values))
     known = np.isfinite(own.values) & np.isfinite(expected.values)

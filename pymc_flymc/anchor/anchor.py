@@ -103,12 +103,10 @@ def laplace_geometry(
 
 
 def _covariance_factor(precision: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return the Cholesky factor of a matrix's inverse, and whether it is positive definite.
-
-    Away from a mode (a funnel, a given anchor) the curvature can vanish or be negative somewhere.
-    There any moderate scale will do, because the Laplace covariance only guides proposals. At a
-    mode, parameters may have any units.
-    """
+    """Return the Cholesky factor of a matrix's inverse, and whether it is positive definite."""
+    # Away from a mode (a funnel, a given anchor) the curvature can vanish or be negative somewhere.
+    # There any moderate scale will do, because the Laplace covariance only guides proposals. At a
+    # mode, parameters may have any units.
     curvature = np.abs(np.diag(precision))
     for least in LEAST_CURVATURES:
         scale = 1.0 / np.sqrt(np.maximum(curvature, least))

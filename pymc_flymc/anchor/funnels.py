@@ -31,12 +31,10 @@ LARGEST = 1000
 def warn_of_funnels(
     density: ExpandedDensity, anchor: Anchor, scales: SharedScales, layout: Layout
 ) -> None:
-    """Warn of the worst funnel into which no move of a scale leads: chains may miss its neck.
-
-    The role of a variable does not matter, nor how its prior is written. But the prior must be
-    curved: Laplace distributions look flat. Likelihoods are the quadratics around the anchor, so
-    that no row is read. `scales` have moves, and are left out.
-    """
+    """Warn of the worst funnel into which no move of a scale leads: chains may miss its neck."""
+    # The role of a variable does not matter, nor how its prior is written. But the prior must be
+    # curved: Laplace distributions look flat. Likelihoods are the quadratics around the anchor, so
+    # that no row is read.
     found = narrowest(density, anchor, scales, layout)
     if found is None or found.times < NARROWER:
         return
@@ -169,11 +167,9 @@ def _standard_deviations(geometry: Geometry, rng: np.random.Generator) -> np.nda
 def _curvatures(
     density: ExpandedDensity, statistics: np.ndarray, theta: np.ndarray, probes: np.ndarray
 ) -> np.ndarray:
-    """Return estimates (n, D) of minus the Hessian's diagonal, in units of 1 / sd^2.
-
-    Bekas, Kokiopoulou and Saad (2007), An estimator for the diagonal of a matrix, Applied Numerical
-    Mathematics 57, 1214-1229.
-    """
+    """Return estimates (n, D) of minus the Hessian's diagonal, in units of 1 / sd^2."""
+    # Bekas, Kokiopoulou and Saad (2007), An estimator for the diagonal of a matrix, Applied
+    # Numerical Mathematics 57, 1214-1229.
     found = []
     for v in probes:
         _, before = density(theta - STEP * v, statistics)

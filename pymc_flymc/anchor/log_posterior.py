@@ -22,8 +22,7 @@ class LogPosterior:
     density: ExpandedDensity  #: The model with its log-likelihoods replaced by quadratics.
     regressions: tuple[Regression, ...]
     layout: Layout
-    #: Parameters that are integrated out, and those that count as independent.
-    effects: Effects
+    effects: Effects  #: Parameters that are integrated out, and those that count as independent.
 
     @classmethod
     def of(

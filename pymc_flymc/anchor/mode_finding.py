@@ -72,11 +72,7 @@ class ModeFinder:
         return _anchor(posterior, found, of_all_rows=True)
 
     def at(self, theta: np.ndarray) -> Anchor:
-        """Return an anchor at a point given by the user, (D,).
-
-        Bounds touch there; proposals are centred at the mode of the expansion around it. A
-        posterior without an integral because of a flat prior is refused.
-        """
+        """Return an anchor at a user's point, where bounds touch, with proposals at the mode."""
 
         def made(posterior: LogPosterior) -> Anchor:
             expansion = posterior.expand(theta)
@@ -126,11 +122,9 @@ class ModeFinder:
 def _with_modes(
     posterior: LogPosterior, start: np.ndarray, strides: Sequence[int]
 ) -> tuple[LogPosterior, float]:
-    """Return a search that keeps variables in which the density at first has no mode.
-
-    Some transformed variables, such as ordered ones, are of this kind: they have no sd there, and
-    cannot be integrated out. The second result is the number of data passes.
-    """
+    """Return a search that keeps variables in which the density at first has no mode."""
+    # Some transformed variables, such as ordered ones, are of this kind: they have no sd there, and
+    # cannot be integrated out.
     effects = posterior.effects
     if not len(effects.integrated_out) or len(effects.diagonal):
         return posterior, 0.0
@@ -168,12 +162,10 @@ def _integrated(
 
 
 def _anchor(posterior: LogPosterior, found: ModeResult, of_all_rows: bool = False) -> Anchor:
-    """Return an anchor, with the Laplace approximation of the objective at a result's centre.
-
-    If the result is of all rows, the posterior is refused if their sums are rounding errors. It is
-    also refused if coefficients have no finite derivatives at the centre: the logarithm of a rate
-    that no row looks up changes no density, and the mode may be at a rate of zero.
-    """
+    """Return an anchor, with the Laplace approximation of the objective at a result's centre."""
+    # For all rows, the posterior is refused if their sums are rounding errors. It is also refused
+    # if coefficients have no finite derivatives at the centre: the logarithm of a rate that no row
+    # looks up changes no density, and the mode may be at a rate of zero.
     density, expansion, centre = posterior.density, found.expansion, found.centre
     objective = found.objective.with_statistics(expansion.pack())
     blocks = objective.precision_blocks(centre)

@@ -225,10 +225,8 @@ class Objective:
         return laplace_geometry(theta, self.effects.dense, self.effects.diagonal, *blocks)
 
     def newton_decrement(self, theta: np.ndarray) -> float:
-        """Return the length of the gradient in the coordinates of the Laplace approximation.
-
-        The predicted gain of a Newton step is half its square. With effects integrated out the
-        gradient is right on average only: close to the maximum steps along it may fail.
-        """
+        """Return the length of the gradient in the coordinates of the Laplace approximation."""
+        # The predicted gain of a Newton step is half its square. With effects integrated out the
+        # gradient is right on average only: close to the maximum steps along it may fail.
         gradient = self(theta)[1]
         return float(np.linalg.norm(self.geometry(theta).standardise_gradient(gradient)))

@@ -34,12 +34,9 @@ BETWEEN = np.linspace(0.0, 1.0, 23)[1:-1]
 def warn_of_other_modes(
     density: ExpandedDensity, anchor: Anchor, start: np.ndarray, layout: Layout
 ) -> None:
-    """Warn if the posterior has several modes, such as by signs that may change together.
-
-    Likelihoods are the quadratics around the anchor. Other modes of consequence have about the same
-    coefficients, as if these are products of parameters, so that no row needs to be read. `start`,
-    (D,), is the model's initial point.
-    """
+    """Warn if the posterior has several modes, such as by signs that may change together."""
+    # Likelihoods are the quadratics around the anchor. Other modes of consequence have about the
+    # same coefficients, as if these are products of parameters, so that no row needs to be read.
     n_parameters = len(start)
     # The search is for modes of the prior times likelihoods with one mode. If coefficients are
     # affine, priors with several modes are mixtures, which have a warning of their own.

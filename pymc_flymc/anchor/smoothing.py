@@ -18,12 +18,10 @@ def any_non_smooth(regressions: Sequence[Regression]) -> bool:
 
 
 def smoothed_around(regressions: Sequence[Regression], anchor: Anchor) -> tuple[Regression, ...]:
-    """Return regressions, each row smoothed over the posterior sd of its predictor.
-
-    The mean of a log density over the posterior is as smooth. Smoothed over more, the sum over rows
-    has its mode elsewhere if residuals are denser on one side of zero: with many rows, many
-    posterior sds away. Smoothed over less, its curvature comes from the few rows nearest to zero.
-    """
+    """Return regressions, each row smoothed over the posterior sd of its predictor."""
+    # The mean of a log density over the posterior is as smooth. Smoothed over more, the sum over
+    # rows has its mode elsewhere if residuals are denser on one side of zero: with many rows, many
+    # posterior sds away. Smoothed over less, its curvature comes from the few rows nearest to zero.
     return tuple(
         _smoothed_around(each, near) if isinstance(each.likelihood, SmoothedLikelihood) else each
         for each, near in zip(regressions, anchor.parts, strict=True)

@@ -42,12 +42,10 @@ def identity_of_run(
 
 
 def identity_of_target(target: Any, adaptation: Any, others: np.ndarray) -> str:
-    """Return a hash of numbers that chains share.
-
-    They change in the last bit with the data of any row, and with the model's density: its graph
-    may have operations of the user's own, of which only the names can be compared. Without a bound
-    there are no sums over rows: then the rows are hashed, which each draw reads anyway.
-    """
+    """Return a hash of numbers that chains share."""
+    # They change in the last bit with the data of any row, and with the model's density: its graph
+    # may have operations of the user's own, of which only the names can be compared. Without a
+    # bound there are no sums over rows: then the rows are hashed, which each draw reads anyway.
     names = [type(adaptation).__name__, adaptation.spec.name, written(target.geometry._fields)]
     found = blake2b(digest_size=16)
     for part in target.parts:

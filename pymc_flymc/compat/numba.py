@@ -86,11 +86,9 @@ def add_locator(locator: type) -> None:
 
 
 def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, types.Type | None]:
-    """Compile for some types of arguments; return the function's address and its return type.
-
-    The function has numba's own calling convention, which returns a status. The C wrapper around it
-    would ignore an exception and return zeros, as a log density or a pointer.
-    """
+    """Compile for some types of arguments; return the function's address and its return type."""
+    # The function has numba's own calling convention, which returns a status. The C wrapper around
+    # it would ignore an exception and return zeros, as a log density or a pointer.
     if DISABLE_JIT:  # tests that enumerate a kernel's random choices run it as Python
         return function, None
     _, _, folded, _ = function.get_call_template(arguments, {})  # compiles, or loads
@@ -100,11 +98,9 @@ def address_of(function: Any, arguments: tuple[types.Type, ...]) -> tuple[Any, t
 
 
 def entry_point(kernel: Any) -> Callable[..., Any]:
-    """Return what numba calls once it has found a compiled kernel for the types of its arguments.
-
-    Numba needs microseconds per call to find it, and each kernel has a single signature. Arguments
-    of other types would be misread: the caller must build the right ones.
-    """
+    """Return what numba calls once it has found a compiled kernel for some types of arguments."""
+    # Numba needs microseconds per call to find it, and each kernel has a single signature.
+    # Arguments of other types would be misread: the caller must build the right ones.
     if DISABLE_JIT:
         return kernel  # type: ignore[no-any-return]
     (signature,) = kernel.signatures
@@ -163,12 +159,10 @@ def _viewer() -> Callable[..., Any]:
 
     @intrinsic
     def view(typingctx, record):
-        """Return a non-owning view of the record: its arrays without their reference counts.
-
-        Numba counts references, atomically, to each array wherever it is read from a record (not to
-        records themselves, see `numba_compilers`). The caller of a kernel holds the arrays while it
-        runs, so that no counts are needed.
-        """
+        """Return a non-owning view of the record: its arrays without their reference counts."""
+        # Numba counts references, atomically, to each array wherever it is read from a record (not
+        # to records themselves, see `numba_compilers`). The caller of a kernel holds the arrays
+        # while it runs, so that no counts are needed.
         return record(record), codegen
 
     return view  # type: ignore[no-any-return]

@@ -113,11 +113,9 @@ require("_popen" in BaseProcess.start.__code__.co_names, "multiprocessing's _pop
 
 
 def known_exit_code(process: BaseProcess) -> int | None:
-    """Return the exit code of a chain's process, or None until PyMC has asked for it.
-
-    The system reports it once. If two threads ask at the same time, by `join` or `exitcode`, one is
-    told that the process does not exist, and takes it for alive.
-    """
+    """Return the exit code of a chain's process, or None until PyMC has asked for it."""
+    # The system reports it once. If two threads ask at the same time, by `join` or `exitcode`, one
+    # is told that the process does not exist, and takes it for alive.
     return process._popen.returncode  # type: ignore[attr-defined,no-any-return]
 
 

@@ -48,12 +48,10 @@ def arrays_of(leaf: Variable) -> Iterator[np.ndarray]:
 
 
 def content_hash(array: np.ndarray, sampled: bool = True) -> bytes:
-    """Return a hash of an array's shape, type and content.
-
-    Content of more than 16 MB is summed up in blocks first, at the speed of memory, see
-    `_block_sums`: a change of one value is always detected, any other change except with a
-    probability of about 2^-32. If `sampled`, only some rows of a memory-mapped file are hashed.
-    """
+    """Return a hash of an array's shape, type and content, of a memory map maybe only `sampled`."""
+    # Content of more than 16 MB is summed up in blocks first, at the speed of memory, see
+    # _block_sums: a change of one value is always detected, any other except with a probability of
+    # about 2^-32.
     found = blake2b(repr((array.shape, array.dtype.str)).encode(), digest_size=16)
     if sampled and isinstance(owner_of(array), np.memmap):
         step = max(1, len(array) // SAMPLE) if array.ndim else 1

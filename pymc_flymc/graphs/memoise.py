@@ -26,13 +26,10 @@ def memoised[T](
     outputs: Sequence[Variable],
     also: Hashable = None,
 ) -> T:
-    """Return ``make(*arguments)``, or what it returned for an equal graph before.
-
-    Row factors and derivatives of rows depend on the family and the bound only, and the density of
-    a model does not depend on the values of its rows: a further step on other data compiles
-    nothing. The result must be a function of `also` and of the graph: of the content of its
-    constants, but not of names.
-    """
+    """Return ``make(*arguments)``, or what it returned for an equal graph, and `also`, before."""
+    # Row factors and derivatives of rows depend on the family and the bound only, and the density
+    # of a model does not depend on the values of its rows: a further step on other data compiles
+    # nothing.
     constants = [v for v in graph_inputs(list(outputs)) if isinstance(v, Constant)]
     arrays = [array for v in constants for array in arrays_of(v)]
     if sum(array.nbytes for array in arrays) > LARGE:

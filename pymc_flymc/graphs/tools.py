@@ -87,8 +87,7 @@ def freeze(
     """Return a copy of a graph with its data made constant, and as many static shapes as possible.
 
     Shared variables become constants that use the same memory, known symbolic shapes become
-    constants, and functions written as ``OpFromGraph`` (``pt.einsum``) are written out. `shapes`
-    has shapes of free inputs, `values` replaces values of shared variables.
+    constants, and functions written as ``OpFromGraph`` (``pt.einsum``) are written out.
     """
     others = values or {}
 
@@ -150,12 +149,10 @@ def _known_shape(op: object, source: Variable) -> Variable | None:
 
 
 def fold_constants(variable: TensorVariable, least: int = 0) -> TensorVariable:
-    """Return a copy of a graph with each largest part that needs no argument replaced by its value.
-
-    Such a part may read the data (``X.std(axis=0)``): it is computed once, here, and not whenever
-    the graph is compiled, and the data need not be kept for it. Parts in which all arrays have
-    fewer elements than `least` stay as they are.
-    """
+    """Return a copy of a graph with all parts that need no argument replaced by their values."""
+    # Such a part may read the data (X.std(axis=0)): it is computed once, here, and not whenever the
+    # graph is compiled. Parts in which all arrays have fewer elements than `least` stay as they
+    # are.
     is_constant, nodes = ConstantParts([variable]), list(toposort([variable]))
     most: dict[Variable, int] = {}
     for node in nodes:

@@ -77,10 +77,8 @@ def _rate_of_several(rows, w, n):
 
 
 def rate_of(rows, w, n):
-    """Return o_n of row n at coefficients w; zero under a bound without rates.
-
-    It is NaN if one of its powers is, as when rounding makes the square of the radius negative.
-    """
+    """Return o_n of row n at coefficients w; zero under a bound without rates."""
+    # It is NaN if one of its powers is, as when rounding makes the square of the radius negative.
     return _choose_rate_of(rows, w, n)(rows, w, n)
 
 

@@ -87,10 +87,8 @@ def alias_table(weights, threshold, alias):
 
 @kernel_part
 def sort(values, start, stop):
-    """Sort values[start:stop] (Shell 1959, gaps of Knuth).
-
-    NumPy's sort takes longer to compile than everything else here; values are few.
-    """
+    """Sort values[start:stop] (Shell 1959, gaps of Knuth)."""
+    # NumPy's sort takes longer to compile than everything else here; values are few.
     gap = 1
     while 3 * gap < stop - start:
         gap = 3 * gap + 1
@@ -106,10 +104,8 @@ def sort(values, start, stop):
 
 @row_part
 def is_drawn(rng, rows, w, n, times):
-    """Draw whether row n is bright, at its rate times `times`.
-
-    It is bright if its rate is NaN: then so is the weight of z, which is counted and rejected.
-    """
+    """Draw whether row n is bright, at its rate times `times`."""
+    # It is bright if its rate is NaN: then so is the weight of z, which is counted and rejected.
     rate = rate_of(rows, w, n)
     return rate != rate or rng.random() < -np.expm1(-times * rate)
 
@@ -128,10 +124,7 @@ def draw_by_alias(rng, rate, threshold, alias, drawn, count):
 
 @kernel_part
 def draw_bright(rng, tables, rows, w, times):
-    """Write the rows that are bright at coefficients w to tables.drawn; return their number.
-
-    P(z_n = 1) = 1 - exp(-times o_n), independently.
-    """
+    """Write the rows that are bright with P(z_n = 1) = 1 - exp(-times o_n); return their number."""
     n_rows, drawn, shared = rows.X.shape[0], tables.drawn, bound_part(rows, w)
     near = times * tables.total[ROW.near] * shared[POWERS.near]
     beyond = 0.0
@@ -167,11 +160,9 @@ def draw_bright(rng, tables, rows, w, times):
 
 @kernel_part
 def log_weight_of_z(rows, w, index, log_factor, count):
-    """Return the log of the bright rows' factors over the probabilities with which they are drawn.
-
-    By `draw_bright` a row is bright with probability 1 - e^-o_n. It is dark with probability
-    e^-o_n, which is its factor in the augmented density, too: both cancel for all dark rows.
-    """
+    """Return the log of the bright rows' factors over the probabilities of drawing them."""
+    # By `draw_bright` a row is bright with probability 1 - e^-o_n. It is dark with probability
+    # e^-o_n, which is its factor in the augmented density, too: both cancel for all dark rows.
     total = 0.0
     for i in range(count):
         total += log_factor[i] - np.log(-np.expm1(-rate_of(rows, w, index[i])))

@@ -9,11 +9,9 @@ from pymc_flymc.kernels.native import kernel_part
 
 @kernel_part
 def _boost_groups(groups, w):
-    """Write the factor on the rates at which dark rows are proposed, for each group.
-
-    A bound's gap grows with the squared distance of the group's effect from where the bound
-    touches. The factor depends on parameters, which do not move while brightness does.
-    """
+    """Write the factor on the rates at which dark rows are proposed, for each group."""
+    # A bound's gap grows with the squared distance of the group's effect from where the bound
+    # touches. The factor depends on parameters, which do not move while brightness does.
     slack = groups.slack
     for g in range(groups.boost.shape[0]):
         z = (w[groups.column + g] - groups.touching[g]) / groups.sd[g]

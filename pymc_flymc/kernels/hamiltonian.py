@@ -95,10 +95,8 @@ def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
 
 @functools.cache
 def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
-    """Return the compiled ``run(rng, n, posterior, plan, dynamics, chain, bright, scratch)``.
-
-    It makes n transitions and returns the mean acceptance probability; or starts a chain, if n = 0.
-    """
+    """Return the compiled ``run(rng, n, posterior, plan, dynamics, chain, bright, scratch)``."""
+    # As in `metropolis`, it makes n transitions, or starts a chain, if n = 0.
 
     @kernel(run_type(Plan, Dynamics, dtype=dtype, n_likelihoods=n_likelihoods))
     def run(rng, n, posterior, plan, dynamics, chain, bright, scratch):

@@ -10,10 +10,7 @@ from numba.extending import register_jitable
 
 
 class Powers(NamedTuple):
-    """What rows share under a Taylor bound: two powers of the radius.
-
-    The rate of a row is the sum of both, each times the row's constant of that name, see `Row`.
-    """
+    """Two powers of the radius that rows share; times constants of `Row` they are its rate."""
 
     near: int = 0
     beyond: int = 1
@@ -38,10 +35,7 @@ class Row(NamedTuple):
 
 
 class PartsRow(NamedTuple):
-    """Constants of a row under a Taylor bound in parts, with the half-width of its dense part.
-
-    `near` has the same place as in `Row`, and may be infinite, too.
-    """
+    """Constants of a row under a Taylor bound in parts, as in `Row`, with its dense half-width."""
 
     near: int = 0
     beyond: int = 1
@@ -52,22 +46,15 @@ class PartsRow(NamedTuple):
 
 
 class PartsShared(NamedTuple):
-    """What rows share under a Taylor bound in parts.
+    """What rows share under a Taylor bound in parts."""
 
-    Two powers of the dense part's radius; one power of each effect; each one's power beyond its
-    limit.
-    """
-
-    near: int = 0
+    near: int = 0  #: Of the dense part's radius, as `beyond` is.
     beyond: int = 1
-    effects: int = 2
+    effects: int = 2  #: One power of each effect, then each effect's power beyond its limit.
 
 
 class Header(NamedTuple):
-    """Numbers before the packed ones of `radius_powers.radius_powers`.
-
-    The number of sparse columns; limit, scale and growth of the dense part.
-    """
+    """Numbers before the packed effects: their number, and the powers of the dense part."""
 
     n_sparse: int = 0
     limit: int = 1
@@ -76,38 +63,28 @@ class Header(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Rows of a table with a column for each effect of a group, given all other parameters.
+    """Rows of a table with a column for each effect of a group, given all other parameters."""
 
-    The effects' conditional means and sds without bright rows, and the change of a column's
-    coefficient per unit of its effect.
-    """
-
-    mean: int = 0
+    mean: int = 0  #: Without bright rows, as `sd` is.
     sd: int = 1
-    change: int = 2
+    change: int = 2  #: Of a column's coefficient per unit of its effect.
 
 
 class QuadraticParts(NamedTuple):
-    """Parts of a packed quadratic in P coefficients, in this order, or their places.
-
-    A constant, the centre, the gradient there, and the curvature, or where it begins.
-    """
+    """Parts of a packed quadratic in P coefficients, in this order, or their places."""
 
     constant: Any
     centre: Any
-    linear: Any
+    linear: Any  #: Gradient at the centre.
     curvature: Any
 
 
 class Arrow(NamedTuple):
-    """Numbers before a packed matrix of many coefficients.
+    """Numbers before a packed matrix of many coefficients."""
 
-    The first of the sparse columns, their number, and how many pairs of them occur in the same row.
-    """
-
-    start: int = 0
+    start: int = 0  #: The first sparse column.
     n_sparse: int = 1
-    n_pairs: int = 2
+    n_pairs: int = 2  #: Number of pairs of sparse columns that occur in the same row.
 
 
 class MatrixParts(NamedTuple):

@@ -51,10 +51,7 @@ SHORT, SHORTER = 0.25, 8.0
 
 
 class LocalProposals(NamedTuple):
-    """Trajectories of the M global parameters, their coordinates, and buffers for G effects.
-
-    Global parameters are centre + factor x, with a lower-triangular factor.
-    """
+    """Trajectories of the M global parameters, centre + factor x, and buffers for G effects."""
 
     gain: Vector  #: Whether the step size is being adapted (0 or 1), (1,).
     dynamics: Dynamics  #: Of global parameters; its gradients are in all parameters.

@@ -81,11 +81,7 @@ def make_chain(n_parameters: int, n_coefficients: int, n_rows: int) -> Chain:
 
 
 def run_type(*settings: type, dtype: np.dtype, n_likelihoods: int = 1) -> Any:
-    """Return the numba signature of ``run(rng, n, posterior, *settings, chain, bright, scratch)``.
-
-    `rng` is the generator's address, see ``generators``; `settings` are records of the kernel, and
-    `dtype` is the one of the designs.
-    """
+    """Return the signature of ``run(rng, n, posterior, *settings, chain, bright, scratch)``."""
     records = Posterior, *settings, Chain, BrightSet, Scratch
     kinds = (record_type(each, dtype, n_likelihoods) for each in records)
     return types.float64(GENERATOR, types.int64, *kinds)

@@ -56,10 +56,7 @@ def _parts(dtype: np.dtype, n_likelihoods: int) -> types.Type:
 
 
 class SeveralRows(NamedTuple):
-    """The data of several likelihoods, their rows numbered one likelihood after the other.
-
-    Kernels pass it on as they do `Rows`, and tuples of log factors' addresses with it.
-    """
+    """The data of several likelihoods, their rows numbered one likelihood after the other."""
 
     parts: Annotated[tuple[Rows, ...], _parts]
     #: Where the coefficients of each likelihood begin, (L + 1,). What its rows share follows them.

@@ -104,10 +104,8 @@ def update_theta(rng, posterior, slices, chain, bright, scratch):
 
 @functools.cache
 def run_kernel(dtype: np.dtype, n_likelihoods: int = 1) -> Callable[..., Any]:
-    """Return the compiled ``run(rng, n, posterior, plan, slices, chain, bright, scratch)``.
-
-    It makes n transitions and returns the acceptance probability, one; or starts a chain, if n = 0.
-    """
+    """Return the compiled ``run(rng, n, posterior, plan, slices, chain, bright, scratch)``."""
+    # As in `metropolis`; the acceptance probability is one.
 
     @kernel(run_type(Plan, Slices, dtype=dtype, n_likelihoods=n_likelihoods))
     def run(rng, n, posterior, plan, slices, chain, bright, scratch):

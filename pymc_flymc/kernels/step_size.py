@@ -17,10 +17,7 @@ GAMMA_OF_MANY = 0.2
 
 
 class Averaging(NamedTuple):
-    """Places in the state of dual averaging.
-
-    Centre of the shrinkage, updates made, mean error of the acceptance, averaged log step.
-    """
+    """Places in the state of dual averaging; `centre` is what it shrinks to, `error` is a mean."""
 
     centre: int = 0
     updates: int = 1

@@ -154,11 +154,9 @@ def begin(rng, posterior, plan, chain, bright, scratch):
 
 @kernel_part
 def gibbs_candidates(rng, plan, size, rows, log_factor, w, bright, scratch):
-    """Draw z_n given theta, one after the other, for the rows in plan.candidates[:size].
-
-    Without a bound (scheme NONE) B = 0: all rows are bright, and their log factor is log L itself.
-    Rows whose rate is infinite are bright, too.
-    """
+    """Draw z_n given theta, one after the other, for the rows in plan.candidates[:size]."""
+    # Without a bound (scheme NONE) B = 0: all rows are bright, and their log factor is log L
+    # itself. Rows whose rate is infinite are bright, too.
     log_factors(rows, log_factor, w, plan.candidates, 0, size, plan.log_factor, scratch)
     for i in range(size):
         n = plan.candidates[i]

@@ -115,12 +115,10 @@ class BernoulliCloglog(Bernoulli):
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
     ) -> np.ndarray:
-        """Return the bound from the graph, or a tighter one for small t = exp(eta) and y = 1.
-
-        The third and fourth derivatives of log(1 - exp(-t)) never exceed t/2. The bound from the
-        graph is their largest value at any distance: beyond the local region it would be so loose
-        that conditional updates would rarely leave the region.
-        """
+        """Return the bound from the graph, or a tighter one for small t = exp(eta) and y = 1."""
+        # The third and fourth derivatives of log(1 - exp(-t)) never exceed t/2. The bound from the
+        # graph is their largest value at any distance: beyond the local region it would be so loose
+        # that conditional updates would rarely leave the region.
         limit = super().derivative_bound(order, low, high, y)
         small = 0.5 * np.exp(np.asarray(high, dtype=np.float64))
         return np.where(np.asarray(y) == 1, np.minimum(limit, small), limit)

@@ -105,11 +105,9 @@ class Beta(Family):
     def third_beyond(
         self, eta: np.ndarray, spread: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        r"""Return a bound on the third derivatives which grows with phi, no faster than its square.
-
-        As :math:`|\psi(x)| \le |\log x| + 1/x` and :math:`\phi w / A \le 1`, all of them are at
-        most a multiple of phi, of its logarithm, and of the logarithms of y and 1 - y.
-        """
+        """Return a bound on third derivatives which grows with phi, no faster than its square."""
+        # As |psi(x)| <= |log x| + 1/x and phi w / A <= 1, all of them are at most a multiple of
+        # phi, of its logarithm, and of the logarithms of y and 1 - y.
         tau = eta[1]
         limit = _anywhere(np.exp(tau), np.abs(tau), y) * spread.sum(axis=0) ** 3
         return np.asarray(limit), 2.0 * spread[1]

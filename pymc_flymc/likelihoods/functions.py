@@ -57,13 +57,11 @@ def _nearest(low: Any, high: Any) -> Any:
 
 
 def _limit_of_softplus(order: int, low: Any, high: Any) -> Any:
-    """Return the largest derivative of ``log(1 + exp(v))`` for v between low and high.
-
-    From the second on they depend on abs(v) only, up to sign, and are monotone between their
-    stationary points: the supremum is at an end or at a stationary point inside. With s = p (1 - p)
-    the third is s sqrt(1 - 4 s), with a maximum of 1 / (6 sqrt 3) at s = 1/6; the fourth is
-    s (1 - 6 s), with extrema of -1/8 at s = 1/4 (v = 0) and 1/24 at s = 1/12.
-    """
+    """Return the largest derivative of ``log(1 + exp(v))`` for v between low and high."""
+    # From the second on they depend on abs(v) only, up to sign, and are monotone between their
+    # stationary points: the supremum is at an end or at a stationary point inside. With s = p (1 -
+    # p) the third is s sqrt(1 - 4 s), with a maximum of 1 / (6 sqrt 3) at s = 1/6; the fourth is s
+    # (1 - 6 s), with extrema of -1/8 at s = 1/4 (v = 0) and 1/24 at s = 1/12.
     if order == 1:
         return expit(high)
     near = _nearest(low, high)
@@ -162,11 +160,9 @@ def log_positive(x: Any) -> Any:
 
 
 def _limit_of_log_positive(order: int, low: Any, high: Any) -> Any:
-    """Return derivative bounds, with ``s = exp(x)``.
-
-    The first is at most exp(-s/2); the others are at most s/2 and a multiple of exp(-s/2), and have
-    largest values, here rounded up.
-    """
+    """Return derivative bounds, with ``s = exp(x)``."""
+    # The first is at most exp(-s/2); the others are at most s/2 and a multiple of exp(-s/2), and
+    # have largest values, here rounded up.
     fall = np.exp(-0.5 * np.exp(low))
     if order == 1:
         return fall
@@ -188,10 +184,8 @@ def log_softplus(psi: Any) -> Any:
 
 
 def _limit_of_log_softplus(order: int, low: Any, high: Any) -> Any:
-    """Return derivative bounds: the first derivative decreases from one.
-
-    The others are at most ``exp(psi)/2``, with largest values, here rounded up.
-    """
+    """Return derivative bounds: the first derivative decreases from one."""
+    # The others are at most exp(psi)/2, with largest values, here rounded up.
     if order == 1:
         slope = np.minimum(1.0, expit(low) / np.maximum(np.logaddexp(0.0, low), 1e-300))
         return np.where(low < -600.0, 1.0, slope)
@@ -215,13 +209,10 @@ def log_normal_cdf(s: Any) -> Any:
 
 
 def _limit_of_log_normal_cdf(order: int, low: Any, high: Any) -> Any:
-    """Return the largest derivatives, rounded up, or for s >= 2 bounds that fall with s.
-
-    With r = phi(s)/Phi(s), which decreases, r' = -r (s + r) is between -1 and 0. The third
-    derivative is r ((s + r)(s + 2r) - 1), and the fourth is r' ((s + r)(s + 2r) - 1) +
-    r ((1 + r')(s + 2r) + (s + r)(1 + 2r')). For s >= 2 one has r <= 2 phi(s) < 0.11 and
-    -1/2 < r'.
-    """
+    """Return the largest derivatives, rounded up, or for s >= 2 bounds that fall with s."""
+    # With r = phi(s)/Phi(s), which decreases, r' = -r (s + r) is between -1 and 0. The third
+    # derivative is r ((s + r)(s + 2r) - 1), and the fourth is r' ((s + r)(s + 2r) - 1) + r ((1 +
+    # r')(s + 2r) + (s + r)(1 + 2r')). For s >= 2 one has r <= 2 phi(s) < 0.11 and -1/2 < r'.
     if order == 1:
         return np.sqrt(2.0 / np.pi) / erfcx(-low / np.sqrt(2.0))
     s = np.maximum(low, 2.0)

@@ -101,12 +101,10 @@ class Softmax:
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
     ) -> np.ndarray:
-        """Return a bound on the third derivative along a direction of range one.
-
-        It is a third central moment of a variable of range one: at most 1/(6 sqrt 3). If one value
-        has a probability of at least 1 - q, it is also at most q, as the mean squared distance from
-        that value bounds it.
-        """
+        """Return a bound on the third derivative along a direction of range one."""
+        # It is a third central moment of a variable of range one: at most 1/(6 sqrt 3). If one
+        # value has a probability of at least 1 - q, it is also at most q, as the mean squared
+        # distance from that value bounds it.
         limit = np.full(np.shape(y), 1.0 / (6.0 * np.sqrt(3.0)))
         if np.ndim(low) == 0:
             return limit

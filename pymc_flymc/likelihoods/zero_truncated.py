@@ -67,12 +67,10 @@ class ZeroTruncatedPoisson(ZeroTruncated):
     def derivative_bound(
         self, order: int, low: np.ndarray | float, high: np.ndarray | float, y: np.ndarray
     ) -> np.ndarray:
-        """Return a bound on the third or fourth cumulant at the high end: both increase.
-
-        It is tighter than a bound from the graph, whose terms cancel. In t they begin with
-        t/2 + t^2/3 and t/2 + 2 t^2/3, which are bounds, exceed t by no more than 11.2 and 30.7
-        percent, and approach it again exponentially fast.
-        """
+        """Return a bound on the third or fourth cumulant at the high end: both increase."""
+        # It is tighter than a bound from the graph, whose terms cancel. In t they begin with t/2 +
+        # t^2/3 and t/2 + 2 t^2/3, which are bounds, exceed t by no more than 11.2 and 30.7 percent,
+        # and approach it again exponentially fast.
         t = np.exp(np.asarray(high, dtype=np.float64))
         slope, most = {3: (1.0 / 3.0, 1.112), 4: (2.0 / 3.0, 1.307)}[order]
         far = np.minimum(t, 700.0)

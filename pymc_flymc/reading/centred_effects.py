@@ -132,12 +132,10 @@ CHANGE = 0.3
 def rows_of_factor(
     covariance: Variable, model: Model, shapes: Shapes
 ) -> tuple[Variable, list[np.ndarray]] | None:
-    """Return the variable that holds a Cholesky factor, and the indices of the factor's rows in it.
-
-    The factor is packed row by row, and each row ends with the logarithm of its diagonal element.
-    Multiplying a row of the factor by a number multiplies the same row and column of the
-    covariance. The result is None if the covariance does not behave like that.
-    """
+    """Return the variable with a Cholesky factor, and the indices of its rows in it, or None."""
+    # The factor is packed row by row, and each row ends with the logarithm of its diagonal element.
+    # Multiplying a row of the factor by a number multiplies the same row and column of the
+    # covariance.
     variables = step_variables(covariance, model, shapes)
     of = compile_given(covariance, variables, model) if len(variables) == 1 else None
     if of is None:

@@ -114,13 +114,10 @@ def inputs_of(node: Apply) -> list[TensorVariable]:
 def scaled(
     operation: np.ufunc, scale: np.ndarray | None, numbers: np.ndarray, context: Context
 ) -> np.ndarray:
-    """Return a scale that is multiplied, or divided, by numbers: zero stays zero.
-
-    A scale is zero where `switch` takes the other branch, and there the numbers of this one may be
-    infinite, as in ``switch(x > 0, b * log(x), 0)``. Only for the rows at hand is the model's own
-    predictor checked to be finite there: with `any_rows` results that are not finite are kept. None
-    stands for ones.
-    """
+    """Return a scale that is multiplied, or divided, by numbers: zero stays zero."""
+    # A scale is zero where `switch` takes the other branch, and there the numbers of this one may
+    # be infinite, as in switch(x > 0, b * log(x), 0). Only for the rows at hand is the model's own
+    # predictor checked to be finite there: with any_rows results that are not finite are kept.
     if scale is None:
         return numbers if operation is np.multiply else np.reciprocal(numbers)
     with np.errstate(divide="ignore", invalid="ignore"):

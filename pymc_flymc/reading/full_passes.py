@@ -40,11 +40,7 @@ def find_full_passes(
     shapes: Shapes,
     refused: Mapping[str, str],
 ) -> tuple[FullPass, ...]:
-    """Return the parts of a model that evaluate arrays of the size of the data at each update.
-
-    `taken` has graphs of the coefficients of subsampled variables, `terms` the scalar log densities
-    of all other variables and potentials, and `refused` why rows of a variable are not subsampled.
-    """
+    """Return the parts of a model that evaluate arrays of the size of the data at each update."""
     n_parameters = sum(math.prod(shapes[v]) for v in model.value_vars)
     n_rows = max(evaluate(model.rvs_to_values[rv]).size for rv in taken)
     notable = _NOTABLE_SHARE * n_rows
@@ -98,10 +94,7 @@ def _lengths(variable: TensorVariable) -> set[int | None]:
 def warn_of_full_passes(
     passes: Sequence[FullPass], names: Sequence[str], seconds: Callable[[], float]
 ) -> None:
-    """Warn of parts of the model that are evaluated in full, and of the time that this takes.
-
-    `seconds` measures one evaluation without the subsampled rows of the variables `names`.
-    """
+    """Warn of parts of the model that are evaluated in full, and of the seconds that this takes."""
     if not passes:
         return
     listed = " and ".join(str(each) for each in passes)

@@ -22,13 +22,11 @@ def size_of(model: Model, rv: TensorVariable) -> int:
 
 
 def is_constant(model: Model, rv: TensorVariable, owned: Collection[Variable]) -> bool:
-    """Return whether an observed variable depends on none of the value variables of a step.
-
-    Then its density is constant for that step. For example, another step samples all that it
-    depends on, or all of a causal model is observed. A variable on an interval that ends at a
-    variable of the step depends on that one, too: its value is not a function of its unconstrained
-    value alone.
-    """
+    """Return whether an observed variable depends on none of the value variables of a step."""
+    # Then its density is constant for that step. For example, another step samples all that it
+    # depends on, or all of a causal model is observed. A variable on an interval that ends at a
+    # variable of the step depends on that one, too: its value is not a function of its
+    # unconstrained value alone.
     parameters = [v for v in rv.owner.inputs if isinstance(v, TensorVariable)]
     return not any(v in owned for v in free_inputs(model.replace_rvs_by_values(parameters)))
 

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 def anchor_point(model: Model, anchor: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the unconstrained point of a user's anchor.
-
-    The anchor has values of free variables, by name, on the model's own scale; scalars are
-    broadcast, and other variables keep their initial values. Unknown names, wrong shapes, and
-    values that a variable cannot take are refused.
-    """
+    """Return the unconstrained point of a user's anchor; other variables keep initial values."""
     names = {str(rv.name): rv for rv in model.free_RVs}
     if unknown := [name for name in anchor if name not in names]:
         raise ValueError(f"anchor names {unknown}; the free variables are {sorted(names)}")

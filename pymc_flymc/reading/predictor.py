@@ -150,12 +150,10 @@ def _assemble(traversals: list[Traversal], name: str) -> LinearPredictor:
 def _merge_sparse(
     found: list[list[SparseBlock]], any_rows: bool
 ) -> tuple[list[SparseColumns], list[list[TensorVariable]]]:
-    """Return the distinct sparse matrices, and their coefficients for each predictor.
-
-    Blocks with the same matrix are merged by adding their coefficients. If there is one predictor,
-    blocks with the same coefficients are merged by adding their matrices, as for
-    ``skill[home] - skill[away]``.
-    """
+    """Return the distinct sparse matrices, and their coefficients for each predictor."""
+    # Blocks with the same matrix are merged by adding their coefficients. If there is one
+    # predictor, blocks with the same coefficients are merged by adding their matrices, as for
+    # skill[home] - skill[away].
     if len(found) == 1:
         unique: list[SparseBlock] = []
         for block in found[0]:

@@ -40,12 +40,9 @@ class Derivatives(NamedTuple):
     nuisance_second: np.ndarray  #: Sum over rows, shape (S, S).
 
     def explained(self) -> np.ndarray:
-        """Return the most that predictors can explain of the nuisances' curvature, (S, S).
-
-        With curvatures c and mixed derivatives m in one predictor it is the sum of m m' / c, by the
-        Cauchy-Schwarz inequality. Rows without curvature explain anything: then it is infinite, as
-        it is with several predictors.
-        """
+        """Return the most that predictors can explain of the nuisances' curvature, (S, S)."""
+        # With curvatures c and mixed derivatives m in one predictor it is the sum of m m' / c, by
+        # the Cauchy-Schwarz inequality. Rows without curvature explain anything.
         s = self.mixed.shape[1]
         if len(self.first) > 1:
             return np.full((s, s), np.inf)
@@ -129,12 +126,11 @@ class RowDerivatives:
         return Derivatives(value, first, second, mixed, nuisance_first, nuisance_second)
 
     def missing_curvature(self, of: Derivatives) -> tuple[np.ndarray, np.ndarray]:
-        """Return indices (m,) of rows that lack curvature, and what they lack, (K, K, m).
-
-        A row that is predicted badly, and with certainty, has a slope but no curvature: its
-        quadratic rises far beyond zero, which the logarithm of a probability does not exceed. With
-        this curvature its maximum along the row's gradient is zero. Only classes have such rows.
-        """
+        """Return indices (m,) of rows that lack curvature, and what they lack, (K, K, m)."""
+        # A row that is predicted badly, and with certainty, has a slope but no curvature: its
+        # quadratic rises far beyond zero, which the logarithm of a probability does not exceed.
+        # With this curvature its maximum along the row's gradient is zero. Only classes have such
+        # rows.
         few = np.empty(0, np.int64)
         factor = np.empty(0)
         if self._of_classes:

@@ -147,12 +147,9 @@ def likelihood_pass(
 def concave_border(
     mixed: np.ndarray, own: np.ndarray, explained: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return `mixed` (P, S) and `own` (S, S) such that an arrow is concave as a whole.
-
-    It cannot be made concave later. `explained` is the most of the nuisances' block `own` that
-    `mixed` explains. If it exceeds `own`, only a part of `mixed` is returned: then the search for
-    the mode takes a few more steps.
-    """
+    """Return `mixed` (P, S) and `own` (S, S) such that an arrow is concave as a whole."""
+    # It cannot be made concave later. If `mixed` explains more than there is of `own`, only a part
+    # of it is returned: then the search for the mode takes a few more steps.
     none = np.zeros_like(mixed)
     if not np.all(np.isfinite(own)):
         return none, np.zeros_like(own)

@@ -34,11 +34,7 @@ def keep_run(
 def begin_chain(
     step: Any, checkpoint: Checkpoint | None, n_parameters: int, tune: int, draws: int
 ) -> Journal | None:
-    """Begin to record a step's chain, or continue one that is recorded.
-
-    The step is ready for the chain's first draw, and is set to the state after the last recorded
-    draw. `tune` and `draws` are numbers of draws in tuning, and after it.
-    """
+    """Begin to record a step's chain, or set it to the state after its last recorded draw."""
     if checkpoint is None:
         return None
     statistics = {name: dtype for name, (dtype, _) in step.stats_dtypes_shapes.items()}

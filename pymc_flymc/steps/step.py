@@ -154,11 +154,9 @@ class FireflyStep(SavableStep, ProgressColumns, BlockedStep):
 
     @property
     def vars(self) -> list[TensorVariable]:  # type: ignore[override]
-        """Return the value variables that the step samples.
-
-        PyMC reads them when it begins to sample, before any chain's process starts: then data
-        that have changed are read again, once for all chains.
-        """
+        """Return the value variables that the step samples."""
+        # PyMC reads them when it begins to sample, before any chain's process starts: then data
+        # that have changed are read again, once for all chains.
         check_model(self._model, type(self).__name__)
         if not chains_are_running():
             self._begun = 0

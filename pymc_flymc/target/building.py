@@ -33,12 +33,9 @@ def build_target(
     spec: KernelSpec,
     n_exact: int = 0,
 ) -> Target:
-    """Return the target: statistics of bounds and constants of rows, from one data pass.
-
-    There is one bound for each problem. The kernel treats `n_exact` rows exactly, the ones whose
-    remainder may be largest; if more rows are kept bright, all of these. A bound with settings for
-    another number of rows is refused.
-    """
+    """Return the target: statistics of bounds and constants of rows, from one data pass."""
+    # The rows that the kernel treats exactly are those whose remainder may be largest; if more rows
+    # are kept bright, all of these.
     effects = effect_places(graph, problems) if spec.local else None
     with doing("preparing tables of all rows"):
         parts, data = _tables(problems, bounds, graph.sizes, resampling, spec, n_exact)

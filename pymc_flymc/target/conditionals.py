@@ -103,11 +103,9 @@ class Conditionals(NamedTuple):
 
 
 def compile_conditionals(graphs: DensityGraphs, effects: np.ndarray, rows: Rows) -> Conditionals:
-    """Compile the conditional distributions of effects (G,), and the gradient of their moments.
-
-    Given all other parameters, the log density is a quadratic in each effect. Its slopes at effects
-    of zero and of one determine it.
-    """
+    """Compile the conditional distributions of effects (G,), and the gradient of their moments."""
+    # Given all other parameters, the log density is a quadratic in each effect. Its slopes at
+    # effects of zero and of one determine it.
     column, pieces = rows.X.shape[1] + rows.intercept, _pieces(graphs, effects)
     theta: Any = graphs.theta
     own = effects - int(effects.min())

@@ -39,11 +39,9 @@ class KernelSpec:
 
     @property
     def weighs_density(self) -> bool:
-        """Return whether the log weight of a state includes the log density of its parameters.
-
-        It then changes when other steps change their variables. For a surrogate's proposals this is
-        the density of the surrogate.
-        """
+        """Return whether the log weight of a state includes the log density of its parameters."""
+        # It then changes when other steps change their variables. For a surrogate's proposals this
+        # is the density of the surrogate.
         return self.fresh and not self.exact
 
     def compiled(self, dtype: np.dtype, n_likelihoods: int) -> Any:

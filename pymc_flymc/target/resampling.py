@@ -141,11 +141,7 @@ def _sorted(codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 def make_plan(
     resampling: Resampling | None, n_rows: int, levels: Levels | None, cursor: np.ndarray
 ) -> sweeps.Plan:
-    """Return the native form of a resampling scheme, with the buffers of one chain.
-
-    Without a bound there is no scheme: all rows are bright. Implicit resampling needs `levels`. The
-    cursor, (1,), is the position of the "cycle" scheme.
-    """
+    """Return the native form of a resampling scheme, or of none, with the buffers of one chain."""
     scheme, size, stamp, repeats = sweeps.NONE, 0, np.zeros(0, np.int64), 1
     if isinstance(resampling, ImplicitResampling):
         scheme, repeats = sweeps.IMPLICIT, resampling.sweeps

@@ -18,12 +18,10 @@ from pymc_flymc.graphs.content_hash import owner_of
 
 
 class SharedArray:
-    """A read-only array whose pickle refers to one file on disk.
+    """A read-only array whose pickle refers to one file on disk: its own, if it is a memory map."""
 
-    The file is written when the first pickle is made, and removed with the object that made it. A
-    C-contiguous array that is a memory map of a file is pickled as that file. An array that is not
-    C-contiguous comes back as a C-contiguous copy.
-    """
+    # The file is written when the first pickle is made, and removed with the object that made it.
+    # An array that is not C-contiguous comes back as a C-contiguous copy.
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
