@@ -38,7 +38,7 @@ class Scratch(NamedTuple):
     #: Number of violated bounds; `violated` is the index of the last such row.
     violations: IntVector
     violated: IntVector
-    #: Number of log ratios of densities that are NaN or +inf, with log odds that are NaN.
+    #: Number of log ratios of densities that are NaN or +inf, and of log odds that are NaN.
     not_finite: IntVector
 
 

@@ -72,7 +72,7 @@ def take_force(posterior, dynamics, chain, bright, scratch):
 def update_theta(rng, stale, posterior, dynamics, chain, bright, scratch):
     """Update theta once by a conditional Hamiltonian step. Return its acceptance probability.
 
-    Needs, and leaves, `dynamics.gradient` at the chain's parameters, and if not stale `kept_force`.
+    Leaves `dynamics.gradient` and `kept_force` at the state; needs both, but no stale force.
     """
     if stale:
         take_dark(posterior.rows, bright, chain)

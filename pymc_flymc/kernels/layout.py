@@ -10,7 +10,7 @@ from numba.extending import register_jitable
 
 
 class Powers(NamedTuple):
-    """Two powers of the radius that rows share; times constants of `Row` they are its rate."""
+    """Two shared powers of the radius: a row's rate is both, each times its constant in `Row`."""
 
     near: int = 0
     beyond: int = 1
