@@ -36,7 +36,7 @@ def warn_of_other_modes(
 ) -> None:
     """Warn if the posterior has several modes, such as by signs that may change together."""
     # Likelihoods are the quadratics around the anchor. Other modes of consequence have about the
-    # same coefficients, as if these are products of parameters, so that no row needs to be read.
+    # same coefficients, as when these are products of parameters, so that no row needs to be read.
     n_parameters = len(start)
     # The search is for modes of the prior times likelihoods with one mode. If coefficients are
     # affine, priors with several modes are mixtures, which have a warning of their own.

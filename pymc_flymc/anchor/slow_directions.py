@@ -62,7 +62,7 @@ def _lanczos(
             for each in basis:
                 w -= (each @ w) * each
         beside[i] = np.linalg.norm(w)
-        # The start has no part in other directions: for independent effects this is so at once.
+        # All directions in which the start has a part are found: for independent effects at once.
         if not beside[i] > 1e-6 * np.max(np.abs(diagonal)):
             break
         basis.append(w / beside[i])
