@@ -46,11 +46,14 @@ class PartsRow(NamedTuple):
 
 
 class PartsShared(NamedTuple):
-    """What rows share under a Taylor bound in parts."""
+    """What rows share under a Taylor bound in parts.
 
-    near: int = 0  #: Of the dense part's radius, as `beyond` is.
+    Two powers of the dense part's radius; a power of each effect; another of each, beyond its limit.
+    """
+
+    near: int = 0
     beyond: int = 1
-    effects: int = 2  #: One power of each effect, then each effect's power beyond its limit.
+    effects: int = 2
 
 
 class Header(NamedTuple):
